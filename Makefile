@@ -1,0 +1,56 @@
+# Two commands: `make demo` trains on the embedded data set, `make test` checks everything that must hold.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find core src -type f -not -name '*.pyc')
+BUILD_TOOLS := scikit-build-core nanobind cmake ninja
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint benchmark asan clean help
+
+help: ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.installed ## install into .venv, train on LETTER, write demo/model.larank and demo/report.html
+	$(BIN)/larank demo --output demo
+
+test: lint ## install, then lint, types, layers and tests
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+benchmark: $(VENV)/.benchmarked ## the comparison with other linear SVM libraries (slow)
+	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks linear
+
+asan: ## the tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(MAKE) VENV=.venv-asan CMAKE_FLAGS=-Ccmake.define.LARANK_SANITIZE=ON .venv-asan/.tested
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
+	  .venv-asan/bin/python -m pytest tests -k "not check_estimator"
+
+clean: ## remove the environment and everything built
+	rm -rf .venv .venv-asan build demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "larank needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.tools: $(VENV)/bin/pip
+	$(INSTALL) $(BUILD_TOOLS)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(SOURCES)
+	$(INSTALL) --no-build-isolation -Ccmake.define.LARANK_WERROR=ON $(CMAKE_FLAGS) .
+	@touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(INSTALL) --no-build-isolation -Ccmake.define.LARANK_WERROR=ON $(CMAKE_FLAGS) ".[test]"
+	@touch $@
+
+$(VENV)/.benchmarked: $(VENV)/.installed
+	$(INSTALL) --no-build-isolation -Ccmake.define.LARANK_WERROR=ON ".[benchmark]"
+	@touch $@

@@ -1,0 +1,186 @@
+// The Python face of the core. Every array argument is taken as it is (`noconvert`): a wrong dtype is an error, never
+// a silent copy. Whatever computes releases the GIL.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+
+#include "sdm.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T>(kept->data(), shape, owner);
+}
+
+// A session of either precision behind one Python class; it keeps the arrays it looks at alive.
+class SdmSession {
+  public:
+    virtual ~SdmSession() = default;
+    virtual bool advance(int64_t work) = 0;
+    virtual larank::Objectives evaluate() = 0;
+    virtual larank::Objectives estimate() const = 0;
+    virtual nb::dict counters() const = 0;
+    virtual nb::object weights() const = 0;
+    virtual nb::tuple coefficients() const = 0;
+    virtual void seed(Vector<int64_t> starts, Vector<int32_t> classes, Vector<double> values, double factor) = 0;
+};
+
+template <class T>
+class SdmSessionOf final : public SdmSession {
+  public:
+    SdmSessionOf(const larank::Matrix<T>& X, std::vector<nb::object> arrays, Vector<int32_t> labels,
+                 Vector<double> costs, const larank::SdmOptions& options)
+        : arrays_(std::move(arrays)), solver_(X, labels.data(), costs.data(), options) {
+        arrays_.push_back(nb::cast(labels));
+    }
+    bool advance(int64_t work) override { return solver_.advance(work); }
+    larank::Objectives evaluate() override { return solver_.evaluate(); }
+    larank::Objectives estimate() const override { return solver_.estimate(); }
+
+    nb::dict counters() const override {
+        nb::dict out;
+        out["visits"] = solver_.visits();
+        out["steps"] = solver_.steps();
+        out["full_loops"] = solver_.full_loops();
+        out["shrunk_loops"] = solver_.shrunk_loops();
+        out["epsilon"] = solver_.epsilon();
+        return out;
+    }
+
+    nb::object weights() const override {
+        const std::size_t classes = std::size_t(solver_.options().classes);
+        const std::size_t features = std::size_t(solver_.matrix().weight_rows());
+        std::vector<T> out(classes * features);
+        const T* W = solver_.weights().data();
+        for (std::size_t j = 0; j < features; ++j)
+            for (std::size_t m = 0; m < classes; ++m) out[m * features + j] = W[j * std::size_t(solver_.lanes()) + m];
+        return nb::cast(to_numpy(std::move(out), {classes, features}));
+    }
+
+    nb::tuple coefficients() const override {
+        const auto& lists = solver_.coefficients();
+        std::vector<int64_t> starts{0};
+        std::vector<int32_t> classes;
+        std::vector<double> values;
+        for (int64_t i = 0; i < lists.examples(); ++i) {
+            for (auto e = lists.begin(i); e != lists.end(i); ++e) {
+                classes.push_back(e->label);
+                values.push_back(double(e->value));
+            }
+            starts.push_back(int64_t(classes.size()));
+        }
+        const std::size_t count = classes.size(), ends = starts.size();
+        return nb::make_tuple(to_numpy(std::move(values), {count}), to_numpy(std::move(classes), {count}),
+                              to_numpy(std::move(starts), {ends}));
+    }
+
+    void seed(Vector<int64_t> starts, Vector<int32_t> classes, Vector<double> values, double factor) override {
+        for (int64_t i = 0; i + 1 < int64_t(starts.shape(0)); ++i) {
+            const int64_t from = starts.data()[i];
+            solver_.seed(i, classes.data() + from, values.data() + from, starts.data()[i + 1] - from, factor);
+        }
+        solver_.rebuild_weights();
+    }
+
+  private:
+    std::vector<nb::object> arrays_;
+    larank::Sdm<T> solver_;
+};
+
+larank::Formulation formulation_named(const std::string& name) {
+    if (name == "crammer-singer") return larank::Formulation::crammer_singer;
+    if (name == "weston-watkins") return larank::Formulation::weston_watkins;
+    if (name == "one-vs-rest") return larank::Formulation::one_vs_rest;
+    throw std::invalid_argument("unknown formulation '" + name + "'");
+}
+
+larank::SdmOptions sdm_options(const std::string& formulation, int64_t classes, double epsilon, bool shrinking,
+                               bool cooling, uint64_t seed) {
+    return {formulation_named(formulation), classes, epsilon, shrinking, cooling, seed};
+}
+
+template <class T>
+void bind_sdm_dense(nb::module_& m) {
+    m.def(
+        "sdm_session",
+        [](Table<T> X, Vector<int32_t> labels, Vector<double> costs, double intercept, const std::string& formulation,
+           int64_t classes, double epsilon, bool shrinking, bool cooling, uint64_t seed) -> SdmSession* {
+            larank::Matrix<T> view;
+            view.rows = int64_t(X.shape(0));
+            view.columns = int64_t(X.shape(1));
+            view.values = X.data();
+            view.intercept = T(intercept);
+            return new SdmSessionOf<T>(view, {nb::cast(X)}, labels, costs,
+                                       sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
+        },
+        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), nb::kw_only(), "intercept"_a,
+        "formulation"_a, "classes"_a, "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
+}
+
+template <class T, class Index>
+void bind_sdm_csr(nb::module_& m) {
+    m.def(
+        "sdm_session",
+        [](Vector<T> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features, Vector<int32_t> labels,
+           Vector<double> costs, double intercept, const std::string& formulation, int64_t classes, double epsilon,
+           bool shrinking, bool cooling, uint64_t seed) -> SdmSession* {
+            larank::Matrix<T> view;
+            view.rows = int64_t(starts.shape(0)) - 1;
+            view.columns = features;
+            view.values = values.data();
+            view.starts = starts.data();
+            if constexpr (sizeof(Index) == 4) view.columns32 = columns.data();
+            else view.columns64 = columns.data();
+            view.intercept = T(intercept);
+            return new SdmSessionOf<T>(view, {nb::cast(values), nb::cast(columns), nb::cast(starts)}, labels, costs,
+                                       sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
+        },
+        "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "labels"_a.noconvert(),
+        "costs"_a.noconvert(), nb::kw_only(), "intercept"_a, "formulation"_a, "classes"_a, "epsilon"_a, "shrinking"_a,
+        "cooling"_a, "seed"_a);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+    const char* level = std::getenv("LARANK_SIMD");
+    larank::set_simd_level(level && *level ? level : larank::simd_levels().back());
+    m.def("simd_level", &larank::simd_level);
+    m.def("simd_levels", &larank::simd_levels);
+    m.def("set_simd_level", &larank::set_simd_level, "level"_a);
+
+    nb::class_<larank::Objectives>(m, "Objectives")
+        .def_ro("primal", &larank::Objectives::primal)
+        .def_ro("dual", &larank::Objectives::dual)
+        .def_ro("violation", &larank::Objectives::violation);
+    nb::class_<SdmSession>(m, "SdmSession")
+        .def("advance", &SdmSession::advance, "work"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("evaluate", &SdmSession::evaluate, nb::call_guard<nb::gil_scoped_release>())
+        .def("estimate", &SdmSession::estimate)
+        .def("counters", &SdmSession::counters)
+        .def("weights", &SdmSession::weights)
+        .def("coefficients", &SdmSession::coefficients)
+        .def("seed", &SdmSession::seed, "starts"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert(),
+             "factor"_a);
+    bind_sdm_dense<float>(m);
+    bind_sdm_dense<double>(m);
+    bind_sdm_csr<float, int32_t>(m);
+    bind_sdm_csr<float, int64_t>(m);
+    bind_sdm_csr<double, int32_t>(m);
+    bind_sdm_csr<double, int64_t>(m);
+}

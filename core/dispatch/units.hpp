@@ -1,0 +1,61 @@
+// The hot units: compiled once per instruction set from unit.cpp, chosen once at import by simd.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace larank {
+
+template <class T>
+constexpr int64_t lane_count = 64 / int64_t{sizeof(T)};
+
+template <class T>
+constexpr int64_t padded(int64_t classes) {
+    return (classes + lane_count<T> - 1) / lane_count<T> * lane_count<T>;
+}
+
+enum class Formulation { crammer_singer, weston_watkins, one_vs_rest };
+
+// The QP of one example: everything but its own coefficients held fixed. Arrays hold `lanes` values, of which the
+// first `classes` count; the others are padding, zero in `coefficients`.
+template <class T>
+struct RowProblem {
+    const T* scores;        // w_m' x_i
+    const T* coefficients;  // a_i^m, with w_m = sum_i a_i^m x_i
+    int64_t classes;
+    int64_t lanes;
+    int64_t label;  // the lane of y_i
+    T A;            // |x_i|^2 > 0
+    T C;            // the cost of this example > 0
+    T skip;         // a violation up to this leaves the coefficients as they are
+};
+
+// What one look at an example found, and whether `change` holds a step to take.
+template <class T>
+struct RowStep {
+    T violation;
+    T loss;
+    bool moved;
+};
+
+template <class T>
+struct Units {
+    void (*add_scores_dense)(const T* x, int64_t count, const T* W, int64_t lanes, T* out);
+    void (*add_scores_csr32)(const T* x, const int32_t* columns, int64_t count, const T* W, int64_t lanes, T* out);
+    void (*add_scores_csr64)(const T* x, const int64_t* columns, int64_t count, const T* W, int64_t lanes, T* out);
+    void (*add_row_dense)(const T* x, int64_t count, const T* coefficients, int64_t lanes, T* W);
+    void (*add_row_csr32)(const T* x, const int32_t* columns, int64_t count, const T* coefficients, int64_t lanes, T* W);
+    void (*add_row_csr64)(const T* x, const int64_t* columns, int64_t count, const T* coefficients, int64_t lanes, T* W);
+    // Indexed by Formulation. Writes the new coefficients minus the old ones to `change`; `work` holds `lanes` values.
+    RowStep<T> (*solve_row[3])(const RowProblem<T>& row, T* work, T* change);
+};
+
+// The units in use, and the names of those this machine can run, slowest first.
+template <class T>
+const Units<T>& units();
+const std::string& simd_level();
+std::vector<std::string> simd_levels();
+void set_simd_level(const std::string& level);
+
+}  // namespace larank

@@ -1,0 +1,192 @@
+// The per-example QPs, solved exactly.
+//
+// All three formulations keep signed coefficients a_i^m with w_m = sum_i a_i^m x_i. With z the unconstrained minimiser
+// along each coordinate, the solution has one unknown scalar:
+//   Crammer-Singer   [sdm] (10): a^m = C^m - max(u^m - theta, 0), u = C^m - a + g/A, sum a = 0    (a simplex projection)
+//   Weston-Watkins   [sdm] (21): alpha^m = clip(z^m - t, 0, C), z = alpha - g/A, t = sum of the changes
+//   One-versus-rest  [sdm] sec. 4: alpha^m = clip(z^m, 0, C), each class on its own
+// The first two are roots of a monotone piecewise linear function: Newton's method lands on them after a few steps.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "dispatch/lanes.hpp"
+
+namespace larank {
+inline namespace LARANK_UNIT {
+
+template <class T>
+constexpr T infinity = std::numeric_limits<T>::infinity();
+
+// The class lanes of one row, vector by vector. `Vectors` is a constant for few classes, so that loops unroll.
+template <class T, class Vectors>
+struct RowLanes {
+    const RowProblem<T>& row;
+    Vectors vectors;
+    Lanes<T> zero = broadcast(T(0));
+    Lanes<T> one = broadcast(T(1));
+
+    template <class Visit>
+    void each(Visit visit) const {
+        Lanes<T> index = class_indices<T>();
+        const Lanes<T> step = broadcast(T(lane_count<T>)), label = broadcast(T(row.label)),
+                       classes = broadcast(T(row.classes));
+        for (int64_t v = 0; v < vectors; ++v, index = index + step)
+            visit(v * lane_count<T>, index == label, classes > index);
+    }
+    Lanes<T> scores(int64_t at) const { return load(row.scores + at); }
+    Lanes<T> coefficients(int64_t at) const { return load(row.coefficients + at); }
+};
+
+struct CrammerSinger {
+    template <class T, class Vectors>
+    static RowStep<T> solve(const RowProblem<T>& row, Vectors vectors, T* u, T* change) {
+        const RowLanes<T, Vectors> lanes{row, vectors};
+        const Lanes<T> zero = lanes.zero, one = lanes.one, none = broadcast(-infinity<T>), never = broadcast(infinity<T>),
+                       cost = broadcast(row.C), scale = broadcast(T(1) / row.A);
+        Lanes<T> most = none, least = never, top = none;
+        lanes.each([&](int64_t at, auto is_label, auto is_class) {
+            const Lanes<T> a = lanes.coefficients(at), bound = select(is_label, cost, zero);
+            const Lanes<T> g = select(is_class, lanes.scores(at) + select(is_label, zero, one), none);  // [sdm] (5)
+            const Lanes<T> open = select(is_class, select(bound > a, g, never), never);
+            const Lanes<T> target = bound - a + g * scale;
+            most = larger(most, g);
+            least = smaller(least, open);
+            top = larger(top, target);
+            store(u + at, target);
+        });
+        const T highest = greatest(most);
+        const T violation = highest + greatest(zero - least);  // [sdm] (6)
+        RowStep<T> step{violation, highest - row.scores[row.label], violation > row.skip};
+        if (!step.moved) return step;
+
+        const Lanes<T> peak = broadcast(greatest(top));
+        const T theta = threshold(row, vectors, u, peak);
+        const Lanes<T> level = broadcast(theta);
+        lanes.each([&](int64_t at, auto is_label, auto) {
+            const Lanes<T> p = larger(load(u + at) - peak - level, zero);
+            store(change + at, select(is_label, cost, zero) - p - lanes.coefficients(at));
+        });
+        return step;
+    }
+
+    // theta with sum max(u - peak - theta, 0) = C. From theta = -C, a lower bound, the iterates only rise and the set
+    // of terms only shrinks: when its size stays, it is the solution's.
+    template <class T, class Vectors>
+    static T threshold(const RowProblem<T>& row, Vectors vectors, const T* u, Lanes<T> peak) {
+        const Lanes<T> zero = broadcast(T(0)), one = broadcast(T(1));
+        T theta = -row.C, size = 0;
+        for (;;) {
+            const Lanes<T> level = broadcast(theta);
+            Lanes<T> total = zero, terms = zero;
+            for (int64_t v = 0; v < vectors; ++v) {
+                const Lanes<T> shifted = load(u + v * lane_count<T>) - peak;
+                const auto below = level > shifted;
+                total = total + select(below, zero, shifted);
+                terms = terms + select(below, zero, one);
+            }
+            const T now = sum(terms);
+            if (now == size) return theta;
+            size = now;
+            theta = (sum(total) - row.C) / size;
+        }
+    }
+};
+
+struct WestonWatkins {
+    template <class T, class Vectors>
+    static RowStep<T> solve(const RowProblem<T>& row, Vectors vectors, T* z, T* change) {
+        const RowLanes<T, Vectors> lanes{row, vectors};
+        const Lanes<T> zero = lanes.zero, one = lanes.one, none = broadcast(-infinity<T>), cost = broadcast(row.C),
+                       scale = broadcast(T(1) / row.A), own = broadcast(row.scores[row.label]);
+        Lanes<T> worst = zero, losses = zero, total = zero;
+        lanes.each([&](int64_t at, auto is_label, auto is_class) {
+            const Lanes<T> alpha = select(is_label, zero, zero - lanes.coefficients(at));
+            const Lanes<T> g = own - lanes.scores(at) - one;  // [sdm] (17)
+            const Lanes<T> raise = select(cost > alpha, zero - g, zero), lower = select(alpha > zero, g, zero);
+            const Lanes<T> violation = larger(raise, lower);  // [sdm] (18)
+            const auto other = [&](const Lanes<T>& v, const Lanes<T>& otherwise) {
+                return select(is_label, otherwise, select(is_class, v, otherwise));
+            };
+            worst = larger(worst, other(violation, zero));
+            losses = losses + larger(other(zero - g, zero), zero);
+            total = total + alpha;
+            store(z + at, other(alpha - g * scale, none));
+        });
+        RowStep<T> step{greatest(worst), sum(losses), false};
+        step.moved = step.violation > row.skip;
+        if (!step.moved) return step;
+
+        const Lanes<T> shift = broadcast(total_change(row, vectors, z, sum(total)));
+        Lanes<T> changes = zero;
+        lanes.each([&](int64_t at, auto is_label, auto) {
+            const Lanes<T> alpha = smaller(larger(load(z + at) - shift, zero), cost);
+            const Lanes<T> delta = select(is_label, zero, zero - alpha - lanes.coefficients(at));
+            changes = changes - delta;
+            store(change + at, delta);
+        });
+        change[row.label] = sum(changes);  // [sdm] Algorithm 3.1
+        return step;
+    }
+
+    // t with t = sum clip(z - t, 0, C) - sum alpha: strictly monotone, so Newton's step kept inside a bracket.
+    template <class T, class Vectors>
+    static T total_change(const RowProblem<T>& row, Vectors vectors, const T* z, T total) {
+        const Lanes<T> zero = broadcast(T(0)), one = broadcast(T(1)), cost = broadcast(row.C);
+        T low = -total, high = T(row.classes) * row.C - total, t = 0;
+        for (int iteration = 0; iteration < 100; ++iteration) {
+            const Lanes<T> shift = broadcast(t);
+            Lanes<T> alphas = zero, free = zero;
+            for (int64_t v = 0; v < vectors; ++v) {
+                const Lanes<T> open = load(z + v * lane_count<T>) - shift;
+                alphas = alphas + smaller(larger(open, zero), cost);
+                free = free + select(open > zero, select(cost > open, one, zero), zero);
+            }
+            const T excess = sum(alphas) - total - t;
+            (excess > 0 ? low : high) = t;
+            T next = t + excess / (1 + sum(free));
+            if (!(next > low && next < high)) next = next == t ? t : low + (high - low) / 2;
+            const T moved = next > t ? next - t : t - next;
+            t = next;
+            if (moved <= 4 * std::numeric_limits<T>::epsilon() * row.C) break;
+        }
+        return t;
+    }
+};
+
+struct OneVsRest {
+    template <class T, class Vectors>
+    static RowStep<T> solve(const RowProblem<T>& row, Vectors vectors, T*, T* change) {
+        const RowLanes<T, Vectors> lanes{row, vectors};
+        const Lanes<T> zero = lanes.zero, one = lanes.one, cost = broadcast(row.C), scale = broadcast(T(1) / row.A);
+        Lanes<T> worst = zero, losses = zero;
+        lanes.each([&](int64_t at, auto is_label, auto is_class) {
+            const Lanes<T> sign = select(is_label, one, zero - one);
+            const Lanes<T> alpha = sign * lanes.coefficients(at), g = sign * lanes.scores(at) - one;
+            const Lanes<T> raise = select(cost > alpha, zero - g, zero), lower = select(alpha > zero, g, zero);
+            worst = larger(worst, select(is_class, larger(raise, lower), zero));
+            losses = losses + select(is_class, larger(zero - g, zero), zero);
+            const Lanes<T> moved = smaller(larger(alpha - g * scale, zero), cost) - alpha;
+            store(change + at, select(is_class, sign * moved, zero));
+        });
+        RowStep<T> step{greatest(worst), sum(losses), false};
+        step.moved = step.violation > row.skip;
+        return step;
+    }
+};
+
+template <class Rule, class T>
+RowStep<T> solve_row(const RowProblem<T>& row, T* work, T* change) {
+    switch (row.lanes / lane_count<T>) {
+        case 1: return Rule::solve(row, std::integral_constant<int64_t, 1>{}, work, change);
+        case 2: return Rule::solve(row, std::integral_constant<int64_t, 2>{}, work, change);
+        case 3: return Rule::solve(row, std::integral_constant<int64_t, 3>{}, work, change);
+        case 4: return Rule::solve(row, std::integral_constant<int64_t, 4>{}, work, change);
+        default: return Rule::solve(row, row.lanes / lane_count<T>, work, change);
+    }
+}
+
+}  // namespace LARANK_UNIT
+}  // namespace larank

@@ -1,0 +1,74 @@
+"""The certificate every solver reports: what was reached, how far from the optimum it can be, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Checkpoint", "Result", "Status"]
+
+Status = Literal["converged", "max_iter", "time_limit", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One point of the training history.
+
+    `exact` says whether the objectives were computed from scratch at this point. Otherwise they are what the solver
+    saw on its way: the losses of the last loop, each as it was when its example was visited.
+    """
+
+    seconds: float
+    iterations: float
+    primal: float
+    dual: float
+    violation: float
+    exact: bool
+
+    @property
+    def gap(self) -> float:
+        """Primal minus dual objective."""
+        return self.primal - self.dual
+
+
+@dataclass(frozen=True)
+class Result:
+    """How training ended, with the objectives computed from scratch at the final model.
+
+    The dual is a lower bound on the optimal objective, so `gap` bounds how much better any other model could be.
+    """
+
+    solver: str
+    status: Status
+    primal: float
+    dual: float
+    violation: float
+    iterations: float
+    seconds: float
+    support_patterns: int
+    support_vectors: int
+    kernel_values: int = 0
+    argmax_calls: int = 0
+    operations: Mapping[str, int] = field(default_factory=dict)
+    history: tuple[Checkpoint, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """Primal minus dual objective: at most this far from the optimum."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the primal objective."""
+        return self.gap / self.primal if self.primal > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Result:
+        """The inverse of `to_dict`."""
+        history = tuple(Checkpoint(**point) for point in values["history"])
+        return cls(**{**values, "history": history})

@@ -325,11 +325,10 @@ def test_any_bytes_are_read_or_refused(content):
         path.write_bytes(content)
         try:
             X, y = read_svmlight(path)
-        except DataFormatError as error:
-            assert re.search(r"line \d+", str(error))
-        else:
-            X.check_format(full_check=True)
-            assert len(y) == X.shape[0]
+        except DataFormatError:
+            return
+    X.check_format(full_check=True)
+    assert len(y) == X.shape[0]
 
 
 @pytest.mark.parametrize("value", ["1e39", "3.4028236e38"])

@@ -503,14 +503,14 @@ def _read_table(
     first = next((row for row in rows if row), None)
     if first is None:
         raise ValueError("line 1: no examples")
-    column = _label_column(first, label, header, rows.line_num)
+    width, column = len(first), _label_column(first, label, header, rows.line_num)
     if header == "auto":
         header = isinstance(label, str) or not all(map(_is_number, first[:column] + first[column + 1 :]))
     values, words, lines = array("d"), list[str](), array("q")
     for row in rows if header else chain([first], rows):
         if row:
             lines.append(rows.line_num)
-            words.append(_take_label(row, column, len(first), rows.line_num))
+            words.append(_take_label(row, column, width, rows.line_num))
             try:
                 values.extend(map(float, row))
             except ValueError:

@@ -213,6 +213,19 @@ void bind_svmlight_of(nb::module_& m, const char* reader_name) {
         "base"_a);
 }
 
+template <class T>
+nb::object decimals(const nb::bytes& text) {
+    std::vector<T> numbers;
+    const std::string_view view = view_of(text);
+    {
+        nb::gil_scoped_release release;
+        if (!larank::read_decimals(view, numbers)) numbers.clear();
+    }
+    const std::size_t count = numbers.size();
+    if (count == 0 && !view.empty()) return nb::none();
+    return nb::cast(to_numpy(std::move(numbers), {count}));
+}
+
 nb::object label_numbers(const nb::bytes& text) {
     larank::LabelNumbers labels;
     if (!labels.read(view_of(text))) return nb::none();
@@ -224,6 +237,8 @@ nb::object label_numbers(const nb::bytes& text) {
 void bind_svmlight(nb::module_& m) {
     bind_svmlight_of<float>(m, "SvmlightReader32");
     bind_svmlight_of<double>(m, "SvmlightReader64");
+    m.def("decimals32", &decimals<float>, "text"_a);
+    m.def("decimals64", &decimals<double>, "text"_a);
     m.def("label_numbers", &label_numbers, "text"_a);
 }
 

@@ -1,18 +1,29 @@
 // Decimal numbers read and written without a locale: correctly rounded one way, shortest round trip the other.
 #pragma once
 
-#include <charconv>
+#include <algorithm>
 #include <cfloat>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace larank {
 
 constexpr std::size_t longest_decimal = 32;  // what std::to_chars can need for one double or one int64
 
 inline bool is_digit(char c) { return unsigned(c - '0') < 10; }
+inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+inline const char* skip_blanks(const char* p) {
+    while (is_blank(*p)) ++p;
+    return p;
+}
 
 inline const char* read_digits(const char* p, uint64_t& number) {
     for (; is_digit(*p); ++p) number = number * 10 + uint64_t(*p - '0');
@@ -102,6 +113,23 @@ const char* read_decimal(const char* p, T& value) {
     }
     value = read_slowly<T>(negative ? first : number, p);
     return p;
+}
+
+// Appends numbers, each followed by a line end and perhaps between blanks. False where one is missing or not finite.
+template <class T>
+bool read_decimals(std::string_view text, std::vector<T>& numbers) {
+    if (!text.empty() && text.back() != '\n') throw std::logic_error("the text does not end with a line end");
+    numbers.reserve(std::size_t(std::count(text.begin(), text.end(), '\n')));
+    const char* p = text.data();
+    for (const char* end = p + text.size(); p != end; ++p) {
+        T value;
+        const char* const first = skip_blanks(p);
+        const char* const last = read_decimal(first, value);
+        p = skip_blanks(last);
+        if (last == first || *p != '\n' || std::isinf(value)) return false;
+        numbers.push_back(value);
+    }
+    return true;
 }
 
 template <class T>

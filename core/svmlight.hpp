@@ -60,14 +60,8 @@ class Growing {
 
 enum class IndexBase { zero, one, detect };
 
-inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 inline bool ends_row(char c) { return c == '\n' || c == '#'; }
 inline bool ends_word(char c) { return is_blank(c) || ends_row(c); }
-
-inline const char* skip_blanks(const char* p) {
-    while (is_blank(*p)) ++p;
-    return p;
-}
 
 // The word at `p` in quotes, in ASCII and short, so that any bytes can stand in a message.
 inline std::string quoted(const char* p) {

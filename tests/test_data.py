@@ -104,10 +104,12 @@ def test_numbers_are_read_exactly(tmp_path_factory, X, names):
     [
         ("1,2", ", line 4: 2 columns, but the first line has 3"),
         ("1,2,3,4", ", line 4: 4 columns, but the first line has 3"),
-        ("1,x,3", ", line 4: 'x' is not a number"),
-        ("1,,3", ", line 4: '' is not a number"),
-        ("1,nan,3", ", line 4: a value is not finite"),
-        ("1,1e999,3", ", line 4: a value is not finite"),
+        ("1,x,3", ", line 4: 'x' is not a finite number in float64"),
+        ("1,,3", ", line 4: '' is not a finite number in float64"),
+        ("1,nan,3", ", line 4: 'nan' is not a finite number"),
+        ("1,1e999,3", ", line 4: '1e999' is not a finite number"),
+        ("1,1_0,3", ", line 4: '1_0' is not a finite number"),
+        ('1,"2\n3",3', r", line 5: '2\\n3' is not a finite number"),
         ("1,2,", ", line 4: the label '' is empty or not finite"),
         ("1,2,NaN", ", line 4: the label 'NaN' is empty or not finite"),
         ('1,2,"a" b', ", line 4: "),
@@ -122,7 +124,7 @@ def test_a_bad_line_is_named(table, bad, why):
 def test_a_value_too_large_for_float32_is_refused(table):
     table.write_text("1,0\n1e39,0\n")
     assert read_csv(table)[0].max() == 1e39
-    with refuses(table, ", line 2: a value is not finite in float32"):
+    with refuses(table, ", line 2: '1e39' is not a finite number in float32"):
         read_csv(table, dtype=np.float32)
 
 

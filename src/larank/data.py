@@ -19,13 +19,12 @@ import secrets
 import stat
 import zipfile
 import zlib
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -54,6 +53,7 @@ _Labels = NDArray[Any]
 
 _BLOCK_BYTES = 1 << 22
 _BLOCK_PAIRS = 1 << 17
+_BLOCK_CELLS = 1 << 16
 _COMPRESSORS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": partial(gzip.GzipFile, "", "wb", 6, mtime=0),
     ".bz2": partial(bz2.BZ2File, mode="wb"),
@@ -481,6 +481,8 @@ def _is_number(cell: str) -> bool:
 
 
 def _label_column(first: list[str], label: int | str, header: bool | Literal["auto"], line: int) -> int:
+    if len(first) < 2:
+        raise ValueError(f"line {line}: only one column, {first[0]!r}; is the delimiter right?")
     if isinstance(label, str):
         names = [cell.strip() for cell in first]
         if header is False:
@@ -490,8 +492,6 @@ def _label_column(first: list[str], label: int | str, header: bool | Literal["au
         if label not in names:
             raise ValueError(f"line {line}: label={label!r} is none of the columns {names}")
         return names.index(label)
-    if len(first) < 2:
-        raise ValueError(f"line {line}: only one column, {first[0]!r}; is the delimiter right?")
     if not -len(first) <= label < len(first):
         raise ValueError(f"line {line}: label={label} is out of range for {len(first)} columns")
     return label % len(first)
@@ -506,24 +506,30 @@ def _read_table(
     width, column = len(first), _label_column(first, label, header, rows.line_num)
     if header == "auto":
         header = isinstance(label, str) or not all(map(_is_number, first[:column] + first[column + 1 :]))
-    values, words, lines = array("d"), list[str](), array("q")
-    for row in rows if header else chain([first], rows):
-        if row:
-            lines.append(rows.line_num)
-            words.append(_take_label(row, column, width, rows.line_num))
-            try:
-                values.extend(map(float, row))
-            except ValueError:
-                culprit = next(cell for cell in row if not _is_number(cell))
-                raise ValueError(f"line {rows.line_num}: {culprit!r} is not a number") from None
+    body = rows if header else chain([first], rows)
+    records = ((rows.line_num, row) for row in body if row)
+    words, blocks = list[str](), list[NDArray[Any]]()
+    while batch := list(islice(records, max(1, _BLOCK_CELLS // width))):
+        words += [_take_label(row, column, width, line) for line, row in batch]
+        blocks.append(_feature_numbers(batch, dtype))
     if not words:
         raise ValueError(f"line {rows.line_num}: no examples")
-    with np.errstate(over="ignore"):
-        X = np.frombuffer(values).reshape(len(words), -1).astype(dtype, copy=False)
-    finite = np.isfinite(X).all(axis=1)
-    if not finite.all():
-        raise ValueError(f"line {lines[int(finite.argmin())]}: a value is not finite in {dtype}")
-    return X, _labels(words)
+    return np.concatenate(blocks).reshape(len(words), width - 1), _labels(words)
+
+
+def _feature_numbers(batch: list[tuple[int, list[str]]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    parse = _core.decimals32 if dtype == np.float32 else _core.decimals64
+    cells = [cell for _, row in batch for cell in row]
+    numbers = parse(("\n".join(cells) + "\n").encode())
+    if numbers is not None and len(numbers) == len(cells):
+        return numbers
+    line, cell = next(
+        (line, cell)
+        for line, row in batch
+        for cell in row
+        if "\n" in cell or parse(f"{cell}\n".encode()) is None
+    )
+    raise ValueError(f"line {line}: {cell!r} is not a finite number in {dtype}")
 
 
 def _take_label(row: list[str], column: int, width: int, line: int) -> str:

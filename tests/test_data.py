@@ -73,6 +73,12 @@ def test_a_header_is_found_or_given(table, text, options, rows):
     assert len(read_csv(table, **options)[1]) == rows
 
 
+def test_an_unknown_header_option_is_refused(table):
+    table.write_text("1,2\n")
+    with pytest.raises(ValueError, match="header='yes' is not supported"):
+        read_csv(table, header="yes")
+
+
 def test_quotes_blank_lines_line_ends_and_marks_do_not_matter(table):
     table.write_bytes('\ufeffx,"a, b",name\r\n\r\n1, 2,"c, d"\r\n3,4,é'.encode())
     X, y = read_csv(table)

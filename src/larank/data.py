@@ -219,6 +219,8 @@ def read_csv(
         finite, and damaged compressed data.
     """
     dtype = _floating(dtype)
+    if header not in (True, False, "auto"):
+        raise ValueError(f"header={header!r} is not supported; accepted are True, False and 'auto'")
     if delimiter is None:
         delimiter = "\t" if _format_suffix(path) == ".tsv" else ","
     with _open(path) as stream:

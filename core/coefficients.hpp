@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include "prefetch.hpp"
+
 namespace larank {
 
 template <class T>
@@ -36,6 +38,9 @@ class Coefficients {
         list.count = int32_t(count);
         return pool_.data() + list.start;
     }
+
+    void prefetch_list(int64_t i) const { prefetch(lists_.data() + i); }
+    void prefetch_entries(int64_t i) const { prefetch(begin(i)); }
 
   private:
     struct List {

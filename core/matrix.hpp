@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "dispatch/units.hpp"
+#include "prefetch.hpp"
 
 namespace larank {
 
@@ -24,31 +26,21 @@ struct Matrix {
     int64_t count(int64_t i) const { return starts ? starts[i + 1] - starts[i] : columns; }
     int64_t weight_rows() const { return columns + (intercept != 0); }
 
+    Row<T> row(int64_t i) const {
+        const int64_t from = begin(i);
+        return {values + from,
+                columns32 ? columns32 + from : nullptr,
+                columns64 ? columns64 + from : nullptr,
+                count(i),
+                intercept,
+                columns};
+    }
+
     double squared_norm(int64_t i) const {
         double norm = double(intercept) * double(intercept);
         const T* x = values + begin(i);
         for (int64_t j = 0; j < count(i); ++j) norm += double(x[j]) * double(x[j]);
         return norm;
-    }
-
-    // out = x_i' W
-    void scores(int64_t i, const T* W, int64_t lanes, T* out) const {
-        const Units<T>& unit = units<T>();
-        for (int64_t m = 0; m < lanes; ++m) out[m] = intercept != 0 ? intercept * W[columns * lanes + m] : T(0);
-        const T* x = values + begin(i);
-        if (!starts) return unit.add_scores_dense(x, columns, W, lanes, out);
-        if (columns32) return unit.add_scores_csr32(x, columns32 + begin(i), count(i), W, lanes, out);
-        unit.add_scores_csr64(x, columns64 + begin(i), count(i), W, lanes, out);
-    }
-
-    // W += x_i coefficients'
-    void add_to(int64_t i, const T* coefficients, int64_t lanes, T* W) const {
-        const Units<T>& unit = units<T>();
-        if (intercept != 0) unit.add_row_dense(&intercept, 1, coefficients, lanes, W + columns * lanes);
-        const T* x = values + begin(i);
-        if (!starts) return unit.add_row_dense(x, columns, coefficients, lanes, W);
-        if (columns32) return unit.add_row_csr32(x, columns32 + begin(i), count(i), coefficients, lanes, W);
-        unit.add_row_csr64(x, columns64 + begin(i), count(i), coefficients, lanes, W);
     }
 
     // Calls visit(feature, value) for the stored values of row i and the constant feature.
@@ -60,14 +52,56 @@ struct Matrix {
         if (intercept != 0) visit(columns, intercept);
     }
 
-    void prefetch(int64_t i) const {
-        const int64_t from = begin(i), stored = count(i);
-        for (int64_t j = 0; j < stored; j += 64 / int64_t{sizeof(T)}) __builtin_prefetch(values + from + j);
-        if (columns32)
-            for (int64_t j = 0; j < stored; j += 16) __builtin_prefetch(columns32 + from + j);
-        if (columns64)
-            for (int64_t j = 0; j < stored; j += 8) __builtin_prefetch(columns64 + from + j);
+    void prefetch_start(int64_t i) const {
+        if (starts) prefetch(starts + i);
     }
+    void prefetch_row(int64_t i) const {
+        prefetch_range(values, i);
+        if (columns32) prefetch_range(columns32, i);
+        if (columns64) prefetch_range(columns64, i);
+    }
+
+  private:
+    template <class V>
+    void prefetch_range(const V* array, int64_t i) const {
+        const V* const end = array + begin(i) + count(i);
+        for (const V* at = array + begin(i); at < end; at += 64 / sizeof(V)) prefetch(at);
+    }
+};
+
+// A dense row that is mostly zeros is cheaper as the list of its other values.
+template <class T>
+class RowCompressor {
+  public:
+    explicit RowCompressor(const Matrix<T>& X) {
+        if (X.starts || X.rows == 0) return;
+        const int64_t step = 1 + X.rows / 1000;
+        int64_t seen = 0, other = 0;
+        for (int64_t i = 0; i < X.rows; i += step)
+            X.each(i, [&](int64_t, T value) { ++seen, other += value != 0; });
+        if (2 * other > seen) return;
+        values_.resize(std::size_t(X.columns));
+        columns_.resize(std::size_t(X.columns));
+    }
+
+    // The row as it is, or compressed into buffers that the next call overwrites.
+    Row<T> operator()(Row<T> x) {
+        if (values_.empty()) return x;
+        int64_t count = 0;
+        for (int64_t j = 0; j < x.count; ++j) {
+            values_[std::size_t(count)] = x.values[j];
+            columns_[std::size_t(count)] = int32_t(j);
+            count += x.values[j] != 0;
+        }
+        x.values = values_.data();
+        x.columns32 = columns_.data();
+        x.count = count;
+        return x;
+    }
+
+  private:
+    std::vector<T> values_;
+    std::vector<int32_t> columns_;
 };
 
 }  // namespace larank

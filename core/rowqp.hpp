@@ -77,7 +77,7 @@ struct CrammerSinger {
     template <class T, class Vectors>
     static T threshold(const RowProblem<T>& row, Vectors vectors, const T* u, Lanes<T> peak) {
         const Lanes<T> zero = broadcast(T(0)), one = broadcast(T(1));
-        T theta = -row.C, size = 0;
+        T theta = -row.C, size = infinity<T>;
         for (;;) {
             const Lanes<T> level = broadcast(theta);
             Lanes<T> total = zero, terms = zero;
@@ -88,7 +88,7 @@ struct CrammerSinger {
                 terms = terms + select(below, zero, one);
             }
             const T now = sum(terms);
-            if (now == size) return theta;
+            if (!(now < size)) return theta;
             size = now;
             theta = (sum(total) - row.C) / size;
         }

@@ -10,40 +10,48 @@
 #include <type_traits>
 
 #include "dispatch/lanes.hpp"
+#include "prefetch.hpp"
 
 namespace larank {
 inline namespace LARANK_UNIT {
 
-constexpr int64_t prefetch_distance = 8;
+// Rows of W asked for ahead of their use; 8 and 16 are slower on news20.
+constexpr int64_t prefetch_distance = 12;
 
 // Where the j-th stored value of a row lives in W. A dense row stores every feature, a CSR row names its columns.
 struct EveryColumn {
     int64_t operator[](int64_t j) const { return j; }
 };
 
-template <class Columns>
-inline void prefetch_row(const Columns& columns, int64_t j, const void* W, int64_t row_bytes, int64_t bytes) {
-    const char* line = static_cast<const char*>(W) + int64_t(columns[j]) * row_bytes;
-    for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(line + at);
-}
-
 template <std::size_t Vectors, class T, class Columns>
-void scores_sweep(const T* values, Columns columns, int64_t count, const T* W, int64_t lanes, T* out) {
+void scores_sweep(const T* values, Columns columns, int64_t count, const T* W, int64_t lanes, bool prefetch_weights,
+                  T* out) {
     constexpr std::size_t width = lane_count<T>;
-    Lanes<T> score[Vectors];
-    for (std::size_t v = 0; v < Vectors; ++v) score[v] = load(out + v * width);
-    auto accumulate = [&](int64_t j) {
+    // Few vectors leave registers for several sums side by side, so that none waits for the addition before it.
+    constexpr std::size_t chains = Vectors == 1 ? 4 : Vectors <= 3 ? 2 : 1;
+    Lanes<T> score[chains][Vectors];
+    for (std::size_t c = 0; c < chains; ++c)
+        for (std::size_t v = 0; v < Vectors; ++v) score[c][v] = c ? broadcast(T(0)) : load(out + v * width);
+    auto accumulate = [&](int64_t j, std::size_t chain) {
         const T* w = W + int64_t(columns[j]) * lanes;
         const Lanes<T> x = broadcast(values[j]);
-        for (std::size_t v = 0; v < Vectors; ++v) score[v] = score[v] + x * load(w + v * width);
+        for (std::size_t v = 0; v < Vectors; ++v) score[chain][v] = score[chain][v] + x * load(w + v * width);
     };
     int64_t j = 0;
-    for (; j + prefetch_distance < count; ++j) {
-        prefetch_row(columns, j + prefetch_distance, W, lanes * int64_t{sizeof(T)}, int64_t{Vectors} * 64);
-        accumulate(j);
+    if (prefetch_weights)
+        for (; j + prefetch_distance + int64_t{chains} <= count; j += int64_t{chains})
+            for (std::size_t c = 0; c < chains; ++c) {
+                const T* w = W + int64_t(columns[j + prefetch_distance + int64_t(c)]) * lanes;
+                for (std::size_t v = 0; v < Vectors; ++v) prefetch(w + v * width);
+                accumulate(j + int64_t(c), c);
+            }
+    for (; j + int64_t{chains} <= count; j += int64_t{chains})
+        for (std::size_t c = 0; c < chains; ++c) accumulate(j + int64_t(c), c);
+    for (std::size_t c = 0; j < count; ++j, ++c) accumulate(j, c);
+    for (std::size_t v = 0; v < Vectors; ++v) {
+        for (std::size_t c = 1; c < chains; ++c) score[0][v] = score[0][v] + score[c][v];
+        store(out + v * width, score[0][v]);
     }
-    for (; j < count; ++j) accumulate(j);
-    for (std::size_t v = 0; v < Vectors; ++v) store(out + v * width, score[v]);
 }
 
 template <std::size_t Vectors, class T, class Columns>
@@ -77,39 +85,58 @@ void for_each_sweep(int64_t lanes, Sweep sweep) {
     }
 }
 
-// out += x' W over all lanes.
-template <class T, class Columns>
-void add_scores(const T* values, Columns columns, int64_t count, const T* W, int64_t lanes, T* out) {
-    for_each_sweep<T>(lanes, [=](auto vectors, int64_t first) {
-        scores_sweep<decltype(vectors)::value>(values, columns, count, W + first, lanes, out + first);
+// Calls use(columns) with the columns of x in the form they are stored in.
+template <class T, class Use>
+void with_columns(const Row<T>& x, Use use) {
+    if (x.columns32) use(x.columns32);
+    else if (x.columns64) use(x.columns64);
+    else use(EveryColumn{});
+}
+
+template <class T>
+void scores(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, T* out) {
+    const T* constant = W + x.intercept_row * lanes;
+    for (int64_t m = 0; m < lanes; ++m) out[m] = x.intercept != 0 ? x.intercept * constant[m] : T(0);
+    with_columns(x, [&](auto columns) {
+        for_each_sweep<T>(lanes, [&](auto vectors, int64_t first) {
+            scores_sweep<decltype(vectors)::value>(x.values, columns, x.count, W + first, lanes, prefetch_weights,
+                                                   out + first);
+        });
     });
 }
 
-// W += x coefficients' over all lanes.
-template <class T, class Columns>
-void add_row(const T* values, Columns columns, int64_t count, const T* coefficients, int64_t lanes, T* W) {
-    for_each_sweep<T>(lanes, [=](auto vectors, int64_t first) {
-        add_sweep<decltype(vectors)::value>(values, columns, count, coefficients + first, lanes, W + first);
+template <class T>
+void add_row(const Row<T>& x, const T* coefficients, int64_t lanes, T* W) {
+    if (x.intercept != 0)
+        for (int64_t m = 0; m < lanes; ++m) W[x.intercept_row * lanes + m] += x.intercept * coefficients[m];
+    with_columns(x, [&](auto columns) {
+        for_each_sweep<T>(lanes, [&](auto vectors, int64_t first) {
+            add_sweep<decltype(vectors)::value>(x.values, columns, x.count, coefficients + first, lanes, W + first);
+        });
     });
 }
 
-// The same two for a few named classes, where reading whole rows of W would cost more than it serves.
-template <class T, class Columns>
-void add_scores_of(const T* values, Columns columns, int64_t count, const T* W, int64_t lanes, const int32_t* classes,
-                   int64_t class_count, T* out) {
-    for (int64_t j = 0; j < count; ++j) {
-        const T* w = W + int64_t(columns[j]) * lanes;
-        for (int64_t c = 0; c < class_count; ++c) out[c] += values[j] * w[classes[c]];
-    }
+template <class T>
+void scores_of(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out) {
+    const T* constant = W + x.intercept_row * lanes;
+    for (int64_t c = 0; c < count; ++c) out[c] = x.intercept != 0 ? x.intercept * constant[classes[c]] : T(0);
+    with_columns(x, [&](auto columns) {
+        for (int64_t j = 0; j < x.count; ++j) {
+            const T* w = W + int64_t(columns[j]) * lanes;
+            for (int64_t c = 0; c < count; ++c) out[c] += x.values[j] * w[classes[c]];
+        }
+    });
 }
 
-template <class T, class Columns>
-void add_row_of(const T* values, Columns columns, int64_t count, const T* coefficients, const int32_t* classes,
-                int64_t class_count, int64_t lanes, T* W) {
-    for (int64_t j = 0; j < count; ++j) {
-        T* w = W + int64_t(columns[j]) * lanes;
-        for (int64_t c = 0; c < class_count; ++c) w[classes[c]] += values[j] * coefficients[c];
-    }
+template <class T>
+void add_row_of(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes, T* W) {
+    const auto add = [&](int64_t row, T value) {
+        for (int64_t c = 0; c < count; ++c) W[row * lanes + classes[c]] += value * coefficients[c];
+    };
+    if (x.intercept != 0) add(x.intercept_row, x.intercept);
+    with_columns(x, [&](auto columns) {
+        for (int64_t j = 0; j < x.count; ++j) add(int64_t(columns[j]), x.values[j]);
+    });
 }
 
 }  // namespace LARANK_UNIT

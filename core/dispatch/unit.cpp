@@ -11,16 +11,10 @@ namespace larank {
 
 template <class T>
 void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
-    units.add_scores_dense = [](const T* x, int64_t count, const T* W, int64_t lanes, T* out) {
-        add_scores(x, EveryColumn{}, count, W, lanes, out);
-    };
-    units.add_scores_csr32 = add_scores<T, const int32_t*>;
-    units.add_scores_csr64 = add_scores<T, const int64_t*>;
-    units.add_row_dense = [](const T* x, int64_t count, const T* coefficients, int64_t lanes, T* W) {
-        add_row(x, EveryColumn{}, count, coefficients, lanes, W);
-    };
-    units.add_row_csr32 = add_row<T, const int32_t*>;
-    units.add_row_csr64 = add_row<T, const int64_t*>;
+    units.scores = scores<T>;
+    units.add_row = add_row<T>;
+    units.scores_of = scores_of<T>;
+    units.add_row_of = add_row_of<T>;
     units.solve_row[int(Formulation::crammer_singer)] = solve_row<CrammerSinger, T>;
     units.solve_row[int(Formulation::weston_watkins)] = solve_row<WestonWatkins, T>;
     units.solve_row[int(Formulation::one_vs_rest)] = solve_row<OneVsRest, T>;

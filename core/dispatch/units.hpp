@@ -17,6 +17,18 @@ constexpr int64_t padded(int64_t classes) {
 
 enum class Formulation { crammer_singer, weston_watkins, one_vs_rest };
 
+// One example: its stored values and the rows of W they belong to. A dense row has neither kind of columns and stores
+// every feature. The constant feature, where `intercept` is not zero, has row `intercept_row` of W.
+template <class T>
+struct Row {
+    const T* values;
+    const int32_t* columns32;
+    const int64_t* columns64;
+    int64_t count;
+    T intercept;
+    int64_t intercept_row;
+};
+
 // The QP of one example: everything but its own coefficients held fixed. Arrays hold `lanes` values, of which the
 // first `classes` count; the others are padding, zero in `coefficients`.
 template <class T>
@@ -41,12 +53,12 @@ struct RowStep {
 
 template <class T>
 struct Units {
-    void (*add_scores_dense)(const T* x, int64_t count, const T* W, int64_t lanes, T* out);
-    void (*add_scores_csr32)(const T* x, const int32_t* columns, int64_t count, const T* W, int64_t lanes, T* out);
-    void (*add_scores_csr64)(const T* x, const int64_t* columns, int64_t count, const T* W, int64_t lanes, T* out);
-    void (*add_row_dense)(const T* x, int64_t count, const T* coefficients, int64_t lanes, T* W);
-    void (*add_row_csr32)(const T* x, const int32_t* columns, int64_t count, const T* coefficients, int64_t lanes, T* W);
-    void (*add_row_csr64)(const T* x, const int64_t* columns, int64_t count, const T* coefficients, int64_t lanes, T* W);
+    // out = x' W over all lanes, and W += x coefficients'.
+    void (*scores)(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, T* out);
+    void (*add_row)(const Row<T>& x, const T* coefficients, int64_t lanes, T* W);
+    // The same two for a few named classes, where whole rows of W would cost more than they serve.
+    void (*scores_of)(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out);
+    void (*add_row_of)(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes, T* W);
     // Indexed by Formulation. Writes the new coefficients minus the old ones to `change`; `work` holds `lanes` values.
     RowStep<T> (*solve_row[3])(const RowProblem<T>& row, T* work, T* change);
 };

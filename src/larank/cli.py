@@ -95,7 +95,8 @@ def _show_version(wanted: bool) -> None:
 
 
 _DATA_HELP = (
-    "Labelled examples: svmlight (libsvm), .csv or .npz; text files may be compressed (.gz .bz2 .xz)."
+    "Labelled examples: svmlight (.svm), .csv with the label in the last column, or .npz with X and y; "
+    "may be compressed (.gz .bz2 .xz)."
 )
 
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)]

@@ -110,7 +110,13 @@ class LineProgress(Progress):
 
 
 class BarProgress(Progress):
-    """A live bar with the gap beside it; it pulses while the fraction is unknown and never moves back."""
+    """A live bar with the gap beside it; it pulses while the fraction is unknown and never moves back.
+
+    Attributes
+    ----------
+    fraction : float
+        The furthest the bar has been, between 0 and 1.
+    """
 
     def __init__(self, console: Console) -> None:
         """Draw on `console`."""
@@ -125,7 +131,7 @@ class BarProgress(Progress):
             redirect_stdout=False,
         )
         self._task = self._bar.add_task("", total=None, state="")
-        self._furthest = 0.0
+        self.fraction = 0.0
         self._state = ""
 
     def start(self, description: str) -> None:
@@ -147,9 +153,9 @@ class BarProgress(Progress):
         state = _state(iterations, primal, dual, violation)
         self._state = f"{state}, {seconds:.1f} s"
         if fraction is not None:
-            self._furthest = max(self._furthest, _clip(fraction))
+            self.fraction = max(self.fraction, _clip(fraction))
         total = None if fraction is None else 1.0
-        self._bar.update(self._task, total=total, completed=self._furthest, state=state)
+        self._bar.update(self._task, total=total, completed=self.fraction, state=state)
 
     def finish(self, status: str) -> None:
         """Replace the bar by a line that says how training ended."""

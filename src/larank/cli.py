@@ -193,7 +193,10 @@ def train(
         _check_outputs([model_file, report_file], [data_file, test_file])
         _check_replaceable(model_file)
         X, y = _read(data_file, features)
-        test = None if test_file is None else _read(test_file, X.shape[1])
+        test = None
+        if test_file is not None:
+            test = _read(test_file, X.shape[1])
+            _check_labels(test_file, test[1], np.unique(y))
         estimator = LinearMulticlassSVC(
             formulation.value,
             C=C,
@@ -281,7 +284,7 @@ def evaluate(
     with _work(debug):
         estimator = persistence.load(model_file)
         X, y = _read(data_file, estimator.n_features_in_)
-        predicted = _predict_checked(estimator, data_file, X, y)
+        y, predicted = _compare(estimator, data_file, X, y)
         _print_values(_error_figures(y, predicted))
         by_class, pairs = class_errors(y, predicted), confusions(y, predicted)
         _print_rows(by_class[:top], _counted("Classes by error", len(by_class), top))
@@ -467,14 +470,34 @@ def _predict(estimator: Any, X: Any) -> npt.NDArray[Any]:
     return np.concatenate([estimator.predict(piece) for piece in _slices(X)])
 
 
-def _predict_checked(estimator: Any, path: Path, X: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Predict, to be compared with `y`: numbers and texts are never equal, so nobody should count them."""
-    numbers, texts = "biuf", "OUS"
-    if (y.dtype.kind in texts) != (estimator.classes_.dtype.kind in texts):
-        kinds = {**dict.fromkeys(numbers, "numbers"), **dict.fromkeys(texts, "texts")}
-        found, wanted = (kinds.get(v.dtype.kind, str(v.dtype)) for v in (y, estimator.classes_))
-        raise ValueError(f"the labels in {path} are {found}, those of the model {wanted}")
-    return _predict(estimator, X)
+def _compare(
+    estimator: Any, path: Path, X: Any, y: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the true and the predicted labels in one type."""
+    true, _ = _alike(y, estimator.classes_)
+    _check_labels(path, y, estimator.classes_)
+    predicted, _ = _alike(_predict(estimator, X), y)
+    return true, predicted
+
+
+def _check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> None:
+    """Labels the model does not know are errors; if it knows none, the file belongs to another problem."""
+    y, classes = _alike(y, classes)
+    if not np.isin(y, classes).any():
+        found, wanted = (_short(np.unique(labels).tolist()) for labels in (y, classes))
+        raise ValueError(f"{path}: none of its labels ({found}) is a class of the model ({wanted})")
+
+
+def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Make labels comparable: a file has numbers only if all its labels are, so 1 may be "1" elsewhere."""
+    texts = "OUS"
+    if (a.dtype.kind in texts) == (b.dtype.kind in texts):
+        return a, b
+    return _texts(a), _texts(b)
+
+
+def _texts(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.array([format_label(label) for label in labels.tolist()])
 
 
 def _label_lines(estimator: Any, X: Any) -> Iterator[str]:
@@ -561,8 +584,7 @@ def _tested(
 ) -> tuple[dict[str, object], dict[str, Sequence[Row]]]:
     if path is None or test is None:
         return {}, {}
-    X, y = test
-    predicted = _predict_checked(estimator, path, X, y)
+    y, predicted = _compare(estimator, path, *test)
     return _error_figures(y, predicted), _worst(y, predicted)
 
 

@@ -1,0 +1,681 @@
+"""The command line: `larank train`, `predict`, `eval`, `info`, `demo` and `reproduce`.
+
+Results go to standard output; progress, warnings and errors to standard error. Exit status: 0 done, 1 the
+work failed (one line says why), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from scipy import sparse
+from sklearn.svm import LinearSVC
+
+from larank import persistence
+from larank.data import atomic_write, load_letter, read
+from larank.multiclass.sdm import LinearMulticlassSVC
+from larank.report import (
+    Row,
+    certificate,
+    class_errors,
+    confusions,
+    format_label,
+    format_value,
+    numeric_columns,
+    write_report,
+)
+from larank.reproduce import experiments
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# The estimator's own defaults, so that the two can never differ.
+_DEFAULTS: dict[str, Any] = LinearMulticlassSVC().get_params()
+
+_ROWS_AT_ONCE = 16384
+
+
+class Formulation(StrEnum):
+    """How the classes share the margin."""
+
+    crammer_singer = "crammer-singer"
+    weston_watkins = "weston-watkins"
+    one_vs_rest = "one-vs-rest"
+
+
+class Stop(StrEnum):
+    """What `--tol` bounds."""
+
+    gap = "gap"
+    violation = "violation"
+
+
+_DEFAULT_STOP = Stop(_DEFAULTS["stop"])
+
+
+class ClassWeight(StrEnum):
+    """How the errors of different classes weigh."""
+
+    balanced = "balanced"
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter(f"must be a number greater than 0, got {value:g}")
+    return value
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"larank {metadata.version('larank')}")
+        raise typer.Exit
+
+
+_DATA_HELP = (
+    "Labelled examples: svmlight (.svm), .csv with the label in the last column, or .npz with X and y; "
+    "may be compressed (.gz .bz2 .xz)."
+)
+
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `larank train`.")]
+NewModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
+TestFile = Annotated[
+    Path | None, typer.Option("--test", metavar="DATA", help="Measure the error on this file.")
+]
+ReportFile = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write a one-page HTML report.")
+]
+FormulationName = Annotated[Formulation, typer.Option(help="How the classes share the margin.")]
+Cost = Annotated[float, typer.Option("-C", callback=_positive, help="Cost of an error; smaller is smoother.")]
+Tolerance = Annotated[float, typer.Option(callback=_positive, help="Stop once --stop is below this.")]
+StopName = Annotated[
+    Stop, typer.Option(help="What --tol bounds: relative duality gap, or largest violation of optimality.")
+]
+Passes = Annotated[int, typer.Option(min=1, help="Stop after so many passes over the data.")]
+Seconds = Annotated[
+    float | None, typer.Option(metavar="SECONDS", callback=_positive, help="Stop after so much time.")
+]
+Intercept = Annotated[
+    bool, typer.Option("--intercept/--no-intercept", help="Learn a constant for every class.")
+]
+Weights = Annotated[ClassWeight | None, typer.Option(help="Let rare classes weigh as much as frequent ones.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
+Width = Annotated[
+    int | None, typer.Option(min=1, help="Width of sparse data, if other files use features DATA does not.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but warnings and errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show the whole traceback.")]
+
+
+def main() -> None:
+    """Run the `larank` command."""
+    app(prog_name="larank")
+
+
+@app.callback()
+def larank(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Large-margin learning: train linear multiclass SVMs and know how far from optimal they are.
+
+    \b
+    A first look, on a data set that comes with the package:
+      larank demo
+
+    \b
+    With your own data:
+      larank train letter.svm letter.larank -C 1 --test letter.test.svm
+      larank eval letter.larank letter.test.svm
+      larank predict letter.larank new.svm labels.txt
+
+    Exit status: 0 done, 1 the work failed (one line says why), 2 wrong usage.
+    """
+
+
+@app.command()
+def train(
+    data_file: DataFile,
+    model_file: NewModelFile,
+    formulation: FormulationName = Formulation.crammer_singer,
+    C: Cost = _DEFAULTS["C"],
+    tol: Tolerance = _DEFAULTS["tol"],
+    stop: StopName = _DEFAULT_STOP,
+    max_iter: Passes = _DEFAULTS["max_iter"],
+    time_limit: Seconds = None,
+    intercept: Intercept = True,
+    class_weight: Weights = None,
+    seed: Seed = 0,
+    features: Width = None,
+    test_file: TestFile = None,
+    report_file: ReportFile = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train a linear multiclass SVM and write it to a file.
+
+    Training ends when the model is provably within --tol of the best one, or when --max-iter, --time-limit or
+    Ctrl-C says so; in every case the model is valid, it is saved, and its duality gap is shown.
+
+    \b
+    Examples:
+      larank train letter.svm letter.larank
+      larank train news.svm.gz news.larank -C 0.5 --formulation weston-watkins
+      larank train letter.csv letter.larank --test test.csv --report letter.html
+      larank train big.npz big.larank --tol 0.01 --time-limit 60
+    """
+    with _work(debug):
+        _check_outputs([model_file, report_file], [data_file, test_file])
+        _check_replaceable(model_file)
+        X, y = _read(data_file, features)
+        test = None
+        if test_file is not None:
+            test = _read(test_file, X.shape[1])
+            _check_labels(test_file, test[1], np.unique(y))
+        estimator = LinearMulticlassSVC(
+            formulation.value,
+            C=C,
+            tol=tol,
+            stop=stop.value,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            fit_intercept=intercept,
+            class_weight=None if class_weight is None else class_weight.value,
+            random_state=seed,
+            verbose=0 if quiet else 1,
+        ).fit(X, y)
+        persistence.save(estimator, model_file)
+        _say_if_stopped_early(estimator, model_file)
+        figures, tables = _tested(estimator, test_file, test)
+        if report_file is not None:
+            _report_training(report_file, estimator, data_file, X.shape[0], figures, tables)
+        if not quiet:
+            _print_values({**figures, **certificate(estimator.result_)})
+            _print(f"model written to {model_file}")
+            if report_file is not None:
+                _print(f"report written to {report_file}")
+
+
+@app.command()
+def predict(
+    model_file: ModelFile,
+    data_file: DataFile,
+    output: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="OUT", help="Where to write; standard output if left away.", show_default=False
+        ),
+    ] = None,
+    scores: Annotated[
+        bool,
+        typer.Option(
+            "--scores",
+            help="Tab-separated columns: the label, then the score of every class; with a heading.",
+        ),
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Predict the class of every example, one label per line.
+
+    The labels in DATA are not used. Sparse DATA may lack the last features of the model, but not have more.
+
+    \b
+    Examples:
+      larank predict letter.larank new.svm
+      larank predict letter.larank new.svm labels.txt
+      larank predict letter.larank new.svm --scores > scores.tsv
+    """
+    with _work(debug):
+        if output is not None:
+            _check_outputs([output], [model_file, data_file])
+        estimator = persistence.load(model_file)
+        X, _ = _read(data_file, estimator.n_features_in_)
+        chunks = _score_lines(estimator, X) if scores else _label_lines(estimator, X)
+        if output is None:
+            for chunk in chunks:
+                typer.echo(chunk, nl=False)
+        else:
+            with atomic_write(output) as file:
+                for chunk in chunks:
+                    file.write(chunk.encode())
+
+
+@app.command("eval")
+def evaluate(
+    model_file: ModelFile,
+    data_file: DataFile,
+    top: Annotated[int, typer.Option(min=1, help="Show so many classes and pairs, the worst first.")] = 10,
+    debug: Debug = False,
+) -> None:
+    """Measure the error of a model on labelled examples.
+
+    Shows the error in all, for every class, and the pairs of classes most often confused.
+
+    \b
+    Examples:
+      larank eval letter.larank test.svm
+      larank eval letter.larank test.svm --top 26
+    """
+    with _work(debug):
+        estimator = persistence.load(model_file)
+        X, y = _read(data_file, estimator.n_features_in_)
+        y, predicted = _compare(estimator, data_file, X, y)
+        _print_values(_error_figures(y, predicted))
+        by_class, pairs = class_errors(y, predicted), confusions(y, predicted)
+        _print_rows(by_class[:top], _counted("Classes by error", len(by_class), top))
+        if pairs:
+            _print_rows(pairs[:top], _counted("Most confused", len(pairs), top))
+
+
+@app.command()
+def info(model_file: ModelFile, debug: Debug = False) -> None:
+    """Show what is in a model file.
+
+    Its kind, parameters, classes and certificate, and the version that wrote it.
+
+    \b
+    Example:
+      larank info letter.larank
+    """
+    with _work(debug):
+        _print_values(_flat(persistence.describe(model_file)))
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder for model.larank and report.html.")
+    ] = Path("demo"),
+    debug: Debug = False,
+) -> None:
+    """Train on UCI LETTER, beside scikit-learn's LinearSVC.
+
+    The data come with the package. Takes a few seconds, prints a small table and writes a model file and a
+    one-page report with the convergence plot.
+
+    \b
+    Example:
+      larank demo --output /tmp/larank-demo
+    """
+    with _work(debug):
+        output.mkdir(parents=True, exist_ok=True)
+        _run_demo(output)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="An experiment; left away, the list is shown.", show_default=False
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A smaller version, for a first impression.")
+    ] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Run an experiment of the papers again.
+
+    Prints its table, beside the published figures where there are any.
+
+    \b
+    Examples:
+      larank reproduce --list
+      larank reproduce NAME --quick
+    """
+    with _work(debug):
+        known = experiments()
+        if name is None or show_list:
+            _print_values({key: experiment.summary for key, experiment in known.items()})
+            return
+        if name not in known:
+            raise typer.BadParameter(f"unknown experiment '{name}'; there are: {', '.join(known)}")
+        _console().print(known[name].run(quick=quick, report=_say).render())
+
+
+# ---- What can go wrong, and how it is said ----
+
+
+@contextmanager
+def _work(debug: bool) -> Iterator[None]:
+    """Turn whatever fails inside into one line on standard error and exit status 1."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _show_warning
+        try:
+            yield
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise
+        except Exception as error:
+            if debug:
+                raise
+            _say(f"error: {_explain(error)}")
+            raise typer.Exit(1) from None
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return _one_line(f"not enough memory: {error}".removesuffix(": "))
+    if isinstance(error, OSError) and error.strerror:
+        return _one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    if isinstance(error, ValueError | OSError) and str(error):
+        return _one_line(error)
+    return _one_line(f"{type(error).__name__}: {error} (--debug shows where)")
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    _say(f"warning: {_one_line(message)}")
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def _say(text: str) -> None:
+    typer.echo(f"larank: {text}", err=True)
+
+
+def _check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
+    """Find out before the work, not after it, that a result cannot be written or would destroy a file."""
+    taken = [path.resolve() for path in inputs if path is not None]
+    for path in outputs:
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise typer.BadParameter(f"{path} is named twice; it would be overwritten")
+        taken.append(path.resolve())
+        folder = path.resolve().parent
+        if not folder.is_dir():
+            raise ValueError(f"cannot write {path}: there is no folder {folder}")
+        if path.exists() and not path.is_file():
+            raise ValueError(f"cannot write {path}: it is not a regular file")
+        if not os.access(folder, os.W_OK):
+            raise ValueError(f"cannot write {path}: no permission to write in {folder}")
+
+
+def _check_replaceable(model_file: Path) -> None:
+    """Refuse to replace anything but a model (or an empty file): the arguments may be the wrong way round."""
+    if not model_file.exists() or model_file.stat().st_size == 0:
+        return
+    try:
+        persistence.describe(model_file)
+    except persistence.ModelFileError:
+        raise ValueError(f"{model_file} exists and is not a larank model; remove it first") from None
+
+
+def _say_if_stopped_early(estimator: Any, model_file: Path) -> None:
+    result = estimator.result_
+    if result.status != "converged":
+        reached = f"duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
+        reason = result.status.replace("_", " ")
+        _say(f"stopped early ({reason}); {model_file} holds the model reached by then, {reached}")
+
+
+# ---- Data ----
+
+
+def _read(path: Path, n_features: int | None) -> tuple[Any, npt.NDArray[Any]]:
+    """Read a file; sparse data that use fewer than `n_features` features are widened, more are an error."""
+    X, y = read(path)
+    if n_features is None or X.shape[1] == n_features:
+        return X, y
+    if sparse.issparse(X) and X.shape[1] < n_features:
+        X = sparse.csr_matrix(X)
+        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)), y
+    advice = f"; train with --features {X.shape[1]}" if sparse.issparse(X) else ""
+    raise ValueError(f"{path} has {X.shape[1]} features, the model {n_features}{advice}")
+
+
+def _slices(X: Any) -> Iterator[Any]:
+    """Cut into pieces whose scores fit into memory; an empty X is one piece, for the estimator to refuse."""
+    for start in range(0, max(X.shape[0], 1), _ROWS_AT_ONCE):
+        yield X[start : start + _ROWS_AT_ONCE]
+
+
+def _predict(estimator: Any, X: Any) -> npt.NDArray[Any]:
+    return np.concatenate([estimator.predict(piece) for piece in _slices(X)])
+
+
+def _compare(
+    estimator: Any, path: Path, X: Any, y: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the true and the predicted labels in one type."""
+    true, _ = _alike(y, estimator.classes_)
+    _check_labels(path, y, estimator.classes_)
+    predicted, _ = _alike(_predict(estimator, X), y)
+    return true, predicted
+
+
+def _check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> None:
+    """Labels the model does not know are errors; if it knows none, the file belongs to another problem."""
+    y, classes = _alike(y, classes)
+    if not np.isin(y, classes).any():
+        found, wanted = (_short(np.unique(labels).tolist()) for labels in (y, classes))
+        raise ValueError(f"{path}: none of its labels ({found}) is a class of the model ({wanted})")
+
+
+def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Make labels comparable: a file has numbers only if all its labels are, so 1 may be "1" elsewhere."""
+    texts = "OUS"
+    if (a.dtype.kind in texts) == (b.dtype.kind in texts):
+        return a, b
+    return _texts(a), _texts(b)
+
+
+def _texts(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.array([format_label(label) for label in labels.tolist()])
+
+
+def _label_lines(estimator: Any, X: Any) -> Iterator[str]:
+    for piece in _slices(X):
+        yield "".join(f"{format_label(label)}\n" for label in estimator.predict(piece))
+
+
+def _score_lines(estimator: Any, X: Any) -> Iterator[str]:
+    """With two classes there is one score, positive for the second."""
+    scored = estimator.classes_[1:] if len(estimator.classes_) == 2 else estimator.classes_
+    yield "\t".join(["label", *map(format_label, scored)]) + "\n"
+    for piece in _slices(X):
+        scores = estimator.decision_function(piece).reshape(piece.shape[0], -1)
+        for label, row in zip(estimator.predict(piece), scores, strict=True):
+            yield "\t".join([format_label(label), *(f"{score:.9g}" for score in row)]) + "\n"
+
+
+# ---- Tables ----
+
+
+def _console() -> Console:
+    return Console(highlight=False)
+
+
+def _print(text: str) -> None:
+    _console().print(text, markup=False, soft_wrap=True)
+
+
+def _print_rows(rows: Sequence[Row], title: str | None = None) -> None:
+    numeric = numeric_columns(rows)
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for name in rows[0]:
+        table.add_column(Text(name), justify="right" if name in numeric else "left")
+    for row in rows:
+        table.add_row(*(Text(format_value(row.get(name))) for name in rows[0]))
+    _console().print(table)
+
+
+def _print_values(values: Mapping[str, object]) -> None:
+    table = Table.grid(padding=(0, 2))
+    for name, value in values.items():
+        table.add_row(Text(name), Text(format_value(value)))
+    _console().print(table)
+
+
+def _counted(title: str, count: int, top: int) -> str:
+    return title if count <= top else f"{title} ({top} of {count})"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """Lay nested metadata out as one table; long lists are cut."""
+    flat: dict[str, object] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        elif isinstance(value, list | tuple):
+            flat[f"{prefix}{name}"] = _short(value)
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _short(values: Sequence[Any], shown: int = 10) -> str:
+    if any(isinstance(value, Mapping | list | tuple) for value in values):
+        return f"{len(values)} entries"
+    text = ", ".join(map(format_label, values[:shown]))
+    return text if len(values) <= shown else f"{text}, ... ({len(values)} in all)"
+
+
+# ---- Training and testing ----
+
+
+def _error_figures(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, object]:
+    wrong = int(np.count_nonzero(y != predicted))
+    return {"test examples": len(y), "test errors": wrong, "test error": f"{wrong / len(y):.2%}"}
+
+
+def _worst(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, Sequence[Row]]:
+    return {"Worst classes": class_errors(y, predicted)[:8], "Most confused": confusions(y, predicted)[:8]}
+
+
+def _tested(
+    estimator: Any, path: Path | None, test: tuple[Any, npt.NDArray[Any]] | None
+) -> tuple[dict[str, object], dict[str, Sequence[Row]]]:
+    if path is None or test is None:
+        return {}, {}
+    y, predicted = _compare(estimator, path, *test)
+    return _error_figures(y, predicted), _worst(y, predicted)
+
+
+def _report_training(
+    path: Path,
+    estimator: Any,
+    data_file: Path,
+    n_examples: int,
+    figures: Mapping[str, object],
+    tables: Mapping[str, Sequence[Row]],
+) -> None:
+    result = estimator.result_
+    row: dict[str, object] = {"formulation": estimator.formulation, "C": estimator.C}
+    if figures:
+        row["test error"] = figures["test error"]
+    row |= {"objective": result.primal, "duality gap": result.gap, "seconds": f"{result.seconds:.2f}"}
+    described = {
+        "file": data_file.name,
+        "training examples": n_examples,
+        "features": estimator.n_features_in_,
+        "classes": len(estimator.classes_),
+    }
+    described |= {name: value for name, value in figures.items() if name == "test examples"}
+    title = f"Linear multiclass SVM on {data_file.name}"
+    parameters = estimator.get_params()
+    write_report(path, title, [row], result, parameters=parameters, data=described, tables=tables)
+
+
+# ---- The demonstration ----
+
+_DEMO_NOTES = (
+    "For both: features divided by 15, into [0, 1], C = 1, default tolerance; seconds are those of fit.",
+    "LinearSVC solves one-vs-rest problems with the squared hinge loss, larank one problem with the loss of "
+    "Crammer and Singer: compare the errors and the seconds, not the objectives.",
+)
+
+
+def _run_demo(folder: Path) -> None:
+    letter = load_letter()
+    train, test = letter.X_train / 15, letter.X_test / 15
+    shape = f"{len(train)} training and {len(test)} test examples, {train.shape[1]} features"
+    _print(f"UCI LETTER: {shape}, {len(np.unique(letter.y_train))} classes")
+    ours = LinearMulticlassSVC("crammer-singer", random_state=0, verbose=1)
+    seconds = _fit_seconds(ours, train, letter.y_train)
+    _say("training scikit-learn's LinearSVC")
+    theirs = LinearSVC(C=ours.C, loss="squared_hinge", dual="auto", random_state=0)
+    their_seconds = _fit_seconds(theirs, train, letter.y_train)
+
+    predicted = _predict(ours, test)
+    rows: list[Row] = [
+        {
+            "model": "larank LinearMulticlassSVC",
+            "test error": f"{np.mean(predicted != letter.y_test):.2%}",
+            "objective": f"{ours.result_.primal:.1f}",
+            "duality gap": f"{ours.result_.gap:.1f}",
+            "seconds": f"{seconds:.2f}",
+        },
+        {
+            "model": "scikit-learn LinearSVC",
+            "test error": f"{np.mean(theirs.predict(test) != letter.y_test):.2%}",
+            "objective": f"{_linear_svc_objective(theirs, train, letter.y_train):.1f}",
+            "duality gap": None,
+            "seconds": f"{their_seconds:.2f}",
+        },
+    ]
+    persistence.save(ours, folder / "model.larank")
+    write_report(
+        folder / "report.html",
+        "Crammer-Singer SVM on UCI LETTER",
+        rows,
+        ours.result_,
+        parameters=ours.get_params(),
+        data={"data": "UCI LETTER (CC BY 4.0)", "training examples": len(train), "test examples": len(test)}
+        | {"features": train.shape[1], "classes": len(ours.classes_)},
+        tables=_worst(letter.y_test, predicted),
+        notes=_DEMO_NOTES,
+    )
+    _print_rows(rows)
+    for note in _DEMO_NOTES:
+        _console().print(note, style="dim")
+    _print(f"\nmodel   {folder / 'model.larank'}\nreport  {folder / 'report.html'}")
+
+
+def _fit_seconds(estimator: Any, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:
+    start = time.perf_counter()
+    estimator.fit(X, y)
+    return time.perf_counter() - start
+
+
+def _linear_svc_objective(svc: Any, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> float:
+    """Evaluate what LinearSVC minimises, summed over its one-versus-rest problems."""
+    signs = np.where(y[:, None] == svc.classes_, 1.0, -1.0)
+    losses = np.maximum(0.0, 1.0 - signs * svc.decision_function(X)) ** 2
+    return float(0.5 * (np.sum(svc.coef_**2) + np.sum(svc.intercept_**2)) + svc.C * np.sum(losses))

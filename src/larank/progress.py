@@ -1,0 +1,205 @@
+"""What a person sees while a solver trains: a live bar on a terminal, plain lines elsewhere, or nothing.
+
+Everything goes to standard error. The training loop talks to one small interface:
+
+    with progress_for(verbose) as progress:
+        progress.start("crammer-singer, 16000 examples")
+        progress.update(iterations=1.0, primal=9.0, dual=4.0, violation=0.5, seconds=0.1, fraction=None)
+        progress.finish("converged")
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+from rich.table import Column
+
+__all__ = ["BarProgress", "LineProgress", "Progress", "progress_for"]
+
+
+class Progress:
+    """The silent listener, and the interface of the others."""
+
+    def start(self, description: str) -> None:
+        """Begin; `description` says what is being trained on what."""
+
+    def update(
+        self,
+        *,
+        iterations: float,
+        primal: float,
+        dual: float,
+        violation: float,
+        seconds: float,
+        fraction: float | None,
+    ) -> None:
+        """Tell where training stands.
+
+        Parameters
+        ----------
+        iterations : float
+            Passes over the data so far.
+        primal, dual, violation : float
+            The objectives and the largest violation of optimality, as far as the solver knows them.
+        seconds : float
+            Time since training began.
+        fraction : float or None
+            How much of the way is done, between 0 and 1; None when nobody can tell.
+        """
+
+    def finish(self, status: str) -> None:
+        """Training has ended, with the status that `Result` reports."""
+
+    def close(self) -> None:
+        """Give the terminal back, whatever happened."""
+
+    def __enter__(self) -> Self:
+        """Return this listener; leaving the block closes it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close, also after an exception."""
+        self.close()
+
+
+class LineProgress(Progress):
+    """Plain lines for logs and pipes: one at the start, one at the end, and some in between."""
+
+    def __init__(self, interval: float = 5.0) -> None:
+        """Leave at least `interval` seconds between two lines; with 0 every update is written."""
+        self._interval = interval
+        self._written = time.monotonic()
+        self._state = ""
+
+    def start(self, description: str) -> None:
+        """Write what is trained."""
+        self._write(f"training {description}")
+
+    def update(
+        self,
+        *,
+        iterations: float,
+        primal: float,
+        dual: float,
+        violation: float,
+        seconds: float,
+        fraction: float | None,
+    ) -> None:
+        """Remember the state and write it when a line is due."""
+        self._state = f"{_state(iterations, primal, dual, violation)}, {seconds:.1f} s"
+        if time.monotonic() - self._written >= self._interval:
+            done = "" if fraction is None else f"{_clip(fraction):4.0%}, "
+            self._write(f"{done}{self._state}")
+
+    def finish(self, status: str) -> None:
+        """Write how training ended and where it stood last."""
+        self._write(_ending(status, self._state))
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"larank: {text}\n")
+        sys.stderr.flush()
+        self._written = time.monotonic()
+
+
+class BarProgress(Progress):
+    """A live bar with the gap beside it; it pulses while the fraction is unknown and never moves back.
+
+    Attributes
+    ----------
+    fraction : float
+        The furthest the bar has been, between 0 and 1.
+    """
+
+    def __init__(self, console: Console) -> None:
+        """Draw on `console`."""
+        self._bar = RichProgress(
+            SpinnerColumn(),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[state]}", markup=False, table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            expand=True,
+            redirect_stdout=False,
+        )
+        self._task = self._bar.add_task("", total=None, state="")
+        self.fraction = 0.0
+        self._state = ""
+
+    def start(self, description: str) -> None:
+        """Write what is trained and show the bar below."""
+        self._bar.console.print(f"training {description}", markup=False, highlight=False)
+        self._bar.start()
+
+    def update(
+        self,
+        *,
+        iterations: float,
+        primal: float,
+        dual: float,
+        violation: float,
+        seconds: float,
+        fraction: float | None,
+    ) -> None:
+        """Move the bar; it is redrawn ten times a second, however often this is called."""
+        state = _state(iterations, primal, dual, violation)
+        self._state = f"{state}, {seconds:.1f} s"
+        if fraction is not None:
+            self.fraction = max(self.fraction, _clip(fraction))
+        total = None if fraction is None else 1.0
+        self._bar.update(self._task, total=total, completed=self.fraction, state=state)
+
+    def finish(self, status: str) -> None:
+        """Replace the bar by a line that says how training ended."""
+        self.close()
+        self._bar.console.print(_ending(status, self._state), markup=False, highlight=False)
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        self._bar.stop()
+
+
+def progress_for(verbose: int) -> Progress:
+    """Choose who listens.
+
+    Parameters
+    ----------
+    verbose : int
+        0 is silent; 1 shows a live bar if standard error is a terminal, otherwise a line every few seconds;
+        2 and above write a line for every update.
+    """
+    if verbose < 0:
+        raise ValueError(f"verbose must be 0 (silent), 1 or 2, got {verbose}")
+    if verbose == 0:
+        return Progress()
+    if verbose > 1:
+        return LineProgress(interval=0.0)
+    console = Console(stderr=True)
+    # Not console.is_terminal alone: FORCE_COLOR makes that true in a log file, where a bar is a mess.
+    live = sys.stderr.isatty() and not console.is_dumb_terminal
+    return BarProgress(console) if live else LineProgress()
+
+
+def _state(iterations: float, primal: float, dual: float, violation: float) -> str:
+    """One short line; a terminal of 80 columns must still have room for the bar."""
+    gap = primal - dual
+    relative = f"relative gap {gap / primal:.1e}" if primal > 0 else f"gap {gap:.1e}"
+    return f"{iterations:.1f} passes, {relative}, violation {violation:.1e}"
+
+
+def _ending(status: str, state: str) -> str:
+    ended = status.replace("_", " ")
+    return f"{ended} after {state}" if state else ended
+
+
+def _clip(fraction: float) -> float:
+    """Into [0, 1]; a fraction that is not a number counts as nothing done."""
+    return min(max(fraction, 0.0), 1.0) if fraction == fraction else 0.0

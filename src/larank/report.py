@@ -1,0 +1,373 @@
+"""One self-contained HTML page about one training run: what came out, how far from optimal, how it got there.
+
+A table here is a list of rows, each a mapping from column heading to value; the command line prints the same
+rows on the terminal.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from html import escape
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from larank import _core
+from larank.data import atomic_write
+from larank.result import Checkpoint, Result
+
+__all__ = [
+    "Row",
+    "certificate",
+    "class_errors",
+    "confusions",
+    "environment",
+    "format_label",
+    "format_value",
+    "numeric_columns",
+    "write_report",
+]
+
+Row = Mapping[str, object]
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    title: str,
+    rows: Sequence[Row],
+    result: Result,
+    *,
+    parameters: Mapping[str, object] | None = None,
+    data: Mapping[str, object] | None = None,
+    tables: Mapping[str, Sequence[Row]] | None = None,
+    notes: Iterable[str] = (),
+) -> None:
+    """Write the page; a file already there is replaced only once the new one is complete.
+
+    Parameters
+    ----------
+    path : path-like
+        Where to write.
+    title : str
+        The heading.
+    rows : sequence of mappings
+        The headline table: one row per model compared, the columns from the keys of the first row.
+    result : Result
+        The certificate and its history.
+    parameters : mapping, optional
+        The estimator's parameters, as `get_params` gives them.
+    data : mapping, optional
+        What it was trained on.
+    tables : mapping from heading to rows, optional
+        Further small tables, such as the classes with the most errors.
+    notes : iterable of str, optional
+        Sentences below the headline table.
+    """
+    # Parameters as one would type them, not as a table would show them: None, False, 1e-05.
+    typed = {name: str(value) for name, value in (parameters or {}).items()}
+    lists: dict[str, Mapping[str, object]] = {"Data": data or {}, "Parameters": typed}
+    lists["Environment"] = environment()
+    panels = [_panel(name, _list_html(values)) for name, values in lists.items() if values]
+    panels += [_panel(name, _table_html(body)) for name, body in (tables or {}).items() if body]
+    page = _PAGE.format(
+        title=escape(title),
+        style=_STYLE,
+        rows=_table_html(rows),
+        notes="".join(f"<p class='note'>{escape(note)}</p>" for note in notes),
+        certificate=_tiles_html(certificate(result)),
+        bound=escape(_bound(result)),
+        plot=_plot_html(result),
+        panels="".join(panels),
+        date=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+    )
+    with atomic_write(path) as file:
+        file.write(page.encode())
+
+
+def certificate(result: Result) -> dict[str, object]:
+    """Name the figures of a certificate, in reading order."""
+    return {
+        "status": result.status.replace("_", " "),
+        "primal objective": result.primal,
+        "dual objective": result.dual,
+        "duality gap": result.gap,
+        "relative gap": f"{result.relative_gap:.2e}",
+        "support patterns": result.support_patterns,
+        "passes": f"{result.iterations:.1f}",
+        "seconds": f"{result.seconds:.2f}",
+    }
+
+
+def environment() -> dict[str, object]:
+    """Versions and machine, as far as they can change a result or its speed."""
+    packages = ("larank", "numpy", "scipy", "scikit-learn")
+    return {
+        **{name: metadata.version(name) for name in packages},
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "SIMD level": _core.simd_level(),
+    }
+
+
+def class_errors(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> list[dict[str, object]]:
+    """Count the errors of every class found in `y`, those with the highest error rate first."""
+    rows = []
+    classes, inverse = np.unique(y, return_inverse=True)
+    examples = np.bincount(inverse, minlength=len(classes))
+    errors = np.bincount(inverse[y != predicted], minlength=len(classes))
+    for c in np.argsort(-errors / examples, kind="stable"):
+        count, wrong = int(examples[c]), int(errors[c])
+        figures = {"examples": count, "errors": wrong, "error": f"{wrong / count:.2%}"}
+        rows.append({"class": format_label(classes[c]), **figures})
+    return rows
+
+
+def confusions(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> list[dict[str, object]]:
+    """Count each pair of a true and another, predicted class, the most frequent first."""
+    wrong = y != predicted
+    known, codes = np.unique(np.concatenate([y[wrong], predicted[wrong]]), return_inverse=True)
+    true, taken = np.split(codes.astype(np.int64), 2)
+    pairs, counts = np.unique(true * len(known) + taken, return_counts=True)
+    rows = []
+    for k in np.argsort(-counts, kind="stable"):
+        a, b = divmod(int(pairs[k]), len(known))
+        pair = {"true class": format_label(known[a]), "predicted": format_label(known[b])}
+        rows.append({**pair, "times": int(counts[k])})
+    return rows
+
+
+def format_label(label: object) -> str:
+    """Write a class label as a data file would: 3, not 3.0."""
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        return str(int(label))
+    return str(label)
+
+
+def format_value(value: object) -> str:
+    """Write any cell of a table: numbers with six significant digits at most, nothing as a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return str(value)
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def numeric_columns(rows: Sequence[Row]) -> set[str]:
+    """Name the columns that hold nothing but numbers, with or without a unit, to be aligned right."""
+
+    def numeric(value: object) -> bool:
+        return value is None or format_value(value).lstrip("-")[:1].isdigit()
+
+    return {name for name in rows[0] if all(numeric(row.get(name)) for row in rows)}
+
+
+def _bound(result: Result) -> str:
+    if not result.primal > 0:
+        return "The objective is zero: the model is optimal."
+    return (
+        f"No model has an objective below {format_value(result.dual)}; "
+        f"this one is at most {max(result.relative_gap, 0.0):.2%} above the optimum."
+    )
+
+
+# ---- HTML. Every text that comes from outside passes through `escape` in one of these functions. ----
+
+
+def _table_html(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    columns, numeric = list(rows[0]), numeric_columns(rows)
+    head = "".join(_cell_html("th", name, name in numeric) for name in columns)
+    body = "".join(
+        "<tr>" + "".join(_cell_html("td", row.get(name), name in numeric) for name in columns) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell_html(tag: str, value: object, numeric: bool) -> str:
+    kind = " class='number'" if numeric else ""
+    return f"<{tag}{kind}>{escape(format_value(value))}</{tag}>"
+
+
+def _list_html(values: Mapping[str, object]) -> str:
+    items = (
+        f"<div><dt>{escape(name)}</dt><dd>{escape(format_value(value))}</dd></div>"
+        for name, value in values.items()
+    )
+    return f"<dl>{''.join(items)}</dl>"
+
+
+def _tiles_html(values: Mapping[str, object]) -> str:
+    return f"<div class='tiles'>{_list_html(values)}</div>"
+
+
+def _panel(name: str, body: str) -> str:
+    return f"<section class='panel'><h2>{escape(name)}</h2>{body}</section>"
+
+
+def _plot_html(result: Result) -> str:
+    if len(result.history) < 2:
+        return "<p class='note'>Training ended before there was a history to plot.</p>"
+    legend = "Dots: objectives computed from scratch. Pale: as the solver saw them on its way."
+    return f"{_theme(_plot_svg(result))}<p class='note'>{legend}</p>"
+
+
+# ---- The plot. Matplotlib draws in these colours; the page's style sheet replaces them by its own. ----
+
+_INKS = {"#010101": "var(--ink)", "#020202": "var(--rule)", "#030303": "var(--primal)"}
+_INKS |= {"#040404": "var(--dual)", "#050505": "var(--gap)"}
+_INK, _RULE, _PRIMAL, _DUAL, _GAP = _INKS
+
+
+def _plot_svg(result: Result) -> str:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    # A bare Figure needs no pyplot and leaves the caller's backend alone.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "larank", "font.size": 9}):
+        figure = Figure(figsize=(8.6, 2.9), layout="constrained")
+        objectives, gap = figure.subplots(1, 2)
+        _draw_objectives(objectives, result)
+        _draw_gap(gap, result)
+        for axes in (objectives, gap):
+            _dress(axes)
+        buffer = io.StringIO()
+        silent = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=silent)
+    return buffer.getvalue()
+
+
+def _draw_objectives(axes: Any, result: Result) -> None:
+    points = _finite(result.history)
+    _draw(axes, points, [point.primal for point in points], _PRIMAL, "primal")
+    _draw(axes, points, [point.dual for point in points], _DUAL, "dual")
+    axes.set_title("objective")
+    # The first losses can be many times the last: leave them above the frame rather than flatten the rest.
+    low = min((point.dual for point in points), default=0.0)
+    high = min(max((point.primal for point in points), default=0.0), 3 * max(result.primal, 0.0))
+    if high > low:
+        axes.set_ylim(low - 0.04 * (high - low), high + 0.04 * (high - low))
+    axes.legend(frameon=False, labelcolor=_INK)
+
+
+def _draw_gap(axes: Any, result: Result) -> None:
+    scale = result.primal if result.primal > 0 else 1.0
+    points = [point for point in _finite(result.history) if point.gap > 0]
+    _draw(axes, points, [point.gap / scale for point in points], _GAP, "gap")
+    axes.set_title("relative gap")
+    if points:
+        axes.set_yscale("log")
+
+
+def _draw(axes: Any, points: Sequence[Checkpoint], values: Sequence[float], color: str, label: str) -> None:
+    """Join the points computed from scratch by a line with dots, and the estimates by a pale one."""
+    for exact in (False, True):
+        seconds = [point.seconds for point in points if point.exact == exact]
+        heights = [value for point, value in zip(points, values, strict=True) if point.exact == exact]
+        look = {"marker": "o", "markersize": 3, "label": label} if exact else {"alpha": 0.35}
+        axes.plot(seconds, heights, color=color, linewidth=1.4, **look)
+
+
+def _finite(history: Iterable[Checkpoint]) -> list[Checkpoint]:
+    return [point for point in history if math.isfinite(point.primal) and math.isfinite(point.dual)]
+
+
+def _dress(axes: Any) -> None:
+    axes.set_xlabel("seconds", color=_INK)
+    axes.title.set_color(_INK)
+    axes.title.set_fontsize(9)
+    axes.tick_params(which="both", colors=_INK, length=0)
+    axes.grid(color=_RULE, linewidth=0.6)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(_RULE)
+
+
+def _theme(svg: str) -> str:
+    """Make a stand-alone SVG file a part of an HTML page: no prologue, no name spaces, the page's colours."""
+    svg = svg[svg.index("<svg") :].replace("xlink:href", "href")
+    for name_space in (' xmlns="http://www.w3.org/2000/svg"', ' xmlns:xlink="http://www.w3.org/1999/xlink"'):
+        svg = svg.replace(name_space, "")
+    for ink, variable in _INKS.items():
+        svg = svg.replace(ink, variable)
+    return svg
+
+
+_STYLE = """
+:root { color-scheme: light dark; font-size: 15px; --paper: #ffffff; --card: #f6f7f9; --ink: #1c2330;
+  --soft: #5d6778; --rule: #d9dde4; --primal: #c2410c; --dual: #1d4ed8; --gap: #6d28d9; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --paper: #14171d; --card: #1d2129; --ink: #e6e9ef; --soft: #9aa4b5; --rule: #363d4a;
+    --primal: #fb923c; --dual: #7aa2ff; --gap: #b794f6; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.5rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 1rem; overflow-wrap: anywhere; }
+h2 { font-size: .8rem; letter-spacing: .05em; text-transform: uppercase; color: var(--soft);
+  margin: 0 0 .5rem; }
+section { margin: 0 0 1.4rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--rule);
+  overflow-wrap: anywhere; }
+th { font-weight: 500; color: var(--soft); font-size: .9em; vertical-align: bottom; }
+tbody tr:last-child td { border-bottom: 0; }
+.number { text-align: right; padding-right: 0; padding-left: .6rem; white-space: nowrap; }
+.headline tbody tr:first-child td { font-weight: 600; }
+.note { color: var(--soft); font-size: .85rem; margin: .4rem 0 0; }
+.tiles dl { display: grid; grid-template-columns: repeat(4, 1fr); gap: .6rem; margin: 0; }
+.tiles div { background: var(--card); border: 1px solid var(--rule); border-radius: .4rem;
+  padding: .45rem .7rem; }
+.tiles dt { color: var(--soft); font-size: .8rem; }
+.tiles dd { margin: 0; font-size: 1.1rem; font-weight: 600; font-variant-numeric: tabular-nums; }
+svg { display: block; width: 100%; height: auto; }
+svg text { font-family: inherit !important; }
+.panels { columns: 3 15rem; column-gap: 2rem; font-size: .85rem; }
+.panel { break-inside: avoid; }
+.panel dl { margin: 0; }
+.panel dl div { display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0; }
+.panel dt { color: var(--soft); }
+.panel dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
+footer { color: var(--soft); font-size: .8rem; }
+@media (max-width: 40rem) {
+  .tiles dl { grid-template-columns: repeat(2, 1fr); }
+  .headline { overflow-x: auto; }
+}
+@page { size: A4; margin: 12mm; }
+@media print {
+  :root { color-scheme: light; font-size: 11px; }
+  body { padding: 0; max-width: none; }
+  .panels { columns: 3; }
+}
+"""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+<section class="headline">{rows}{notes}</section>
+<section><h2>Certificate</h2>{certificate}<p class="note">{bound}</p></section>
+<section><h2>Convergence</h2>{plot}</section>
+<div class="panels">{panels}</div>
+<footer>Written by larank on {date}</footer>
+</body>
+</html>
+"""

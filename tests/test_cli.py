@@ -1,0 +1,554 @@
+"""The `larank` command: what it writes, where it writes it, and how it says that it failed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.text import Text
+from typer.testing import CliRunner
+
+from larank import cli, persistence
+
+COMMANDS = ["train", "predict", "eval", "info", "demo", "reproduce"]
+CENTRES = np.array([[3.0, 0, 0, 1], [0, 3.0, 0, 1], [0, 0, 3.0, 1]])
+
+
+def larank(*arguments: object, code: int = 0) -> Any:
+    """Run the command in this process and check its exit status."""
+    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def failure(*arguments: object) -> str:
+    """Run a command that must fail; return its one line on standard error."""
+    result = larank(*arguments, code=1)
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("larank: training ")]
+    assert len(lines) == 1
+    assert lines[0].startswith("larank: error: ")
+    assert result.stdout == ""
+    return lines[0]
+
+
+def examples(n: int = 90, seed: int = 0, noise: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return CENTRES[y] + noise * random.normal(size=(n, 4)), y
+
+
+def svmlight(path: Path, X: np.ndarray, y: Any) -> Path:
+    lines = [
+        f"{b} " + " ".join(f"{j + 1}:{v:.6f}" for j, v in enumerate(a)) for a, b in zip(X, y, strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def csv(path: Path, X: np.ndarray, y: Any) -> Path:
+    path.write_text(
+        "".join(",".join(map(repr, map(float, a))) + f",{b}\n" for a, b in zip(X, y, strict=True))
+    )
+    return path
+
+
+@dataclass
+class Files:
+    train: Path
+    test: Path
+    model: Path
+    text_model: Path  # trained on a dense file with the labels a, b, c
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    folder = tmp_path_factory.mktemp("files")
+    made = Files(
+        svmlight(folder / "train.svm", *examples()),
+        svmlight(folder / "test.svm", *examples(seed=1)),
+        folder / "model.larank",
+        folder / "text.larank",
+    )
+    larank("train", made.train, made.model, "--quiet")
+    X, y = examples()
+    larank("train", csv(folder / "train.csv", X, np.array(["a", "b", "c"])[y]), made.text_model, "--quiet")
+    return made
+
+
+# ---- Help ----
+
+
+def test_version() -> None:
+    assert larank("--version").stdout.startswith("larank ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command: str) -> None:
+    text = larank(command, "--help").stdout
+    assert "Example" in text
+    assert f"larank {command}" in text
+
+
+def test_help_lists_every_command() -> None:
+    text = larank("--help").stdout
+    assert all(f"\n  {command} " in text for command in COMMANDS)
+    assert "Exit status" in text
+
+
+# ---- train ----
+
+
+def test_train_writes_a_model_and_shows_its_certificate(files: Files, tmp_path: Path) -> None:
+    result = larank("train", files.train, tmp_path / "m.larank", "--test", files.test)
+    estimator = persistence.load(tmp_path / "m.larank")
+    X, y = examples(seed=1)
+    error = np.mean(estimator.predict(X.round(6)) != y)
+    assert f"{error:.2%}" in result.stdout
+    for piece in (
+        "converged",
+        "duality gap",
+        "support patterns",
+        f"model written to {tmp_path / 'm.larank'}",
+    ):
+        assert piece in result.stdout
+    assert "larank: training" in result.stderr
+
+
+def test_quiet_training_says_nothing(files: Files, tmp_path: Path) -> None:
+    result = larank("train", files.train, tmp_path / "m.larank", "--test", files.test, "--quiet")
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins", "one-vs-rest"])
+def test_options_reach_the_estimator(formulation: str, files: Files, tmp_path: Path) -> None:
+    options = ["--formulation", formulation, "-C", "0.25", "--tol", "0.01", "--stop", "violation"]
+    options += ["--max-iter", "500", "--time-limit", "60", "--no-intercept", "--class-weight", "balanced"]
+    larank("train", files.train, tmp_path / "m.larank", *options, "--seed", 7, "--quiet")
+    parameters = persistence.load(tmp_path / "m.larank").get_params()
+    expected = {
+        "formulation": formulation,
+        "C": 0.25,
+        "tol": 0.01,
+        "stop": "violation",
+        "max_iter": 500,
+        "time_limit": 60.0,
+        "fit_intercept": False,
+        "class_weight": "balanced",
+        "random_state": 7,
+    }
+    assert {name: parameters[name] for name in expected} == expected
+
+
+def test_the_same_seed_gives_the_same_model(files: Files, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        larank("train", files.train, tmp_path / name, "--seed", 3, "--quiet")
+    a, b = (persistence.load(tmp_path / name) for name in "ab")
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+
+
+def test_a_model_may_be_trained_again(files: Files, tmp_path: Path) -> None:
+    target = tmp_path / "m.larank"
+    target.touch()  # an empty file, as mktemp makes it
+    for C in (1, 2):
+        larank("train", files.train, target, "-C", C, "--quiet")
+    assert persistence.load(target).C == 2
+
+
+def test_training_stopped_early_is_saved_with_one_line_for_each_message(files: Files, tmp_path: Path) -> None:
+    target = tmp_path / "m.larank"
+    result = larank("train", files.train, target, "--max-iter", 1, "--tol", 1e-12, "--quiet")
+    lines = result.stderr.splitlines()
+    assert all(line.startswith(("larank: warning: ", "larank: stopped early (max iter)")) for line in lines)
+    assert sum(line.startswith("larank: stopped early") for line in lines) == 1
+    assert "duality gap" in lines[-1]
+    assert str(target) in lines[-1]
+    assert persistence.load(target).result_.status == "max_iter"
+
+
+def test_report_shows_the_test_and_escapes_its_labels(tmp_path: Path) -> None:
+    X, y = examples()
+    labels = np.array(["<script>alert(1)</script>", "b", "c"])[y]
+    train = csv(tmp_path / "train.csv", X, labels)
+    test = csv(tmp_path / "test.csv", X, np.roll(labels, 1))  # all wrong, so that every label is shown
+    page = tmp_path / "r.html"
+    larank("train", train, tmp_path / "m.larank", "--test", test, "--report", page)
+    text = page.read_text()
+    assert "Most confused" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "<script" not in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-C", "0"],
+        ["-C", "-1"],
+        ["-C", "nan"],
+        ["-C", "inf"],
+        ["-C", "much"],
+        ["--tol", "0"],
+        ["--max-iter", "0"],
+        ["--time-limit", "0"],
+        ["--seed", "-1"],
+        ["--features", "0"],
+        ["--formulation", "crammer"],
+        ["--stop", "never"],
+        ["--class-weight", "heavy"],
+        ["--loud"],
+        ["one argument too many"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_of_train(arguments: list[str], files: Files, tmp_path: Path) -> None:
+    result = larank("train", files.train, tmp_path / "m.larank", *arguments, code=2)
+    assert "Usage: " in result.stderr
+    assert not (tmp_path / "m.larank").exists()
+
+
+@pytest.mark.parametrize("arguments", [["train"], ["train", "a.svm"], ["predict"], ["eval", "m"], ["trian"]])
+def test_wrong_usage(arguments: list[str]) -> None:
+    assert "Usage: " in larank(*arguments, code=2).stderr
+
+
+def test_results_never_overwrite_what_is_read(files: Files, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in (files.train, files.test, files.model)}
+    page = tmp_path / "r.html"
+    for arguments in (
+        ["train", files.train, files.train],
+        ["train", files.train, files.test, "--test", files.test],
+        ["train", files.train, page, "--report", page],
+        ["predict", files.model, files.test, files.model],
+        ["predict", files.model, files.test, files.test],
+    ):
+        assert "named twice" in larank(*arguments, code=2).stderr
+    assert "not a larank model" in failure("train", files.train, files.test)
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_bad_data_is_one_line_with_the_place(files: Files, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.svm"
+    bad.write_text("1 1:2\n2 1:1\n1 1:2 oops\n")
+    for arguments in (
+        ["train", bad, tmp_path / "m"],
+        ["predict", files.model, bad],
+        ["eval", files.model, bad],
+    ):
+        line = failure(*arguments)
+        assert "bad.svm" in line
+        assert "line 3" in line
+    assert not (tmp_path / "m").exists()
+
+
+def test_one_class_is_an_error(tmp_path: Path) -> None:
+    one = svmlight(tmp_path / "one.svm", CENTRES, [1, 1, 1])
+    failure("train", one, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_missing_files_are_named(files: Files, tmp_path: Path) -> None:
+    gone = tmp_path / "gone.svm"
+    for arguments in (
+        ["train", gone, tmp_path / "m"],
+        ["train", files.train, tmp_path / "m", "--test", gone],
+        ["predict", files.model, gone],
+        ["predict", gone, files.test],
+        ["eval", gone, files.test],
+        ["info", gone],
+    ):
+        assert "gone.svm" in failure(*arguments)
+
+
+def test_places_that_cannot_be_written_are_found_before_training(files: Files, tmp_path: Path) -> None:
+    assert "no folder" in failure("train", files.train, tmp_path / "no" / "m")
+    assert "no folder" in failure("train", files.train, tmp_path / "m", "--report", tmp_path / "no" / "r")
+    assert "not a regular file" in failure("train", files.train, tmp_path)
+    assert "not a regular file" in failure("predict", files.model, files.test, "/dev/null")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello", b"", b"\x00" * 100, None], ids=["text", "empty", "zeros", "cut"]
+)
+def test_a_bad_model_file_is_named(content: bytes | None, files: Files, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.larank"
+    bad.write_bytes(files.model.read_bytes()[:-40] if content is None else content)
+    for arguments in (["predict", bad, files.test], ["eval", bad, files.test], ["info", bad]):
+        assert "bad.larank" in failure(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "not enough memory"),
+        (MemoryError("std::bad_alloc"), "not enough memory: std::bad_alloc"),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "No space left on device"),
+        (ValueError("two\n   lines"), "two lines"),
+        (KeyError("surprise"), "KeyError: 'surprise' (--debug shows where)"),
+    ],
+)
+def test_whatever_fails_is_said_in_one_line(
+    error: Exception, said: str, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(persistence, "save", fail)
+    arguments = ["train", files.train, tmp_path / "m", "--quiet"]
+    assert failure(*arguments) == f"larank: error: {said}"
+    assert larank(*arguments, "--debug", code=1).exception is error
+
+
+# ---- predict ----
+
+
+def test_predict_writes_one_label_per_line(files: Files, tmp_path: Path) -> None:
+    expected = persistence.load(files.model).predict(examples(seed=1)[0].round(6))
+    stdout = larank("predict", files.model, files.test).stdout
+    assert stdout.splitlines() == [str(label) for label in expected]
+    result = larank("predict", files.model, files.test, tmp_path / "labels.txt")
+    assert (result.stdout, result.stderr) == ("", "")
+    assert (tmp_path / "labels.txt").read_text() == stdout
+
+
+def test_predict_in_pieces_is_the_same(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [larank("predict", files.model, files.test, *options).stdout for options in ([], ["--scores"])]
+    monkeypatch.setattr(cli, "_ROWS_AT_ONCE", 7)
+    pieces = [larank("predict", files.model, files.test, *options).stdout for options in ([], ["--scores"])]
+    assert pieces == whole
+
+
+def test_scores_have_a_column_for_each_class(files: Files) -> None:
+    lines = larank("predict", files.model, files.test, "--scores").stdout.splitlines()
+    assert lines[0] == "label\t0\t1\t2"
+    table = np.array([line.split("\t") for line in lines[1:]], dtype=float)
+    expected = persistence.load(files.model).decision_function(examples(seed=1)[0].round(6))
+    np.testing.assert_allclose(table[:, 1:], expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(table[:, 0], np.argmax(expected, axis=1))
+
+
+def test_two_classes_have_one_score(tmp_path: Path) -> None:
+    X, y = examples()
+    data = svmlight(tmp_path / "two.svm", X, np.where(y == 0, -1, 1))
+    larank("train", data, tmp_path / "m", "--quiet")
+    lines = larank("predict", tmp_path / "m", data, "--scores").stdout.splitlines()
+    assert lines[0] == "label\t1"
+    for label, score in (line.split("\t") for line in lines[1:]):
+        assert (label == "1") == (float(score) > 0)
+
+
+def test_a_sparse_file_may_lack_the_last_features(files: Files, tmp_path: Path) -> None:
+    X, y = examples(seed=1)
+    narrow = svmlight(tmp_path / "narrow.svm", X[:, :3], y)
+    expected = persistence.load(files.model).predict(np.hstack([X[:, :3].round(6), np.zeros((len(X), 1))]))
+    assert larank("predict", files.model, narrow).stdout.split() == [str(label) for label in expected]
+    larank("eval", files.model, narrow)
+    larank("train", files.train, tmp_path / "m", "--test", narrow, "--quiet")
+
+
+def test_a_sparse_file_may_not_have_more_features(files: Files, tmp_path: Path) -> None:
+    X, y = examples(seed=1)
+    wide = svmlight(tmp_path / "wide.svm", np.hstack([X, X[:, :1]]), y)
+    for arguments in (
+        ["predict", files.model, wide],
+        ["eval", files.model, wide],
+        ["train", files.train, tmp_path / "m", "--test", wide],
+    ):
+        line = failure(*arguments)
+        assert "wide.svm has 5 features, the model 4; train with --features 5" in line
+    larank("train", files.train, tmp_path / "m", "--features", 5, "--test", wide, "--quiet")
+    assert persistence.load(tmp_path / "m").n_features_in_ == 5
+
+
+def test_a_dense_file_must_have_the_features_of_the_model(files: Files, tmp_path: Path) -> None:
+    X, _ = examples(9)
+    line = failure("predict", files.text_model, csv(tmp_path / "narrow.csv", X[:, :3], ["a", "b", "c"] * 3))
+    assert "narrow.csv has 3 features, the model 4" in line
+    assert "--features" not in line
+
+
+def test_failing_prediction_keeps_the_old_file(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Iterator[str]:
+        yield "1\n"
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(cli, "_label_lines", broken)
+    target = tmp_path / "labels.txt"
+    target.write_text("old")
+    assert "No space left" in failure("predict", files.model, files.test, target)
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+# ---- eval and info ----
+
+
+def test_eval_counts_errors_by_class_and_by_pair(files: Files, tmp_path: Path) -> None:
+    data = svmlight(tmp_path / "far.svm", 10 * CENTRES[[0, 0, 0, 1, 1, 2]], [0, 1, 1, 1, 1, 7])
+    stdout = larank("eval", files.model, data).stdout
+    rows = [line.split() for line in stdout.splitlines()]
+    assert ["test", "error", "50.00%"] in rows
+    assert ["1", "4", "2", "50.00%"] in rows
+    assert ["7", "1", "1", "100.00%"] in rows  # a class the model never saw is always an error
+    assert ["1", "0", "2"] in rows
+    assert ["7", "2", "1"] in rows
+
+
+def test_eval_shows_the_worst(files: Files, tmp_path: Path) -> None:
+    data = svmlight(tmp_path / "far.svm", 10 * CENTRES, [1, 2, 0])
+    stdout = larank("eval", files.model, data, "--top", 1).stdout
+    assert "Classes by error (1 of 3)" in stdout
+    assert "Most confused (1 of 3)" in stdout
+
+
+def test_eval_without_errors(files: Files, tmp_path: Path) -> None:
+    stdout = larank("eval", files.model, svmlight(tmp_path / "far.svm", 10 * CENTRES, [0, 1, 2])).stdout
+    assert "0.00%" in stdout
+    assert "confused" not in stdout
+
+
+def test_eval_refuses_labels_of_another_problem(files: Files, tmp_path: Path) -> None:
+    numbers = csv(tmp_path / "numbers.csv", CENTRES, [0, 1, 2])
+    line = failure("eval", files.text_model, numbers)
+    assert "numbers.csv: none of its labels (0, 1, 2) is a class of the model (a, b, c)" in line
+    texts = csv(tmp_path / "texts.csv", CENTRES, ["a", "b", "c"])
+    assert "none of its labels" in failure("train", texts, tmp_path / "m", "--test", numbers)
+    assert not (tmp_path / "m").exists()
+
+
+def test_labels_compare_although_one_file_has_only_numbers(tmp_path: Path) -> None:
+    X, y = examples()
+    mixed = csv(tmp_path / "mixed.csv", X, np.array(["1", "2", "other"])[y])
+    larank("train", mixed, tmp_path / "m", "--quiet")
+    numbers = csv(tmp_path / "numbers.csv", 10 * CENTRES[:2], [1, 1])
+    rows = [line.split() for line in larank("eval", tmp_path / "m", numbers).stdout.splitlines()]
+    assert ["1", "2", "1", "50.00%"] in rows
+    assert ["1", "2", "1"] in rows
+
+
+def test_info_shows_parameters_classes_and_certificate(files: Files) -> None:
+    stdout = larank("info", files.text_model).stdout
+    for piece in ("LinearMulticlassSVC", "crammer-singer", "a, b, c", "converged"):
+        assert piece in stdout
+
+
+# ---- demo and reproduce ----
+
+
+def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    stdout = larank("demo", "--output", folder).stdout
+    for piece in ("larank LinearMulticlassSVC", "scikit-learn LinearSVC", "squared hinge", "duality gap"):
+        assert piece in stdout
+    assert sorted(path.name for path in folder.iterdir()) == ["model.larank", "report.html"]
+    assert len(persistence.load(folder / "model.larank").classes_) == 26
+    assert "LETTER" in (folder / "report.html").read_text()
+
+
+@dataclass
+class FakeExperiment:
+    summary: str = "[b]Everything[/b] again"
+    runs: list[bool] = field(default_factory=list)
+
+    def run(self, quick: bool, report: Any) -> FakeExperiment:
+        self.runs.append(quick)
+        report("half way")
+        return self
+
+    def render(self) -> Text:
+        return Text("the table")
+
+
+@pytest.fixture
+def experiment(monkeypatch: pytest.MonkeyPatch) -> FakeExperiment:
+    fake = FakeExperiment()
+    monkeypatch.setattr(cli, "experiments", lambda: {"table": fake})
+    return fake
+
+
+@pytest.mark.parametrize("arguments", [[], ["--list"]])
+def test_reproduce_lists_experiments(arguments: list[str], experiment: FakeExperiment) -> None:
+    stdout = larank("reproduce", *arguments).stdout
+    assert "table" in stdout
+    assert experiment.summary in stdout
+    assert experiment.runs == []
+
+
+def test_reproduce_runs_an_experiment(experiment: FakeExperiment) -> None:
+    for arguments in (["table"], ["table", "--quick"]):
+        result = larank("reproduce", *arguments)
+        assert (result.stdout, result.stderr) == ("the table\n", "larank: half way\n")
+    assert experiment.runs == [False, True]
+
+
+def test_reproduce_knows_its_experiments(experiment: FakeExperiment) -> None:
+    assert "there are: table" in larank("reproduce", "tabel", code=2).stderr
+
+
+# ---- As a process of its own ----
+
+
+def process(*arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", "from larank.cli import main; main()", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell starts background jobs with SIGINT ignored; the child must be able to hear it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--version"], 0), (["info", "/gone.larank"], 1), (["--nonsense"], 2)]
+)
+def test_exit_status_of_the_process(arguments: list[str], code: int) -> None:
+    child = process(*arguments)
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == code
+    assert "Traceback" not in stderr
+
+
+def test_debug_shows_the_traceback() -> None:
+    child = process("info", "/gone.larank", "--debug")
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == 1
+    assert "Traceback" in stderr
+
+
+def test_a_closed_pipe_is_no_failure_to_shout_about(files: Files) -> None:
+    child = process("predict", files.model, files.test)
+    assert child.stdout is not None
+    child.stdout.close()
+    assert child.stderr is not None
+    assert child.stderr.read() == ""
+    child.wait(timeout=60)
+
+
+def test_interrupted_training_saves_what_it_has(tmp_path: Path) -> None:
+    data = svmlight(tmp_path / "hard.svm", *examples(3000, noise=8.0))
+    target = tmp_path / "m.larank"
+    endless = ["--tol", "1e-15", "--max-iter", 10**9, "--time-limit", 50, "-C", 1000]
+    child = process("train", data, target, *endless)
+    assert child.stderr is not None
+    first = child.stderr.readline()
+    assert first.startswith("larank: training ")
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    stdout, stderr = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert "larank: stopped early (interrupted); " in stderr
+    assert "Traceback" not in stderr
+    assert "interrupted" in stdout
+    assert persistence.load(target).result_.status == "interrupted"

@@ -1,0 +1,204 @@
+"""The HTML page: well-formed, self-contained, and safe whatever the labels are."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from larank import _core, report
+from larank.result import Checkpoint, Result
+
+EVIL = "<script>alert('x')</script><img src=\"http://example.com/x.png\">&amp;"
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text, and checks that tags are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] != "style":
+            self.text += data
+
+
+def a_result(**changes: Any) -> Result:
+    history = tuple(
+        Checkpoint(0.1 * k, float(k), 10 + 90 / k, 10 - 9 / k, 1 / k, exact=k % 3 == 0) for k in range(1, 12)
+    )
+    values: dict[str, Any] = {
+        "solver": "sdm",
+        "status": "converged",
+        "primal": 10.25,
+        "dual": 10.0,
+        "violation": 0.01,
+        "iterations": 11.0,
+        "seconds": 1.1,
+        "support_patterns": 12072,
+        "support_vectors": 20000,
+        "history": history,
+    }
+    return Result(**{**values, **changes})
+
+
+def written(folder: Path, result: Result | None = None, **options: Any) -> str:
+    path = folder / "report.html"
+    rows = options.pop("rows", [{"model": "ours", "test error": "2.80%"}])
+    report.write_report(path, options.pop("title", "A title"), rows, result or a_result(), **options)
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_is_well_formed_and_complete(tmp_path: Path) -> None:
+    text = written(
+        tmp_path,
+        parameters={"C": 0.5, "class_weight": None, "tol": 1e-5},
+        data={"training examples": 16000},
+        tables={"Worst classes": [{"class": "G", "errors": 7}]},
+        notes=["A note."],
+    )
+    page = Page(text)
+    assert page.tags.count("h1") == 1
+    assert page.tags.count("svg") == 1
+    shown = ["A title", "ours", "2.80%", "A note.", "Worst classes", "16000", "1e-05", "None"]
+    shown += ["converged", "10.25", "0.25", "2.44e-02", "12072", "1.10", _core.simd_level(), "scikit-learn"]
+    for piece in shown:
+        assert piece in page.text
+
+
+def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+    text = written(tmp_path)
+    page = Page(text)
+    assert "http:" not in text
+    assert "https:" not in text
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert all(value.startswith("#") for name, value in page.attributes if name in ("href", "src"))
+    assert all(name.startswith("#") for name in re.findall(r"url\(\s*['\"]?([^)'\"]*)", text))
+    assert "@import" not in text
+
+
+def test_the_plot_takes_the_colours_of_the_page(tmp_path: Path) -> None:
+    text = written(tmp_path)
+    assert "prefers-color-scheme: dark" in text
+    plot = text[text.index("<svg") : text.index("</svg>")]
+    assert {f"var(--{name})" for name in ("ink", "rule", "primal", "dual", "gap")} <= set(
+        re.findall(r"var\(--\w+\)", plot)
+    )
+
+
+def test_everything_from_outside_is_escaped(tmp_path: Path) -> None:
+    evil_row = {EVIL: EVIL, "class": np.str_(EVIL)}
+    text = written(
+        tmp_path,
+        title=EVIL,
+        rows=[evil_row],
+        parameters={EVIL: EVIL},
+        data={EVIL: EVIL},
+        tables={EVIL: [evil_row]},
+        notes=[EVIL],
+    )
+    page = Page(text)
+    assert "script" not in page.tags
+    assert "img" not in page.tags
+    assert page.text.count(EVIL) == 2 + 3 + 2 + 2 + 1 + 3 + 1  # title twice, each table with a heading cell
+
+
+@pytest.mark.parametrize("title", ["{title}", "100 % {0}", "Größe <π>"])
+def test_titles_are_not_templates(title: str, tmp_path: Path) -> None:
+    assert Page(written(tmp_path, title=title)).text.count(title) == 2
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        (),
+        (Checkpoint(0.0, 1.0, 5.0, 1.0, 1.0, True),),
+        (Checkpoint(0.0, 1.0, math.inf, 0.0, 1.0, False), Checkpoint(1.0, 2.0, math.nan, 0.0, 1.0, False)),
+        (Checkpoint(0.0, 1.0, 1.0, 1.0, 0.0, True), Checkpoint(1.0, 2.0, 1.0, 1.0, 0.0, True)),
+        (Checkpoint(0.0, 1.0, 0.0, 0.0, 0.0, True), Checkpoint(1.0, 2.0, 0.0, 0.0, 0.0, True)),
+    ],
+    ids=["none", "one point", "not finite", "no gap", "all zero"],
+)
+def test_odd_histories_are_no_obstacle(history: tuple[Checkpoint, ...], tmp_path: Path) -> None:
+    result = a_result(history=history, primal=0.0, dual=0.0)
+    assert "objective is zero" in Page(written(tmp_path, result)).text
+
+
+def test_a_failed_write_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "report.html").write_text("old")
+    monkeypatch.setattr(report, "_plot_svg", lambda result: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        written(tmp_path)
+    assert (tmp_path / "report.html").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_drawing_leaves_the_callers_matplotlib_alone(tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    before = dict(mpl.rcParams)
+    written(tmp_path)
+    assert dict(mpl.rcParams) == before
+
+
+def test_errors_are_counted_by_class_and_by_pair() -> None:
+    y = np.array(["a", "a", "a", "b", "b", "c"])
+    predicted = np.array(["a", "b", "b", "b", "b", "d"])
+    assert report.class_errors(y, predicted) == [
+        {"class": "c", "examples": 1, "errors": 1, "error": "100.00%"},
+        {"class": "a", "examples": 3, "errors": 2, "error": "66.67%"},
+        {"class": "b", "examples": 2, "errors": 0, "error": "0.00%"},
+    ]
+    assert report.confusions(y, predicted) == [
+        {"true class": "a", "predicted": "b", "times": 2},
+        {"true class": "c", "predicted": "d", "times": 1},
+    ]
+    assert report.confusions(y, y) == []
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [(3.0, "3"), (np.float64(-1), "-1"), (2.5, "2.5"), (np.int64(12345), "12345"), (np.str_("x"), "x")],
+)
+def test_labels_look_as_in_a_file(label: object, text: str) -> None:
+    assert report.format_label(label) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (True, "yes"), (10805.0953, "10805.1"), (np.int64(7), "7"), (math.nan, "nan"), ("x", "x")],
+)
+def test_cells_are_short(value: object, text: str) -> None:
+    assert report.format_value(value) == text
+
+
+def test_columns_of_numbers_are_recognised() -> None:
+    rows = [{"a": "x", "b": 1, "c": "-2.5%", "d": None}, {"a": 3, "b": None, "c": "1 s", "d": "-"}]
+    assert report.numeric_columns(rows) == {"b", "c"}

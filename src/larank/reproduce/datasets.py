@@ -83,12 +83,15 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
 
 
 def _file(name: str) -> Path:
-    return Path(data_directory()) / name / f"{name}.npz"
+    return data_directory() / name / f"{name}.npz"
 
 
 def available(name: str) -> bool:
-    """Whether the file of this data set is in the data directory."""
-    return _file(name).is_file()
+    """Whether there is a data directory with the file of this data set."""
+    try:
+        return _file(name).is_file()
+    except FileNotFoundError:
+        return False
 
 
 def load(name: str) -> Dataset:
@@ -99,11 +102,11 @@ def load(name: str) -> Dataset:
     ValueError
         If no data set has this name.
     FileNotFoundError
-        If its file is not in the data directory.
+        If there is no data directory, or the file is not in it.
     """
     if name not in DATASETS:
         raise ValueError(f"name={name!r} is not a data set; accepted are {', '.join(DATASETS)}")
-    if not available(name):
+    if not _file(name).is_file():
         raise FileNotFoundError(
             f"data set {name!r}: {_file(name)} does not exist; LARANK_DATA names the data folder"
         )

@@ -73,6 +73,8 @@ def _show(comparison: linear.Comparison, title: str, markdown: bool) -> None:
     ]
     wide = Console(width=None if sys.stdout.isatty() else 200)
     for heading, columns, rows in sections:
+        if not rows:
+            continue
         if markdown:
             print(f"\n{heading}\n\n{tables.as_markdown(columns, rows)}")
         else:

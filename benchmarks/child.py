@@ -57,7 +57,7 @@ def epoch(request: dict[str, Any]) -> dict[str, Any]:
 
     data = read(Path(request["folder"]))
     W = np.ones((data.X.shape[1], int(data.y.max()) + 1), dtype=data.X.dtype)
-    settings = {
+    settings: dict[str, Any] = {
         "stop": "violation",
         "tol": 1e-12,
         "shrinking": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,9 +41,10 @@ def on_terminal(title: str, columns: Columns, rows: Sequence[Any]) -> Table:
     table = Table(title=title)
     for heading in columns:
         table.add_column(heading, justify="left" if heading in LEFT else "right", no_wrap=True)
-    for row, following in zip(rows, [*rows[1:], None], strict=True):
-        last = following is None or following.problem != row.problem
-        table.add_row(*(cell(row) for cell in columns.values()), end_section=last)
+    for _, group in itertools.groupby(rows, key=lambda row: row.problem):
+        for row in group:
+            table.add_row(*(cell(row) for cell in columns.values()))
+        table.add_section()
     return table
 
 

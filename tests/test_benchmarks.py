@@ -84,3 +84,7 @@ def test_markdown_and_terminal_tables_show_the_same_rows():
     markdown = tables.as_markdown(tables.ROW_COLUMNS, [row, row])
     assert markdown.count("0.1 (missed)") == 2
     assert tables.on_terminal("title", tables.ROW_COLUMNS, [row, row]).row_count == 2
+
+
+def test_a_table_without_rows_is_empty():
+    assert tables.on_terminal("title", tables.EPOCH_COLUMNS, []).row_count == 0

@@ -137,7 +137,12 @@ def _tuned(
 ) -> tuple[float, float]:
     """Test accuracy and the C that was best on the validation examples (the smallest among equals)."""
     train, valid, test = partition(y, seed)
-    settings = {"tol": protocol.tolerance, "stop": "gap", "fit_intercept": False, "random_state": seed}
+    settings: dict[str, Any] = {
+        "tol": protocol.tolerance,
+        "stop": "gap",
+        "fit_intercept": False,
+        "random_state": seed,
+    }
     path = LinearMulticlassSVC(formulation, **settings).path(X[train], y[train], protocol.costs)
     validated = [_accuracy(model, X[valid], y[valid]) for model in path]
     best = protocol.costs[int(np.argmax(validated))]

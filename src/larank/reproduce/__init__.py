@@ -1,0 +1,13 @@
+"""The experiments of the papers, run again."""
+
+from __future__ import annotations
+
+from larank.reproduce import sdm
+from larank.reproduce.experiment import Experiment, Report, Reproduction
+
+__all__ = ["Experiment", "Report", "Reproduction", "experiments"]
+
+
+def experiments() -> dict[str, Experiment]:
+    """All experiments by name."""
+    return {experiment.name: experiment for experiment in (sdm.EXPERIMENT,)}

@@ -34,11 +34,12 @@ class SdmSession {
     virtual ~SdmSession() = default;
     virtual bool advance(int64_t work) = 0;
     virtual larank::Objectives evaluate() = 0;
-    virtual larank::Objectives estimate() const = 0;
-    virtual nb::dict counters() const = 0;
+    virtual const larank::Objectives& estimate() const = 0;
+    virtual const larank::SdmCounters& counters() const = 0;
+    virtual bool at_full_cost() const = 0;
     virtual nb::object weights() const = 0;
     virtual nb::tuple coefficients() const = 0;
-    virtual void seed(Vector<int64_t> starts, Vector<int32_t> classes, Vector<double> values, double factor) = 0;
+    virtual void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) = 0;
 };
 
 template <class T>
@@ -46,28 +47,18 @@ class SdmSessionOf final : public SdmSession {
   public:
     SdmSessionOf(const larank::Matrix<T>& X, std::vector<nb::object> arrays, Vector<int32_t> labels,
                  Vector<double> costs, const larank::SdmOptions& options)
-        : arrays_(std::move(arrays)), solver_(X, labels.data(), costs.data(), options) {
-        arrays_.push_back(nb::cast(labels));
-    }
+        : arrays_(std::move(arrays)), solver_(X, labels.data(), costs.data(), options) {}
     bool advance(int64_t work) override { return solver_.advance(work); }
     larank::Objectives evaluate() override { return solver_.evaluate(); }
-    larank::Objectives estimate() const override { return solver_.estimate(); }
-
-    nb::dict counters() const override {
-        nb::dict out;
-        out["visits"] = solver_.visits();
-        out["steps"] = solver_.steps();
-        out["full_loops"] = solver_.full_loops();
-        out["shrunk_loops"] = solver_.shrunk_loops();
-        out["epsilon"] = solver_.epsilon();
-        return out;
-    }
+    const larank::Objectives& estimate() const override { return solver_.estimate(); }
+    const larank::SdmCounters& counters() const override { return solver_.counters(); }
+    bool at_full_cost() const override { return solver_.at_full_cost(); }
 
     nb::object weights() const override {
         const std::size_t classes = std::size_t(solver_.options().classes);
         const std::size_t features = std::size_t(solver_.matrix().weight_rows());
         std::vector<T> out(classes * features);
-        const T* W = solver_.weights().data();
+        const T* W = solver_.model().data();
         for (std::size_t j = 0; j < features; ++j)
             for (std::size_t m = 0; m < classes; ++m) out[m * features + j] = W[j * std::size_t(solver_.lanes()) + m];
         return nb::cast(to_numpy(std::move(out), {classes, features}));
@@ -90,12 +81,12 @@ class SdmSessionOf final : public SdmSession {
                               to_numpy(std::move(starts), {ends}));
     }
 
-    void seed(Vector<int64_t> starts, Vector<int32_t> classes, Vector<double> values, double factor) override {
+    void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) override {
         for (int64_t i = 0; i + 1 < int64_t(starts.shape(0)); ++i) {
             const int64_t from = starts.data()[i];
-            solver_.seed(i, classes.data() + from, values.data() + from, starts.data()[i + 1] - from, factor);
+            solver_.seed(i, classes.data() + from, values.data() + from, starts.data()[i + 1] - from);
         }
-        solver_.rebuild_weights();
+        solver_.start_from_seeds();
     }
 
   private:
@@ -113,6 +104,31 @@ larank::Formulation formulation_named(const std::string& name) {
 larank::SdmOptions sdm_options(const std::string& formulation, int64_t classes, double epsilon, bool shrinking,
                                bool cooling, uint64_t seed) {
     return {formulation_named(formulation), classes, epsilon, shrinking, cooling, seed};
+}
+
+// The two hot units on one example, for tests: x times W at the columns of x, and one row QP.
+std::vector<double> row_scores(Vector<double> x, Vector<int32_t> columns, Table<double> W) {
+    const int64_t classes = int64_t(W.shape(1)), lanes = larank::padded<double>(classes);
+    larank::AlignedArray<double> weights(int64_t(W.shape(0)) * lanes), out(lanes);
+    for (int64_t j = 0; j < int64_t(W.shape(0)); ++j)
+        std::copy(W.data() + j * classes, W.data() + (j + 1) * classes, weights.data() + j * lanes);
+    const larank::Row<double> row{x.data(), columns.data(), nullptr, int64_t(x.shape(0)), 0, 0};
+    larank::units<double>().scores(row, weights.data(), lanes, true, out.data());
+    return {out.data(), out.data() + classes};
+}
+
+std::tuple<double, double, std::vector<double>> solve_row(const std::string& formulation, Vector<double> scores,
+                                                          Vector<double> coefficients, int64_t label, double A,
+                                                          double C) {
+    const int64_t classes = int64_t(scores.shape(0)), lanes = larank::padded<double>(classes);
+    larank::AlignedArray<double> s(lanes), a(lanes), work(lanes), change(lanes);
+    std::copy(scores.data(), scores.data() + classes, s.data());
+    std::copy(coefficients.data(), coefficients.data() + classes, a.data());
+    const auto step = larank::units<double>().solve_row[int(formulation_named(formulation))](
+        {s.data(), a.data(), classes, lanes, label, A, C, 0.0}, work.data(), change.data());
+    std::vector<double> moved(std::size_t(classes), 0.0);
+    if (step.moved) std::copy(change.data(), change.data() + classes, moved.begin());
+    return {step.violation, step.loss, moved};
 }
 
 template <class T>
@@ -255,15 +271,24 @@ NB_MODULE(_core, m) {
         .def_ro("primal", &larank::Objectives::primal)
         .def_ro("dual", &larank::Objectives::dual)
         .def_ro("violation", &larank::Objectives::violation);
+    nb::class_<larank::SdmCounters>(m, "SdmCounters")
+        .def_ro("visits", &larank::SdmCounters::visits)
+        .def_ro("steps", &larank::SdmCounters::steps)
+        .def_ro("full_loops", &larank::SdmCounters::full_loops)
+        .def_ro("shrunk_loops", &larank::SdmCounters::shrunk_loops);
     nb::class_<SdmSession>(m, "SdmSession")
         .def("advance", &SdmSession::advance, "work"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("evaluate", &SdmSession::evaluate, nb::call_guard<nb::gil_scoped_release>())
-        .def("estimate", &SdmSession::estimate)
-        .def("counters", &SdmSession::counters)
+        .def_prop_ro("estimate", [](const SdmSession& s) { return s.estimate(); })
+        .def_prop_ro("counters", [](const SdmSession& s) { return s.counters(); })
+        .def_prop_ro("at_full_cost", &SdmSession::at_full_cost)
         .def("weights", &SdmSession::weights)
         .def("coefficients", &SdmSession::coefficients)
-        .def("seed", &SdmSession::seed, "starts"_a.noconvert(), "classes"_a.noconvert(), "values"_a.noconvert(),
-             "factor"_a);
+        .def("start_from", &SdmSession::start_from, "values"_a.noconvert(), "classes"_a.noconvert(),
+             "starts"_a.noconvert());
+    m.def("row_scores", &row_scores, "x"_a.noconvert(), "columns"_a.noconvert(), "W"_a.noconvert());
+    m.def("solve_row", &solve_row, "formulation"_a, "scores"_a.noconvert(), "coefficients"_a.noconvert(), "label"_a,
+          "A"_a, "C"_a);
     bind_sdm_dense<float>(m);
     bind_sdm_dense<double>(m);
     bind_sdm_csr<float, int32_t>(m);

@@ -1,0 +1,1 @@
+"""Multiclass large-margin classifiers."""

@@ -1,0 +1,185 @@
+"""The one training loop: stopping, interruption, time limits, progress and history for every solver.
+
+A solver is a `Session`: state that can be advanced a little at a time. Between two calls of `advance` there is room
+for everything that has nothing to do with the mathematics.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Protocol
+
+from sklearn.exceptions import ConvergenceWarning
+
+from larank.progress import Progress
+from larank.result import Checkpoint, Status
+
+__all__ = ["Limits", "Objectives", "Outcome", "Session", "TrainingWarning", "train"]
+
+
+class TrainingWarning(ConvergenceWarning):
+    """Training ended before its stopping criterion held; the model is valid, its certificate says how good it is."""
+
+
+class Objectives(Protocol):
+    """Primal and dual objective and the largest violation of optimality at some point of training."""
+
+    @property
+    def primal(self) -> float: ...  # noqa: D102
+    @property
+    def dual(self) -> float: ...  # noqa: D102
+    @property
+    def violation(self) -> float: ...  # noqa: D102
+
+
+class Session(Protocol):
+    """Resumable training state."""
+
+    def advance(self) -> bool:
+        """Do a bounded amount of work, well under a second; True once the solver's own criterion holds."""
+
+    def estimate(self) -> Objectives | None:
+        """What the solver saw on its way since the last call, at no cost; None if there is nothing new."""
+
+    def evaluate(self) -> Objectives:
+        """The objectives from scratch."""
+
+    def iterations(self) -> float:
+        """Passes over the data so far."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: at a relative duality gap, after passes over the data, after seconds."""
+
+    gap: float | None
+    max_iter: float
+    time_limit: float | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended."""
+
+    status: Status
+    objectives: Objectives
+    seconds: float
+    history: tuple[Checkpoint, ...]
+
+
+def train(session: Session, limits: Limits, progress: Progress) -> Outcome:
+    """Advance a session until a limit is reached, its own criterion holds or the user interrupts.
+
+    Parameters
+    ----------
+    session : Session
+        The solver's state.
+    limits : Limits
+        The stopping criteria shared by all solvers.
+    progress : Progress
+        Told about every new estimate.
+
+    Returns
+    -------
+    Outcome
+        With the objectives computed from scratch at the end.
+    """
+    run = _Run(session, limits, progress)
+    with _interrupt_flag() as interrupted:
+        while True:
+            if session.advance() or run.gap_is_closed():
+                status: Status = "converged"
+            elif interrupted.is_set():
+                status = "interrupted"
+            elif session.iterations() >= limits.max_iter:
+                status = "max_iter"
+            elif limits.time_limit is not None and run.seconds() >= limits.time_limit:
+                status = "time_limit"
+            else:
+                continue
+            return run.finish(status)
+
+
+class _Run:
+    """The history of one training run and the decisions taken from it."""
+
+    # An exact check costs a few passes: due where the estimate says the gap may be closed, or after this many.
+    _PASSES_BETWEEN_CHECKS = 20.0
+    _PROMISING = 2.0
+
+    def __init__(self, session: Session, limits: Limits, progress: Progress) -> None:
+        self.session, self.limits, self.progress = session, limits, progress
+        self.history: list[Checkpoint] = []
+        self.exact: Objectives | None = None
+        self.checked_at = 0.0
+        self.began = time.perf_counter()
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def gap_is_closed(self) -> bool:
+        """Record a new estimate, and check the gap from scratch where that is due."""
+        self.exact = None
+        estimate = self.session.estimate()
+        if estimate is None:
+            return False
+        point = self.record(estimate, exact=False)
+        if self.limits.gap is None:
+            return False
+        promising = point.gap <= self._PROMISING * self.limits.gap * point.primal
+        if not promising and point.iterations < self.checked_at + self._PASSES_BETWEEN_CHECKS:
+            return False
+        self.checked_at = point.iterations
+        self.exact = self.session.evaluate()
+        self.record(self.exact, exact=True)
+        return self.exact.primal - self.exact.dual <= self.limits.gap * self.exact.primal
+
+    def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
+        point = Checkpoint(self.seconds(), self.session.iterations(), at.primal, at.dual, at.violation, exact)
+        self.history.append(point)
+        self.progress.update(
+            iterations=point.iterations,
+            primal=point.primal,
+            dual=point.dual,
+            violation=point.violation,
+            seconds=point.seconds,
+            fraction=min(1.0, point.iterations / self.limits.max_iter) if self.limits.gap is None else None,
+        )
+        return point
+
+    def finish(self, status: Status) -> Outcome:
+        at = self.exact
+        if at is None:
+            at = self.session.evaluate()
+            self.record(at, exact=True)
+        self.progress.finish(status)
+        return Outcome(status, at, self.seconds(), tuple(self.history))
+
+
+@contextmanager
+def _interrupt_flag() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into a flag; a second one interrupts as usual. Only the main thread receives signals."""
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, previous)
+
+    if not callable(previous):  # ignored, or not ours to replace
+        yield flag
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -28,18 +28,10 @@ def _arguments() -> argparse.Namespace:
     command = parser.add_subparsers(required=True).add_parser("linear", help="linear multiclass SVMs")
     command.add_argument("--problems", nargs="+", choices=PROBLEMS, default=DEFAULT_PROBLEMS, metavar="NAME")
     command.add_argument("--solvers", nargs="+", choices=SOLVERS, default=tuple(SOLVERS), metavar="NAME")
-    command.add_argument(
-        "--repeats", type=int, default=3, help="runs at the chosen tolerance, the best counts"
-    )
-    command.add_argument(
-        "--dtype", choices=("float64", "float32"), default="float64", help="of the data handed over"
-    )
-    command.add_argument(
-        "--target", type=float, default=1e-3, help="relative distance to the optimum to reach"
-    )
-    command.add_argument(
-        "--limit", type=float, default=600.0, help="seconds after which a single run is given up"
-    )
+    command.add_argument("--repeats", type=int, default=3, help="runs at the chosen tolerance, the best counts")
+    command.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="of the data handed over")
+    command.add_argument("--target", type=float, default=1e-3, help="relative distance to the optimum to reach")
+    command.add_argument("--limit", type=float, default=600.0, help="seconds after which a single run is given up")
     command.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     command.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
     arguments = parser.parse_args()
@@ -61,9 +53,7 @@ def _versions() -> dict[str, str]:
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
-    )
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 def _show(comparison: linear.Comparison, title: str, markdown: bool) -> None:
@@ -98,9 +88,7 @@ def main() -> None:
     )
     before = load_average()
     comparison = linear.compare(settings)
-    title = (
-        f"Time to a primal objective within {settings.target:g} of the optimum, {settings.dtype}, one thread"
-    )
+    title = f"Time to a primal objective within {settings.target:g} of the optimum, {settings.dtype}, one thread"
     _show(comparison, title, arguments.markdown)
     versions = _versions()
     print("\n".join(tables.optima_lines(comparison)))

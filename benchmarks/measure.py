@@ -95,8 +95,4 @@ def measure_epoch(folder: Path) -> dict[str, float]:
 
 def load_average() -> str:
     """The machine's load, in one line."""
-    return (
-        "load average "
-        + " ".join(f"{value:.2f}" for value in os.getloadavg())
-        + f" on {os.cpu_count()} cores"
-    )
+    return "load average " + " ".join(f"{value:.2f}" for value in os.getloadavg()) + f" on {os.cpu_count()} cores"

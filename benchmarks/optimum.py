@@ -38,9 +38,7 @@ class Optimum:
     def check(self, primal: float, solver: str) -> None:
         """No solution can be below the lower end."""
         if primal < self.lower * (1.0 - ROUNDING):
-            raise ArithmeticError(
-                f"{solver} reached {primal!r}, below the bound {self.lower!r}: the bound is wrong"
-            )
+            raise ArithmeticError(f"{solver} reached {primal!r}, below the bound {self.lower!r}: the bound is wrong")
 
 
 def find(problem: Problem, formulation: str, limit: float | None) -> Optimum:

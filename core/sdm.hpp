@@ -64,7 +64,7 @@ class Sdm {
         if (W_.size() <= stored / 8) average_ = AlignedArray<T>(W_.size());
         epsilon_ = options.cooling ? std::max(1.0, options.epsilon) : options.epsilon;
         if (options.cooling) ramp_ = first_ramp();
-        cooling_rate_ = at_full_cost() ? 0.5 : 0.1;
+        cooling_rate_ = at_full_cost() ? 1.0 : 0.1;
         begin_loop(everyone_);
     }
 
@@ -421,7 +421,7 @@ class Sdm {
     std::size_t position_ = 0, ahead_ = 1;
     bool shrunk_ = false, converged_ = false, average_is_better_ = false, prefetch_weights_ = false;
     T ramp_ = 1;
-    double epsilon_ = 1, cooling_rate_ = 0.5;  // epsilon falls to this share of the mean violation
+    double epsilon_ = 1, cooling_rate_ = 1;  // epsilon falls to this share of the mean violation
     double loop_violation_ = 0, loop_violations_ = 0, loop_loss_ = 0, average_weight_ = 0;
     int64_t shrunk_visits_ = 0;
     SdmCounters counters_;

@@ -48,17 +48,13 @@ def examples(n: int = 90, seed: int = 0, noise: float = 1.0) -> tuple[np.ndarray
 
 
 def svmlight(path: Path, X: np.ndarray, y: Any) -> Path:
-    lines = [
-        f"{b} " + " ".join(f"{j + 1}:{v:.6f}" for j, v in enumerate(a)) for a, b in zip(X, y, strict=True)
-    ]
+    lines = [f"{b} " + " ".join(f"{j + 1}:{v:.6f}" for j, v in enumerate(a)) for a, b in zip(X, y, strict=True)]
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
 def csv(path: Path, X: np.ndarray, y: Any) -> Path:
-    path.write_text(
-        "".join(",".join(map(repr, map(float, a))) + f",{b}\n" for a, b in zip(X, y, strict=True))
-    )
+    path.write_text("".join(",".join(map(repr, map(float, a))) + f",{b}\n" for a, b in zip(X, y, strict=True)))
     return path
 
 
@@ -276,9 +272,7 @@ def test_places_that_cannot_be_written_are_found_before_training(files: Files, t
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "content", [b"hello", b"", b"\x00" * 100, None], ids=["text", "empty", "zeros", "cut"]
-)
+@pytest.mark.parametrize("content", [b"hello", b"", b"\x00" * 100, None], ids=["text", "empty", "zeros", "cut"])
 def test_a_bad_model_file_is_named(content: bytes | None, files: Files, tmp_path: Path) -> None:
     bad = tmp_path / "bad.larank"
     bad.write_bytes(files.model.read_bytes()[:-40] if content is None else content)
@@ -376,9 +370,7 @@ def test_a_dense_file_must_have_the_features_of_the_model(files: Files, tmp_path
     assert "--features" not in line
 
 
-def test_failing_prediction_keeps_the_old_file(
-    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_prediction_keeps_the_old_file(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> Iterator[str]:
         yield "1\n"
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

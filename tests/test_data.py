@@ -45,9 +45,7 @@ def test_labels_are_in_the_last_column(table):
     assert y.dtype == np.int64
 
 
-@pytest.mark.parametrize(
-    ("label", "expected"), [(0, "ab"), (-3, "ab"), ("kind", "ab"), (1, [1, 3]), ("w", [2, 4])]
-)
+@pytest.mark.parametrize(("label", "expected"), [(0, "ab"), (-3, "ab"), ("kind", "ab"), (1, [1, 3]), ("w", [2, 4])])
 def test_the_label_column_is_chosen_by_position_or_name(table, label, expected):
     rows = "a,1,2\nb,3,4\n"
     if expected != "ab":
@@ -92,9 +90,7 @@ def test_a_label_with_a_line_end_is_one_label(table):
 
 
 @given(
-    X=hnp.arrays(
-        np.float64, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(-1e300, 1e300)
-    ),
+    X=hnp.arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(-1e300, 1e300)),
     names=st.booleans(),
 )
 def test_numbers_are_read_exactly(tmp_path_factory, X, names):

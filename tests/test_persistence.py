@@ -207,9 +207,7 @@ def test_a_random_generator_is_refused_by_name(file, generator):
     assert not file.exists()
 
 
-@pytest.mark.parametrize(
-    "value", [len, object(), {1, 2}, 1j, b"x", np.zeros(2, complex), np.array(["2000"], "M8[D]")]
-)
+@pytest.mark.parametrize("value", [len, object(), {1, 2}, 1j, b"x", np.zeros(2, complex), np.array(["2000"], "M8[D]")])
 def test_other_kinds_are_refused_by_name(file, value):
     with pytest.raises(TypeError, match=r"the parameter 'C' is .* cannot be saved"):
         save(Toy(C=value).fit(), file)
@@ -261,9 +259,7 @@ def test_a_file_cut_short_anywhere_is_refused(file):
         file.write_bytes(content[:length])
         with pytest.raises(ModelFileError, match=r"cut short|not a larank model"):
             load(file)
-    with pytest.raises(
-        ModelFileError, match=f"cut short: {len(content) - 1} bytes where {len(content)} are needed"
-    ):
+    with pytest.raises(ModelFileError, match=f"cut short: {len(content) - 1} bytes where {len(content)} are needed"):
         describe(file)
 
 

@@ -64,9 +64,7 @@ words = st.text(
 label_arrays = st.one_of(
     st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1).map(lambda v: np.array(v, dtype=np.int64)),
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1).map(np.array),
-    st.lists(words.filter(lambda w: not w.isascii() and w.lower() not in ("nan", "inf")), min_size=1).map(
-        np.array
-    ),
+    st.lists(words.filter(lambda w: not w.isascii() and w.lower() not in ("nan", "inf")), min_size=1).map(np.array),
     st.lists(st.sampled_from(["cat", "dog", "7up", "1-2", "é", "+"]), min_size=1).map(np.array),
 )
 
@@ -138,16 +136,12 @@ def test_scikit_learn_reads_what_is_written(file):
 
 
 def value_of(text, dtype=np.float64):
-    reader = (_core.SvmlightReader32 if dtype == np.float32 else _core.SvmlightReader64)(
-        base="one", features=-1
-    )
+    reader = (_core.SvmlightReader32 if dtype == np.float32 else _core.SvmlightReader64)(base="one", features=-1)
     reader.feed(b"1 1:" + text.encode() + b"\n")
     return reader.finish()[0][0]
 
 
-decimals = st.from_regex(
-    r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True
-)
+decimals = st.from_regex(r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True)
 
 
 @given(decimals)
@@ -191,9 +185,7 @@ def test_underflow_gives_zero_with_its_sign():
 
 
 def test_comments_blank_lines_and_line_ends_do_not_matter(file):
-    file.write_bytes(
-        b"\xef\xbb\xbf# header 1:2\n\n+1 1:0.5\t3:2 # note 9:9\r\n   \n-1  #\n2 2:1#x\n# end\n3 1:4"
-    )
+    file.write_bytes(b"\xef\xbb\xbf# header 1:2\n\n+1 1:0.5\t3:2 # note 9:9\r\n   \n-1  #\n2 2:1#x\n# end\n3 1:4")
     X, y = read_svmlight(file)
     assert y.tolist() == [1, -1, 2, 3]
     assert X.toarray().tolist() == [[0.5, 0, 2], [0, 0, 0], [0, 1, 0], [4, 0, 0]]

@@ -1,9 +1,27 @@
 """Large-margin learning at scale: online and exact solvers for multiclass and structured SVMs."""
 
-from importlib.metadata import version
+from __future__ import annotations
 
-from larank.multiclass.sdm import LinearMulticlassSVC
+import importlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from larank.multiclass.sdm import LinearMulticlassSVC
 
 __all__ = ["LinearMulticlassSVC", "__version__"]
 
 __version__ = version("larank")
+
+_HOME = {"LinearMulticlassSVC": "larank.multiclass.sdm"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import an estimator when it is first asked for, so that each part of the library can be used on its own."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'larank' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -41,6 +41,7 @@ from larank.report import (
     write_report,
 )
 from larank.reproduce import experiments
+from larank.result import Result
 
 __all__ = ["app", "main"]
 
@@ -102,12 +103,8 @@ _DATA_HELP = (
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `larank train`.")]
 NewModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
-TestFile = Annotated[
-    Path | None, typer.Option("--test", metavar="DATA", help="Measure the error on this file.")
-]
-ReportFile = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE", help="Write a one-page HTML report.")
-]
+TestFile = Annotated[Path | None, typer.Option("--test", metavar="DATA", help="Measure the error on this file.")]
+ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a one-page HTML report.")]
 FormulationName = Annotated[Formulation, typer.Option(help="How the classes share the margin.")]
 Cost = Annotated[float, typer.Option("-C", callback=_positive, help="Cost of an error; smaller is smoother.")]
 Tolerance = Annotated[float, typer.Option(callback=_positive, help="Stop once --stop is below this.")]
@@ -115,12 +112,8 @@ StopName = Annotated[
     Stop, typer.Option(help="What --tol bounds: relative duality gap, or largest violation of optimality.")
 ]
 Passes = Annotated[int, typer.Option(min=1, help="Stop after so many passes over the data.")]
-Seconds = Annotated[
-    float | None, typer.Option(metavar="SECONDS", callback=_positive, help="Stop after so much time.")
-]
-Intercept = Annotated[
-    bool, typer.Option("--intercept/--no-intercept", help="Learn a constant for every class.")
-]
+Seconds = Annotated[float | None, typer.Option(metavar="SECONDS", callback=_positive, help="Stop after so much time.")]
+Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="Learn a constant for every class.")]
 Weights = Annotated[ClassWeight | None, typer.Option(help="Let rare classes weigh as much as frequent ones.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
 Width = Annotated[
@@ -227,9 +220,7 @@ def predict(
     data_file: DataFile,
     output: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="OUT", help="Where to write; standard output if left away.", show_default=False
-        ),
+        typer.Argument(metavar="OUT", help="Where to write; standard output if left away.", show_default=False),
     ] = None,
     scores: Annotated[
         bool,
@@ -308,9 +299,9 @@ def info(model_file: ModelFile, debug: Debug = False) -> None:
 
 @app.command()
 def demo(
-    output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for model.larank and report.html.")
-    ] = Path("demo"),
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for model.larank and report.html.")] = Path(
+        "demo"
+    ),
     debug: Debug = False,
 ) -> None:
     """Train on UCI LETTER, beside scikit-learn's LinearSVC.
@@ -331,13 +322,9 @@ def demo(
 def reproduce(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME", help="An experiment; left away, the list is shown.", show_default=False
-        ),
+        typer.Argument(metavar="NAME", help="An experiment; left away, the list is shown.", show_default=False),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A smaller version, for a first impression.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A smaller version, for a first impression.")] = False,
     show_list: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -353,11 +340,11 @@ def reproduce(
     with _work(debug):
         known = experiments()
         if name is None or show_list:
-            _print_values({key: experiment.summary for key, experiment in known.items()})
+            _print_values({key: experiment.title for key, experiment in known.items()})
             return
         if name not in known:
             raise typer.BadParameter(f"unknown experiment '{name}'; there are: {', '.join(known)}")
-        _console().print(known[name].run(quick=quick, report=_say).render())
+        _console().print(known[name].run(quick, _say).to_table())
 
 
 # ---- What can go wrong, and how it is said ----
@@ -470,9 +457,7 @@ def _predict(estimator: Any, X: Any) -> npt.NDArray[Any]:
     return np.concatenate([estimator.predict(piece) for piece in _slices(X)])
 
 
-def _compare(
-    estimator: Any, path: Path, X: Any, y: npt.NDArray[Any]
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _compare(estimator: Any, path: Path, X: Any, y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return the true and the predicted labels in one type."""
     true, _ = _alike(y, estimator.classes_)
     _check_labels(path, y, estimator.classes_)
@@ -551,6 +536,10 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     """Lay nested metadata out as one table; long lists are cut."""
     flat: dict[str, object] = {}
     for name, value in values.items():
+        if isinstance(value, Result):
+            value = certificate(value)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
         if isinstance(value, Mapping):
             flat.update(_flat(value, f"{prefix}{name}."))
         elif isinstance(value, list | tuple):

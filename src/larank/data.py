@@ -96,9 +96,7 @@ def read(path: _PathLike, **options: Any) -> tuple[Any, _Labels]:
     reader = _READERS.get(_format_suffix(path))
     if reader is None:
         accepted = " ".join(_READERS)
-        raise ValueError(
-            f"{path}: no format is known by this extension; accepted are {accepted} (also .gz .bz2 .xz)"
-        )
+        raise ValueError(f"{path}: no format is known by this extension; accepted are {accepted} (also .gz .bz2 .xz)")
     return reader(path, **options)
 
 
@@ -230,9 +228,7 @@ def read_csv(
             return _read_table(rows, label, header, dtype)
 
 
-def read_npz(
-    path: _PathLike, *, split: str | None = None, dtype: DTypeLike = np.float64
-) -> tuple[Any, _Labels]:
+def read_npz(path: _PathLike, *, split: str | None = None, dtype: DTypeLike = np.float64) -> tuple[Any, _Labels]:
     """Read examples and labels from a NumPy archive.
 
     Parameters
@@ -319,9 +315,7 @@ def data_directory() -> Path:
     named = os.environ.get("LARANK_DATA")
     if named:
         if not Path(named).is_dir():
-            raise FileNotFoundError(
-                f"the environment variable LARANK_DATA names {named!r}, which is not a directory"
-            )
+            raise FileNotFoundError(f"the environment variable LARANK_DATA names {named!r}, which is not a directory")
         return Path(named)
     here = Path.cwd()
     for directory in (here, *here.parents):
@@ -488,9 +482,7 @@ def _label_column(first: list[str], label: int | str, header: bool | Literal["au
     if isinstance(label, str):
         names = [cell.strip() for cell in first]
         if header is False:
-            raise ValueError(
-                f"line {line}: label={label!r} is a name, but header=False says that there are none"
-            )
+            raise ValueError(f"line {line}: label={label!r} is a name, but header=False says that there are none")
         if label not in names:
             raise ValueError(f"line {line}: label={label!r} is none of the columns {names}")
         return names.index(label)
@@ -526,10 +518,7 @@ def _feature_numbers(batch: list[tuple[int, list[str]]], dtype: np.dtype[Any]) -
     if numbers is not None and len(numbers) == len(cells):
         return numbers
     line, cell = next(
-        (line, cell)
-        for line, row in batch
-        for cell in row
-        if "\n" in cell or parse(f"{cell}\n".encode()) is None
+        (line, cell) for line, row in batch for cell in row if "\n" in cell or parse(f"{cell}\n".encode()) is None
     )
     raise ValueError(f"line {line}: {cell!r} is not a finite number in {dtype}")
 
@@ -568,17 +557,14 @@ def _archived_matrix(archive: Any, name: str, dtype: np.dtype[Any]) -> Any:
     if name in archive:
         X = archive[name]
         if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} has shape {X.shape} and type {X.dtype}; expected two dimensions and numbers"
-            )
+            raise ValueError(f"{name} has shape {X.shape} and type {X.dtype}; expected two dimensions and numbers")
         with np.errstate(over="ignore"):
             return X.astype(dtype, copy=False)
     prefix = "" if name == "X" and "data" in archive else f"{name}_"
     if not prefix and "format" in archive and archive["format"] != b"csr":
         raise ValueError(f"a sparse matrix in {archive['format'].item().decode()} format; expected csr")
     data, indices, indptr, shape = (
-        archive[_required(archive, f"{prefix}{part}", name)]
-        for part in ("data", "indices", "indptr", "shape")
+        archive[_required(archive, f"{prefix}{part}", name)] for part in ("data", "indices", "indptr", "shape")
     )
     with np.errstate(over="ignore"):
         X = csr_matrix((data.astype(dtype, copy=False), indices, indptr), shape=tuple(shape))

@@ -106,9 +106,7 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
     cls = type(estimator)
     registered, names = _registry.get(cls.__name__, (None, ()))
     if registered is not cls:
-        raise TypeError(
-            f"{cls.__name__} cannot be saved: the class is not registered with larank's persistable"
-        )
+        raise TypeError(f"{cls.__name__} cannot be saved: the class is not registered with larank's persistable")
     fitted = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
     if not fitted:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
@@ -207,9 +205,7 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return items if isinstance(value, list) else {"$tuple": items}
     if isinstance(value, dict):
         pairs = enumerate(value.items())
-        return {
-            "$dict": [[_encode(k, name, arrays), _encode(v, f"{name}/{i}", arrays)] for i, (k, v) in pairs]
-        }
+        return {"$dict": [[_encode(k, name, arrays), _encode(v, f"{name}/{i}", arrays)] for i, (k, v) in pairs]}
     if isinstance(value, Result):
         return {"$result": _encode(value.to_dict(), name, arrays)}
     raise TypeError(_cannot_save(value, name))
@@ -291,9 +287,7 @@ def _class_named(name: str, path: _PathLike) -> tuple[type[_Estimator], tuple[st
     if name not in _registry:
         getattr(importlib.import_module("larank"), name, None)  # estimators register when they are imported
     if name not in _registry:
-        raise ModelFileError(
-            f"{path} holds a {name!r}, which is none of the known classes {sorted(_registry)}"
-        )
+        raise ModelFileError(f"{path} holds a {name!r}, which is none of the known classes {sorted(_registry)}")
     return _registry[name]
 
 

@@ -190,8 +190,7 @@ def _table_html(rows: Sequence[Row]) -> str:
     columns, numeric = list(rows[0]), numeric_columns(rows)
     head = "".join(_cell_html("th", name, name in numeric) for name in columns)
     body = "".join(
-        "<tr>" + "".join(_cell_html("td", row.get(name), name in numeric) for name in columns) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(_cell_html("td", row.get(name), name in numeric) for name in columns) + "</tr>" for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -203,8 +202,7 @@ def _cell_html(tag: str, value: object, numeric: bool) -> str:
 
 def _list_html(values: Mapping[str, object]) -> str:
     items = (
-        f"<div><dt>{escape(name)}</dt><dd>{escape(format_value(value))}</dd></div>"
-        for name, value in values.items()
+        f"<div><dt>{escape(name)}</dt><dd>{escape(format_value(value))}</dd></div>" for name, value in values.items()
     )
     return f"<dl>{''.join(items)}</dl>"
 

@@ -23,7 +23,7 @@ from larank.result import Checkpoint, Status
 __all__ = ["Limits", "Objectives", "Outcome", "Session", "TrainingWarning", "train"]
 
 
-class TrainingWarning(ConvergenceWarning):
+class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
     """Training ended before its stopping criterion held; the model is valid, its certificate says how good it is."""
 
 

@@ -82,6 +82,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The coefficients ``a`` with ``W = a.T @ X``, up to the averaging that training may apply to ``W``.
     support_ : ndarray
         The examples with a coefficient that is not zero.
+    costs_ : ndarray of shape (n_samples,)
+        The cost of each example: ``C`` times its weights.
     n_iter_ : int
         Passes over the data, rounded up.
     result_ : Result
@@ -242,24 +244,28 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters.flag(name, getattr(self, name))
         parameters.whole_number("max_iter", self.max_iter, at_least=1)
 
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        start: csr_matrix | None,
-        start_costs: NDArray[np.float64] | None,
-    ) -> Self:
+    def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
         )
         check_classification_targets(y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
+        return X, y
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        start: csr_matrix | None,
+        start_costs: NDArray[np.float64] | None,
+    ) -> Self:
+        X, y = self._validated(X, y)
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
         costs = self._costs(X, y, classes, labels, sample_weight)
         session = self._session(X, labels.astype(np.int32), len(classes), costs)
         if start is not None and start_costs is not None:
@@ -299,10 +305,9 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _session(
         self, X: Any, labels: NDArray[np.int32], n_classes: int, costs: NDArray[np.float64]
     ) -> _core.SdmSession:
+        arrays: tuple[Any, ...] = (X,)
         if issparse(X):
             arrays = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1])
-        else:
-            arrays = (X,)
         return _core.sdm_session(
             *arrays,
             labels,
@@ -324,8 +329,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self.formulation == "one-vs-rest":
                 W /= 2
         self.coef_ = np.ascontiguousarray(W[:, :n_features])
-        self.intercept_ = W[:, n_features] * W.dtype.type(self.intercept_scaling) if self.fit_intercept else np.zeros(
-            len(W), W.dtype
+        self.intercept_ = (
+            W[:, n_features] * W.dtype.type(self.intercept_scaling) if self.fit_intercept else np.zeros(len(W), W.dtype)
         )
         self.dual_coef_ = csr_matrix(session.coefficients(), shape=(X.shape[0], len(self.classes_)))
         self.support_ = np.flatnonzero(np.diff(self.dual_coef_.indptr))
@@ -352,7 +357,7 @@ class _SdmTraining:
 
     def __init__(self, session: _core.SdmSession, X: Any) -> None:
         self._session = session
-        self._examples = X.shape[0]
+        self._examples = int(X.shape[0])
         self._loops_seen = 0
 
     def advance(self) -> bool:
@@ -369,7 +374,8 @@ class _SdmTraining:
         return self._session.evaluate()
 
     def iterations(self) -> float:
-        return self._session.counters.visits / self._examples
+        visits: int = self._session.counters.visits
+        return visits / self._examples
 
 
 def _feasible(

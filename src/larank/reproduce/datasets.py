@@ -107,7 +107,5 @@ def load(name: str) -> Dataset:
     if name not in DATASETS:
         raise ValueError(f"name={name!r} is not a data set; accepted are {', '.join(DATASETS)}")
     if not _file(name).is_file():
-        raise FileNotFoundError(
-            f"data set {name!r}: {_file(name)} does not exist; LARANK_DATA names the data folder"
-        )
+        raise FileNotFoundError(f"data set {name!r}: {_file(name)} does not exist; LARANK_DATA names the data folder")
     return DATASETS[name]()

@@ -22,6 +22,7 @@ lint: $(VENV)/.tested
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(shell find core -name "*.?pp")
 
 benchmark: $(VENV)/.benchmarked ## the comparison with other linear SVM libraries (slow)
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks linear

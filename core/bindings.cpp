@@ -37,7 +37,7 @@ class SdmSession {
     virtual const larank::Objectives& estimate() const = 0;
     virtual const larank::SdmCounters& counters() const = 0;
     virtual bool at_full_cost() const = 0;
-    virtual nb::object weights() const = 0;
+    virtual nb::object take_weights() = 0;
     virtual nb::tuple coefficients() const = 0;
     virtual void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) = 0;
 };
@@ -54,14 +54,12 @@ class SdmSessionOf final : public SdmSession {
     const larank::SdmCounters& counters() const override { return solver_.counters(); }
     bool at_full_cost() const override { return solver_.at_full_cost(); }
 
-    nb::object weights() const override {
-        const std::size_t classes = std::size_t(solver_.options().classes);
-        const std::size_t features = std::size_t(solver_.matrix().weight_rows());
-        std::vector<T> out(classes * features);
-        const T* W = solver_.model().data();
-        for (std::size_t j = 0; j < features; ++j)
-            for (std::size_t m = 0; m < classes; ++m) out[m * features + j] = W[j * std::size_t(solver_.lanes()) + m];
-        return nb::cast(to_numpy(std::move(out), {classes, features}));
+    nb::object take_weights() override {
+        auto* kept = new larank::AlignedArray<T>(solver_.take_model());
+        nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<larank::AlignedArray<T>*>(p); });
+        return nb::cast(nb::ndarray<nb::numpy, T>(
+            kept->data(), {std::size_t(solver_.matrix().weight_rows()), std::size_t(solver_.options().classes)},
+            owner));
     }
 
     nb::tuple coefficients() const override {
@@ -145,8 +143,8 @@ void bind_sdm_dense(nb::module_& m) {
             return new SdmSessionOf<T>(view, {nb::cast(X)}, labels, costs,
                                        sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
         },
-        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), nb::kw_only(), "intercept"_a,
-        "formulation"_a, "classes"_a, "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
+        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), nb::kw_only(), "intercept"_a, "formulation"_a,
+        "classes"_a, "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
 }
 
 template <class T, class Index>
@@ -161,8 +159,10 @@ void bind_sdm_csr(nb::module_& m) {
             view.columns = features;
             view.values = values.data();
             view.starts = starts.data();
-            if constexpr (sizeof(Index) == 4) view.columns32 = columns.data();
-            else view.columns64 = columns.data();
+            if constexpr (sizeof(Index) == 4)
+                view.columns32 = columns.data();
+            else
+                view.columns64 = columns.data();
             view.intercept = T(intercept);
             return new SdmSessionOf<T>(view, {nb::cast(values), nb::cast(columns), nb::cast(starts)}, labels, costs,
                                        sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
@@ -192,19 +192,21 @@ template <class T>
 void bind_svmlight_of(nb::module_& m, const char* reader_name) {
     using Reader = larank::SvmlightReader<T>;
     nb::class_<Reader>(m, reader_name)
-        .def("__init__",
-             [](Reader* self, const std::string& base, int64_t features) {
-                 new (self) Reader(index_base_named(base), features);
-             },
-             nb::kw_only(), "base"_a, "features"_a)
+        .def(
+            "__init__",
+            [](Reader* self, const std::string& base, int64_t features) {
+                new (self) Reader(index_base_named(base), features);
+            },
+            nb::kw_only(), "base"_a, "features"_a)
         .def_prop_ro("lines", &Reader::lines)
-        .def("feed",
-             [](Reader& self, const nb::bytes& text) {
-                 const std::string_view view = view_of(text);
-                 nb::gil_scoped_release release;
-                 self.feed(view);
-             },
-             "text"_a)
+        .def(
+            "feed",
+            [](Reader& self, const nb::bytes& text) {
+                const std::string_view view = view_of(text);
+                nb::gil_scoped_release release;
+                self.feed(view);
+            },
+            "text"_a)
         .def("finish", [](Reader& self) {
             self.finish();
             const std::size_t starts = self.starts().size(), rows = self.row_lines().size();
@@ -282,7 +284,7 @@ NB_MODULE(_core, m) {
         .def_prop_ro("estimate", [](const SdmSession& s) { return s.estimate(); })
         .def_prop_ro("counters", [](const SdmSession& s) { return s.counters(); })
         .def_prop_ro("at_full_cost", &SdmSession::at_full_cost)
-        .def("weights", &SdmSession::weights)
+        .def("take_weights", &SdmSession::take_weights)
         .def("coefficients", &SdmSession::coefficients)
         .def("start_from", &SdmSession::start_from, "values"_a.noconvert(), "classes"_a.noconvert(),
              "starts"_a.noconvert());

@@ -77,8 +77,7 @@ class RowCompressor {
         if (X.starts || X.rows == 0) return;
         const int64_t step = 1 + X.rows / 1000;
         int64_t seen = 0, other = 0;
-        for (int64_t i = 0; i < X.rows; i += step)
-            X.each(i, [&](int64_t, T value) { ++seen, other += value != 0; });
+        for (int64_t i = 0; i < X.rows; i += step) X.each(i, [&](int64_t, T value) { ++seen, other += value != 0; });
         if (2 * other > seen) return;
         values_.resize(std::size_t(X.columns));
         columns_.resize(std::size_t(X.columns));

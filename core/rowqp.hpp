@@ -2,8 +2,8 @@
 //
 // All three formulations keep signed coefficients a_i^m with w_m = sum_i a_i^m x_i. With z the unconstrained minimiser
 // along each coordinate, the solution has one unknown scalar:
-//   Crammer-Singer   [sdm] (10): a^m = C^m - max(u^m - theta, 0), u = C^m - a + g/A, sum a = 0    (a simplex projection)
-//   Weston-Watkins   [sdm] (21): alpha^m = clip(z^m - t, 0, C), z = alpha - g/A, t = sum of the changes
+//   Crammer-Singer   [sdm] (10): a^m = C^m - max(u^m - theta, 0), u = C^m - a + g/A, sum a = 0    (a simplex
+//   projection) Weston-Watkins   [sdm] (21): alpha^m = clip(z^m - t, 0, C), z = alpha - g/A, t = sum of the changes
 //   One-versus-rest  [sdm] sec. 4: alpha^m = clip(z^m, 0, C), each class on its own
 // The first two are roots of a monotone piecewise linear function: Newton's method lands on them after a few steps.
 #pragma once
@@ -44,8 +44,8 @@ struct CrammerSinger {
     template <class T, class Vectors>
     static RowStep<T> solve(const RowProblem<T>& row, Vectors vectors, T* u, T* change) {
         const RowLanes<T, Vectors> lanes{row, vectors};
-        const Lanes<T> zero = lanes.zero, one = lanes.one, none = broadcast(-infinity<T>), never = broadcast(infinity<T>),
-                       cost = broadcast(row.C), scale = broadcast(T(1) / row.A);
+        const Lanes<T> zero = lanes.zero, one = lanes.one, none = broadcast(-infinity<T>),
+                       never = broadcast(infinity<T>), cost = broadcast(row.C), scale = broadcast(T(1) / row.A);
         Lanes<T> most = none, least = never, top = none;
         lanes.each([&](int64_t at, auto is_label, auto is_class) {
             const Lanes<T> a = lanes.coefficients(at), bound = select(is_label, cost, zero);

@@ -88,9 +88,12 @@ void for_each_sweep(int64_t lanes, Sweep sweep) {
 // Calls use(columns) with the columns of x in the form they are stored in.
 template <class T, class Use>
 void with_columns(const Row<T>& x, Use use) {
-    if (x.columns32) use(x.columns32);
-    else if (x.columns64) use(x.columns64);
-    else use(EveryColumn{});
+    if (x.columns32)
+        use(x.columns32);
+    else if (x.columns64)
+        use(x.columns64);
+    else
+        use(EveryColumn{});
 }
 
 template <class T>

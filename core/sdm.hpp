@@ -13,8 +13,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -48,8 +48,17 @@ template <class T>
 class Sdm {
   public:
     Sdm(const Matrix<T>& X, const int32_t* labels, const double* costs, const SdmOptions& options)
-        : X_(X), options_(options), lanes_(padded<T>(options.classes)), random_(options.seed), coefficients_(X.rows),
-          W_(X.weight_rows() * lanes_), average_(0), scores_(lanes_), a_(lanes_), change_(lanes_), work_(lanes_),
+        : X_(X),
+          options_(options),
+          lanes_(padded<T>(options.classes)),
+          random_(options.seed),
+          coefficients_(X.rows),
+          W_(X.weight_rows() * lanes_),
+          average_(0),
+          scores_(lanes_),
+          a_(lanes_),
+          change_(lanes_),
+          work_(lanes_),
           compress_(X) {
         int64_t stored = 0;
         examples_.reserve(std::size_t(X.rows));
@@ -119,7 +128,14 @@ class Sdm {
     int64_t lanes() const { return lanes_; }
     const Matrix<T>& matrix() const { return X_; }
     const SdmOptions& options() const { return options_; }
-    const AlignedArray<T>& model() const { return average_is_better_ ? average_ : W_; }
+    // The weights, [feature][class] without padding. The session ends here.
+    AlignedArray<T> take_model() {
+        AlignedArray<T> model = std::move(average_is_better_ ? average_ : W_);
+        for (int64_t j = 0; j < X_.weight_rows(); ++j)
+            std::copy(model.data() + j * lanes_, model.data() + j * lanes_ + options_.classes,
+                      model.data() + j * options_.classes);
+        return model;
+    }
     const Coefficients<T>& coefficients() const { return coefficients_; }
 
   private:
@@ -177,7 +193,8 @@ class Sdm {
         few_.assign(1, example(i).label);
         few_values_.assign(1, T(0));
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
-            if (e->label == example(i).label) few_values_[0] = e->value;
+            if (e->label == example(i).label)
+                few_values_[0] = e->value;
             else if (options_.formulation == Formulation::crammer_singer || std::abs(e->value) != cost(i)) {
                 few_.push_back(e->label);
                 few_values_.push_back(e->value);
@@ -218,8 +235,10 @@ class Sdm {
         loop_loss_ += double(cost(i)) * double(step.loss);
         if (step.moved) {
             ++counters_.steps;
-            if (few) take_step_of_few(i);
-            else take_step(i);
+            if (few)
+                take_step_of_few(i);
+            else
+                take_step(i);
         }
         const bool again = shrunk_ ? double(step.violation) >= epsilon_ : options_.shrinking && is_free(i);
         if (again) next_.push_back(int32_t(i));
@@ -271,8 +290,10 @@ class Sdm {
     }
 
     void end_loop() {
-        if (shrunk_) end_shrunk_loop();
-        else end_full_loop();
+        if (shrunk_)
+            end_shrunk_loop();
+        else
+            end_full_loop();
         begin_loop(shrunk_ ? std::move(next_) : everyone_);
     }
 
@@ -381,8 +402,10 @@ class Sdm {
     double gain(int64_t i) const {
         double all = 0;
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
-            if (options_.formulation == Formulation::one_vs_rest) all += std::abs(double(e->value));
-            else if (e->label != example(i).label) all -= double(e->value);
+            if (options_.formulation == Formulation::one_vs_rest)
+                all += std::abs(double(e->value));
+            else if (e->label != example(i).label)
+                all -= double(e->value);
         }
         return all;
     }

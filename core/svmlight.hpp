@@ -1,7 +1,7 @@
 // The svmlight / libsvm text format: `label index:value index:value ... # comment`, one example per line.
 //
-// The reader is fed whole lines, in as many pieces as one likes, and keeps raw indices until `finish` knows whether they
-// count from zero or from one. Errors begin with the line they were found in.
+// The reader is fed whole lines, in as many pieces as one likes, and keeps raw indices until `finish` knows whether
+// they count from zero or from one. Errors begin with the line they were found in.
 #pragma once
 
 #include <algorithm>
@@ -70,8 +70,10 @@ inline std::string quoted(const char* p) {
     std::string out = "'";
     const char* q = p;
     for (; !ends_word(*q) && q - p < longest; ++q) {
-        if (*q >= ' ' && *q <= '~') out += *q;
-        else out += {'\\', 'x', hex[(*q >> 4) & 15], hex[*q & 15]};
+        if (*q >= ' ' && *q <= '~')
+            out += *q;
+        else
+            out += {'\\', 'x', hex[(*q >> 4) & 15], hex[*q & 15]};
     }
     return out + (ends_word(*q) ? "'" : "...'");
 }
@@ -248,7 +250,8 @@ struct LabelNumbers {
         double value = 0;
         const char* last = read_decimal(p, value);
         if (last == p || *last != '\n' || std::isinf(value)) return false;
-        if (std::none_of(p, last, [](char c) { return c == '.' || c == 'e' || c == 'E'; }) && std::fabs(value) >= 0x1p63)
+        if (std::none_of(p, last, [](char c) { return c == '.' || c == 'e' || c == 'E'; }) &&
+            std::fabs(value) >= 0x1p63)
             return false;
         reals.push_back(value);
         p = last;

@@ -450,7 +450,7 @@ def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
 
 @dataclass
 class FakeExperiment:
-    summary: str = "[b]Everything[/b] again"
+    title: str = "[b]Everything[/b] again"
     runs: list[bool] = field(default_factory=list)
 
     def run(self, quick: bool, report: Any) -> FakeExperiment:
@@ -458,7 +458,7 @@ class FakeExperiment:
         report("half way")
         return self
 
-    def render(self) -> Text:
+    def to_table(self) -> Text:
         return Text("the table")
 
 
@@ -473,7 +473,7 @@ def experiment(monkeypatch: pytest.MonkeyPatch) -> FakeExperiment:
 def test_reproduce_lists_experiments(arguments: list[str], experiment: FakeExperiment) -> None:
     stdout = larank("reproduce", *arguments).stdout
     assert "table" in stdout
-    assert experiment.summary in stdout
+    assert experiment.title in stdout
     assert experiment.runs == []
 
 

@@ -26,12 +26,12 @@ struct Lanes {
     T operator[](int64_t i) const { return lane[i]; }
 };
 
-#define LARANK_LANEWISE(op)                                                        \
-    template <class T>                                                             \
-    Lanes<T> operator op(const Lanes<T>& a, const Lanes<T>& b) {                   \
-        Lanes<T> r;                                                                \
-        for (int64_t i = 0; i < lane_count<T>; ++i) r.lane[i] = a[i] op b[i];      \
-        return r;                                                                  \
+#define LARANK_LANEWISE(op)                                                   \
+    template <class T>                                                        \
+    Lanes<T> operator op(const Lanes<T>& a, const Lanes<T>& b) {              \
+        Lanes<T> r;                                                           \
+        for (int64_t i = 0; i < lane_count<T>; ++i) r.lane[i] = a[i] op b[i]; \
+        return r;                                                             \
     }
 LARANK_LANEWISE(+)
 LARANK_LANEWISE(-)

@@ -58,7 +58,8 @@ struct Units {
     void (*add_row)(const Row<T>& x, const T* coefficients, int64_t lanes, T* W);
     // The same two for a few named classes, where whole rows of W would cost more than they serve.
     void (*scores_of)(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out);
-    void (*add_row_of)(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes, T* W);
+    void (*add_row_of)(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes,
+                       T* W);
     // Indexed by Formulation. Writes the new coefficients minus the old ones to `change`; `work` holds `lanes` values.
     RowStep<T> (*solve_row[3])(const RowProblem<T>& row, T* work, T* change);
 };

@@ -322,18 +322,18 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _keep_model(self, session: _core.SdmSession, X: Any) -> None:
-        W = session.weights()
+        self.dual_coef_ = csr_matrix(session.coefficients(), shape=(X.shape[0], len(self.classes_)))
+        self.support_ = np.flatnonzero(np.diff(self.dual_coef_.indptr))
+        W = session.take_weights().T
         n_features = X.shape[1]
         if len(self.classes_) == 2:
             W = W[1:] - W[:1]
             if self.formulation == "one-vs-rest":
                 W /= 2
-        self.coef_ = np.ascontiguousarray(W[:, :n_features])
+        self.coef_ = W[:, :n_features]
         self.intercept_ = (
             W[:, n_features] * W.dtype.type(self.intercept_scaling) if self.fit_intercept else np.zeros(len(W), W.dtype)
         )
-        self.dual_coef_ = csr_matrix(session.coefficients(), shape=(X.shape[0], len(self.classes_)))
-        self.support_ = np.flatnonzero(np.diff(self.dual_coef_.indptr))
 
     def _warn_if_early(self, outcome: Outcome) -> None:
         reasons = {

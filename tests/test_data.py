@@ -394,3 +394,10 @@ def test_a_link_stays_a_link(target):
 def test_a_missing_folder_is_file_not_found(tmp_path):
     with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "none" / "x"):
         pass
+
+
+def test_options_of_another_format_are_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("1,2,a\n3,4,b\n")
+    with pytest.raises(ValueError, match=r"table\.csv: zero_based cannot be set"):
+        read(path, zero_based=True)

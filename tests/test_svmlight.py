@@ -432,3 +432,9 @@ def test_unequal_lengths_are_not_written(file):
 def test_booleans_are_written_as_one_and_zero(file):
     write_svmlight(file, [[1.0], [2.0]], [True, False])
     assert file.read_text() == "1 1:1\n0 1:2\n"
+
+
+def test_zero_based_files_are_not_guessed(file):
+    file.write_text("1 0:5\n")
+    with pytest.raises(DataFormatError, match="line 1: index 0, but the indices should count from one"):
+        read_svmlight(file)

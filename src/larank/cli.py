@@ -119,6 +119,7 @@ Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same mod
 Width = Annotated[
     int | None, typer.Option(min=1, help="Width of sparse data, if other files use features DATA does not.")
 ]
+ZeroBased = Annotated[bool, typer.Option("--zero-based", help="The indices of svmlight files count from zero.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but warnings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show the whole traceback.")]
 
@@ -165,6 +166,7 @@ def train(
     class_weight: Weights = None,
     seed: Seed = 0,
     features: Width = None,
+    zero_based: ZeroBased = False,
     test_file: TestFile = None,
     report_file: ReportFile = None,
     quiet: Quiet = False,
@@ -185,10 +187,10 @@ def train(
     with _work(debug):
         _check_outputs([model_file, report_file], [data_file, test_file])
         _check_replaceable(model_file)
-        X, y = _read(data_file, features)
+        X, y = _read(data_file, features, zero_based)
         test = None
         if test_file is not None:
-            test = _read(test_file, X.shape[1])
+            test = _read(test_file, X.shape[1], zero_based)
             _check_labels(test_file, test[1], np.unique(y))
         estimator = LinearMulticlassSVC(
             formulation.value,
@@ -229,6 +231,7 @@ def predict(
             help="Tab-separated columns: the label, then the score of every class; with a heading.",
         ),
     ] = False,
+    zero_based: ZeroBased = False,
     debug: Debug = False,
 ) -> None:
     """Predict the class of every example, one label per line.
@@ -245,7 +248,7 @@ def predict(
         if output is not None:
             _check_outputs([output], [model_file, data_file])
         estimator = persistence.load(model_file)
-        X, _ = _read(data_file, estimator.n_features_in_)
+        X, _ = _read(data_file, estimator.n_features_in_, zero_based)
         chunks = _score_lines(estimator, X) if scores else _label_lines(estimator, X)
         if output is None:
             for chunk in chunks:
@@ -261,6 +264,7 @@ def evaluate(
     model_file: ModelFile,
     data_file: DataFile,
     top: Annotated[int, typer.Option(min=1, help="Show so many classes and pairs, the worst first.")] = 10,
+    zero_based: ZeroBased = False,
     debug: Debug = False,
 ) -> None:
     """Measure the error of a model on labelled examples.
@@ -274,7 +278,7 @@ def evaluate(
     """
     with _work(debug):
         estimator = persistence.load(model_file)
-        X, y = _read(data_file, estimator.n_features_in_)
+        X, y = _read(data_file, estimator.n_features_in_, zero_based)
         y, predicted = _compare(estimator, data_file, X, y)
         _print_values(_error_figures(y, predicted))
         by_class, pairs = class_errors(y, predicted), confusions(y, predicted)
@@ -435,9 +439,9 @@ def _say_if_stopped_early(estimator: Any, model_file: Path) -> None:
 # ---- Data ----
 
 
-def _read(path: Path, n_features: int | None) -> tuple[Any, npt.NDArray[Any]]:
+def _read(path: Path, n_features: int | None, zero_based: bool) -> tuple[Any, npt.NDArray[Any]]:
     """Read a file; sparse data that use fewer than `n_features` features are widened, more are an error."""
-    X, y = read(path)
+    X, y = read(path, zero_based=True) if zero_based else read(path)
     if n_features is None or X.shape[1] == n_features:
         return X, y
     if sparse.issparse(X) and X.shape[1] < n_features:
@@ -540,6 +544,8 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
             value = certificate(value)
         if isinstance(value, np.ndarray):
             value = value.tolist()
+        if isinstance(value, persistence.ArrayInfo):
+            value = f"{value.dtype}, {' x '.join(map(str, value.shape))}"
         if isinstance(value, Mapping):
             flat.update(_flat(value, f"{prefix}{name}."))
         elif isinstance(value, list | tuple):

@@ -11,6 +11,7 @@ import bz2
 import codecs
 import csv
 import gzip
+import inspect
 import io
 import lzma
 import os
@@ -97,6 +98,9 @@ def read(path: _PathLike, **options: Any) -> tuple[Any, _Labels]:
     if reader is None:
         accepted = " ".join(_READERS)
         raise ValueError(f"{path}: no format is known by this extension; accepted are {accepted} (also .gz .bz2 .xz)")
+    strange = set(options) - set(inspect.signature(reader).parameters)
+    if strange:
+        raise ValueError(f"{path}: {', '.join(sorted(strange))} cannot be set for a file of this format")
     return reader(path, **options)
 
 
@@ -104,7 +108,7 @@ def read_svmlight(
     path: _PathLike,
     *,
     n_features: int | None = None,
-    zero_based: bool | Literal["auto"] = "auto",
+    zero_based: bool | Literal["auto"] = False,
     dtype: DTypeLike = np.float64,
 ) -> tuple[Any, _Labels]:
     """Read a sparse matrix and labels from a file in svmlight / libsvm format.
@@ -116,7 +120,8 @@ def read_svmlight(
     n_features : int, optional
         The number of columns; by default the largest index in the file decides.
     zero_based : bool or "auto"
-        Whether indices count from zero. "auto" says yes if the index 0 occurs.
+        Whether indices count from zero. "auto" says yes if the index 0 occurs in this file, so two files of one
+        data set can end up a column apart; the default refuses an index 0 instead.
     dtype : float32 or float64
         The type of the values, rounded correctly from the text.
 

@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find core src -type f -not -name '*.pyc')
 BUILD_TOOLS := scikit-build-core nanobind cmake ninja
-INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+INSTALL := $(PIP) --no-build-isolation -Ccmake.define.LARANK_WERROR=ON $(PIP_FLAGS)
 
 .PHONY: demo test lint benchmark asan clean help
 
@@ -27,10 +28,10 @@ lint: $(VENV)/.tested
 benchmark: $(VENV)/.benchmarked ## the comparison with other linear SVM libraries (slow)
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks linear
 
-asan: ## the tests of the core under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(MAKE) VENV=.venv-asan CMAKE_FLAGS=-Ccmake.define.LARANK_SANITIZE=ON .venv-asan/.tested
+asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in .venv-asan
+	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Cbuild-dir=build/asan -Ccmake.define.LARANK_SANITIZE=ON" .venv-asan/.tested
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  .venv-asan/bin/python -m pytest tests -k "not check_estimator"
+	  .venv-asan/bin/python -m pytest -p no:cacheprovider
 
 clean: ## remove the environment and everything built
 	rm -rf .venv .venv-asan build demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -41,17 +42,17 @@ $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.tools: $(VENV)/bin/pip
-	$(INSTALL) $(BUILD_TOOLS)
+	$(PIP) $(BUILD_TOOLS)
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
-	$(INSTALL) --no-build-isolation -Ccmake.define.LARANK_WERROR=ON $(CMAKE_FLAGS) .
+	$(INSTALL) .
 	@touch $@
 
 $(VENV)/.tested: $(VENV)/.installed
-	$(INSTALL) --no-build-isolation -Ccmake.define.LARANK_WERROR=ON $(CMAKE_FLAGS) ".[test]"
+	$(INSTALL) ".[test]"
 	@touch $@
 
 $(VENV)/.benchmarked: $(VENV)/.installed
-	$(INSTALL) --no-build-isolation -Ccmake.define.LARANK_WERROR=ON ".[benchmark]"
+	$(INSTALL) ".[benchmark]"
 	@touch $@

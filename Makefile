@@ -18,7 +18,7 @@ demo: $(VENV)/.installed ## install into .venv, train on LETTER, write demo/mode
 test: lint ## install, then lint, types, layers and tests
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
 
-lint: $(VENV)/.tested
+lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

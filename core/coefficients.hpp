@@ -27,7 +27,7 @@ class Coefficients {
     const Entry* begin(int64_t i) const { return pool_.data() + lists_[std::size_t(i)].start; }
     const Entry* end(int64_t i) const { return begin(i) + count(i); }
 
-    // Room for `count` entries of example i, whose former entries are lost.
+    // Room for `count` entries of example i. The former ones stay as long as there are not more than before.
     Entry* resize(int64_t i, int64_t count) {
         List& list = lists_[std::size_t(i)];
         if (count > capacity(list.size)) {

@@ -124,7 +124,7 @@ class Sdm {
     // What the last full loop saw: losses as they were when each example was visited.
     const Objectives& estimate() const { return estimate_; }
     const SdmCounters& counters() const { return counters_; }
-    bool at_full_cost() const { return ramp_ == 1; }
+    bool estimate_is_at_full_cost() const { return estimate_at_full_cost_; }
     int64_t lanes() const { return lanes_; }
     const Matrix<T>& matrix() const { return X_; }
     const SdmOptions& options() const { return options_; }
@@ -139,6 +139,8 @@ class Sdm {
     const Coefficients<T>& coefficients() const { return coefficients_; }
 
   private:
+    bool at_full_cost() const { return ramp_ == 1; }
+
     struct Example {
         T norm;  // A_i = |x_i|^2
         T cost;  // C_i
@@ -300,6 +302,7 @@ class Sdm {
     void end_full_loop() {
         ++counters_.full_loops;
         note_objectives();
+        estimate_at_full_cost_ = at_full_cost();
         converged_ = at_full_cost() && loop_violation_ < options_.epsilon;
         if (options_.cooling) {
             const double mean = loop_violations_ / double(std::max<std::size_t>(everyone_.size(), 1));
@@ -442,7 +445,8 @@ class Sdm {
     std::vector<typename Coefficients<T>::Entry> kept_;
     std::vector<int32_t> everyone_, order_, next_;  // all examples that act; this loop's; those the next may visit
     std::size_t position_ = 0, ahead_ = 1;
-    bool shrunk_ = false, converged_ = false, average_is_better_ = false, prefetch_weights_ = false;
+    bool shrunk_ = false, converged_ = false, average_is_better_ = false, prefetch_weights_ = false,
+         estimate_at_full_cost_ = false;
     T ramp_ = 1;
     double epsilon_ = 1, cooling_rate_ = 1;  // epsilon falls to this share of the mean violation
     double loop_violation_ = 0, loop_violations_ = 0, loop_loss_ = 0, average_weight_ = 0;

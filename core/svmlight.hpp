@@ -172,7 +172,8 @@ class SvmlightReader {
     // Rows are sorted, so the first index tells about zero and the last about the largest.
     void note_indices(const int32_t* first, const int32_t* last) {
         if (first == last) return;
-        if (*first == 0 && base_ == IndexBase::one) fail("index 0, but the indices should count from one (see zero_based)");
+        if (*first == 0 && base_ == IndexBase::one)
+            fail("index 0, but the indices should count from one (see zero_based)");
         if (*first == 0 && !zero_line_) zero_line_ = lines_ + 1;
         seen_ = std::max(seen_, last[-1]);
         if (base_ == IndexBase::detect && last[-1] == features_ && !top_line_) top_line_ = lines_ + 1;

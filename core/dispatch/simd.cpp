@@ -75,7 +75,8 @@ void set_simd_level(const std::string& name) {
         }
         known += (known.empty() ? "'" : ", '") + std::string(level.name) + "'";
     }
-    throw std::invalid_argument("LARANK_SIMD must be one of " + known + " on this machine, got '" + name + "'");
+    throw std::invalid_argument("the SIMD level (LARANK_SIMD) must be one of " + known + " on this machine, got '" +
+                                name + "'");
 }
 
 }  // namespace larank

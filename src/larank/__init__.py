@@ -1,4 +1,4 @@
-"""Large-margin learning at scale: online and exact solvers for multiclass and structured SVMs."""
+"""Large-margin learning at scale: linear multiclass SVMs with a duality-gap certificate on every model."""
 
 from __future__ import annotations
 

@@ -99,6 +99,7 @@ def certificate(result: Result) -> dict[str, object]:
         "dual objective": result.dual,
         "duality gap": result.gap,
         "relative gap": f"{result.relative_gap:.2e}",
+        "largest violation": f"{result.violation:.2e}",
         "support patterns": result.support_patterns,
         "passes": f"{result.iterations:.1f}",
         "seconds": f"{result.seconds:.2f}",
@@ -175,9 +176,11 @@ def numeric_columns(rows: Sequence[Row]) -> set[str]:
 def _bound(result: Result) -> str:
     if not result.primal > 0:
         return "The objective is zero: the model is optimal."
+    if not result.dual > 0:
+        return "Training ended too early to bound the optimum from below."
     return (
         f"No model has an objective below {format_value(result.dual)}; "
-        f"this one is at most {max(result.relative_gap, 0.0):.2%} above the optimum."
+        f"this one is at most {max(result.gap / result.dual, 0.0):.2%} above the optimum."
     )
 
 

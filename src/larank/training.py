@@ -93,7 +93,8 @@ def train(session: Session, limits: Limits, progress: Progress) -> Outcome:
     run = _Run(session, limits, progress)
     with _interrupt_flag() as interrupted:
         while True:
-            if session.advance() or run.gap_is_closed():
+            optimal = session.advance()
+            if run.gap_is_closed() or optimal:
                 status: Status = "converged"
             elif interrupted.is_set():
                 status = "interrupted"

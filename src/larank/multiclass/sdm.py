@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -164,8 +164,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
         self._check_parameters()
-        start = self.__dict__.get("dual_coef_") if self.warm_start else None
-        return self._fit(X, y, sample_weight, start, self.__dict__.get("costs_"))
+        return self._fit(X, y, sample_weight, self._start() if self.warm_start else None)
 
     def path(
         self, X: ArrayLike, y: ArrayLike, Cs: Iterable[float], sample_weight: ArrayLike | None = None
@@ -182,17 +181,16 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of LinearMulticlassSVC
-            The fitted models, in the order of `Cs`.
+            The fitted models, in the order of `Cs`; an interrupt ends the path with the model it met.
         """
         models: list[Self] = []
-        start: csr_matrix | None = None
-        costs: NDArray[np.float64] | None = None
         for C in Cs:
             model = clone(self).set_params(C=C)
             model._check_parameters()
-            model._fit(X, y, sample_weight, start, costs)
-            start, costs = model.dual_coef_, model.costs_
+            model._fit(X, y, sample_weight, models[-1]._start() if models else None)
             models.append(model)
+            if model.result_.status == "interrupted":
+                break
         if not models:
             raise ValueError("Cs must hold at least one value, got none")
         return models
@@ -244,11 +242,25 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters.flag(name, getattr(self, name))
         parameters.whole_number("max_iter", self.max_iter, at_least=1)
 
+    def _start(self) -> _Start | None:
+        """The coefficients of the fit before."""
+        if not hasattr(self, "coef_"):
+            return None
+        if not hasattr(self, "dual_coef_"):
+            raise ValueError("warm_start needs the coefficients of the fit before, which a loaded model does not have")
+        if self._formulation != self.formulation:
+            raise ValueError(
+                f"warm_start needs the formulation of the fit before, {self._formulation!r}; got {self.formulation!r}"
+            )
+        return _Start(self.dual_coef_, self.costs_)
+
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
         )
         check_classification_targets(y)
+        if X.shape[0] >= 2**31:
+            raise ValueError(f"X must have fewer than 2**31 rows, got {X.shape[0]}")
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -259,8 +271,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         y: Any,
         sample_weight: ArrayLike | None,
-        start: csr_matrix | None,
-        start_costs: NDArray[np.float64] | None,
+        start: _Start | None,
     ) -> Self:
         X, y = self._validated(X, y)
         classes, labels = np.unique(y, return_inverse=True)
@@ -268,14 +279,14 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
         costs = self._costs(X, y, classes, labels, sample_weight)
         session = self._session(X, labels.astype(np.int32), len(classes), costs)
-        if start is not None and start_costs is not None:
-            session.start_from(*_feasible(start, start_costs, costs, labels, len(classes)))
+        if start is not None:
+            session.start_from(*_feasible(start, costs, labels, len(classes)))
 
         with progress_for(self.verbose) as progress:
             progress.start(f"{self.formulation}, {X.shape[0]} examples, {X.shape[1]} features, {len(classes)} classes")
             limits = Limits(self.tol if self.stop == "gap" else None, self.max_iter, self.time_limit)
             outcome = train(_SdmTraining(session, X), limits, progress)
-        self.classes_, self.costs_ = classes, costs
+        self.classes_, self.costs_, self._formulation = classes, costs, self.formulation
         self._keep_model(session, X)
         self.result_ = _result(outcome, session, self.dual_coef_)
         self.n_iter_ = math.ceil(self.result_.iterations)
@@ -350,6 +361,13 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
 
+class _Start(NamedTuple):
+    """Where a warm start begins."""
+
+    coefficients: csr_matrix
+    costs: NDArray[np.float64]
+
+
 class _SdmTraining:
     """A session of the core as the training loop sees it."""
 
@@ -365,7 +383,7 @@ class _SdmTraining:
 
     def estimate(self) -> Objectives | None:
         loops = self._session.counters.full_loops
-        if loops == self._loops_seen or not self._session.at_full_cost:
+        if loops == self._loops_seen or not self._session.estimate_is_at_full_cost:
             return None
         self._loops_seen = loops
         return self._session.estimate
@@ -379,23 +397,22 @@ class _SdmTraining:
 
 
 def _feasible(
-    start: csr_matrix,
-    start_costs: NDArray[np.float64],
-    costs: NDArray[np.float64],
-    labels: NDArray[np.intp],
-    n_classes: int,
+    start: _Start, costs: NDArray[np.float64], labels: NDArray[np.intp], n_classes: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
     """Coefficients scaled to new costs; those of examples whose label has changed are left out."""
-    if start.shape != (len(labels), n_classes):
+    a = start.coefficients
+    if a.shape != (len(labels), n_classes):
         raise ValueError(
-            f"warm_start needs the shape of the fit before, {start.shape[0]} examples and {start.shape[1]} classes; "
+            f"warm_start needs the shape of the fit before, {a.shape[0]} examples and {a.shape[1]} classes; "
             f"got {len(labels)} and {n_classes}"
         )
-    rows = np.repeat(np.arange(len(labels)), np.diff(start.indptr))
-    fits = (start.data > 0) == (start.indices == labels[rows])
-    factor = np.divide(costs, start_costs, out=np.zeros_like(costs), where=start_costs > 0)
+    rows = np.repeat(np.arange(len(labels)), np.diff(a.indptr))
+    fits = (a.data > 0) == (a.indices == labels[rows])
+    factor = np.divide(costs, start.costs, out=np.zeros_like(costs), where=start.costs > 0)
     factor[rows[~fits]] = 0
-    seeds = csr_matrix((start.data * factor[rows], start.indices, start.indptr), shape=start.shape)
+    at_bound = np.isclose(np.abs(a.data), start.costs[rows], rtol=1e-6, atol=0) & (factor[rows] > 0)
+    values = np.where(at_bound, np.copysign(costs[rows], a.data), a.data * factor[rows])
+    seeds = csr_matrix((values, a.indices, a.indptr), shape=a.shape, copy=True)
     seeds.eliminate_zeros()
     return seeds.data, seeds.indices.astype(np.int32), seeds.indptr.astype(np.int64)
 

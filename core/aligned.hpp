@@ -1,4 +1,4 @@
-// Arrays for W and the class lanes: 64-byte aligned, zero at first, on huge pages where they are large.
+// Memory for large arrays: 64-byte aligned, on huge pages where it is worth it.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <vector>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -13,10 +14,43 @@
 
 namespace larank {
 
+// Accesses in random order to many megabytes miss the TLB every time unless the pages are large.
+inline void* allocate_aligned(std::size_t bytes) {
+    constexpr std::size_t huge = std::size_t{1} << 21;
+    const std::size_t alignment = bytes >= huge ? huge : 64;
+    const std::size_t whole = (bytes + alignment) / alignment * alignment;
+    void* p = std::aligned_alloc(alignment, whole);
+    if (!p) throw std::bad_alloc();
+#if defined(__linux__)
+    if (alignment == huge) madvise(p, whole, MADV_HUGEPAGE);
+#endif
+    return p;
+}
+
+template <class T>
+struct AlignedAllocator {
+    using value_type = T;
+    AlignedAllocator() = default;
+    template <class U>
+    AlignedAllocator(const AlignedAllocator<U>&) {}
+    T* allocate(std::size_t count) { return static_cast<T*>(allocate_aligned(count * sizeof(T))); }
+    void deallocate(T* p, std::size_t) { std::free(p); }
+    bool operator==(const AlignedAllocator&) const { return true; }
+    bool operator!=(const AlignedAllocator&) const { return false; }
+};
+
+// A std::vector on large pages, for what is visited in random order.
+template <class T>
+using LargeVector = std::vector<T, AlignedAllocator<T>>;
+
+// A fixed number of zeros.
 template <class T>
 class AlignedArray {
   public:
-    explicit AlignedArray(int64_t size) : size_(size), data_(allocate(size)) { clear(); }
+    explicit AlignedArray(int64_t size)
+        : size_(size), data_(static_cast<T*>(allocate_aligned(std::size_t(size) * sizeof(T)))) {
+        clear();
+    }
 
     T* data() { return data_.get(); }
     const T* data() const { return data_.get(); }
@@ -27,19 +61,6 @@ class AlignedArray {
     struct Free {
         void operator()(T* p) const { std::free(p); }
     };
-
-    // Random rows of a W of many megabytes miss the TLB at every access unless its pages are large.
-    static T* allocate(int64_t size) {
-        constexpr std::size_t huge = std::size_t{1} << 21;
-        const std::size_t bytes = std::size_t(size) * sizeof(T), alignment = bytes >= huge ? huge : 64;
-        const std::size_t whole = (bytes + alignment) / alignment * alignment;
-        void* p = std::aligned_alloc(alignment, whole);
-        if (!p) throw std::bad_alloc();
-#if defined(__linux__)
-        if (alignment == huge) madvise(p, whole, MADV_HUGEPAGE);
-#endif
-        return static_cast<T*>(p);
-    }
 
     int64_t size_;
     std::unique_ptr<T, Free> data_;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "aligned.hpp"
 #include "prefetch.hpp"
 
 namespace larank {
@@ -64,8 +65,8 @@ class Coefficients {
         if (list.size) free_[list.size].push_back(list.start);
     }
 
-    std::vector<List> lists_;
-    std::vector<Entry> pool_;
+    LargeVector<List> lists_;
+    LargeVector<Entry> pool_;
     std::vector<int64_t> free_[32];
 };
 

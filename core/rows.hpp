@@ -125,6 +125,10 @@ void scores_of(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classe
     for (int64_t c = 0; c < count; ++c) out[c] = x.intercept != 0 ? x.intercept * constant[classes[c]] : T(0);
     with_columns(x, [&](auto columns) {
         for (int64_t j = 0; j < x.count; ++j) {
+            if (j + prefetch_distance < x.count) {
+                const T* ahead = W + int64_t(columns[j + prefetch_distance]) * lanes;
+                for (int64_t c = 0; c < count; ++c) prefetch(ahead + classes[c]);
+            }
             const T* w = W + int64_t(columns[j]) * lanes;
             for (int64_t c = 0; c < count; ++c) out[c] += x.values[j] * w[classes[c]];
         }

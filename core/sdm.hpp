@@ -182,8 +182,8 @@ class Sdm {
         return units<T>().solve_row[int(options_.formulation)](problem, work_.data(), change_.data());
     }
 
-    // The same for the classes few_ alone, their scores and coefficients side by side: with many classes, those with
-    // a coefficient to move and, in a full loop, the most violating one, [sdm] sec. 2 and 2.1. The label comes first.
+    // The same for the classes few_ alone, their scores and coefficients side by side: those with a coefficient to
+    // move and, in a full loop, the most violating one, [sdm] sec. 2 and 2.1. The label comes first.
     RowStep<T> look_at_few(int64_t i, T skip) {
         RowStep<T> all{};
         int32_t worst = example(i).label;
@@ -228,7 +228,7 @@ class Sdm {
     }
 
     void visit(int64_t i) {
-        const bool few = many_classes() && (shrunk_ || options_.formulation == Formulation::crammer_singer);
+        const bool few = few_classes_pay(i);
         const T skip = T(0.1 * epsilon_);
         const RowStep<T> step = few ? look_at_few(i, skip) : look(i, skip);
         ++counters_.visits;
@@ -246,8 +246,13 @@ class Sdm {
         if (again) next_.push_back(int32_t(i));
     }
 
-    // Beyond eight vectors a row of W no longer fits the registers.
-    bool many_classes() const { return lanes_ > 8 * lane_count<T>; }
+    // Beyond eight vectors a row of W no longer fits the registers. In shrunk loops the few classes with a coefficient
+    // serve as well with fewer, as soon as they touch fewer cache lines than whole rows do.
+    bool few_classes_pay(int64_t i) const {
+        const int64_t vectors = lanes_ / lane_count<T>;
+        if (shrunk_) return vectors > 8 || 2 * coefficients_.count(i) <= vectors;
+        return vectors > 8 && options_.formulation == Formulation::crammer_singer;
+    }
 
     void take_step(int64_t i) {
         units<T>().add_row(row_, change_.data(), lanes_, W_.data());
@@ -352,7 +357,7 @@ class Sdm {
                 value = std::abs(value) == before ? std::copysign(after, value) : value * (ramp_ / old);
             }
         }
-        rebuild_weights();
+        for (int64_t j = 0; j < W_.size(); ++j) W_.data()[j] *= ramp_ / old;
         epsilon_ = std::max(1.0, options_.epsilon);
         shrunk_ = false;
     }
@@ -435,7 +440,7 @@ class Sdm {
     SdmOptions options_;
     int64_t lanes_;
     Random random_;
-    std::vector<Example> examples_;
+    LargeVector<Example> examples_;
     Coefficients<T> coefficients_;
     AlignedArray<T> W_, average_, scores_, a_, change_, work_;
     RowCompressor<T> compress_;

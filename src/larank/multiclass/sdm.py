@@ -395,8 +395,8 @@ def _feasible(
     fits = (start.data > 0) == (start.indices == labels[rows])
     factor = np.divide(costs, start_costs, out=np.zeros_like(costs), where=start_costs > 0)
     factor[rows[~fits]] = 0
-    seeds = csr_matrix((start.data * factor[rows], start.indices, start.indptr), shape=start.shape)
-    seeds.eliminate_zeros()
+    seeds = csr_matrix((start.data * factor[rows], start.indices, start.indptr), shape=start.shape, copy=True)
+    seeds.eliminate_zeros()  # in place, so not in the arrays of `start`
     return seeds.data, seeds.indices.astype(np.int32), seeds.indptr.astype(np.int64)
 
 

@@ -68,8 +68,10 @@ class Sdm {
         begin_loop(everyone_);
     }
 
-    // Starts example i from given coefficients; call `start_from_seeds` when all are in.
+    // Starts example i from given coefficients; call `start_from_seeds` when all are in. One that does not act has
+    // its share of the dual counted already.
     void seed(int64_t i, const int32_t* classes, const double* values, int64_t count) {
+        if (!acts(i)) return;
         auto* entry = coefficients_.resize(i, count);
         for (int64_t e = 0; e < count; ++e) entry[e] = {T(values[e]), classes[e]};
     }

@@ -64,7 +64,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether to start with loose tolerances and, where ``C |x|^2`` is large, small costs. Shrinking and cooling
         change the time, not the solution.
     warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the fit before, which must have had as many examples.
+        Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and as
+        many examples and classes.
     random_state : int, RandomState or None, default=None
         Of the order in which examples are visited. The same integer gives the same model on every machine.
     verbose : int, default=0
@@ -165,6 +166,11 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         start = self.__dict__.get("dual_coef_") if self.warm_start else None
+        if start is not None and self._trained_formulation != self.formulation:
+            raise ValueError(
+                f"warm_start needs the formulation of the fit before, {self._trained_formulation!r}; "
+                f"got formulation={self.formulation!r}"
+            )
         return self._fit(X, y, sample_weight, start, self.__dict__.get("costs_"))
 
     def path(
@@ -276,6 +282,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             limits = Limits(self.tol if self.stop == "gap" else None, self.max_iter, self.time_limit)
             outcome = train(_SdmTraining(session, X), limits, progress)
         self.classes_, self.costs_ = classes, costs
+        self._trained_formulation = self.formulation
         self._keep_model(session, X)
         self.result_ = _result(outcome, session, self.dual_coef_)
         self.n_iter_ = math.ceil(self.result_.iterations)

@@ -190,6 +190,12 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         list of LinearMulticlassSVC
             The fitted models, in the order of `Cs`.
         """
+        try:
+            Cs = list(Cs)
+        except TypeError:
+            raise ValueError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
+        for number, C in enumerate(Cs):
+            parameters.positive(f"Cs[{number}]", C)
         models: list[Self] = []
         start: csr_matrix | None = None
         costs: NDArray[np.float64] | None = None

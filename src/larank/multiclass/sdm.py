@@ -255,6 +255,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("fit_intercept", "shrinking", "cooling", "warm_start"):
             parameters.flag(name, getattr(self, name))
         parameters.whole_number("max_iter", self.max_iter, at_least=1)
+        if not isinstance(self.verbose, bool):
+            parameters.whole_number("verbose", self.verbose, at_least=0)
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(
@@ -277,8 +279,9 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = self._validated(X, y)
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
+            raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
         costs = self._costs(X, y, classes, labels, sample_weight)
+        self._check_precision(X.dtype, costs)
         session = self._session(X, labels.astype(np.int32), len(classes), costs)
         if start is not None and start_costs is not None:
             session.start_from(*_feasible(start, start_costs, costs, labels, len(classes)))
@@ -314,6 +317,20 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not costs.any():
             raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
         return costs
+
+    def _check_precision(self, dtype: np.dtype[Any], costs: NDArray[np.float64]) -> None:
+        """The core computes in the precision of `X`, where numbers that are fine here may be 0 or infinite."""
+        with np.errstate(over="ignore"):
+            if not np.isfinite(costs.astype(dtype)).all():
+                raise ValueError(
+                    f"C times the weights of an example must be below {np.finfo(dtype).max:.2g}, the largest number in "
+                    f"the precision of X, {dtype}; got {costs.max():.2g}"
+                )
+            scaling = dtype.type(self.intercept_scaling)
+        if scaling == 0 or not np.isfinite(scaling):
+            raise ValueError(
+                f"intercept_scaling must be a number > 0 in the precision of X, {dtype}; got {self.intercept_scaling!r}"
+            )
 
     def _session(
         self, X: Any, labels: NDArray[np.int32], n_classes: int, costs: NDArray[np.float64]

@@ -108,11 +108,12 @@ class RowQP:
         return worst
 
     def rounding(self):
-        """What one rounding of the quantities that enter the solution comes to, in units of the coefficients."""
-        return EPSILON * self.classes * (self.C + (np.abs(self.scores).max() + 1) / self.A)
+        """What one rounding comes to: of the coefficients before and after, whatever C is, and of the gradient."""
+        new = max(abs(float(old) + d) for old, d in zip(self.a, self.exact(), strict=True))
+        return EPSILON * self.classes * (np.abs(self.a).max() + float(new) + (np.abs(self.scores).max() + 1) / self.A)
 
     def value_rounding(self):
-        """The same in units of the objective: coefficients of the size of C, gradients of that of the scores."""
+        """The same in units of the objective."""
         gradient = np.abs(self.scores).max() + 1
         return EPSILON * self.classes**2 * self.C * (self.C * self.A + gradient)
 
@@ -131,6 +132,7 @@ def row_qps(draw, most_classes=40):
     scores = draw(st.lists(score, min_size=classes, max_size=classes))
     share = st.sampled_from([0.0, 0.0, 0.0, 1.0]) | st.floats(0, 1)
     alpha = np.array(draw(st.lists(share, min_size=classes, max_size=classes)))
+    alpha *= draw(st.sampled_from([1.0, 1.0, 1e-3, 1e-6, 0.0]))  # far below C, as with separable data
     if formulation == "one-vs-rest":
         a = -C * alpha
         a[label] = C * alpha[label]
@@ -278,6 +280,14 @@ def test_without_a_bound_in_the_way_the_step_ends_at_margin_one():
     for formulation in ("crammer-singer", "weston-watkins"):
         _, _, change = RowQP(formulation, [0, 0], [0, 0], 0, 2.0, 10.0).solve()
         np.testing.assert_allclose(change, [0.25, -0.25])
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e6, 1e9, 1e12])
+def test_the_precision_of_the_change_does_not_depend_on_the_cost(formulation, C):
+    qp = RowQP(formulation, [0.1, 0.2, 0.3], [0, 0, 0], 0, 1.7, C)
+    expected = [float(d) for d in qp.exact()]
+    np.testing.assert_allclose(qp.solve()[2], expected, rtol=1e-14, atol=1e-16)
 
 
 def test_a_bound_stops_the_step():

@@ -2,8 +2,8 @@
 //
 // All three formulations keep signed coefficients a_i^m with w_m = sum_i a_i^m x_i. With z the unconstrained minimiser
 // along each coordinate, the solution has one unknown scalar:
-//   Crammer-Singer   [sdm] (10): a^m = C^m - max(u^m - theta, 0), u = C^m - a + g/A, sum a = 0    (a simplex
-//   projection) Weston-Watkins   [sdm] (21): alpha^m = clip(z^m - t, 0, C), z = alpha - g/A, t = sum of the changes
+//   Crammer-Singer   [sdm] (10): change^m = min(room^m, theta - g^m/A), room = C^m - a, sum (a + change) = 0
+//   Weston-Watkins   [sdm] (21): alpha^m = clip(z^m - t, 0, C), z = alpha - g/A, t = sum of the changes
 //   One-versus-rest  [sdm] sec. 4: alpha^m = clip(z^m, 0, C), each class on its own
 // The first two are roots of a monotone piecewise linear function: Newton's method lands on them after a few steps.
 #pragma once
@@ -42,55 +42,62 @@ struct RowLanes {
 
 struct CrammerSinger {
     template <class T, class Vectors>
-    static RowStep<T> solve(const RowProblem<T>& row, Vectors vectors, T* u, T* change) {
+    static RowStep<T> solve(const RowProblem<T>& row, Vectors vectors, T* v, T* change) {
         const RowLanes<T, Vectors> lanes{row, vectors};
         const Lanes<T> zero = lanes.zero, one = lanes.one, none = broadcast(-infinity<T>),
-                       never = broadcast(infinity<T>), cost = broadcast(row.C), scale = broadcast(T(1) / row.A);
-        Lanes<T> most = none, least = never, top = none;
+                       never = broadcast(infinity<T>), cost = broadcast(row.C), scale = broadcast(T(1) / row.A),
+                       own = broadcast(row.scores[row.label]);
+        Lanes<T> most = none, least = never;
         lanes.each([&](int64_t at, auto is_label, auto is_class) {
             const Lanes<T> a = lanes.coefficients(at), bound = select(is_label, cost, zero);
-            const Lanes<T> g = select(is_class, lanes.scores(at) + select(is_label, zero, one), none);  // [sdm] (5)
+            // [sdm] (5), less the label's score: near the margin nothing is rounded, and a shift of g is of no account.
+            const Lanes<T> g = select(is_class, lanes.scores(at) - own + select(is_label, zero, one), none);
             const Lanes<T> open = select(is_class, select(bound > a, g, never), never);
-            const Lanes<T> target = bound - a + g * scale;
             most = larger(most, g);
             least = smaller(least, open);
-            top = larger(top, target);
-            store(u + at, target);
+            store(v + at, g);
         });
         const T highest = greatest(most);
         const T violation = highest + greatest(zero - least);  // [sdm] (6)
-        RowStep<T> step{violation, highest - row.scores[row.label], violation > row.skip};
+        RowStep<T> step{violation, highest, violation > row.skip};
         if (!step.moved) return step;
 
-        const Lanes<T> peak = broadcast(greatest(top));
-        const T theta = threshold(row, vectors, u, peak);
-        const Lanes<T> level = broadcast(theta);
+        // From the largest g down, all that matters is of the size of the change.
+        const Lanes<T> peak = broadcast(highest);
+        Lanes<T> total = zero;
         lanes.each([&](int64_t at, auto is_label, auto) {
-            const Lanes<T> p = larger(load(u + at) - peak - level, zero);
-            store(change + at, select(is_label, cost, zero) - p - lanes.coefficients(at));
+            const Lanes<T> a = lanes.coefficients(at);
+            store(v + at, (load(v + at) - peak) * scale);
+            store(change + at, select(is_label, cost, zero) - a);
+            total = total + a;
         });
+        const Lanes<T> level = broadcast(threshold(row, vectors, v, change, sum(total)));
+        for (int64_t at = 0; at < vectors * lane_count<T>; at += lane_count<T>)
+            store(change + at, smaller(load(change + at), level - load(v + at)));
         return step;
     }
 
-    // theta with sum max(u - peak - theta, 0) = C. From theta = -C, a lower bound, the iterates only rise and the set
-    // of terms only shrinks: when its size stays, it is the solution's.
+    // theta with sum min(room, theta - v) = -total, v = g/A. The sum is concave in theta: from a lower bound (what puts
+    // the label's coefficient at 0) Newton's iterates only rise and the set of lanes below their room only shrinks:
+    // when its size stays, it is the solution's. C enters through lanes at their bounds alone, so that theta is as
+    // precise as the coefficients however large C is.
     template <class T, class Vectors>
-    static T threshold(const RowProblem<T>& row, Vectors vectors, const T* u, Lanes<T> peak) {
+    static T threshold(const RowProblem<T>& row, Vectors vectors, const T* v, const T* room, T total) {
         const Lanes<T> zero = broadcast(T(0)), one = broadcast(T(1));
-        T theta = -row.C, size = infinity<T>;
+        T theta = v[row.label] - row.coefficients[row.label], size = infinity<T>;
         for (;;) {
             const Lanes<T> level = broadcast(theta);
-            Lanes<T> total = zero, terms = zero;
-            for (int64_t v = 0; v < vectors; ++v) {
-                const Lanes<T> shifted = load(u + v * lane_count<T>) - peak;
-                const auto below = level > shifted;
-                total = total + select(below, zero, shifted);
-                terms = terms + select(below, zero, one);
+            Lanes<T> sums = zero, terms = zero;
+            for (int64_t at = 0; at < vectors * lane_count<T>; at += lane_count<T>) {
+                const Lanes<T> wanted = load(v + at), most = load(room + at);
+                const auto bounded = level > wanted + most;
+                sums = sums + select(bounded, zero - most, wanted);
+                terms = terms + select(bounded, zero, one);
             }
             const T now = sum(terms);
             if (!(now < size)) return theta;
             size = now;
-            theta = (sum(total) - row.C) / size;
+            theta = (sum(sums) - total) / size;
         }
     }
 };

@@ -77,8 +77,10 @@ class Sdm {
         begin_loop(everyone_);
     }
 
-    // Starts example i from given coefficients; call `start_from_seeds` when all are in.
+    // Starts example i from given coefficients; call `start_from_seeds` when all are in. One that does not act has
+    // its share of the dual counted already.
     void seed(int64_t i, const int32_t* classes, const double* values, int64_t count) {
+        if (!acts(i)) return;
         auto* entry = coefficients_.resize(i, count);
         for (int64_t e = 0; e < count; ++e) entry[e] = {T(values[e]), classes[e]};
     }
@@ -197,7 +199,7 @@ class Sdm {
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
             if (e->label == example(i).label)
                 few_values_[0] = e->value;
-            else if (options_.formulation == Formulation::crammer_singer || std::abs(e->value) != cost(i)) {
+            else if (options_.formulation == Formulation::crammer_singer || !is_at(e->value, cost(i))) {
                 few_.push_back(e->label);
                 few_values_.push_back(e->value);
             }
@@ -280,11 +282,16 @@ class Sdm {
         std::copy(kept_.begin(), kept_.end(), coefficients_.resize(i, int64_t(kept_.size())));
     }
 
+    // Whether a coefficient is at its bound, up to the rounding of the step that took it there.
+    static bool is_at(T value, T bound) {
+        return std::abs(std::abs(value) - bound) <= 4 * std::numeric_limits<T>::epsilon() * bound;
+    }
+
     // Whether some coefficient of example i lies strictly inside its bounds.
     bool is_free(int64_t i) const {
         const bool label_is_bounded = options_.formulation != Formulation::weston_watkins;
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
-            if (std::abs(e->value) != cost(i) && (label_is_bounded || e->label != example(i).label)) return true;
+            if (!is_at(e->value, cost(i)) && (label_is_bounded || e->label != example(i).label)) return true;
         return false;
     }
 
@@ -354,7 +361,7 @@ class Sdm {
             auto* entry = coefficients_.resize(i, count);
             for (int64_t e = 0; e < count; ++e) {
                 T& value = entry[e].value;
-                value = std::abs(value) == before ? std::copysign(after, value) : value * (ramp_ / old);
+                value = is_at(value, before) ? std::copysign(after, value) : value * (ramp_ / old);
             }
         }
         for (int64_t j = 0; j < W_.size(); ++j) W_.data()[j] *= ramp_ / old;

@@ -64,7 +64,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether to start with loose tolerances and, where ``C |x|^2`` is large, small costs. Shrinking and cooling
         change the time, not the solution.
     warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the fit before, which must have had as many examples.
+        Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and as
+        many examples and classes.
     random_state : int, RandomState or None, default=None
         Of the order in which examples are visited. The same integer gives the same model on every machine.
     verbose : int, default=0
@@ -183,6 +184,12 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         list of LinearMulticlassSVC
             The fitted models, in the order of `Cs`; an interrupt ends the path with the model it met.
         """
+        try:
+            Cs = list(Cs)
+        except TypeError:
+            raise ValueError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
+        for number, C in enumerate(Cs):
+            parameters.positive(f"Cs[{number}]", C)
         models: list[Self] = []
         for C in Cs:
             model = clone(self).set_params(C=C)
@@ -241,6 +248,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("fit_intercept", "shrinking", "cooling", "warm_start"):
             parameters.flag(name, getattr(self, name))
         parameters.whole_number("max_iter", self.max_iter, at_least=1)
+        if not isinstance(self.verbose, bool):
+            parameters.whole_number("verbose", self.verbose, at_least=0)
 
     def _start(self) -> _Start | None:
         """The coefficients of the fit before."""
@@ -276,8 +285,9 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = self._validated(X, y)
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
+            raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
         costs = self._costs(X, y, classes, labels, sample_weight)
+        self._check_precision(X.dtype, costs)
         session = self._session(X, labels.astype(np.int32), len(classes), costs)
         if start is not None:
             session.start_from(*_feasible(start, costs, labels, len(classes)))
@@ -312,6 +322,20 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not costs.any():
             raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
         return costs
+
+    def _check_precision(self, dtype: np.dtype[Any], costs: NDArray[np.float64]) -> None:
+        """The core computes in the precision of `X`, where numbers that are fine here may be 0 or infinite."""
+        with np.errstate(over="ignore"):
+            if not np.isfinite(costs.astype(dtype)).all():
+                raise ValueError(
+                    f"C times the weights of an example must be below {np.finfo(dtype).max:.2g}, the largest number in "
+                    f"the precision of X, {dtype}; got {costs.max():.2g}"
+                )
+            scaling = dtype.type(self.intercept_scaling)
+        if scaling == 0 or not np.isfinite(scaling):
+            raise ValueError(
+                f"intercept_scaling must be a number > 0 in the precision of X, {dtype}; got {self.intercept_scaling!r}"
+            )
 
     def _session(
         self, X: Any, labels: NDArray[np.int32], n_classes: int, costs: NDArray[np.float64]

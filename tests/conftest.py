@@ -1,0 +1,6 @@
+from hypothesis import settings
+
+# How long one example takes says more about the machine than about the code.
+settings.register_profile("larank", deadline=None)
+settings.register_profile("thorough", deadline=None, max_examples=3000)  # pytest --hypothesis-profile=thorough
+settings.load_profile("larank")

@@ -1,0 +1,123 @@
+"""What the solver is tested against: a general QP solver, and the formulations spelled out in NumPy.
+
+Nothing here knows how the core works. Scores are ``X @ W.T`` with an intercept as a last column of `X`.
+"""
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+FORMULATIONS = ("crammer-singer", "weston-watkins", "one-vs-rest")
+
+
+@threadpool_limits.wrap(limits=1)
+def interior_point(P, q, G, h, accuracy=1e-9):
+    """Minimise 1/2 x'Px + q'x subject to Gx <= h: Mehrotra's predictor-corrector method.
+
+    Returns the minimiser and a lower bound of the minimum, from the multipliers.
+    """
+    x, s, z = np.zeros(len(q)), np.ones(len(h)), np.ones(len(h))
+    for _ in range(100):
+        dual_residual, primal_residual = P @ x + q + G.T @ z, G @ x + s - h
+        value = 0.5 * x @ P @ x + q @ x
+        scale = 1 + abs(value)
+        if max(s @ z, np.abs(dual_residual).max(), np.abs(primal_residual).max()) <= accuracy * scale:
+            return x, value - s @ z
+        system = np.block([[P, G.T], [G, -np.diag(s / z)]])
+
+        def newton(target, system=system, rd=dual_residual, rp=primal_residual, s=s, z=z):
+            both = np.linalg.solve(system, np.concatenate([-rd, -rp - (target - s * z) / z]))
+            dx, dz = both[: len(q)], both[len(q) :]
+            return dx, (target - s * z - s * dz) / z, dz
+
+        mu = s @ z / len(h)
+        _, ds, dz = newton(0.0)
+        step = longest_step(s, ds, z, dz)
+        sigma = max(0.0, (s + step * ds) @ (z + step * dz) / len(h) / mu) ** 3
+        dx, ds, dz = newton(sigma * mu - ds * dz)
+        step = min(1.0, 0.99 * longest_step(s, ds, z, dz))
+        x, s, z = x + step * dx, s + step * ds, z + step * dz
+    raise ArithmeticError("the reference solver did not converge")
+
+
+def longest_step(s, ds, z, dz):
+    steps = [1.0]
+    for value, change in ((s, ds), (z, dz)):
+        falling = change < 0
+        steps.append((-value[falling] / change[falling]).min(initial=1.0))
+    return min(steps)
+
+
+def constraints(formulation, n_classes, label):
+    """Margin requirements of one example: sum(signs * scores) >= 1 - slack, as (signs, slack number)."""
+    unit = np.eye(n_classes)
+    if formulation == "one-vs-rest":
+        return [(unit[m] if m == label else -unit[m], m) for m in range(n_classes)]
+    others = [m for m in range(n_classes) if m != label]
+    shared = formulation == "crammer-singer"
+    return [(unit[label] - unit[m], 0 if shared else m) for m in others]
+
+
+def optimum(formulation, X, labels, costs, n_classes):
+    """W and a lower bound of the primal's minimum: problems (1), (14) and k binary ones, with explicit slacks."""
+    features = X.shape[1]
+    weights = n_classes * features
+    slacks, rows = {}, []
+    for i in np.flatnonzero(costs):
+        x, label = X[i], labels[i]
+        for signs, slack in constraints(formulation, n_classes, label):
+            rows.append((np.kron(signs, x), slacks.setdefault((i, slack), len(slacks))))
+    n = weights + len(slacks)
+    P, q = np.zeros((n, n)), np.zeros(n)
+    P[np.diag_indices(weights)] = 1
+    for (i, _), slack in slacks.items():
+        q[weights + slack] = costs[i]
+    G, h = np.zeros((len(rows) + len(slacks), n)), np.zeros(len(rows) + len(slacks))
+    for r, (margin, slack) in enumerate(rows):
+        G[r, :weights], G[r, weights + slack], h[r] = -margin, -1, -1
+    G[len(rows) :, weights:] = -np.eye(len(slacks))
+    x, bound = interior_point(P, q, G, h)
+    return x[:weights].reshape(n_classes, features), bound
+
+
+def losses(formulation, scores, labels):
+    """The loss of each example."""
+    own = scores[np.arange(len(labels)), labels]
+    is_label = np.arange(scores.shape[1]) == labels[:, None]
+    if formulation == "one-vs-rest":
+        return np.maximum(1 - np.where(is_label, scores, -scores), 0).sum(axis=1)
+    hinges = np.where(is_label, 0, np.maximum(1 + scores - own[:, None], 0))
+    return hinges.max(axis=1) if formulation == "crammer-singer" else hinges.sum(axis=1)
+
+
+def primal(formulation, W, X, labels, costs):
+    """The primal objective."""
+    return 0.5 * (W**2).sum() + costs @ losses(formulation, np.asarray(X @ W.T), labels)
+
+
+def dual(formulation, a, X, labels):
+    """The dual objective of coefficients `a` with W = a.T @ X."""
+    W = a.T @ X
+    own = a[np.arange(len(labels)), labels]
+    gain = np.abs(a).sum() if formulation == "one-vs-rest" else own.sum()
+    return gain - 0.5 * (W**2).sum()
+
+
+def infeasibility(formulation, a, labels, costs):
+    """How far `a` is outside the constraints of the dual, relative to the costs."""
+    is_label = np.arange(a.shape[1]) == labels[:, None]
+    C = costs[:, None]
+    if formulation == "one-vs-rest":
+        signed = np.where(is_label, a, -a)
+        excess = np.maximum(-signed, signed - C)
+    elif formulation == "crammer-singer":
+        excess = a - np.where(is_label, C, 0)
+    else:
+        excess = np.where(is_label, -np.inf, np.maximum(a, -C - a))
+    if formulation != "one-vs-rest":
+        excess = np.hstack([excess, np.abs(a.sum(axis=1, keepdims=True))])
+    return max(0.0, (excess / costs.max()).max())
+
+
+def with_constant(X, value):
+    """`X` with a constant last column, or as it is where the value is 0."""
+    return X if value == 0 else np.hstack([X, np.full((len(X), 1), value)])

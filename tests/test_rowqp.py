@@ -1,0 +1,296 @@
+"""The per-example QPs (10) and (21) against exact rational arithmetic and against their optimality conditions."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from larank import _core
+from reference import FORMULATIONS
+
+EPSILON = np.finfo(float).eps
+
+
+class RowQP:
+    """One example: scores, signed coefficients `a` with w_m = sum_i a_i^m x_i, label, A = |x|^2 and cost C."""
+
+    def __init__(self, formulation, scores, a, label, A, C):
+        self.formulation, self.label, self.A, self.C = formulation, label, A, C
+        self.scores, self.a = np.array(scores, float), np.array(a, float)
+        self.classes = len(self.scores)
+        self.others = [m for m in range(self.classes) if m != label]
+
+    def __repr__(self):
+        values = f"{self.scores.tolist()}, {self.a.tolist()}, {self.label}, {self.A!r}, {self.C!r}"
+        return f"RowQP({self.formulation!r}, {values})"
+
+    def solve(self):
+        violation, loss, change = _core.solve_row(self.formulation, self.scores, self.a, self.label, self.A, self.C)
+        return violation, loss, np.array(change)
+
+    def bounds(self):
+        """Of each a^m; the label's own coefficient is free in (21), where the sum binds it."""
+        bounds = []
+        for m in range(self.classes):
+            if self.formulation == "crammer-singer":
+                bounds.append((-np.inf, self.C if m == self.label else 0.0))
+            elif m != self.label:
+                bounds.append((-self.C, 0.0))
+            else:
+                bounds.append((0.0, self.C) if self.formulation == "one-vs-rest" else (-np.inf, np.inf))
+        return bounds
+
+    def linear(self):
+        """The linear part of the dual to be minimised: f(a) = 1/2 |W|^2 + linear' a."""
+        if self.formulation == "one-vs-rest":
+            return [Fraction(-1) if m == self.label else Fraction(1) for m in range(self.classes)]
+        return [Fraction(0) if m == self.label else Fraction(1) for m in range(self.classes)]
+
+    def value(self, change):
+        """The change of f, exactly."""
+        total = Fraction(0)
+        for s, e, d in zip(self.scores, self.linear(), change, strict=True):
+            d = Fraction(float(d)) if not isinstance(d, Fraction) else d
+            total += Fraction(self.A) * d * d / 2 + (Fraction(float(s)) + e) * d
+        return total
+
+    def exact(self):
+        """The minimiser in rational arithmetic, by trying the intervals between sorted break points."""
+        a, A, C = [Fraction(v) for v in self.a.tolist()], Fraction(self.A), Fraction(self.C)
+        z = [v - (Fraction(s) + e) / A for v, s, e in zip(a, self.scores.tolist(), self.linear(), strict=True)]
+        if self.formulation == "one-vs-rest":
+            low_high = [(Fraction(0), C) if m == self.label else (-C, Fraction(0)) for m in range(self.classes)]
+            return [min(max(v, low), high) - old for v, (low, high), old in zip(z, low_high, a, strict=True)]
+        # With the multiplier t of sum a = 0, every a^m is clip(z^m + t, its bounds); their sum grows with t.
+        bounds = [tuple(None if np.isinf(b) else Fraction(b) for b in pair) for pair in self.bounds()]
+
+        def at(t):
+            new = []
+            for v, (low, high) in zip(z, bounds, strict=True):
+                v = v + t if low is None else max(v + t, low)
+                new.append(v if high is None else min(v, high))
+            return new
+
+        breaks = sorted({b - v for v, pair in zip(z, bounds, strict=True) for b in pair if b is not None})
+        below = [t for t in breaks if sum(at(t)) <= 0]
+        left = below[-1] if below else breaks[0] - 1
+        slope = sum(at(left)) - sum(at(left - 1)) if not below else None
+        if slope is None:
+            right = next((t for t in breaks if t > left), left + 1)
+            slope = (sum(at(right)) - sum(at(left))) / (right - left)
+        t = left - sum(at(left)) / slope if slope else left
+        return [new - old for new, old in zip(at(t), a, strict=True)]
+
+    def violation(self):
+        """(6) and (18), from the definitions."""
+        if self.formulation == "crammer-singer":
+            g = self.scores + (np.arange(self.classes) != self.label)
+            open_ = self.a < np.where(np.arange(self.classes) == self.label, self.C, 0)
+            return g.max() - g[open_].min()
+        worst = 0.0
+        for m in range(self.classes):
+            if self.formulation == "weston-watkins":
+                if m == self.label:
+                    continue
+                alpha, g = -self.a[m], self.scores[self.label] - self.scores[m] - 1
+            else:
+                sign = 1 if m == self.label else -1
+                alpha, g = sign * self.a[m], sign * self.scores[m] - 1
+            if alpha == 0:
+                worst = max(worst, -g)
+            elif alpha == self.C:
+                worst = max(worst, g)
+            else:
+                worst = max(worst, abs(g))
+        return worst
+
+    def rounding(self):
+        """What one rounding comes to: of the coefficients before and after, whatever C is, and of the gradient."""
+        new = max(abs(float(old) + d) for old, d in zip(self.a, self.exact(), strict=True))
+        return EPSILON * self.classes * (np.abs(self.a).max() + float(new) + (np.abs(self.scores).max() + 1) / self.A)
+
+    def value_rounding(self):
+        """The same in units of the objective."""
+        gradient = np.abs(self.scores).max() + 1
+        return EPSILON * self.classes**2 * self.C * (self.C * self.A + gradient)
+
+
+magnitudes = st.floats(-6, 6).map(lambda e: 10.0**e)
+
+
+@st.composite
+def row_qps(draw, most_classes=40):
+    formulation = draw(st.sampled_from(FORMULATIONS))
+    classes = draw(st.integers(2, most_classes))
+    label = draw(st.integers(0, classes - 1))
+    A, C = draw(magnitudes), draw(magnitudes)
+    near_one = st.floats(-3, 3) | st.sampled_from([-1.0, 0.0, 1.0]) | st.just(draw(st.floats(-2, 2)))
+    score = near_one if draw(st.booleans()) else st.floats(-1e6, 1e6)
+    scores = draw(st.lists(score, min_size=classes, max_size=classes))
+    share = st.sampled_from([0.0, 0.0, 0.0, 1.0]) | st.floats(0, 1)
+    alpha = np.array(draw(st.lists(share, min_size=classes, max_size=classes)))
+    alpha *= draw(st.sampled_from([1.0, 1.0, 1e-3, 1e-6, 0.0]))  # far below C, as with separable data
+    if formulation == "one-vs-rest":
+        a = -C * alpha
+        a[label] = C * alpha[label]
+        return RowQP(formulation, scores, a, label, A, C)
+    alpha[label] = 0
+    if formulation == "crammer-singer" and alpha.sum() > 1:
+        alpha /= alpha.sum()
+    a = -C * alpha
+    own = -np.delete(a, label).sum()
+    if formulation == "crammer-singer" and (own > C or abs(own - C) < 1e-12 * C):
+        own = C
+    a[label] = own
+    return RowQP(formulation, scores, a, label, A, C)
+
+
+@given(row_qps())
+def test_the_change_is_the_exact_minimiser(qp):
+    _, _, change = qp.solve()
+    expected = np.array([float(d) for d in qp.exact()])
+    assert np.abs(change - expected).max() <= 10 * qp.rounding()
+
+
+@given(row_qps())
+def test_the_new_coefficients_are_feasible(qp):
+    _, _, change = qp.solve()
+    new = qp.a + change
+    slack = 4 * EPSILON * qp.C
+    for value, (low, high) in zip(new, qp.bounds(), strict=True):
+        assert low - slack <= value <= high + slack
+    if qp.formulation != "one-vs-rest":
+        # The sum of the change, not of the coefficients: what was off before is not repaired, nor made worse.
+        assert abs(change.sum()) <= 8 * EPSILON * qp.classes * qp.C
+
+
+@given(row_qps())
+def test_no_feasible_point_is_better(qp):
+    _, _, change = qp.solve()
+    assert qp.value(change) <= qp.value(qp.exact()) + 10 * qp.value_rounding()
+
+
+@given(row_qps())
+def test_a_change_is_never_worse_than_none(qp):
+    _, _, change = qp.solve()
+    assert qp.value(change) <= qp.value_rounding()
+
+
+@given(row_qps())
+def test_the_violation_is_that_of_the_definition(qp):
+    violation, _, _ = qp.solve()
+    assert violation == pytest.approx(qp.violation(), rel=1e-14, abs=EPSILON * (1 + np.abs(qp.scores).max()))
+
+
+@given(row_qps())
+def test_the_loss_is_that_of_the_definition(qp):
+    _, loss, _ = qp.solve()
+    own = qp.scores[qp.label]
+    margins = np.maximum(1 + qp.scores[qp.others] - own, 0)
+    expected = {
+        "crammer-singer": margins.max(),
+        "weston-watkins": margins.sum(),
+        "one-vs-rest": max(1 - own, 0) + np.maximum(1 + qp.scores[qp.others], 0).sum(),
+    }[qp.formulation]
+    assert loss == pytest.approx(expected, rel=1e-13, abs=4 * EPSILON * (1 + np.abs(qp.scores).max()))
+
+
+@given(row_qps())
+def test_after_the_change_the_conditions_of_optimality_hold(qp):
+    """KKT of (10): one level of the gradient for all free coefficients, none below it at a bound; (21) likewise."""
+    _, _, change = qp.solve()
+    a = qp.a + change
+    g = qp.scores + qp.A * change
+    gradient = np.abs(qp.scores).max() + 1
+    tolerance = 50 * EPSILON * qp.classes * (gradient + qp.A * qp.C)
+    inside = 50 * qp.rounding()
+    if qp.formulation == "crammer-singer":
+        g[qp.others] += 1
+        free = a < np.where(np.arange(qp.classes) == qp.label, qp.C, 0) - inside
+        if free.any():
+            assert g.max() - g[free].min() <= tolerance
+        return
+    for m in range(qp.classes):
+        if qp.formulation == "weston-watkins":
+            if m == qp.label:
+                continue
+            alpha, slope = -a[m], g[qp.label] - g[m] - 1
+        else:
+            sign = 1 if m == qp.label else -1
+            alpha, slope = sign * a[m], sign * g[m] - 1
+        if alpha > inside:
+            assert slope <= tolerance
+        if alpha < qp.C - inside:
+            assert slope >= -tolerance
+
+
+@given(row_qps())
+def test_a_second_solution_finds_nothing_left(qp):
+    _, _, change = qp.solve()
+    again = RowQP(qp.formulation, qp.scores + qp.A * change, qp.a + change, qp.label, qp.A, qp.C)
+    _, _, second = again.solve()
+    assert np.abs(second).max() <= 20 * qp.rounding()
+
+
+@given(row_qps())
+def test_an_optimal_row_stays_as_it_is(qp):
+    violation, _, change = qp.solve()
+    if violation == 0:
+        assert not change.any()
+
+
+@settings(max_examples=40)
+@given(row_qps(most_classes=4))
+def test_the_reference_itself_beats_every_active_set(qp):
+    """For few classes, all combinations of "at the lower bound, at the upper bound, free" are tried."""
+    best = qp.value(qp.exact())
+    a = [Fraction(v) for v in qp.a.tolist()]
+    choices = []
+    for low, high in qp.bounds():
+        choices.append([None, *(Fraction(b) for b in (low, high) if np.isfinite(b))])
+    slopes = [Fraction(s) + e for s, e in zip(qp.scores.tolist(), qp.linear(), strict=True)]
+    A, coupled = Fraction(qp.A), qp.formulation != "one-vs-rest"
+    for choice in product(*choices):
+        free = [m for m in range(qp.classes) if choice[m] is None]
+        change = [Fraction(0) if c is None else c - old for c, old in zip(choice, a, strict=True)]
+        level = Fraction(0)
+        if coupled and not free and sum(a) + sum(change) != 0:
+            continue
+        if coupled and free:  # A change + slope = level on the free ones, and all coefficients sum to zero
+            fixed = sum(a) + sum(change)
+            level = (sum(slopes[m] for m in free) - A * fixed) / len(free)
+        for m in free:
+            change[m] = (level - slopes[m]) / A
+        feasible = all(low <= old + d <= high for old, d, (low, high) in zip(a, change, qp.bounds(), strict=True))
+        if feasible:
+            assert best <= qp.value(change)
+
+
+def test_ties_share_the_coefficient_evenly():
+    """Two classes as bad as each other: by symmetry each takes half of what the label gains."""
+    _, _, change = RowQP("crammer-singer", [0, 0, 0], [0, 0, 0], 0, 1.0, 0.5).solve()
+    np.testing.assert_allclose(change, [0.5, -0.25, -0.25])
+
+
+def test_without_a_bound_in_the_way_the_step_ends_at_margin_one():
+    """Two classes: a step d changes the margin by 2 A d, from 0 to 1."""
+    for formulation in ("crammer-singer", "weston-watkins"):
+        _, _, change = RowQP(formulation, [0, 0], [0, 0], 0, 2.0, 10.0).solve()
+        np.testing.assert_allclose(change, [0.25, -0.25])
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e6, 1e9, 1e12])
+def test_the_precision_of_the_change_does_not_depend_on_the_cost(formulation, C):
+    qp = RowQP(formulation, [0.1, 0.2, 0.3], [0, 0, 0], 0, 1.7, C)
+    expected = [float(d) for d in qp.exact()]
+    np.testing.assert_allclose(qp.solve()[2], expected, rtol=1e-14, atol=1e-16)
+
+
+def test_a_bound_stops_the_step():
+    for formulation in FORMULATIONS:
+        _, _, change = RowQP(formulation, [0, 0], [0, 0], 0, 1e-3, 0.125).solve()
+        np.testing.assert_array_equal(change, [0.125, -0.125])

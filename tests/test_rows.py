@@ -1,0 +1,139 @@
+"""Every instruction set computes the same numbers, and they are right."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from larank import LinearMulticlassSVC, _core
+from reference import FORMULATIONS
+
+LEVELS = _core.simd_levels()
+pytestmark = pytest.mark.usefixtures("level_restored")
+
+
+@pytest.fixture(scope="module")
+def level_restored():
+    level = _core.simd_level()
+    yield
+    _core.set_simd_level(level)
+
+
+def at_level(level, function, *arguments):
+    _core.set_simd_level(level)
+    return function(*arguments)
+
+
+def bits(numbers):
+    return np.asarray(numbers, np.float64).tobytes()
+
+
+@st.composite
+def rows_and_weights(draw):
+    """A sparse row, in any order of columns and with repeated ones, and weights of all magnitudes."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    features, stored, classes = draw(st.integers(1, 60)), draw(st.integers(0, 50)), draw(st.integers(1, 200))
+    magnitude = draw(st.sampled_from([1e-300, 1e-10, 1.0, 1e10, 1e150]))
+    x = rng.normal(size=stored) * 10.0 ** rng.integers(-3, 4, stored)
+    W = rng.normal(size=(features, classes)) * magnitude
+    return x, rng.integers(0, features, stored, dtype=np.int32), W
+
+
+@given(rows_and_weights())
+def test_row_scores_are_the_product_at_every_level(problem):
+    x, columns, W = problem
+    expected = x @ W[columns]
+    scale = np.abs(x) @ np.abs(W[columns])
+    for level in LEVELS:
+        scores = np.array(at_level(level, _core.row_scores, *problem))
+        assert scores.shape == expected.shape
+        assert (np.abs(scores - expected) <= 1e-14 * scale).all()
+
+
+@given(rows_and_weights())
+def test_row_scores_are_bit_identical_at_every_level(problem):
+    scalar = bits(at_level("scalar", _core.row_scores, *problem))
+    for level in LEVELS[1:]:
+        assert bits(at_level(level, _core.row_scores, *problem)) == scalar, level
+
+
+@st.composite
+def row_problems(draw):
+    """Scores and feasible coefficients, with ties and coefficients at both bounds."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    formulation, classes = draw(st.sampled_from(FORMULATIONS)), draw(st.integers(2, 200))
+    label = draw(st.integers(0, classes - 1))
+    C, A = 10.0 ** draw(st.integers(-6, 6)), 10.0 ** draw(st.integers(-6, 6))
+    scores = rng.normal(size=classes) * 10.0 ** draw(st.integers(-3, 3))
+    if draw(st.booleans()):
+        scores = np.round(scores)
+    alpha = C * rng.choice([0, 0, 0.25, 1, rng.random()], classes)
+    a = -alpha
+    if formulation == "crammer-singer":
+        alpha[label] = 0
+        a = -alpha * (C / max(alpha.sum(), C))
+    a[label] = alpha[label] if formulation == "one-vs-rest" else -np.delete(a, label).sum()
+    return formulation, scores, a, label, A, C
+
+
+@given(row_problems())
+def test_row_qps_are_bit_identical_at_every_level(problem):
+    violation, loss, change = at_level("scalar", _core.solve_row, *problem)
+    for level in LEVELS[1:]:
+        other = at_level(level, _core.solve_row, *problem)
+        assert (bits(other[0]), bits(other[1]), bits(other[2])) == (bits(violation), bits(loss), bits(change)), level
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("classes", [2, 5, 40, 150])
+def test_whole_models_are_bit_identical_at_every_level(formulation, layout, dtype, classes):
+    rng = np.random.default_rng(classes)
+    y = np.arange(300) % classes
+    X = rng.normal(size=(classes, 30))[y] + rng.normal(size=(300, 30))
+    X[rng.random(X.shape) < 0.6] = 0
+    X = layout(X.astype(dtype))
+
+    def fitted():
+        model = LinearMulticlassSVC(formulation, tol=1e-2, random_state=3).fit(X, y)
+        return model.coef_.tobytes(), model.intercept_.tobytes(), model.result_.primal, model.result_.dual
+
+    scalar = at_level("scalar", fitted)
+    for level in LEVELS[1:]:
+        assert at_level(level, fitted) == scalar, level
+
+
+def level_in_a_new_process(value):
+    environment = {**os.environ, "LARANK_SIMD": value}
+    program = "from larank import _core; print(_core.simd_level())"
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_environment_chooses_the_level(level):
+    assert level_in_a_new_process(level).stdout.strip() == level
+
+
+def test_without_a_choice_the_best_level_is_taken():
+    assert level_in_a_new_process("").stdout.strip() == LEVELS[-1]
+
+
+def test_an_unknown_level_in_the_environment_is_a_clear_error():
+    run = level_in_a_new_process("x86-64-v9")
+    assert run.returncode != 0
+    assert "(LARANK_SIMD) must be one of" in run.stderr
+    assert "'scalar'" in run.stderr
+    assert "'x86-64-v9'" in run.stderr
+
+
+def test_an_unknown_level_changes_nothing():
+    before = _core.simd_level()
+    with pytest.raises(ValueError, match="got 'mmx'"):
+        _core.set_simd_level("mmx")
+    assert _core.simd_level() == before

@@ -14,7 +14,14 @@ from benchmarks.optimum import Optimum
 from benchmarks.problems import Problem
 from benchmarks.sweep import Attempt, Contestant, sweep
 
-WHAT_BOUNDS_THE_TIME = "What bounds the time: not yet profiled."
+WHAT_BOUNDS_THE_TIME = (
+    "What bounds larank's time (perf, sampled by CPU clock): memory. news20 and reuters_r52: fetching the rows of W "
+    "(10 to 14 MB, two to seven cache lines per stored value) from L3 for the scores of an example, about 3/4 of the "
+    "time; the update finds the same rows in L1. mnist: W (100 kB) out of L2, scores 44 %, updates 18 %, row QPs 7 %, "
+    "most of the rest fetching examples in random order. covtype: fetching examples and their coefficients in random "
+    "order a third, scores a quarter, row QPs a tenth. The visits needed are bounded by the convergence of dual "
+    "coordinate descent: about 12 per example on text, 15 on covtype, 260 on mnist, where C |x|^2 is near 100."
+)
 
 
 @dataclass(frozen=True)

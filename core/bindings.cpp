@@ -36,7 +36,7 @@ class SdmSession {
     virtual larank::Objectives evaluate() = 0;
     virtual const larank::Objectives& estimate() const = 0;
     virtual const larank::SdmCounters& counters() const = 0;
-    virtual bool at_full_cost() const = 0;
+    virtual bool estimate_is_at_full_cost() const = 0;
     virtual nb::object weights() const = 0;
     virtual nb::tuple coefficients() const = 0;
     virtual void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) = 0;
@@ -52,7 +52,7 @@ class SdmSessionOf final : public SdmSession {
     larank::Objectives evaluate() override { return solver_.evaluate(); }
     const larank::Objectives& estimate() const override { return solver_.estimate(); }
     const larank::SdmCounters& counters() const override { return solver_.counters(); }
-    bool at_full_cost() const override { return solver_.at_full_cost(); }
+    bool estimate_is_at_full_cost() const override { return solver_.estimate_is_at_full_cost(); }
 
     nb::object weights() const override {
         const std::size_t classes = std::size_t(solver_.options().classes);
@@ -281,7 +281,7 @@ NB_MODULE(_core, m) {
         .def("evaluate", &SdmSession::evaluate, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("estimate", [](const SdmSession& s) { return s.estimate(); })
         .def_prop_ro("counters", [](const SdmSession& s) { return s.counters(); })
-        .def_prop_ro("at_full_cost", &SdmSession::at_full_cost)
+        .def_prop_ro("estimate_is_at_full_cost", &SdmSession::estimate_is_at_full_cost)
         .def("weights", &SdmSession::weights)
         .def("coefficients", &SdmSession::coefficients)
         .def("start_from", &SdmSession::start_from, "values"_a.noconvert(), "classes"_a.noconvert(),

@@ -395,7 +395,7 @@ class _SdmTraining:
 
     def estimate(self) -> Objectives | None:
         loops = self._session.counters.full_loops
-        if loops == self._loops_seen or not self._session.at_full_cost:
+        if loops == self._loops_seen or not self._session.estimate_is_at_full_cost:
             return None
         self._loops_seen = loops
         return self._session.estimate

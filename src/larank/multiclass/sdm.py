@@ -263,6 +263,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
         )
         check_classification_targets(y)
+        if issparse(X):
+            _check_structure(X)
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -406,6 +408,20 @@ class _SdmTraining:
     def iterations(self) -> float:
         visits: int = self._session.counters.visits
         return visits / self._examples
+
+
+def _check_structure(X: Any) -> None:
+    """SciPy lets a CSR matrix name columns that it does not have; the core would write there."""
+    low, high = (X.indices.min(), X.indices.max()) if X.indices.size else (0, 0)
+    if low < 0 or high >= X.shape[1]:
+        raise ValueError(
+            f"X must have column indices from 0 to {X.shape[1] - 1}, its number of features less one; "
+            f"got {low if low < 0 else high}"
+        )
+    if (np.diff(X.indptr) < 0).any() or X.indptr[-1] > X.indices.size:
+        raise ValueError(
+            "X must have an indptr that never decreases and ends within its indices, got one that does not"
+        )
 
 
 def _feasible(

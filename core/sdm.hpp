@@ -123,10 +123,10 @@ class Sdm {
         return at;
     }
 
-    // What the last full loop saw: losses as they were when each example was visited.
+    // What the last full loop saw: losses as they were when each example was visited, and whether at full costs.
     const Objectives& estimate() const { return estimate_; }
+    bool estimate_is_at_full_cost() const { return estimate_is_at_full_cost_; }
     const SdmCounters& counters() const { return counters_; }
-    bool estimate_is_at_full_cost() const { return estimate_at_full_cost_; }
     int64_t lanes() const { return lanes_; }
     const Matrix<T>& matrix() const { return X_; }
     const SdmOptions& options() const { return options_; }
@@ -141,8 +141,6 @@ class Sdm {
     const Coefficients<T>& coefficients() const { return coefficients_; }
 
   private:
-    bool at_full_cost() const { return ramp_ == 1; }
-
     struct Example {
         T norm;  // A_i = |x_i|^2
         T cost;  // C_i
@@ -151,6 +149,7 @@ class Sdm {
 
     const Example& example(int64_t i) const { return examples_[std::size_t(i)]; }
     T cost(int64_t i) const { return example(i).cost * ramp_; }
+    bool at_full_cost() const { return ramp_ == 1; }
     // An example without features or weight keeps its loss whatever W is.
     bool acts(int64_t i) const { return example(i).norm > 0 && example(i).cost > 0; }
 
@@ -314,7 +313,6 @@ class Sdm {
     void end_full_loop() {
         ++counters_.full_loops;
         note_objectives();
-        estimate_at_full_cost_ = at_full_cost();
         converged_ = at_full_cost() && loop_violation_ < options_.epsilon;
         if (options_.cooling) {
             const double mean = loop_violations_ / double(std::max<std::size_t>(everyone_.size(), 1));
@@ -406,6 +404,7 @@ class Sdm {
     }
 
     void note_objectives() {
+        estimate_is_at_full_cost_ = at_full_cost();
         const double half = 0.5 * squared_norm();
         estimate_ = {half + loop_loss_, -half, loop_violation_};
         for (int64_t i = 0; i < X_.rows; ++i) {
@@ -458,7 +457,7 @@ class Sdm {
     std::vector<int32_t> everyone_, order_, next_;  // all examples that act; this loop's; those the next may visit
     std::size_t position_ = 0, ahead_ = 1;
     bool shrunk_ = false, converged_ = false, average_is_better_ = false, prefetch_weights_ = false,
-         estimate_at_full_cost_ = false;
+         estimate_is_at_full_cost_ = false;
     T ramp_ = 1;
     double epsilon_ = 1, cooling_rate_ = 1;  // epsilon falls to this share of the mean violation
     double loop_violation_ = 0, loop_violations_ = 0, loop_loss_ = 0, average_weight_ = 0;

@@ -19,8 +19,8 @@ def interior_point(P, q, G, h, accuracy=1e-9):
     for _ in range(100):
         dual_residual, primal_residual = P @ x + q + G.T @ z, G @ x + s - h
         value = 0.5 * x @ P @ x + q @ x
-        scale = 1 + abs(value)
-        if max(s @ z, np.abs(dual_residual).max(), np.abs(primal_residual).max()) <= accuracy * scale:
+        errors = s @ z / abs(value or 1), np.abs(dual_residual).max() / np.abs(q).max(), np.abs(primal_residual).max()
+        if max(errors) <= accuracy:
             return x, value - s @ z
         system = np.block([[P, G.T], [G, -np.diag(s / z)]])
 

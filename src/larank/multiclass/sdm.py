@@ -65,7 +65,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         change the time, not the solution.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and as
-        many examples and classes.
+        many examples and classes. A model loaded from a file has no coefficients to start from.
     random_state : int, RandomState or None, default=None
         Of the order in which examples are visited. The same integer gives the same model on every machine.
     verbose : int, default=0
@@ -270,6 +270,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         if X.shape[0] >= 2**31:
             raise ValueError(f"X must have fewer than 2**31 rows, got {X.shape[0]}")
+        if issparse(X):
+            _check_structure(X)
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -418,6 +420,20 @@ class _SdmTraining:
     def iterations(self) -> float:
         visits: int = self._session.counters.visits
         return visits / self._examples
+
+
+def _check_structure(X: Any) -> None:
+    """SciPy lets a CSR matrix name columns that it does not have; the core would write there."""
+    low, high = (X.indices.min(), X.indices.max()) if X.indices.size else (0, 0)
+    if low < 0 or high >= X.shape[1]:
+        raise ValueError(
+            f"X must have column indices from 0 to {X.shape[1] - 1}, its number of features less one; "
+            f"got {low if low < 0 else high}"
+        )
+    if (np.diff(X.indptr) < 0).any() or X.indptr[-1] > X.indices.size:
+        raise ValueError(
+            "X must have an indptr that never decreases and ends within its indices, got one that does not"
+        )
 
 
 def _feasible(

@@ -41,7 +41,11 @@ class Coefficients {
     }
 
     void prefetch_list(int64_t i) const { prefetch(lists_.data() + i); }
-    void prefetch_entries(int64_t i) const { prefetch(begin(i)); }
+    void prefetch_entries(int64_t i) const {
+        if (count(i) == 0) return;
+        prefetch(begin(i));
+        prefetch(end(i) - 1);
+    }
 
   private:
     struct List {

@@ -62,10 +62,13 @@ struct Matrix {
     }
 
   private:
+    // Rows do not begin where cache lines do: the last value may lie on one line more.
     template <class V>
     void prefetch_range(const V* array, int64_t i) const {
-        const V* const end = array + begin(i) + count(i);
-        for (const V* at = array + begin(i); at < end; at += 64 / sizeof(V)) prefetch(at);
+        if (count(i) == 0) return;
+        const V* const last = array + begin(i) + count(i) - 1;
+        for (const V* at = array + begin(i); at < last; at += 64 / sizeof(V)) prefetch(at);
+        prefetch(last);
     }
 };
 

@@ -65,7 +65,10 @@ class Sdm {
         for (int64_t i = 0; i < X.rows; ++i) {
             examples_.push_back({T(X.squared_norm(i)), T(costs[i]), labels[i]});
             stored += X.count(i);
-            if (acts(i)) everyone_.push_back(int32_t(i));
+            if (acts(i))
+                everyone_.push_back(int32_t(i));
+            else
+                constant_loss_ += costs[i] * loss_of_zeros();
         }
         const int64_t row_bytes = stored / std::max<int64_t>(X.rows, 1) * int64_t(sizeof(T) + sizeof(int32_t));
         prefetch_weights_ = W_.size() * int64_t{sizeof(T)} > 256 * 1024;
@@ -243,6 +246,7 @@ class Sdm {
             else
                 take_step(i);
         }
+        if (!shrunk_) loop_gain_ += gain(i);
         const bool again = shrunk_ ? double(step.violation) >= epsilon_ : options_.shrinking && is_free(i);
         if (again) next_.push_back(int32_t(i));
     }
@@ -299,7 +303,7 @@ class Sdm {
         random_.shuffle(order_);
         next_.clear();
         position_ = 0;
-        loop_violation_ = loop_violations_ = loop_loss_ = 0;
+        loop_violation_ = loop_violations_ = loop_loss_ = loop_gain_ = 0;
     }
 
     void end_loop() {
@@ -391,11 +395,9 @@ class Sdm {
 
     Objectives objectives() {
         const double half = 0.5 * squared_norm();
-        Objectives at{half, -half, 0};
-        for (int64_t i = 0; i < X_.rows; ++i) {
-            at.primal += constant_loss(i);
-            at.dual += constant_loss(i) + gain(i);
-            if (!acts(i)) continue;
+        Objectives at{half + constant_loss_, constant_loss_ - half, 0};
+        for (int32_t i : everyone_) {
+            at.dual += gain(i);
             const RowStep<T> step = look(i, std::numeric_limits<T>::infinity());
             at.primal += double(cost(i)) * double(step.loss);
             at.violation = std::max(at.violation, double(step.violation));
@@ -406,11 +408,8 @@ class Sdm {
     void note_objectives() {
         estimate_is_at_full_cost_ = at_full_cost();
         const double half = 0.5 * squared_norm();
-        estimate_ = {half + loop_loss_, -half, loop_violation_};
-        for (int64_t i = 0; i < X_.rows; ++i) {
-            estimate_.primal += constant_loss(i);
-            estimate_.dual += constant_loss(i) + gain(i);
-        }
+        const double constant = double(ramp_) * constant_loss_;
+        estimate_ = {half + loop_loss_ + constant, loop_gain_ - half + constant, loop_violation_};
     }
 
     double gain(int64_t i) const {
@@ -425,12 +424,11 @@ class Sdm {
     }
 
     // What an example that cannot act adds to the primal and, its coefficients at their bounds, to the dual.
-    double constant_loss(int64_t i) const {
-        if (acts(i)) return 0;
+    double loss_of_zeros() const {
         switch (options_.formulation) {
-            case Formulation::crammer_singer: return double(cost(i));
-            case Formulation::weston_watkins: return double(cost(i)) * double(options_.classes - 1);
-            default: return double(cost(i)) * double(options_.classes);
+            case Formulation::crammer_singer: return 1;
+            case Formulation::weston_watkins: return double(options_.classes - 1);
+            default: return double(options_.classes);
         }
     }
 
@@ -460,7 +458,8 @@ class Sdm {
          estimate_is_at_full_cost_ = false;
     T ramp_ = 1;
     double epsilon_ = 1, cooling_rate_ = 1;  // epsilon falls to this share of the mean violation
-    double loop_violation_ = 0, loop_violations_ = 0, loop_loss_ = 0, average_weight_ = 0;
+    double loop_violation_ = 0, loop_violations_ = 0, loop_loss_ = 0, loop_gain_ = 0;
+    double constant_loss_ = 0, average_weight_ = 0;
     int64_t shrunk_visits_ = 0;
     SdmCounters counters_;
     Objectives estimate_;

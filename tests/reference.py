@@ -16,7 +16,7 @@ def interior_point(P, q, G, h, accuracy=1e-9):
     Returns the minimiser and a lower bound of the minimum, from the multipliers.
     """
     x, s, z = np.zeros(len(q)), np.ones(len(h)), np.ones(len(h))
-    for _ in range(100):
+    for iteration in range(150):
         dual_residual, primal_residual = P @ x + q + G.T @ z, G @ x + s - h
         value = 0.5 * x @ P @ x + q @ x
         errors = s @ z / abs(value or 1), np.abs(dual_residual).max() / np.abs(q).max(), np.abs(primal_residual).max()
@@ -33,7 +33,9 @@ def interior_point(P, q, G, h, accuracy=1e-9):
         _, ds, dz = newton(0.0)
         step = longest_step(s, ds, z, dz)
         sigma = max(0.0, (s + step * ds) @ (z + step * dz) / len(h) / mu) ** 3
-        dx, ds, dz = newton(sigma * mu - ds * dz)
+        # After a short predictor step its correction is worth nothing, and can make the iterates cycle.
+        corrected = step > 0.3 and iteration < 40
+        dx, ds, dz = newton(sigma * mu - ds * dz if corrected else 0.5 * mu)
         step = min(1.0, 0.99 * longest_step(s, ds, z, dz))
         x, s, z = x + step * dx, s + step * ds, z + step * dz
     raise ArithmeticError("the reference solver did not converge")

@@ -68,7 +68,7 @@ def largest_distance(model, tol):
 def small_problems(draw):
     """Few examples on a coarse grid: ties, duplicates, zero rows and contradictory labels are common."""
     n, features, classes = draw(st.integers(2, 12)), draw(st.integers(1, 4)), draw(st.integers(2, 4))
-    value = st.integers(-2, 2).map(float) if draw(st.booleans()) else st.floats(-3, 3, width=16)
+    value = st.integers(-2, 2).map(float) if draw(st.booleans()) else st.integers(-24, 24).map(lambda v: v / 8)
     row = st.lists(value, min_size=features, max_size=features)
     pool = draw(st.lists(row, min_size=1, max_size=n))
     X = np.array([draw(st.sampled_from(pool)) for _ in range(n)])
@@ -84,7 +84,7 @@ def small_problems(draw):
 @given(small_problems(), st.sampled_from(FORMULATIONS), st.booleans(), st.booleans(), st.integers(0, 5))
 def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, shrinking, cooling, seed):
     X, y, weight, C, intercept = problem
-    model = svc(formulation, C=C, tol=1e-9, fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
+    model = svc(formulation, C=C, tol=1e-7, fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
     model.set_params(shrinking=shrinking, cooling=cooling, random_state=seed).fit(X, y, sample_weight=weight)
     labels = np.searchsorted(model.classes_, y)
     Z = reference.with_constant(X, intercept)

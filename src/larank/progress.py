@@ -10,6 +10,7 @@ Everything goes to standard error. The training loop talks to one small interfac
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from types import TracebackType
@@ -190,6 +191,8 @@ def progress_for(verbose: int) -> Progress:
 
 def _state(iterations: float, primal: float, dual: float, violation: float) -> str:
     """One short line; a terminal of 80 columns must still have room for the bar."""
+    if math.isnan(primal):
+        return f"{iterations:.1f} passes, no objective yet"
     gap = primal - dual
     relative = f"relative gap {gap / primal:.1e}" if primal > 0 else f"gap {gap:.1e}"
     return f"{iterations:.1f} passes, {relative}, violation {violation:.1e}"

@@ -6,6 +6,7 @@ for everything that has nothing to do with the mathematics.
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -129,6 +130,8 @@ class _Run:
         self.exact = None
         estimate = self.session.estimate()
         if estimate is None:
+            if not self.history:
+                self.tell(math.nan, math.nan, math.nan, None)
             return False
         point = self.record(estimate, exact=False)
         if self.limits.gap is None:
@@ -144,15 +147,26 @@ class _Run:
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
         point = Checkpoint(self.seconds(), self.session.iterations(), at.primal, at.dual, at.violation, exact)
         self.history.append(point)
-        self.progress.update(
-            iterations=point.iterations,
-            primal=point.primal,
-            dual=point.dual,
-            violation=point.violation,
-            seconds=point.seconds,
-            fraction=min(1.0, point.iterations / self.limits.max_iter) if self.limits.gap is None else None,
-        )
+        self.tell(point.primal, point.dual, point.violation, self.fraction(point))
         return point
+
+    def tell(self, primal: float, dual: float, violation: float, fraction: float | None) -> None:
+        self.progress.update(
+            iterations=self.session.iterations(),
+            primal=primal,
+            dual=dual,
+            violation=violation,
+            seconds=self.seconds(),
+            fraction=fraction,
+        )
+
+    def fraction(self, point: Checkpoint) -> float | None:
+        """How far the gap has come, on a logarithmic scale; None where there is no scale to tell by."""
+        first = self.history[0]
+        if self.limits.gap is None or not (first.gap > self.limits.gap * first.primal > 0 and point.gap > 0):
+            return None
+        start, now = first.gap / first.primal, point.gap / point.primal
+        return min(1.0, math.log(start / now) / math.log(start / self.limits.gap))
 
     def finish(self, status: Status) -> Outcome:
         at = self.exact

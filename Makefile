@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find core src -type f -not -name '*.pyc')
 BUILD_TOOLS := scikit-build-core nanobind cmake ninja
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
-INSTALL := $(PIP) --no-build-isolation -Ccmake.define.LARANK_WERROR=ON $(PIP_FLAGS)
+INSTALL := $(PIP) --no-build-isolation $(PIP_FLAGS)
 
 .PHONY: demo test lint benchmark asan clean help
 
@@ -49,8 +49,8 @@ $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	$(INSTALL) .
 	@touch $@
 
-$(VENV)/.tested: $(VENV)/.installed
-	$(INSTALL) ".[test]"
+$(VENV)/.tested: $(VENV)/.tools $(SOURCES)
+	$(INSTALL) -Ccmake.define.LARANK_WERROR=ON ".[test]"
 	@touch $@
 
 $(VENV)/.benchmarked: $(VENV)/.installed

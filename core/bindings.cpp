@@ -1,5 +1,5 @@
 // The Python face of the core. Every array argument is taken as it is (`noconvert`): a wrong dtype is an error, never
-// a silent copy. Whatever computes releases the GIL.
+// a silent copy. Training and evaluation release the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdlib>
+#include <stdexcept>
 
 #include "sdm.hpp"
 #include "svmlight.hpp"
@@ -47,14 +48,22 @@ class SdmSessionOf final : public SdmSession {
   public:
     SdmSessionOf(const larank::Matrix<T>& X, std::vector<nb::object> arrays, Vector<int32_t> labels,
                  Vector<double> costs, const larank::SdmOptions& options)
-        : arrays_(std::move(arrays)), solver_(X, labels.data(), costs.data(), options) {}
-    bool advance(int64_t work) override { return solver_.advance(work); }
-    larank::Objectives evaluate() override { return solver_.evaluate(); }
+        : arrays_(std::move(arrays)), solver_(X, checked(labels, costs, X.rows, options), costs.data(), options) {}
+    bool advance(int64_t work) override {
+        check_open();
+        return solver_.advance(work);
+    }
+    larank::Objectives evaluate() override {
+        check_open();
+        return solver_.evaluate();
+    }
     const larank::Objectives& estimate() const override { return solver_.estimate(); }
     const larank::SdmCounters& counters() const override { return solver_.counters(); }
     bool estimate_is_at_full_cost() const override { return solver_.estimate_is_at_full_cost(); }
 
     nb::object take_weights() override {
+        check_open();
+        ended_ = true;
         auto* kept = new larank::AlignedArray<T>(solver_.take_model());
         nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<larank::AlignedArray<T>*>(p); });
         return nb::cast(nb::ndarray<nb::numpy, T>(
@@ -88,8 +97,22 @@ class SdmSessionOf final : public SdmSession {
     }
 
   private:
+    static const int32_t* checked(Vector<int32_t> labels, Vector<double> costs, int64_t rows,
+                                  const larank::SdmOptions& options) {
+        if (int64_t(labels.shape(0)) != rows || int64_t(costs.shape(0)) != rows)
+            throw std::invalid_argument("labels and costs must have one entry per row of X");
+        for (int64_t i = 0; i < rows; ++i)
+            if (labels.data()[i] < 0 || labels.data()[i] >= options.classes)
+                throw std::invalid_argument("labels must count from 0 to the number of classes less one");
+        return labels.data();
+    }
+    void check_open() const {
+        if (ended_) throw std::logic_error("the session ended when its weights were taken");
+    }
+
     std::vector<nb::object> arrays_;
     larank::Sdm<T> solver_;
+    bool ended_ = false;
 };
 
 larank::Formulation formulation_named(const std::string& name) {

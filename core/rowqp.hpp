@@ -151,13 +151,13 @@ struct WestonWatkins {
                 alphas = alphas + smaller(larger(open, zero), cost);
                 free = free + select(open > zero, select(cost > open, one, zero), zero);
             }
-            const T excess = sum(alphas) - total - t;
+            const T now = sum(alphas), excess = now - total - t;
             (excess > 0 ? low : high) = t;
             T next = t + excess / (1 + sum(free));
             if (!(next > low && next < high)) next = next == t ? t : low + (high - low) / 2;
             const T moved = next > t ? next - t : t - next;
             t = next;
-            if (moved <= 4 * std::numeric_limits<T>::epsilon() * row.C) break;
+            if (moved <= std::numeric_limits<T>::epsilon() * (now + total)) break;  // the rounding of the sums
         }
         return t;
     }

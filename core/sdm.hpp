@@ -325,7 +325,9 @@ class Sdm {
         shrunk_ = !next_.empty();
         shrunk_visits_ = 0;
         if (sizeof(T) == sizeof(float) && counters_.full_loops % 10 == 0) rebuild_weights();  // rounding adds up
-        if (!at_full_cost() && estimate_.primal - estimate_.dual < ramp_gap * estimate_.primal) raise_ramp();
+        ++ramp_loops_;
+        const bool gap_is_small = estimate_.primal - estimate_.dual < ramp_gap * estimate_.primal;
+        if (!at_full_cost() && (gap_is_small || ramp_loops_ >= ramp_patience)) raise_ramp();
     }
 
     // The shrunk loops end when no example is left or their visits come to five full loops, [sdm] sec. 2.1.
@@ -367,6 +369,7 @@ class Sdm {
             }
         }
         for (int64_t j = 0; j < W_.size(); ++j) W_.data()[j] *= ramp_ / old;
+        ramp_loops_ = 0;
         epsilon_ = std::max(1.0, options_.epsilon);
         shrunk_ = false;
     }
@@ -439,6 +442,7 @@ class Sdm {
     }
 
     static constexpr double ramp_factor = 3.2, ramp_gap = 0.2;
+    static constexpr int ramp_patience = 4;  // full loops per stage
 
     Matrix<T> X_;
     SdmOptions options_;
@@ -457,6 +461,7 @@ class Sdm {
     bool shrunk_ = false, converged_ = false, average_is_better_ = false, prefetch_weights_ = false,
          estimate_is_at_full_cost_ = false;
     T ramp_ = 1;
+    int ramp_loops_ = 0;
     double epsilon_ = 1, cooling_rate_ = 1;  // epsilon falls to this share of the mean violation
     double loop_violation_ = 0, loop_violations_ = 0, loop_loss_ = 0, loop_gain_ = 0;
     double constant_loss_ = 0, average_weight_ = 0;

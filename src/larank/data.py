@@ -504,7 +504,9 @@ def _read_table(
         raise ValueError("line 1: no examples")
     width, column = len(first), _label_column(first, label, header, rows.line_num)
     if header == "auto":
-        header = isinstance(label, str) or not all(map(_is_number, first[:column] + first[column + 1 :]))
+        features = first[:column] + first[column + 1 :]
+        names = [not _is_number(cell) for cell in features]
+        header = isinstance(label, str) or (all(names) and all(features))
     body = rows if header else chain([first], rows)
     records = ((rows.line_num, row) for row in body if row)
     words, blocks = list[str](), list[NDArray[Any]]()

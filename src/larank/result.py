@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -61,7 +62,9 @@ class Result:
     @property
     def relative_gap(self) -> float:
         """The gap divided by the primal objective."""
-        return self.gap / self.primal if self.primal > 0 else 0.0
+        if self.primal == 0:
+            return 0.0
+        return self.gap / self.primal if 0 < self.primal < math.inf else math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""

@@ -423,14 +423,16 @@ class _SdmTraining:
 
 
 def _check_structure(X: Any) -> None:
-    """SciPy lets a CSR matrix name columns that it does not have; the core would write there."""
+    """SciPy lets a CSR matrix name rows and columns that it does not have; the core would read and write there."""
     low, high = (X.indices.min(), X.indices.max()) if X.indices.size else (0, 0)
     if low < 0 or high >= X.shape[1]:
         raise ValueError(
             f"X must have column indices from 0 to {X.shape[1] - 1}, its number of features less one; "
             f"got {low if low < 0 else high}"
         )
-    if (np.diff(X.indptr) < 0).any() or X.indptr[-1] > X.indices.size:
+    stored = min(X.indices.size, X.data.size)
+    sound = len(X.indptr) == X.shape[0] + 1 and X.indptr[0] == 0 and X.indptr[-1] <= stored
+    if not sound or (np.diff(X.indptr) < 0).any():
         raise ValueError(
             "X must have an indptr that never decreases and ends within its indices, got one that does not"
         )

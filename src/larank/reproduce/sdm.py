@@ -144,6 +144,8 @@ def _tuned(
         "random_state": seed,
     }
     path = LinearMulticlassSVC(formulation, **settings).path(X[train], y[train], protocol.costs)
+    if path[-1].result_.status == "interrupted":
+        raise KeyboardInterrupt
     validated = [_accuracy(model, X[valid], y[valid]) for model in path]
     best = protocol.costs[int(np.argmax(validated))]
     both = np.concatenate([train, valid])
@@ -174,6 +176,8 @@ def _row(dataset: str, protocol: Protocol, report: Report) -> Row:
 def compare(protocol: Protocol, report: Report) -> Comparison:
     """Run the experiment on those of the protocol's data sets that are present."""
     present = _present(protocol.datasets, report)
+    if not present:
+        raise FileNotFoundError(f"none of {', '.join(protocol.datasets)} is in the data directory; set LARANK_DATA")
     return Comparison(protocol, tuple(_row(dataset, protocol, report) for dataset in present))
 
 

@@ -300,3 +300,18 @@ def test_a_failed_fit_leaves_the_model_before_it_usable():
         with pytest.raises(ValueError, match=r"class|samples"):
             model.fit(X, labels)
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_malformed_csr_matrix_is_refused_and_not_read():
+    X = sparse.csr_matrix(np.arange(12.0).reshape(4, 3))
+    y = [0, 1, 0, 1]
+    for spoil in ("begins before the data", "too many rows", "too few values"):
+        bad = X.copy()
+        if spoil == "begins before the data":
+            bad.indptr[0] = -2_000_000_000
+        elif spoil == "too many rows":
+            bad.indptr = np.concatenate([bad.indptr, np.full(1000, bad.indptr[-1], dtype=bad.indptr.dtype)])
+        else:
+            bad.data = bad.data[:3].copy()
+        with pytest.raises(ValueError, match=r"X must have|indptr|data"):
+            LinearMulticlassSVC(max_iter=3).fit(bad, y)

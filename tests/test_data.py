@@ -401,3 +401,11 @@ def test_options_of_another_format_are_refused(tmp_path):
     path.write_text("1,2,a\n3,4,b\n")
     with pytest.raises(ValueError, match=r"table\.csv: zero_based cannot be set"):
         read(path, zero_based=True)
+
+
+@pytest.mark.parametrize("cell", ["oops", ""])
+def test_a_first_row_with_one_bad_cell_is_not_taken_for_a_header(tmp_path, cell):
+    path = tmp_path / "table.csv"
+    path.write_text(f"0,{cell},a\n1,0,b\n")
+    with pytest.raises(ValueError, match="line 1"):
+        read(path)

@@ -8,9 +8,10 @@ import threading
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 import reference
-from larank import LinearMulticlassSVC
+from larank import LinearMulticlassSVC, _core
 from larank.progress import Progress
 from larank.training import Limits, TrainingWarning, train
 
@@ -322,3 +323,29 @@ def test_progress_is_closed_when_training_fails(monkeypatch):
     with pytest.raises(MemoryError):
         LinearMulticlassSVC().fit(*clouds())
     assert closed == [True]
+
+
+def test_costs_are_raised_in_time_however_large_they_are():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(TrainingWarning):
+        model = LinearMulticlassSVC(C=1000.0, max_iter=300, tol=1e-9, random_state=0).fit(X, y)
+    assert len(model.result_.history) > 1
+
+
+def test_a_session_whose_weights_were_taken_refuses_to_go_on():
+    X = np.eye(3)
+    session = _core.sdm_session(
+        X,
+        np.arange(3, dtype=np.int32),
+        np.ones(3),
+        intercept=0.0,
+        formulation="crammer-singer",
+        classes=3,
+        epsilon=0.1,
+        shrinking=True,
+        cooling=True,
+        seed=0,
+    )
+    session.take_weights()
+    with pytest.raises(RuntimeError, match="session ended"):
+        session.advance(1000)

@@ -66,3 +66,8 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = ROOT / page
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_the_documentation_has_no_placeholders():
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        assert "@@" not in page.read_text(encoding="utf-8"), page

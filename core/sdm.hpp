@@ -130,7 +130,6 @@ class Sdm {
     const Objectives& estimate() const { return estimate_; }
     bool estimate_is_at_full_cost() const { return estimate_is_at_full_cost_; }
     const SdmCounters& counters() const { return counters_; }
-    int64_t lanes() const { return lanes_; }
     const Matrix<T>& matrix() const { return X_; }
     const SdmOptions& options() const { return options_; }
     // The weights, [feature][class] without padding. The session ends here.

@@ -11,6 +11,8 @@ class Random {
   public:
     explicit Random(uint64_t seed) : state_(seed) {}
 
+    uint64_t state() const { return state_; }
+
     uint64_t next() {
         uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -20,6 +22,9 @@ class Random {
 
     // Uniform in [0, n), n < 2^32, up to a bias of n / 2^32.
     uint32_t below(uint32_t n) { return uint32_t(((next() >> 32) * n) >> 32); }
+
+    // Uniform in [0, 1).
+    double uniform() { return double(next() >> 11) * 0x1p-53; }
 
     template <class V>
     void shuffle(std::vector<V>& items) {

@@ -1,6 +1,7 @@
 // Compiled once per instruction set: LARANK_UNIT names it, the build gives the flags that go with it.
 #include <type_traits>
 
+#include "kernelrow.hpp"
 #include "rowqp.hpp"
 #include "rows.hpp"
 
@@ -18,6 +19,9 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.solve_row[int(Formulation::crammer_singer)] = solve_row<CrammerSinger, T>;
     units.solve_row[int(Formulation::weston_watkins)] = solve_row<WestonWatkins, T>;
     units.solve_row[int(Formulation::one_vs_rest)] = solve_row<OneVsRest, T>;
+    units.add_row_values = add_row_values<T>;
+    units.add_row_values_at = add_row_values_at<T>;
+    units.dot_row_at = dot_row_at<T>;
 }
 
 template void LARANK_UNITS_OF(LARANK_UNIT)(Units<float>&);

@@ -62,6 +62,10 @@ struct Units {
                        T* W);
     // Indexed by Formulation. Writes the new coefficients minus the old ones to `change`; `work` holds `lanes` values.
     RowStep<T> (*solve_row[3])(const RowProblem<T>& row, T* work, T* change);
+    // A row of kernel values against the support vectors of a class, see kernelrow.hpp.
+    void (*add_row_values)(const T* k, double a, int64_t count, double* g);
+    void (*add_row_values_at)(const T* k, const int32_t* slots, double a, int64_t count, double* g);
+    double (*dot_row_at)(const T* k, const int32_t* slots, const double* beta, int64_t count);
 };
 
 // The units in use, and the names of those this machine can run, slowest first.

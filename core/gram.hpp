@@ -1,0 +1,154 @@
+// Rows of kernel values between members of a set whose members come and go.
+//
+// A member has a place, its column in every row; places are used again. A row is complete when its member is born. What
+// members born later add to it is fetched when the row is next used, from their rows, by symmetry: nothing is written
+// into rows that nobody reads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "aligned.hpp"
+#include "prefetch.hpp"
+
+namespace larank {
+
+template <class T>
+class Gram {
+  public:
+    // Room for the row of a member at `place`, whose first `columns` values the caller fills. The newest row.
+    T* add(int64_t place, int64_t columns) {
+        if (place >= int64_t(rows_.size())) rows_.resize(std::size_t(place) + 1);
+        births_.push_back(int32_t(place));
+        return fill(place, columns);
+    }
+
+    // The same for a row that was dropped and computed again.
+    T* fill(int64_t place, int64_t columns) {
+        Row& row = rows_[std::size_t(place)];
+        widen(row, columns);
+        row.seen = births_.size();
+        touch(place);
+        return row.values.data();
+    }
+
+    // The row with all columns up to date, or null where it was dropped or leans on one that was.
+    const T* find(int64_t place, int64_t columns) {
+        Row& row = rows_[std::size_t(place)];
+        if (row.values.empty() || !catch_up(place, columns)) return nullptr;
+        touch(place);
+        return row.values.data();
+    }
+
+    // The row of a member that was just added or found.
+    const T* row(int64_t place) const { return rows_[std::size_t(place)].values.data(); }
+
+    // A row that will be used soon: first where it is, then, once that has arrived, its values.
+    void prefetch_place(int64_t place) const { prefetch(&rows_[std::size_t(place)]); }
+    void prefetch_row(int64_t place) const {
+        constexpr int64_t lines = 4, line = 64 / int64_t(sizeof(T));
+        const LargeVector<T>& values = rows_[std::size_t(place)].values;
+        for (int64_t l = 0; l < lines; ++l) prefetch(values.data() + l * line);
+    }
+
+    // Frees the row that has not been used for the longest time; false if there is none but `kept`.
+    bool drop_oldest(int64_t kept) {
+        int32_t place = oldest_;
+        if (place == kept && place >= 0) place = rows_[std::size_t(place)].newer;
+        if (place < 0) return false;
+        drop(place);
+        return true;
+    }
+
+    void clear() {
+        rows_.clear();
+        rows_.shrink_to_fit();
+        births_.clear();
+        newest_ = oldest_ = -1;
+        bytes_ = 0;
+    }
+
+    int64_t bytes() const { return bytes_ + int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
+    int64_t resident() const { return resident_; }
+
+    // The births are only needed by rows that have not seen them.
+    void forget_births(int64_t columns) {
+        if (births_.size() < 4 * rows_.size() + 1024) return;
+        for (std::size_t place = 0; place < rows_.size(); ++place)
+            if (!rows_[place].values.empty()) catch_up(int64_t(place), columns);
+        births_.clear();
+        for (Row& row : rows_) row.seen = 0;
+    }
+
+  private:
+    struct Row {
+        LargeVector<T> values;
+        std::size_t seen = 0;  // how many births it has taken in
+        int32_t older = -1, newer = -1;
+    };
+
+    bool catch_up(int64_t place, int64_t columns) {
+        Row& row = rows_[std::size_t(place)];
+        if (row.seen == births_.size()) return true;
+        widen(row, columns);
+        T* const values = row.values.data();
+        constexpr std::size_t ahead = 12;
+        for (std::size_t b = row.seen; b < births_.size(); ++b) {
+            if (b + ahead < births_.size()) prefetch(rows_[std::size_t(births_[b + ahead])].values.data() + place);
+            const Row& younger = rows_[std::size_t(births_[b])];
+            if (younger.values.empty()) {
+                drop(int32_t(place));
+                return false;
+            }
+            values[births_[b]] = younger.values[std::size_t(place)];
+        }
+        row.seen = births_.size();
+        return true;
+    }
+
+    void widen(Row& row, int64_t columns) {
+        if (int64_t(row.values.size()) >= columns) return;
+        constexpr int64_t line = 64 / int64_t(sizeof(T));
+        const int64_t wanted = (columns + columns / 4 + line) / line * line;
+        bytes_ += (wanted - int64_t(row.values.size())) * int64_t(sizeof(T));
+        resident_ += row.values.empty();
+        LargeVector<T> wider(std::size_t(wanted), T(0));
+        std::copy(row.values.begin(), row.values.end(), wider.begin());
+        row.values.swap(wider);
+    }
+
+    void drop(int32_t place) {
+        Row& row = rows_[std::size_t(place)];
+        unlink(place);
+        bytes_ -= int64_t(row.values.size() * sizeof(T));
+        --resident_;
+        LargeVector<T>().swap(row.values);
+    }
+
+    void touch(int64_t place) {
+        if (newest_ == place) return;
+        unlink(place);
+        Row& row = rows_[std::size_t(place)];
+        row.older = newest_;
+        if (newest_ >= 0) rows_[std::size_t(newest_)].newer = int32_t(place);
+        newest_ = int32_t(place);
+        if (oldest_ < 0) oldest_ = newest_;
+    }
+
+    void unlink(int64_t place) {
+        Row& row = rows_[std::size_t(place)];
+        if (row.newer >= 0) rows_[std::size_t(row.newer)].older = row.older;
+        if (row.older >= 0) rows_[std::size_t(row.older)].newer = row.newer;
+        if (oldest_ == place) oldest_ = row.newer;
+        if (newest_ == place) newest_ = row.older;
+        row.older = row.newer = -1;
+    }
+
+    std::vector<Row> rows_;
+    std::vector<int32_t> births_;  // places in the order in which their members came
+    int32_t newest_ = -1, oldest_ = -1;
+    int64_t bytes_ = 0, resident_ = 0;
+};
+
+}  // namespace larank

@@ -1,0 +1,214 @@
+// A multiclass kernel machine: S(x, y) = sum_i beta_i^y k(x_i, x), its support vectors class by class.
+//
+// The core never evaluates a kernel. It is handed blocks: the kernel values of a few new examples with every pattern in
+// the table, and among themselves. A pattern born from the block finds its values in the latter, so the size of blocks
+// does not change the result.
+//
+// Each class keeps its support vectors side by side, with their coefficients and scores, and, where memory allows, the
+// sets E(y, i) = { k(x_i, x_j) : (x_j, y) in S } of [larank] section 3: a change of one coefficient is one
+// streaming pass over one such set. Where memory does not allow them, the values are gathered from the pattern's row.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "dispatch/units.hpp"
+#include "gram.hpp"
+#include "support.hpp"
+
+namespace larank {
+
+// New examples and their kernel values; `kernel` has room for the slots born while the block is worked on.
+template <class T>
+struct Block {
+    int64_t examples = 0;
+    int64_t width = 0;          // of `kernel`, at least slots + examples
+    T* kernel = nullptr;        // [examples][width], with the pattern slots
+    const T* within = nullptr;  // [examples][examples]
+};
+
+template <class T>
+class KernelMachine {
+  public:
+    explicit KernelMachine(int64_t memory_limit) : memory_limit_(memory_limit) {}
+
+    SupportTable& table() { return table_; }
+    const SupportTable& table() const { return table_; }
+    int64_t classes() const { return int64_t(classes_.size()); }
+    void add_class() { classes_.emplace_back(); }
+
+    void feed(const Block<T>& block) {
+        if (block.width < table_.slots() + block.examples)
+            throw std::invalid_argument("the block has too few columns for the slots it may need");
+        block_ = block;
+    }
+
+    // S(x, y) of example b of the block, for all classes. Returns the work: an example also pays for its kernel values.
+    int64_t scores_of_new(int64_t b, double* scores) const {
+        scores_of(block_.kernel + b * block_.width, scores);
+        return table_.vectors() + kernel_value_work * table_.size();
+    }
+
+    // The same for a pattern that is ready.
+    int64_t scores_of_old(int32_t slot, double* scores) const {
+        scores_of(gram_.row(slot), scores);
+        return table_.vectors();
+    }
+
+    // S(x_i, y) of the pattern's own support vectors, which are kept up to date.
+    int64_t scores_of_vectors(int32_t slot, double* scores) const {
+        for (const SupportVector& v : table_[slot].vectors)
+            *scores++ = classes_[std::size_t(v.label)].scores[std::size_t(v.place)];
+        return 1;
+    }
+
+    // Whether an operation on this pattern can go ahead, or its row of kernel values must be computed first.
+    bool is_ready(int32_t slot, bool needs_row) {
+        return (keeps_sets_ && !needs_row) || gram_.find(slot, table_.slots()) != nullptr;
+    }
+
+    void provide(int32_t slot, const T* row) {
+        std::copy(row, row + table_.slots(), gram_.fill(slot, table_.slots()));
+        stay_within_limit(slot);
+    }
+
+    // Example b becomes a pattern, without support vectors yet.
+    int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
+        const int32_t slot = add_row(block_.kernel + b * block_.width, id, label, cost, diagonal);
+        for (int64_t later = b + 1; later < block_.examples; ++later)
+            block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];
+        return slot;
+    }
+
+    // The same for a pattern of a saved model; `row` holds its kernel values with the slots before it.
+    int32_t restore_pattern(const T* row, int64_t id, int32_t label, double cost, double diagonal, double* scores) {
+        const int32_t slot = add_row(row, id, label, cost, diagonal);
+        scores_of(gram_.row(slot), scores);
+        return slot;
+    }
+
+    // (x_i, y) joins the support vectors with coefficient zero and the score given.
+    void add_vector(int32_t slot, int32_t y, double score) {
+        ClassList& list = classes_[std::size_t(y)];
+        int32_t place = int32_t(list.size());
+        if (list.free.empty()) {
+            list.slots.push_back(slot), list.beta.push_back(0), list.scores.push_back(score);
+        } else {
+            place = list.free.back();
+            list.free.pop_back();
+            list.slots[std::size_t(place)] = slot;
+            list.scores[std::size_t(place)] = score;
+        }
+        table_.add_vector(slot, y, place);
+        if (!keeps_sets_) return;
+        const T* const row = gram_.row(slot);
+        T* const set = list.sets.add(place, list.size());
+        for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
+        list.sets.forget_births(list.size());
+        stay_within_limit(slot);
+    }
+
+    // beta_i^y <- beta, and the scores of the class follow: S(x_j, y) += change k(x_i, x_j)  [larank] eq. (8).
+    // Returns the number of scores touched.
+    int64_t set_coefficient(int32_t slot, SupportVector& v, double beta) {
+        ClassList& list = classes_[std::size_t(v.label)];
+        const double change = beta - v.beta;
+        v.beta = beta;
+        list.beta[std::size_t(v.place)] = beta;
+        if (keeps_sets_) {
+            const T* const set = list.sets.find(v.place, list.size());
+            units<T>().add_row_values(set, change, list.size(), list.scores.data());
+        } else {
+            units<T>().add_row_values_at(gram_.row(slot), list.slots.data(), change, list.size(), list.scores.data());
+        }
+        return list.size();
+    }
+
+    void remove_zeros(int32_t slot) {
+        table_.remove_zeros(slot,
+                            [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); });
+    }
+
+    // What an OPTIMIZE on this pattern will read, the two stages some time apart.
+    void prefetch_scores(int32_t slot) const {
+        for (const SupportVector& v : table_[slot].vectors) {
+            const ClassList& list = classes_[std::size_t(v.label)];
+            prefetch(list.scores.data() + v.place);
+            if (keeps_sets_) list.sets.prefetch_place(v.place);
+        }
+    }
+    void prefetch_kernel_values(int32_t slot) const {
+        if (!keeps_sets_) return;
+        for (const SupportVector& v : table_[slot].vectors) classes_[std::size_t(v.label)].sets.prefetch_row(v.place);
+    }
+
+    int64_t bytes() const {
+        int64_t total = table_.bytes() + gram_.bytes() + foreign_bytes_;
+        for (const ClassList& list : classes_) total += list.bytes() + list.sets.bytes();
+        return total;
+    }
+    // What others hold on behalf of this machine, such as the patterns themselves.
+    void set_foreign_bytes(int64_t bytes) { foreign_bytes_ = bytes; }
+    bool keeps_sets() const { return keeps_sets_; }
+    int64_t resident_rows() const { return gram_.resident(); }
+
+  private:
+    // The schedule weighs dual increase against work. Charging less for the kernel values of a new example starves
+    // reprocessing, charging more buys little dual for the time: 30 was the best of 1, 10, 30, 50 on three data sets.
+    static constexpr int64_t kernel_value_work = 30;
+
+    struct ClassList {
+        std::vector<int32_t> slots;
+        LargeVector<double> beta, scores;
+        std::vector<int32_t> free;
+        Gram<T> sets;
+
+        int64_t size() const { return int64_t(slots.size()); }
+        int64_t bytes() const { return int64_t(slots.capacity() * 4 + (beta.capacity() + scores.capacity()) * 8); }
+    };
+
+    int32_t add_row(const T* kernel, int64_t id, int32_t label, double cost, double diagonal) {
+        const int32_t slot = table_.add(id, label, cost, diagonal);
+        const int64_t columns = table_.slots();
+        T* const row = gram_.add(slot, columns);
+        std::copy(kernel, kernel + columns, row);
+        row[slot] = T(diagonal);
+        gram_.forget_births(columns);
+        stay_within_limit(slot);
+        return slot;
+    }
+
+    void scores_of(const T* row, double* scores) const {
+        for (std::size_t y = 0; y < classes_.size(); ++y) {
+            const ClassList& list = classes_[y];
+            scores[y] = units<T>().dot_row_at(row, list.slots.data(), list.beta.data(), list.size());
+        }
+    }
+
+    // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently.
+    void stay_within_limit(int32_t kept) {
+        if (bytes() <= memory_limit_) return;
+        if (keeps_sets_) {
+            keeps_sets_ = false;
+            for (ClassList& list : classes_) list.sets.clear();
+        }
+        while (bytes() > memory_limit_)
+            if (!gram_.drop_oldest(kept))
+                throw std::length_error("memory_limit must be at least " + std::to_string(bytes()) +
+                                        " bytes for one row of kernel values beside the coefficients of " +
+                                        std::to_string(table_.size()) + " support patterns, got " +
+                                        std::to_string(memory_limit_));
+    }
+
+    int64_t memory_limit_;
+    SupportTable table_;
+    std::vector<ClassList> classes_;
+    Gram<T> gram_;
+    Block<T> block_;
+    int64_t foreign_bytes_ = 0;
+    bool keeps_sets_ = true;
+};
+
+}  // namespace larank

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 from larank import cli, persistence
+from larank.reproduce import Scope
 
 COMMANDS = ["train", "predict", "eval", "info", "demo", "reproduce"]
 CENTRES = np.array([[3.0, 0, 0, 1], [0, 3.0, 0, 1], [0, 0, 3.0, 1]])
@@ -450,16 +452,22 @@ def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
 
 @dataclass
 class FakeExperiment:
+    name: str = "table"
     title: str = "[b]Everything[/b] again"
-    runs: list[bool] = field(default_factory=list)
+    datasets: tuple[str, ...] = ("letter", "usps")
+    draw: Any = None
+    runs: list[Scope] = field(default_factory=list)
 
-    def run(self, quick: bool, report: Any) -> FakeExperiment:
-        self.runs.append(quick)
+    def run(self, scope: Scope, report: Any) -> FakeExperiment:
+        self.runs.append(scope)
         report("half way")
         return self
 
     def to_table(self) -> Text:
         return Text("the table")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"error": 2.8}
 
 
 @pytest.fixture
@@ -481,7 +489,41 @@ def test_reproduce_runs_an_experiment(experiment: FakeExperiment) -> None:
     for arguments in (["table"], ["table", "--quick"]):
         result = larank("reproduce", *arguments)
         assert (result.stdout, result.stderr) == ("the table\n", "larank: half way\n")
-    assert experiment.runs == [False, True]
+    assert experiment.runs == [Scope(), Scope(quick=True)]
+
+
+def test_reproduce_passes_on_how_much_is_wanted(experiment: FakeExperiment) -> None:
+    larank("reproduce", "table", "--seeds", 3, "--datasets", "usps, letter")
+    larank("reproduce", "table", "--datasets", "letter")
+    assert experiment.runs == [Scope(seeds=3, datasets=("usps", "letter")), Scope(datasets=("letter",))]
+
+
+def test_reproduce_writes_numbers_and_figures(experiment: FakeExperiment, tmp_path: Path) -> None:
+    stdout = larank("reproduce", "table", "--output", tmp_path / "t.json").stdout
+    assert f"written to {tmp_path / 't.json'}" in stdout.replace("\n", "")
+    assert json.loads((tmp_path / "t.json").read_text()) == {"error": 2.8}
+    experiment.draw = lambda reproduction, figure: figure.subplots().plot([1, 2])
+    for kind, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+        larank("reproduce", "table", "--output", tmp_path / f"f{kind}")
+        assert (tmp_path / f"f{kind}").read_bytes().startswith(magic)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--datasets", "letter,usp"], "no data set 'usp'"),
+        (["--datasets", ""], "no data set ''"),
+        (["--output", "f.png"], "is a table"),
+        (["--output", "f.bmp"], "must be one of"),
+        (["--seeds", "0"], "seeds"),
+    ],
+)
+def test_wrong_usage_of_reproduce(
+    arguments: list[str], said: str, experiment: FakeExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said in " ".join(larank("reproduce", "table", *arguments, code=2).stderr.split())
+    assert experiment.runs == []
 
 
 def test_reproduce_knows_its_experiments(experiment: FakeExperiment) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from larank.reproduce import experiments
+from larank.reproduce import Scope, experiments
 from larank.reproduce.datasets import available, load
 from larank.reproduce.sdm import QUICK, Comparison, Row, partition
 
@@ -47,7 +47,7 @@ def test_an_unknown_data_set_is_refused_by_name():
 )
 def test_quick_form_of_the_sdm_comparison_beats_chance_with_every_formulation():
     lines: list[str] = []
-    comparison = experiments()["sdm"].run(True, lines.append)
+    comparison = experiments()["sdm"].run(Scope(quick=True), lines.append)
     assert [row.dataset for row in comparison.rows] == list(QUICK.datasets)
     assert len(lines) == len(QUICK.datasets) * QUICK.partitions * 3
     for row in comparison.rows:

@@ -6,11 +6,13 @@ work failed (one line says why), 2 wrong usage.
 
 from __future__ import annotations
 
+import io
+import json
 import math
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib import metadata
@@ -40,7 +42,7 @@ from larank.report import (
     numeric_columns,
     write_report,
 )
-from larank.reproduce import experiments
+from larank.reproduce import Experiment, Reproduction, Scope, experiments
 from larank.result import Result
 
 __all__ = ["app", "main"]
@@ -57,6 +59,7 @@ app = typer.Typer(
 _DEFAULTS: dict[str, Any] = LinearMulticlassSVC().get_params()
 
 _ROWS_AT_ONCE = 16384
+_PLOTS = (".png", ".svg", ".pdf")
 
 
 class Formulation(StrEnum):
@@ -329,6 +332,16 @@ def reproduce(
         typer.Argument(metavar="NAME", help="An experiment; left away, the list is shown.", show_default=False),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version, for a first impression.")] = False,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Repeat everything random so often; by default the experiment decides.")
+    ] = None,
+    datasets: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Only these of the experiment's data sets.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the numbers (.json) or, of a figure, a plot (.png .svg .pdf)."),
+    ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -340,6 +353,8 @@ def reproduce(
     Examples:
       larank reproduce --list
       larank reproduce NAME --quick
+      larank reproduce larank-table2 --datasets letter,usps --seeds 3
+      larank reproduce larank-figure1 --datasets letter --output figure1.svg
     """
     with _work(debug):
         known = experiments()
@@ -348,7 +363,16 @@ def reproduce(
             return
         if name not in known:
             raise typer.BadParameter(f"unknown experiment '{name}'; there are: {', '.join(known)}")
-        _console().print(known[name].run(quick, _say).to_table())
+        experiment = known[name]
+        scope = Scope(quick, seeds, _chosen(datasets, experiment))
+        if output is not None:
+            _check_outputs([output], [])
+            _check_drawable(output, experiment)
+        reproduction = experiment.run(scope, _say)
+        _console().print(reproduction.to_table())
+        if output is not None:
+            _write_reproduction(output, experiment, reproduction)
+            _print(f"written to {output}")
 
 
 # ---- What can go wrong, and how it is said ----
@@ -606,6 +630,46 @@ def _report_training(
     title = f"Linear multiclass SVM on {data_file.name}"
     parameters = estimator.get_params()
     write_report(path, title, [row], result, parameters=parameters, data=described, tables=tables)
+
+
+# ---- Experiments ----
+
+
+def _chosen(names: str | None, experiment: Experiment) -> tuple[str, ...]:
+    chosen = tuple(name.strip() for name in names.split(",")) if names is not None else ()
+    for name in chosen:
+        if name not in experiment.datasets:
+            known = ", ".join(experiment.datasets)
+            raise typer.BadParameter(f"{experiment.name} has no data set '{name}'; it has: {known}")
+    return chosen
+
+
+def _check_drawable(path: Path, experiment: Experiment) -> None:
+    if path.suffix == ".json":
+        return
+    if path.suffix not in _PLOTS:
+        raise typer.BadParameter(f"{path}: the extension must be one of .json {' '.join(_PLOTS)}")
+    if experiment.draw is None:
+        raise typer.BadParameter(f"{path}: {experiment.name} is a table, which can only be written as .json")
+
+
+def _write_reproduction(path: Path, experiment: Experiment, reproduction: Reproduction) -> None:
+    if path.suffix == ".json" or experiment.draw is None:
+        content = json.dumps(reproduction.to_dict(), indent=2).encode()
+    else:
+        content = _drawn(experiment.draw, reproduction, path.suffix.removeprefix("."))
+    with atomic_write(path) as file:
+        file.write(content)
+
+
+def _drawn(draw: Callable[[Any, Any], None], reproduction: Reproduction, kind: str) -> bytes:
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")  # needs no pyplot and leaves the backend alone
+    draw(reproduction, figure)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=150)
+    return buffer.getvalue()
 
 
 # ---- The demonstration ----

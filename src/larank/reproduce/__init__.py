@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from larank.reproduce import sdm
-from larank.reproduce.experiment import Experiment, Report, Reproduction
+from larank.reproduce.experiment import Experiment, Report, Reproduction, Scope
 
-__all__ = ["Experiment", "Report", "Reproduction", "experiments"]
+__all__ = ["Experiment", "Report", "Reproduction", "Scope", "experiments"]
 
 
 def experiments() -> dict[str, Experiment]:

@@ -368,7 +368,7 @@ def test_a_sparse_file_may_not_have_more_features(files: Files, tmp_path: Path) 
 def test_a_dense_file_must_have_the_features_of_the_model(files: Files, tmp_path: Path) -> None:
     X, _ = examples(9)
     line = failure("predict", files.text_model, csv(tmp_path / "narrow.csv", X[:, :3], ["a", "b", "c"] * 3))
-    assert "narrow.csv has 3 features, the model 4" in line
+    assert "narrow.csv has 3 features, the model 4; its last column was taken as the label" in line
     assert "--features" not in line
 
 
@@ -390,13 +390,22 @@ def test_failing_prediction_keeps_the_old_file(files: Files, tmp_path: Path, mon
 
 def test_eval_counts_errors_by_class_and_by_pair(files: Files, tmp_path: Path) -> None:
     data = svmlight(tmp_path / "far.svm", 10 * CENTRES[[0, 0, 0, 1, 1, 2]], [0, 1, 1, 1, 1, 7])
-    stdout = larank("eval", files.model, data).stdout
-    rows = [line.split() for line in stdout.splitlines()]
+    result = larank("eval", files.model, data)
+    rows = [line.split() for line in result.stdout.splitlines()]
     assert ["test", "error", "50.00%"] in rows
     assert ["1", "4", "2", "50.00%"] in rows
     assert ["7", "1", "1", "100.00%"] in rows  # a class the model never saw is always an error
     assert ["1", "0", "2"] in rows
     assert ["7", "2", "1"] in rows
+    warning = f"{data}: 1 example has a label unknown to the model (7), counted as an error"
+    assert result.stderr == f"larank: warning: {warning}\n"
+
+
+def test_unknown_labels_are_counted_and_named_once(files: Files, tmp_path: Path) -> None:
+    data = svmlight(tmp_path / "odd.svm", 10 * CENTRES[[0, 0, 0, 1]], [0, 8, 7, 8])
+    result = larank("train", files.train, tmp_path / "m", "--test", data, "--quiet")
+    said = "3 examples have labels unknown to the model (7, 8), counted as errors"
+    assert result.stderr == f"larank: warning: {data}: {said}\n"
 
 
 def test_eval_shows_the_worst(files: Files, tmp_path: Path) -> None:
@@ -435,6 +444,14 @@ def test_info_shows_parameters_classes_and_certificate(files: Files) -> None:
     stdout = larank("info", files.text_model).stdout
     for piece in ("LinearMulticlassSVC", "crammer-singer", "a, b, c", "converged"):
         assert piece in stdout
+
+
+def test_info_shows_the_labels_also_if_they_are_numbers(files: Files, tmp_path: Path) -> None:
+    rows = [line.split(maxsplit=1) for line in larank("info", files.model).stdout.splitlines()]
+    assert ["attributes.classes_", "0, 1, 2"] in [[name, value.strip()] for name, value in rows]
+    X, _ = examples()
+    larank("train", svmlight(tmp_path / "many.svm", X, np.arange(90) % 30), tmp_path / "m", "--quiet", "--tol", 0.5)
+    assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (30 in all)" in " ".join(larank("info", tmp_path / "m").stdout.split())
 
 
 # ---- demo and reproduce ----

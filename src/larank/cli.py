@@ -209,7 +209,7 @@ def train(
         ).fit(X, y)
         persistence.save(estimator, model_file)
         _say_if_stopped_early(estimator, model_file)
-        figures, tables = _tested(estimator, test_file, test)
+        figures, tables = _tested(estimator, test)
         if report_file is not None:
             _report_training(report_file, estimator, data_file, X.shape[0], figures, tables)
         if not quiet:
@@ -282,7 +282,8 @@ def evaluate(
     with _work(debug):
         estimator = persistence.load(model_file)
         X, y = _read(data_file, estimator.n_features_in_, zero_based)
-        y, predicted = _compare(estimator, data_file, X, y)
+        _check_labels(data_file, y, estimator.classes_)
+        y, predicted = _compare(estimator, X, y)
         _print_values(_error_figures(y, predicted))
         by_class, pairs = class_errors(y, predicted), confusions(y, predicted)
         _print_rows(by_class[:top], _counted("Classes by error", len(by_class), top))
@@ -471,7 +472,11 @@ def _read(path: Path, n_features: int | None, zero_based: bool) -> tuple[Any, np
     if sparse.issparse(X) and X.shape[1] < n_features:
         X = sparse.csr_matrix(X)
         return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)), y
-    advice = f"; train with --features {X.shape[1]}" if sparse.issparse(X) else ""
+    advice = ""
+    if sparse.issparse(X):
+        advice = f"; train with --features {X.shape[1]}"
+    elif {".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes}:
+        advice = "; its last column was taken as the label"
     raise ValueError(f"{path} has {X.shape[1]} features, the model {n_features}{advice}")
 
 
@@ -485,20 +490,25 @@ def _predict(estimator: Any, X: Any) -> npt.NDArray[Any]:
     return np.concatenate([estimator.predict(piece) for piece in _slices(X)])
 
 
-def _compare(estimator: Any, path: Path, X: Any, y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _compare(estimator: Any, X: Any, y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return the true and the predicted labels in one type."""
     true, _ = _alike(y, estimator.classes_)
-    _check_labels(path, y, estimator.classes_)
     predicted, _ = _alike(_predict(estimator, X), y)
     return true, predicted
 
 
 def _check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> None:
-    """Labels the model does not know are errors; if it knows none, the file belongs to another problem."""
+    """Warn of labels the model does not know; if it knows none, the file belongs to another problem."""
     y, classes = _alike(y, classes)
-    if not np.isin(y, classes).any():
-        found, wanted = (_short(np.unique(labels).tolist()) for labels in (y, classes))
+    unknown = y[~np.isin(y, classes)]
+    if len(unknown) == 0:
+        return
+    found, wanted = (_short(np.unique(labels).tolist()) for labels in (unknown, classes))
+    if len(unknown) == len(y):
         raise ValueError(f"{path}: none of its labels ({found}) is a class of the model ({wanted})")
+    count = len(unknown)
+    some = "1 example has a label" if count == 1 else f"{count} examples have labels"
+    _say(f"warning: {path}: {some} unknown to the model ({found}), counted as {'an error' if count == 1 else 'errors'}")
 
 
 def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -599,11 +609,11 @@ def _worst(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, Sequen
 
 
 def _tested(
-    estimator: Any, path: Path | None, test: tuple[Any, npt.NDArray[Any]] | None
+    estimator: Any, test: tuple[Any, npt.NDArray[Any]] | None
 ) -> tuple[dict[str, object], dict[str, Sequence[Row]]]:
-    if path is None or test is None:
+    if test is None:
         return {}, {}
-    y, predicted = _compare(estimator, path, *test)
+    y, predicted = _compare(estimator, *test)
     return _error_figures(y, predicted), _worst(y, predicted)
 
 

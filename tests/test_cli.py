@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.text import Text
+from scipy import sparse
 from typer.testing import CliRunner
 
-from larank import cli, persistence
+from larank import LinearMulticlassSVC, cli, persistence
 from larank.reproduce import Scope
 
 COMMANDS = ["train", "predict", "eval", "info", "demo", "reproduce"]
@@ -145,6 +146,132 @@ def test_options_reach_the_estimator(formulation: str, files: Files, tmp_path: P
         "random_state": 7,
     }
     assert {name: parameters[name] for name in expected} == expected
+
+
+def test_options_reach_larank(files: Files, tmp_path: Path) -> None:
+    options = ["--kernel", "poly", "--gamma", "0.5", "--degree", 2, "--coef0", 1, "-C", 10, "--epochs", 2]
+    options += ["--schedule", "fixed", "--n-reprocess", 3, "--memory-limit", "1e8", "--n-jobs", 1]
+    options += ["--time-limit", 60, "--class-weight", "balanced", "--seed", 7]
+    larank("train", files.train, tmp_path / "m.larank", "--algorithm", "larank", *options, "--quiet")
+    estimator = persistence.load(tmp_path / "m.larank")
+    assert type(estimator).__name__ == "LaRankClassifier"
+    parameters = estimator.get_params()
+    expected = {
+        "kernel": "poly",
+        "gamma": 0.5,
+        "degree": 2,
+        "coef0": 1.0,
+        "C": 10.0,
+        "epochs": 2,
+        "schedule": "fixed",
+        "n_reprocess": 3,
+        "memory_limit": 1e8,
+        "n_jobs": 1,
+        "time_limit": 60.0,
+        "class_weight": "balanced",
+        "random_state": 7,
+    }
+    assert {name: parameters[name] for name in expected} == expected
+    larank("train", files.train, tmp_path / "m.larank", "--algorithm", "larank", "--stop", "gap", "--tol", "0.01", "-q")
+    parameters = persistence.load(tmp_path / "m.larank").get_params()
+    assert {name: parameters[name] for name in ("stop", "tol", "gamma")} == {
+        "stop": "gap",
+        "tol": 0.01,
+        "gamma": "scale",
+    }
+
+
+def test_options_left_away_keep_the_defaults_shown(files: Files, tmp_path: Path) -> None:
+    text = " ".join(larank("train", "--help").stdout.split())
+    defaults = LinearMulticlassSVC().get_params()
+    larank("train", files.train, tmp_path / "m", "--quiet")
+    assert persistence.load(tmp_path / "m").get_params() == defaults | {"random_state": 0}
+    assert f"margin. [default: ({defaults['formulation']})]" in text
+    assert f"smoother. [default: ({defaults['C']:g})]" in text
+    assert f"reached. [default: ({defaults['max_iter']})" in text
+    assert f"(sdm: {defaults['tol']}; larank: gap below C)" in text
+    assert f"(sdm: {defaults['stop']}; larank: epochs)" in text
+
+
+def test_options_left_away_keep_the_defaults_shown_of_larank(files: Files, tmp_path: Path) -> None:
+    text = " ".join(larank("train", "--help").stdout.split("Options:")[1].split())
+    larank("train", files.train, tmp_path / "m", "--algorithm", "larank", "--quiet")
+    parameters = persistence.load(tmp_path / "m").get_params()
+    for name in ("kernel", "gamma", "degree", "schedule", "n_reprocess", "epochs", "max_iter"):
+        option = text[text.index(f" --{name.replace('_', '-')} ") :]
+        assert option[option.index("[default: (") :].startswith(f"[default: ({parameters[name]})")
+    assert (parameters["C"], parameters["memory_limit"], parameters["coef0"]) == (1.0, 2e9, 0.0)
+    assert (parameters["tol"], parameters["stop"]) == (None, "epochs")
+
+
+def test_a_larank_model_serves_every_command(files: Files, tmp_path: Path) -> None:
+    model, page = tmp_path / "m.larank", tmp_path / "r.html"
+    options = ["--algorithm", "larank", "--gamma", 0.1, "-C", 10, "--test", files.test, "--report", page]
+    result = larank("train", files.train, model, *options)
+    assert "completed" in result.stdout
+    assert "kernel values" in result.stdout
+    assert "stopped early" not in result.stderr
+    assert "LaRankClassifier on train.svm" in page.read_text()
+    X, y = examples(seed=1)
+    estimator = persistence.load(model)
+    predicted = estimator.predict(sparse.csr_matrix(X.round(6)))
+    assert larank("predict", model, files.test).stdout.split() == [str(label) for label in predicted]
+    lines = larank("predict", model, files.test, "--scores").stdout.splitlines()
+    assert lines[0] == "label\t0\t1\t2"
+    error = f"{np.mean(predicted != y):.2%}"
+    assert error in larank("eval", model, files.test).stdout
+    assert error in result.stdout
+    information = larank("info", model).stdout
+    for piece in ("LaRankClassifier", "rbf", "0, 1, 2", "completed", "kernel values"):
+        assert piece in information
+
+
+def test_a_linear_larank_model_serves_too(files: Files, tmp_path: Path) -> None:
+    larank("train", files.train, tmp_path / "m", "--algorithm", "larank", "--kernel", "linear", "--quiet")
+    assert larank("predict", tmp_path / "m", files.test).stdout
+    assert "test error" in larank("eval", tmp_path / "m", files.test).stdout
+    assert "linear" in larank("info", tmp_path / "m").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--kernel", "rbf"], "--kernel cannot act with --algorithm sdm"),
+        (["--epochs", "2"], "--epochs cannot act with --algorithm sdm"),
+        (["--memory-limit", "1e9"], "--memory-limit cannot act with --algorithm sdm"),
+        (["--stop", "epochs"], "--stop epochs is not for --algorithm sdm; it has gap or violation"),
+    ],
+)
+def test_options_of_another_algorithm_are_refused(options: list[str], said: str, files: Files, tmp_path: Path) -> None:
+    stderr = larank("train", files.train, tmp_path / "m", *options, code=2).stderr
+    assert said in " ".join(stderr.split())
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--formulation", "one-vs-rest"], "--formulation cannot act with --algorithm larank"),
+        (["--no-intercept"], "--[no-]intercept cannot act with --algorithm larank"),
+        (["--stop", "violation"], "--stop violation is not for --algorithm larank; it has epochs or gap"),
+        (["--tol", "0.1"], "--tol cannot act with --stop epochs; it acts with gap"),
+        (["--max-iter", "5"], "--max-iter cannot act with --stop epochs; it acts with gap"),
+        (["--stop", "gap", "--epochs", "2"], "--epochs cannot act with --stop gap; it acts with epochs"),
+        (["--degree", "2"], "--degree cannot act with --kernel rbf; it acts with poly"),
+        (["--coef0", "1"], "--coef0 cannot act with --kernel rbf; it acts with poly or sigmoid"),
+        (["--kernel", "linear", "--gamma", "1"], "--gamma cannot act with --kernel linear"),
+        (["--n-reprocess", "2"], "--n-reprocess cannot act with --schedule adaptive; it acts with fixed"),
+        (["--gamma", "0"], "must be scale, auto or a number greater than 0, got 0"),
+        (["--gamma", "wide"], "must be scale, auto or a number greater than 0, got wide"),
+        (["--memory-limit", "0"], "must be a number greater than 0"),
+    ],
+)
+def test_options_of_larank_that_cannot_act_are_refused(
+    options: list[str], said: str, files: Files, tmp_path: Path
+) -> None:
+    stderr = larank("train", files.train, tmp_path / "m", "--algorithm", "larank", *options, code=2).stderr
+    assert said in " ".join(stderr.split())
+    assert not (tmp_path / "m").exists()
 
 
 def test_the_same_seed_gives_the_same_model(files: Files, tmp_path: Path) -> None:

@@ -55,11 +55,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# The estimator's own defaults, so that the two can never differ.
-_DEFAULTS: dict[str, Any] = LinearMulticlassSVC().get_params()
-
 _ROWS_AT_ONCE = 16384
 _PLOTS = (".png", ".svg", ".pdf")
+
+
+class Algorithm(StrEnum):
+    """Which estimator is trained."""
+
+    sdm = "sdm"
+    larank = "larank"
 
 
 class Formulation(StrEnum):
@@ -70,14 +74,29 @@ class Formulation(StrEnum):
     one_vs_rest = "one-vs-rest"
 
 
+class Kernel(StrEnum):
+    """The kernels LaRank computes itself from the features."""
+
+    linear = "linear"
+    rbf = "rbf"
+    poly = "poly"
+    sigmoid = "sigmoid"
+    laplacian = "laplacian"
+
+
+class Schedule(StrEnum):
+    """How LaRank shares its time between new and old examples."""
+
+    adaptive = "adaptive"
+    fixed = "fixed"
+
+
 class Stop(StrEnum):
-    """What `--tol` bounds."""
+    """What ends training."""
 
     gap = "gap"
     violation = "violation"
-
-
-_DEFAULT_STOP = Stop(_DEFAULTS["stop"])
+    epochs = "epochs"
 
 
 class ClassWeight(StrEnum):
@@ -89,6 +108,18 @@ class ClassWeight(StrEnum):
 def _positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < math.inf:
         raise typer.BadParameter(f"must be a number greater than 0, got {value:g}")
+    return value
+
+
+def _gamma(text: str) -> float | str:
+    if text in ("scale", "auto"):
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise typer.BadParameter(f"must be scale, auto or a number greater than 0, got {text}")
     return value
 
 
@@ -108,15 +139,63 @@ ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file w
 NewModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
 TestFile = Annotated[Path | None, typer.Option("--test", metavar="DATA", help="Measure the error on this file.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a one-page HTML report.")]
-FormulationName = Annotated[Formulation, typer.Option(help="How the classes share the margin.")]
-Cost = Annotated[float, typer.Option("-C", callback=_positive, help="Cost of an error; smaller is smoother.")]
-Tolerance = Annotated[float, typer.Option(callback=_positive, help="Stop once --stop is below this.")]
-StopName = Annotated[
-    Stop, typer.Option(help="What --tol bounds: relative duality gap, or largest violation of optimality.")
+AlgorithmName = Annotated[
+    Algorithm, typer.Option(help="sdm: linear, LinearMulticlassSVC. larank: with a kernel, LaRankClassifier.")
 ]
-Passes = Annotated[int, typer.Option(min=1, help="Stop after so many passes over the data.")]
+FormulationName = Annotated[
+    Formulation | None, typer.Option(help="sdm: how the classes share the margin.", show_default="crammer-singer")
+]
+KernelName = Annotated[Kernel | None, typer.Option(help="larank: the kernel.", show_default="rbf")]
+Gamma = Annotated[
+    Any,
+    typer.Option(
+        parser=_gamma,
+        metavar="NUMBER|scale|auto",
+        help="larank: the factor in the kernel; auto is 1 / features, scale divides that by the variance.",
+        show_default="scale",
+    ),
+]
+Degree = Annotated[int | None, typer.Option(min=1, help="larank: the degree of poly.", show_default="3")]
+Coef0 = Annotated[float | None, typer.Option(help="larank: the constant in poly and sigmoid.", show_default="0")]
+ScheduleName = Annotated[
+    Schedule | None, typer.Option(help="larank: when it works on old examples.", show_default="adaptive")
+]
+Reprocess = Annotated[
+    int | None, typer.Option(min=0, help="larank: steps on old examples per new one, if fixed.", show_default="1")
+]
+Memory = Annotated[
+    float | None,
+    typer.Option(metavar="BYTES", callback=_positive, help="larank: memory for the kernel.", show_default="2e9"),
+]
+Threads = Annotated[int | None, typer.Option(help="larank: threads; -1 for all cores.")]
+Cost = Annotated[
+    float | None,
+    typer.Option("-C", callback=_positive, help="Cost of an error; smaller is smoother.", show_default="1"),
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        callback=_positive,
+        help="Stop once --stop is below this.",
+        show_default="sdm: 0.001; larank: gap below C",
+    ),
+]
+StopName = Annotated[
+    Stop | None,
+    typer.Option(
+        help="What --tol bounds, relative duality gap or (sdm) largest violation; or (larank) end after --epochs.",
+        show_default="sdm: gap; larank: epochs",
+    ),
+]
+Epochs = Annotated[int | None, typer.Option(min=1, help="larank: passes over the data.", show_default="1")]
+Passes = Annotated[
+    int | None, typer.Option(min=1, help="Stop after so many passes if --tol is not reached.", show_default="1000")
+]
 Seconds = Annotated[float | None, typer.Option(metavar="SECONDS", callback=_positive, help="Stop after so much time.")]
-Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="Learn a constant for every class.")]
+Intercept = Annotated[
+    bool | None,
+    typer.Option("--intercept/--no-intercept", help="sdm: learn a constant for every class.", show_default="intercept"),
+]
 Weights = Annotated[ClassWeight | None, typer.Option(help="Let rare classes weigh as much as frequent ones.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
 Width = Annotated[
@@ -159,13 +238,23 @@ def larank(
 def train(
     data_file: DataFile,
     model_file: NewModelFile,
-    formulation: FormulationName = Formulation.crammer_singer,
-    C: Cost = _DEFAULTS["C"],
-    tol: Tolerance = _DEFAULTS["tol"],
-    stop: StopName = _DEFAULT_STOP,
-    max_iter: Passes = _DEFAULTS["max_iter"],
+    algorithm: AlgorithmName = Algorithm.sdm,
+    formulation: FormulationName = None,
+    kernel: KernelName = None,
+    gamma: Gamma = None,
+    degree: Degree = None,
+    coef0: Coef0 = None,
+    C: Cost = None,
+    stop: StopName = None,
+    tol: Tolerance = None,
+    epochs: Epochs = None,
+    max_iter: Passes = None,
     time_limit: Seconds = None,
-    intercept: Intercept = True,
+    schedule: ScheduleName = None,
+    n_reprocess: Reprocess = None,
+    memory_limit: Memory = None,
+    n_jobs: Threads = None,
+    intercept: Intercept = None,
     class_weight: Weights = None,
     seed: Seed = 0,
     features: Width = None,
@@ -175,19 +264,41 @@ def train(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train a linear multiclass SVM and write it to a file.
+    """Train a multiclass SVM, linear or with a kernel, and write it to a file.
 
-    Training ends when the model is provably within --tol of the best one, or when --max-iter, --time-limit or
-    Ctrl-C says so; in every case the model is valid, it is saved, and its duality gap is shown.
+    Training ends when --stop says so, or at --max-iter, --time-limit or Ctrl-C; in every case the model is valid, it
+    is saved, and its duality gap is shown. An option that cannot act with the others is an error.
 
     \b
     Examples:
       larank train letter.svm letter.larank
+      larank train letter.csv letter.larank --algorithm larank --gamma 0.025 -C 10 --test test.csv
       larank train news.svm.gz news.larank -C 0.5 --formulation weston-watkins
       larank train letter.csv letter.larank --test test.csv --report letter.html
       larank train big.npz big.larank --tol 0.01 --time-limit 60
     """
     with _work(debug):
+        options = {
+            "formulation": formulation,
+            "kernel": kernel,
+            "gamma": gamma,
+            "degree": degree,
+            "coef0": coef0,
+            "C": C,
+            "stop": stop,
+            "tol": tol,
+            "epochs": epochs,
+            "max_iter": max_iter,
+            "time_limit": time_limit,
+            "schedule": schedule,
+            "n_reprocess": n_reprocess,
+            "memory_limit": memory_limit,
+            "n_jobs": n_jobs,
+            "fit_intercept": intercept,
+            "class_weight": class_weight,
+        }
+        estimator = _estimator(algorithm, {name: value for name, value in options.items() if value is not None})
+        estimator.set_params(random_state=seed, verbose=0 if quiet else 1)
         _check_outputs([model_file, report_file], [data_file, test_file])
         _check_replaceable(model_file)
         X, y = _read(data_file, features, zero_based)
@@ -195,18 +306,7 @@ def train(
         if test_file is not None:
             test = _read(test_file, X.shape[1], zero_based)
             _check_labels(test_file, test[1], np.unique(y))
-        estimator = LinearMulticlassSVC(
-            formulation.value,
-            C=C,
-            tol=tol,
-            stop=stop.value,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            fit_intercept=intercept,
-            class_weight=None if class_weight is None else class_weight.value,
-            random_state=seed,
-            verbose=0 if quiet else 1,
-        ).fit(X, y)
+        estimator.fit(X, y)
         persistence.save(estimator, model_file)
         _say_if_stopped_early(estimator, model_file)
         figures, tables = _tested(estimator, test)
@@ -455,7 +555,7 @@ def _check_replaceable(model_file: Path) -> None:
 
 def _say_if_stopped_early(estimator: Any, model_file: Path) -> None:
     result = estimator.result_
-    if result.status != "converged":
+    if result.status not in ("converged", "completed"):
         reached = f"duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
         reason = result.status.replace("_", " ")
         _say(f"stopped early ({reason}); {model_file} holds the model reached by then, {reached}")
@@ -598,6 +698,52 @@ def _short(values: Sequence[Any], shown: int = 10) -> str:
 
 # ---- Training and testing ----
 
+_STOPS = {Algorithm.sdm: ("gap", "violation"), Algorithm.larank: ("epochs", "gap")}
+
+# What an option acts with: another one, and the values of that one.
+_ACTS_WITH = {
+    "gamma": ("kernel", ("rbf", "poly", "sigmoid", "laplacian")),
+    "degree": ("kernel", ("poly",)),
+    "coef0": ("kernel", ("poly", "sigmoid")),
+    "n_reprocess": ("schedule", ("fixed",)),
+    "epochs": ("stop", ("epochs",)),
+    "tol": ("stop", ("gap", "violation")),
+    "max_iter": ("stop", ("gap", "violation")),
+}
+
+
+def _estimator(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
+    """Make the estimator from the options given; all others keep its own defaults."""
+    given = {name: value.value if isinstance(value, StrEnum) else value for name, value in options.items()}
+    estimator = _default_estimator(algorithm)
+    parameters = {**estimator.get_params(), **given}
+    for name in given:
+        if name not in estimator.get_params():
+            raise typer.BadParameter(f"{_option(name)} cannot act with --algorithm {algorithm}")
+    if parameters["stop"] not in _STOPS[algorithm]:
+        accepted = " or ".join(_STOPS[algorithm])
+        raise typer.BadParameter(f"--stop {parameters['stop']} is not for --algorithm {algorithm}; it has {accepted}")
+    for name, (other, values) in _ACTS_WITH.items():
+        if name in given and parameters[other] not in values:
+            able = " or ".join(value for value in values if other != "stop" or value in _STOPS[algorithm])
+            raise typer.BadParameter(
+                f"{_option(name)} cannot act with {_option(other)} {parameters[other]}; it acts with {able}"
+            )
+    return estimator.set_params(**given)
+
+
+def _default_estimator(algorithm: Algorithm) -> Any:
+    if algorithm is Algorithm.sdm:
+        return LinearMulticlassSVC()
+    from larank.multiclass.larank import LaRankClassifier
+
+    return LaRankClassifier()
+
+
+def _option(parameter: str) -> str:
+    names = {"C": "-C", "fit_intercept": "--[no-]intercept"}
+    return names.get(parameter, f"--{parameter.replace('_', '-')}")
+
 
 def _error_figures(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, object]:
     wrong = int(np.count_nonzero(y != predicted))
@@ -626,7 +772,8 @@ def _report_training(
     tables: Mapping[str, Sequence[Row]],
 ) -> None:
     result = estimator.result_
-    row: dict[str, object] = {"formulation": estimator.formulation, "C": estimator.C}
+    parameters = estimator.get_params()
+    row: dict[str, object] = {name: parameters[name] for name in ("formulation", "kernel", "C") if name in parameters}
     if figures:
         row["test error"] = figures["test error"]
     row |= {"objective": result.primal, "duality gap": result.gap, "seconds": f"{result.seconds:.2f}"}
@@ -637,8 +784,7 @@ def _report_training(
         "classes": len(estimator.classes_),
     }
     described |= {name: value for name, value in figures.items() if name == "test examples"}
-    title = f"Linear multiclass SVM on {data_file.name}"
-    parameters = estimator.get_params()
+    title = f"{type(estimator).__name__} on {data_file.name}"
     write_report(path, title, [row], result, parameters=parameters, data=described, tables=tables)
 
 

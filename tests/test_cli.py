@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -586,11 +587,22 @@ def test_info_shows_the_labels_also_if_they_are_numbers(files: Files, tmp_path: 
 
 def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    stdout = larank("demo", "--output", folder).stdout
-    for piece in ("larank LinearMulticlassSVC", "scikit-learn LinearSVC", "squared hinge", "duality gap"):
-        assert piece in stdout
+    lines = larank("demo", "--output", folder).stdout.splitlines()
+    names = ("LaRank, one pass", "LaRank x1, paper", "scikit-learn SVC", "larank, linear")
+    rows = {name: line for line in lines for name in names if line.strip().startswith(name)}
+    assert all(piece in rows["LaRank x1, paper"] for piece in ("2.80%", "5226", "55M", "940"))
+    ours = re.search(r"([\d.]+)% +(\d+) +(\d+)M +(\d+) +[\d.]+ +[\d.]+", rows["LaRank, one pass"])
+    assert ours is not None
+    error, dual, kernel_values, patterns = map(float, ours.groups())
+    assert error <= 3.2
+    assert 5000 <= dual <= 5460
+    assert 20 <= kernel_values <= 80
+    assert 1000 <= patterns <= 12000
+    assert len(rows) == len(names)
     assert sorted(path.name for path in folder.iterdir()) == ["model.larank", "report.html"]
-    assert len(persistence.load(folder / "model.larank").classes_) == 26
+    model = persistence.load(folder / "model.larank")
+    assert type(model).__name__ == "LaRankClassifier"
+    assert len(model.classes_) == 26
     assert "LETTER" in (folder / "report.html").read_text()
 
 

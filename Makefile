@@ -12,7 +12,7 @@ INSTALL := $(PIP) --no-build-isolation $(PIP_FLAGS)
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.installed ## install into .venv, train on LETTER, write demo/model.larank and demo/report.html
+demo: $(VENV)/.installed ## install into .venv, train LaRank on LETTER, write demo/model.larank and demo/report.html
 	$(BIN)/larank demo --output demo
 
 test: lint ## install, then lint, types, layers and tests

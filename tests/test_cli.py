@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,9 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.text import Text
+from scipy import sparse
 from typer.testing import CliRunner
 
-from larank import cli, persistence
+from larank import LinearMulticlassSVC, cli, persistence
+from larank.reproduce import Scope
 
 COMMANDS = ["train", "predict", "eval", "info", "demo", "reproduce"]
 CENTRES = np.array([[3.0, 0, 0, 1], [0, 3.0, 0, 1], [0, 0, 3.0, 1]])
@@ -143,6 +147,132 @@ def test_options_reach_the_estimator(formulation: str, files: Files, tmp_path: P
         "random_state": 7,
     }
     assert {name: parameters[name] for name in expected} == expected
+
+
+def test_options_reach_larank(files: Files, tmp_path: Path) -> None:
+    options = ["--kernel", "poly", "--gamma", "0.5", "--degree", 2, "--coef0", 1, "-C", 10, "--epochs", 2]
+    options += ["--schedule", "fixed", "--n-reprocess", 3, "--memory-limit", "1e8", "--n-jobs", 1]
+    options += ["--time-limit", 60, "--class-weight", "balanced", "--seed", 7]
+    larank("train", files.train, tmp_path / "m.larank", "--algorithm", "larank", *options, "--quiet")
+    estimator = persistence.load(tmp_path / "m.larank")
+    assert type(estimator).__name__ == "LaRankClassifier"
+    parameters = estimator.get_params()
+    expected = {
+        "kernel": "poly",
+        "gamma": 0.5,
+        "degree": 2,
+        "coef0": 1.0,
+        "C": 10.0,
+        "epochs": 2,
+        "schedule": "fixed",
+        "n_reprocess": 3,
+        "memory_limit": 1e8,
+        "n_jobs": 1,
+        "time_limit": 60.0,
+        "class_weight": "balanced",
+        "random_state": 7,
+    }
+    assert {name: parameters[name] for name in expected} == expected
+    larank("train", files.train, tmp_path / "m.larank", "--algorithm", "larank", "--stop", "gap", "--tol", "0.01", "-q")
+    parameters = persistence.load(tmp_path / "m.larank").get_params()
+    assert {name: parameters[name] for name in ("stop", "tol", "gamma")} == {
+        "stop": "gap",
+        "tol": 0.01,
+        "gamma": "scale",
+    }
+
+
+def test_options_left_away_keep_the_defaults_shown(files: Files, tmp_path: Path) -> None:
+    text = " ".join(larank("train", "--help").stdout.split())
+    defaults = LinearMulticlassSVC().get_params()
+    larank("train", files.train, tmp_path / "m", "--quiet")
+    assert persistence.load(tmp_path / "m").get_params() == defaults | {"random_state": 0}
+    assert f"margin. [default: ({defaults['formulation']})]" in text
+    assert f"smoother. [default: ({defaults['C']:g})]" in text
+    assert f"reached. [default: ({defaults['max_iter']})" in text
+    assert f"(sdm: {defaults['tol']}; larank: gap below C)" in text
+    assert f"(sdm: {defaults['stop']}; larank: epochs)" in text
+
+
+def test_options_left_away_keep_the_defaults_shown_of_larank(files: Files, tmp_path: Path) -> None:
+    text = " ".join(larank("train", "--help").stdout.split("Options:")[1].split())
+    larank("train", files.train, tmp_path / "m", "--algorithm", "larank", "--quiet")
+    parameters = persistence.load(tmp_path / "m").get_params()
+    for name in ("kernel", "gamma", "degree", "schedule", "n_reprocess", "epochs", "max_iter"):
+        option = text[text.index(f" --{name.replace('_', '-')} ") :]
+        assert option[option.index("[default: (") :].startswith(f"[default: ({parameters[name]})")
+    assert (parameters["C"], parameters["memory_limit"], parameters["coef0"]) == (1.0, 2e9, 0.0)
+    assert (parameters["tol"], parameters["stop"]) == (None, "epochs")
+
+
+def test_a_larank_model_serves_every_command(files: Files, tmp_path: Path) -> None:
+    model, page = tmp_path / "m.larank", tmp_path / "r.html"
+    options = ["--algorithm", "larank", "--gamma", 0.1, "-C", 10, "--test", files.test, "--report", page]
+    result = larank("train", files.train, model, *options)
+    assert "completed" in result.stdout
+    assert "kernel values" in result.stdout
+    assert "stopped early" not in result.stderr
+    assert "LaRankClassifier on train.svm" in page.read_text()
+    X, y = examples(seed=1)
+    estimator = persistence.load(model)
+    predicted = estimator.predict(sparse.csr_matrix(X.round(6)))
+    assert larank("predict", model, files.test).stdout.split() == [str(label) for label in predicted]
+    lines = larank("predict", model, files.test, "--scores").stdout.splitlines()
+    assert lines[0] == "label\t0\t1\t2"
+    error = f"{np.mean(predicted != y):.2%}"
+    assert error in larank("eval", model, files.test).stdout
+    assert error in result.stdout
+    information = larank("info", model).stdout
+    for piece in ("LaRankClassifier", "rbf", "0, 1, 2", "completed", "kernel values"):
+        assert piece in information
+
+
+def test_a_linear_larank_model_serves_too(files: Files, tmp_path: Path) -> None:
+    larank("train", files.train, tmp_path / "m", "--algorithm", "larank", "--kernel", "linear", "--quiet")
+    assert larank("predict", tmp_path / "m", files.test).stdout
+    assert "test error" in larank("eval", tmp_path / "m", files.test).stdout
+    assert "linear" in larank("info", tmp_path / "m").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--kernel", "rbf"], "--kernel cannot act with --algorithm sdm"),
+        (["--epochs", "2"], "--epochs cannot act with --algorithm sdm"),
+        (["--memory-limit", "1e9"], "--memory-limit cannot act with --algorithm sdm"),
+        (["--stop", "epochs"], "--stop epochs is not for --algorithm sdm; it has gap or violation"),
+    ],
+)
+def test_options_of_another_algorithm_are_refused(options: list[str], said: str, files: Files, tmp_path: Path) -> None:
+    stderr = larank("train", files.train, tmp_path / "m", *options, code=2).stderr
+    assert said in " ".join(stderr.split())
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--formulation", "one-vs-rest"], "--formulation cannot act with --algorithm larank"),
+        (["--no-intercept"], "--[no-]intercept cannot act with --algorithm larank"),
+        (["--stop", "violation"], "--stop violation is not for --algorithm larank; it has epochs or gap"),
+        (["--tol", "0.1"], "--tol cannot act with --stop epochs; it acts with gap"),
+        (["--max-iter", "5"], "--max-iter cannot act with --stop epochs; it acts with gap"),
+        (["--stop", "gap", "--epochs", "2"], "--epochs cannot act with --stop gap; it acts with epochs"),
+        (["--degree", "2"], "--degree cannot act with --kernel rbf; it acts with poly"),
+        (["--coef0", "1"], "--coef0 cannot act with --kernel rbf; it acts with poly or sigmoid"),
+        (["--kernel", "linear", "--gamma", "1"], "--gamma cannot act with --kernel linear"),
+        (["--n-reprocess", "2"], "--n-reprocess cannot act with --schedule adaptive; it acts with fixed"),
+        (["--gamma", "0"], "must be scale, auto or a number greater than 0, got 0"),
+        (["--gamma", "wide"], "must be scale, auto or a number greater than 0, got wide"),
+        (["--memory-limit", "0"], "must be a number greater than 0"),
+    ],
+)
+def test_options_of_larank_that_cannot_act_are_refused(
+    options: list[str], said: str, files: Files, tmp_path: Path
+) -> None:
+    stderr = larank("train", files.train, tmp_path / "m", "--algorithm", "larank", *options, code=2).stderr
+    assert said in " ".join(stderr.split())
+    assert not (tmp_path / "m").exists()
 
 
 def test_the_same_seed_gives_the_same_model(files: Files, tmp_path: Path) -> None:
@@ -366,7 +496,7 @@ def test_a_sparse_file_may_not_have_more_features(files: Files, tmp_path: Path) 
 def test_a_dense_file_must_have_the_features_of_the_model(files: Files, tmp_path: Path) -> None:
     X, _ = examples(9)
     line = failure("predict", files.text_model, csv(tmp_path / "narrow.csv", X[:, :3], ["a", "b", "c"] * 3))
-    assert "narrow.csv has 3 features, the model 4" in line
+    assert "narrow.csv has 3 features, the model 4; its last column was taken as the label" in line
     assert "--features" not in line
 
 
@@ -388,13 +518,22 @@ def test_failing_prediction_keeps_the_old_file(files: Files, tmp_path: Path, mon
 
 def test_eval_counts_errors_by_class_and_by_pair(files: Files, tmp_path: Path) -> None:
     data = svmlight(tmp_path / "far.svm", 10 * CENTRES[[0, 0, 0, 1, 1, 2]], [0, 1, 1, 1, 1, 7])
-    stdout = larank("eval", files.model, data).stdout
-    rows = [line.split() for line in stdout.splitlines()]
+    result = larank("eval", files.model, data)
+    rows = [line.split() for line in result.stdout.splitlines()]
     assert ["test", "error", "50.00%"] in rows
     assert ["1", "4", "2", "50.00%"] in rows
     assert ["7", "1", "1", "100.00%"] in rows  # a class the model never saw is always an error
     assert ["1", "0", "2"] in rows
     assert ["7", "2", "1"] in rows
+    warning = f"{data}: 1 example has a label unknown to the model (7), counted as an error"
+    assert result.stderr == f"larank: warning: {warning}\n"
+
+
+def test_unknown_labels_are_counted_and_named_once(files: Files, tmp_path: Path) -> None:
+    data = svmlight(tmp_path / "odd.svm", 10 * CENTRES[[0, 0, 0, 1]], [0, 8, 7, 8])
+    result = larank("train", files.train, tmp_path / "m", "--test", data, "--quiet")
+    said = "3 examples have labels unknown to the model (7, 8), counted as errors"
+    assert result.stderr == f"larank: warning: {data}: {said}\n"
 
 
 def test_eval_shows_the_worst(files: Files, tmp_path: Path) -> None:
@@ -435,31 +574,56 @@ def test_info_shows_parameters_classes_and_certificate(files: Files) -> None:
         assert piece in stdout
 
 
+def test_info_shows_the_labels_also_if_they_are_numbers(files: Files, tmp_path: Path) -> None:
+    rows = [line.split(maxsplit=1) for line in larank("info", files.model).stdout.splitlines()]
+    assert ["attributes.classes_", "0, 1, 2"] in [[name, value.strip()] for name, value in rows]
+    X, _ = examples()
+    larank("train", svmlight(tmp_path / "many.svm", X, np.arange(90) % 30), tmp_path / "m", "--quiet", "--tol", 0.5)
+    assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (30 in all)" in " ".join(larank("info", tmp_path / "m").stdout.split())
+
+
 # ---- demo and reproduce ----
 
 
 def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    stdout = larank("demo", "--output", folder).stdout
-    for piece in ("larank LinearMulticlassSVC", "scikit-learn LinearSVC", "squared hinge", "duality gap"):
-        assert piece in stdout
+    lines = larank("demo", "--output", folder).stdout.splitlines()
+    names = ("LaRank, one pass", "LaRank x1, paper", "scikit-learn SVC", "larank, linear")
+    rows = {name: line for line in lines for name in names if line.strip().startswith(name)}
+    assert all(piece in rows["LaRank x1, paper"] for piece in ("2.80%", "5226", "55M", "940"))
+    ours = re.search(r"([\d.]+)% +(\d+) +(\d+)M +(\d+) +[\d.]+ +[\d.]+", rows["LaRank, one pass"])
+    assert ours is not None
+    error, dual, kernel_values, patterns = map(float, ours.groups())
+    assert error <= 3.2
+    assert 5000 <= dual <= 5460
+    assert 20 <= kernel_values <= 80
+    assert 1000 <= patterns <= 12000
+    assert len(rows) == len(names)
     assert sorted(path.name for path in folder.iterdir()) == ["model.larank", "report.html"]
-    assert len(persistence.load(folder / "model.larank").classes_) == 26
+    model = persistence.load(folder / "model.larank")
+    assert type(model).__name__ == "LaRankClassifier"
+    assert len(model.classes_) == 26
     assert "LETTER" in (folder / "report.html").read_text()
 
 
 @dataclass
 class FakeExperiment:
+    name: str = "table"
     title: str = "[b]Everything[/b] again"
-    runs: list[bool] = field(default_factory=list)
+    datasets: tuple[str, ...] = ("letter", "usps")
+    draw: Any = None
+    runs: list[Scope] = field(default_factory=list)
 
-    def run(self, quick: bool, report: Any) -> FakeExperiment:
-        self.runs.append(quick)
+    def run(self, scope: Scope, report: Any) -> FakeExperiment:
+        self.runs.append(scope)
         report("half way")
         return self
 
     def to_table(self) -> Text:
         return Text("the table")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"error": 2.8}
 
 
 @pytest.fixture
@@ -481,7 +645,41 @@ def test_reproduce_runs_an_experiment(experiment: FakeExperiment) -> None:
     for arguments in (["table"], ["table", "--quick"]):
         result = larank("reproduce", *arguments)
         assert (result.stdout, result.stderr) == ("the table\n", "larank: half way\n")
-    assert experiment.runs == [False, True]
+    assert experiment.runs == [Scope(), Scope(quick=True)]
+
+
+def test_reproduce_passes_on_how_much_is_wanted(experiment: FakeExperiment) -> None:
+    larank("reproduce", "table", "--seeds", 3, "--datasets", "usps, letter")
+    larank("reproduce", "table", "--datasets", "letter")
+    assert experiment.runs == [Scope(seeds=3, datasets=("usps", "letter")), Scope(datasets=("letter",))]
+
+
+def test_reproduce_writes_numbers_and_figures(experiment: FakeExperiment, tmp_path: Path) -> None:
+    stdout = larank("reproduce", "table", "--output", tmp_path / "t.json").stdout
+    assert f"written to {tmp_path / 't.json'}" in stdout.replace("\n", "")
+    assert json.loads((tmp_path / "t.json").read_text()) == {"error": 2.8}
+    experiment.draw = lambda reproduction, figure: figure.subplots().plot([1, 2])
+    for kind, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+        larank("reproduce", "table", "--output", tmp_path / f"f{kind}")
+        assert (tmp_path / f"f{kind}").read_bytes().startswith(magic)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--datasets", "letter,usp"], "no data set 'usp'"),
+        (["--datasets", ""], "no data set ''"),
+        (["--output", "f.png"], "is a table"),
+        (["--output", "f.bmp"], "must be one of"),
+        (["--seeds", "0"], "seeds"),
+    ],
+)
+def test_wrong_usage_of_reproduce(
+    arguments: list[str], said: str, experiment: FakeExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert said in " ".join(larank("reproduce", "table", *arguments, code=2).stderr.split())
+    assert experiment.runs == []
 
 
 def test_reproduce_knows_its_experiments(experiment: FakeExperiment) -> None:

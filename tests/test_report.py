@@ -202,3 +202,19 @@ def test_cells_are_short(value: object, text: str) -> None:
 def test_columns_of_numbers_are_recognised() -> None:
     rows = [{"a": "x", "b": 1, "c": "-2.5%", "d": None}, {"a": 3, "b": None, "c": "1 s", "d": "-"}]
     assert report.numeric_columns(rows) == {"b", "c"}
+
+
+def test_the_work_of_a_kernel_solver_is_shown() -> None:
+    figures = report.certificate(a_result(kernel_values=49_000_000, argmax_calls=190_000, violation=math.nan))
+    assert figures["kernel values"] == 49_000_000
+    assert figures["arg max calls"] == 190_000
+    assert "largest violation" not in figures
+    assert not {"kernel values", "arg max calls"} & report.certificate(a_result()).keys()
+
+
+def test_an_estimated_primal_objective_is_not_shown_as_a_certificate(tmp_path: Path) -> None:
+    estimate = a_result(exact=False)
+    assert {"primal (estimate)", "gap (estimate)"} <= report.certificate(estimate).keys()
+    text = Page(written(tmp_path, estimate)).text
+    assert "not computed from scratch" in text
+    assert "above the optimum" not in text

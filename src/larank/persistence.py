@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file
 from safetensors.numpy import save as to_bytes
 from scipy.sparse import csr_array, csr_matrix, issparse
@@ -173,7 +173,7 @@ def describe(path: _PathLike) -> dict[str, Any]:
     -------
     dict
         `format`, `format_version`, `library_version`, `class`, `parameters` and `attributes`; numeric arrays
-        appear as `ArrayInfo`.
+        appear as `ArrayInfo`, except for the labels in `classes_`.
 
     Raises
     ------
@@ -181,8 +181,12 @@ def describe(path: _PathLike) -> dict[str, Any]:
         If the file is not a model, is cut short or damaged, or comes from a newer version.
     """
     description, arrays = _read_description(path)
+
+    def shown(name: str) -> Any:
+        return _read_array(path, name) if name == "classes_" else arrays[name]
+
     for part in ("parameters", "attributes"):
-        description[part] = _decode_all(description[part], arrays.__getitem__, path)
+        description[part] = _decode_all(description[part], shown, path)
     return description
 
 
@@ -281,6 +285,14 @@ def _find(name: str, array: Callable[[str], Any]) -> Any:
         return array(name)
     except KeyError:
         raise ValueError(f"the array {name!r} is missing") from None
+
+
+def _read_array(path: _PathLike, name: str) -> NDArray[Any]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return np.asarray(file.get_tensor(name))
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
 
 
 def _class_named(name: str, path: _PathLike) -> tuple[type[_Estimator], tuple[str, ...]]:

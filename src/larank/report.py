@@ -93,17 +93,21 @@ def write_report(
 
 def certificate(result: Result) -> dict[str, object]:
     """Name the figures of a certificate, in reading order."""
-    return {
+    figures: dict[str, object] = {
         "status": result.status.replace("_", " "),
-        "primal objective": result.primal,
+        "primal objective" if result.exact else "primal (estimate)": result.primal,
         "dual objective": result.dual,
-        "duality gap": result.gap,
+        "duality gap" if result.exact else "gap (estimate)": result.gap,
         "relative gap": f"{result.relative_gap:.2e}",
-        "largest violation": f"{result.violation:.2e}",
-        "support patterns": result.support_patterns,
-        "passes": f"{result.iterations:.1f}",
-        "seconds": f"{result.seconds:.2f}",
     }
+    if not math.isnan(result.violation):
+        figures["largest violation"] = f"{result.violation:.2e}"
+    figures["support patterns"] = result.support_patterns
+    if result.kernel_values:
+        figures["kernel values"] = result.kernel_values
+    if result.argmax_calls:
+        figures["arg max calls"] = result.argmax_calls
+    return figures | {"passes": f"{result.iterations:.1f}", "seconds": f"{result.seconds:.2f}"}
 
 
 def environment() -> dict[str, object]:
@@ -178,10 +182,10 @@ def _bound(result: Result) -> str:
         return "The objective is zero: the model is optimal."
     if not result.dual > 0:
         return "Training ended too early to bound the optimum from below."
-    return (
-        f"No model has an objective below {format_value(result.dual)}; "
-        f"this one is at most {max(result.gap / result.dual, 0.0):.2%} above the optimum."
-    )
+    below = f"No model has an objective below {format_value(result.dual)}"
+    if not result.exact:
+        return f"{below}; that of this one was not computed from scratch, only seen on the way."
+    return f"{below}; this one is at most {max(result.gap / result.dual, 0.0):.2%} above the optimum."
 
 
 # ---- HTML. Every text that comes from outside passes through `escape` in one of these functions. ----

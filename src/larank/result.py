@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 __all__ = ["Checkpoint", "Result", "Status"]
 
-Status = Literal["converged", "max_iter", "time_limit", "interrupted"]
+Status = Literal["converged", "completed", "max_iter", "time_limit", "interrupted"]
+"""How training ended; "completed": the passes asked for were made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class Checkpoint:
     """One point of the training history.
 
     `exact` says whether the objectives were computed from scratch at this point. Otherwise they are what the solver
-    saw on its way: the losses of the last loop, each as it was when its example was visited.
+    saw on its way: the losses of the last loop, each as it was when its example was visited. `error` is the share of
+    validation examples misclassified, where there are any.
     """
 
     seconds: float
@@ -26,6 +28,9 @@ class Checkpoint:
     dual: float
     violation: float
     exact: bool
+    kernel_values: int = 0
+    support_patterns: int = 0
+    error: float | None = None
 
     @property
     def gap(self) -> float:
@@ -35,9 +40,11 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Result:
-    """How training ended, with the objectives computed from scratch at the final model.
+    """How training ended, with the objectives at the final model.
 
-    The dual is a lower bound on the optimal objective, so `gap` bounds how much better any other model could be.
+    The dual is a lower bound on the optimal objective, so `gap` bounds how much better any other model could be. If
+    `exact` is False, the primal objective was not computed from scratch: it is what the solver saw on its way.
+    `breakdown` says how many seconds each kind of work took.
     """
 
     solver: str
@@ -53,6 +60,8 @@ class Result:
     argmax_calls: int = 0
     operations: Mapping[str, int] = field(default_factory=dict)
     history: tuple[Checkpoint, ...] = ()
+    exact: bool = True
+    breakdown: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from larank.reproduce import sdm
-from larank.reproduce.experiment import Experiment, Report, Reproduction
+from larank.reproduce import larank, sdm
+from larank.reproduce.experiment import Experiment, Report, Reproduction, Scope
 
-__all__ = ["Experiment", "Report", "Reproduction", "experiments"]
+__all__ = ["Experiment", "Report", "Reproduction", "Scope", "experiments"]
 
 
 def experiments() -> dict[str, Experiment]:
     """All experiments by name."""
-    return {experiment.name: experiment for experiment in (sdm.EXPERIMENT,)}
+    return {experiment.name: experiment for experiment in (*larank.EXPERIMENTS, sdm.EXPERIMENT)}

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rich.table import Table
 
-__all__ = ["Experiment", "Report", "Reproduction"]
+from larank.reproduce.datasets import available
+
+__all__ = ["Experiment", "Report", "Reproduction", "Scope", "present"]
 
 Report = Callable[[str], None]
 """Receives one line of progress at a time."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much of an experiment is wanted.
+
+    Attributes
+    ----------
+    quick : bool
+        A small form, in seconds, that only shows it works.
+    seeds : int or None
+        How often everything random is repeated; None leaves it to the experiment.
+    datasets : tuple of str
+        Only these of the experiment's data sets; empty for all.
+    """
+
+    quick: bool = False
+    seeds: int | None = None
+    datasets: tuple[str, ...] = ()
 
 
 class Reproduction(Protocol):
@@ -37,12 +58,33 @@ class Experiment:
     title : str
         What it shows, in one line.
     datasets : tuple of str
-        The data sets the full form reads; those that are absent are left out with a report.
+        The data sets it can read; those that are absent are left out with a report.
     run : callable
-        `run(quick, report)` returns a `Reproduction`; the quick form, in seconds, only shows it works.
+        `run(scope, report)` returns a `Reproduction`.
+    draw : callable, optional
+        `draw(reproduction, figure)` draws it on a matplotlib figure.
     """
 
     name: str
     title: str
     datasets: tuple[str, ...]
-    run: Callable[[bool, Report], Reproduction]
+    run: Callable[[Scope, Report], Reproduction]
+    draw: Callable[[Any, Any], None] | None = None
+
+
+def present(datasets: Iterable[str], report: Report, is_present: Callable[[str], bool] = available) -> tuple[str, ...]:
+    """Those of the data sets that can be read; the others are reported.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    """
+    wanted = tuple(datasets)
+    found = tuple(name for name in wanted if is_present(name))
+    for name in wanted:
+        if name not in found:
+            report(f"{name}: absent from the data directory, left out")
+    if not found:
+        raise FileNotFoundError(f"none of {', '.join(wanted)} is in the data directory; set LARANK_DATA")
+    return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from scipy import sparse
 from scipy.stats import wilcoxon
 
 from larank.multiclass.sdm import LinearMulticlassSVC
-from larank.reproduce.datasets import available, load
-from larank.reproduce.experiment import Experiment, Report
+from larank.reproduce.datasets import load
+from larank.reproduce.experiment import Experiment, Report, Scope, present
 
 __all__ = ["EXPERIMENT", "FULL", "QUICK", "Comparison", "Protocol", "Row", "compare", "partition"]
 
@@ -175,24 +175,17 @@ def _row(dataset: str, protocol: Protocol, report: Report) -> Row:
 
 def compare(protocol: Protocol, report: Report) -> Comparison:
     """Run the experiment on those of the protocol's data sets that are present."""
-    present = _present(protocol.datasets, report)
-    if not present:
-        raise FileNotFoundError(f"none of {', '.join(protocol.datasets)} is in the data directory; set LARANK_DATA")
-    return Comparison(protocol, tuple(_row(dataset, protocol, report) for dataset in present))
+    datasets = present(protocol.datasets, report)
+    return Comparison(protocol, tuple(_row(dataset, protocol, report) for dataset in datasets))
 
 
-def _present(datasets: Iterable[str], report: Report) -> list[str]:
-    found = []
-    for dataset in datasets:
-        if available(dataset):
-            found.append(dataset)
-        else:
-            report(f"{dataset}: absent from the data directory, left out")
-    return found
-
-
-def _run(quick: bool, report: Report) -> Comparison:
-    return compare(QUICK if quick else FULL, report)
+def _run(scope: Scope, report: Report) -> Comparison:
+    protocol = QUICK if scope.quick else FULL
+    if scope.seeds is not None:
+        protocol = replace(protocol, partitions=scope.seeds)
+    if scope.datasets:
+        protocol = replace(protocol, datasets=scope.datasets)
+    return compare(protocol, report)
 
 
 EXPERIMENT = Experiment(

@@ -175,6 +175,9 @@ class Endless:
     def iterations(self):
         return float(self.rounds)
 
+    def details(self):
+        return {}
+
 
 class Point:
     def __init__(self, primal, dual, violation):

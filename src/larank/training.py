@@ -10,11 +10,11 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -54,14 +54,29 @@ class Session(Protocol):
     def iterations(self) -> float:
         """Passes over the data so far."""
 
+    def details(self) -> Mapping[str, Any]:
+        """Further fields of the `Checkpoint` that is about to be recorded."""
+
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: at a relative duality gap, after passes over the data, after seconds."""
+    """When to stop: at a duality gap, after passes over the data, after seconds.
+
+    `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them the session will make
+    of its own accord, which then counts as "completed". Without `certify` the objectives are not computed from scratch
+    at the end.
+    """
 
     gap: float | None
     max_iter: float
     time_limit: float | None
+    absolute_gap: float | None = None
+    passes: float | None = None
+    certify: bool = True
+
+    def closing_gap(self, primal: float) -> float | None:
+        """The gap at which to stop, if there is one."""
+        return self.absolute_gap if self.gap is None else self.gap * primal
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,9 @@ class Outcome:
 
     status: Status
     objectives: Objectives
+    exact: bool
     seconds: float
+    certificate_seconds: float
     history: tuple[Checkpoint, ...]
 
 
@@ -95,8 +112,10 @@ def train(session: Session, limits: Limits, progress: Progress) -> Outcome:
     with _interrupt_flag() as interrupted:
         while True:
             optimal = session.advance()
-            if run.gap_is_closed() or optimal:
+            if run.gap_is_closed() or (optimal and limits.passes is None):
                 status: Status = "converged"
+            elif optimal:
+                status = "completed"
             elif interrupted.is_set():
                 status = "interrupted"
             elif session.iterations() >= limits.max_iter:
@@ -118,8 +137,10 @@ class _Run:
     def __init__(self, session: Session, limits: Limits, progress: Progress) -> None:
         self.session, self.limits, self.progress = session, limits, progress
         self.history: list[Checkpoint] = []
-        self.exact: Objectives | None = None
+        self.latest: Objectives | None = None
+        self.is_exact = False
         self.checked_at = 0.0
+        self.certificate_seconds = 0.0
         self.began = time.perf_counter()
 
     def seconds(self) -> float:
@@ -127,25 +148,35 @@ class _Run:
 
     def gap_is_closed(self) -> bool:
         """Record a new estimate, and check the gap from scratch where that is due."""
-        self.exact = None
+        self.is_exact = False
         estimate = self.session.estimate()
         if estimate is None:
             if not self.history:
                 self.tell(math.nan, math.nan, math.nan, None)
             return False
         point = self.record(estimate, exact=False)
-        if self.limits.gap is None:
+        wanted = self.limits.closing_gap(point.primal)
+        if wanted is None:
             return False
-        promising = point.gap <= self._PROMISING * self.limits.gap * point.primal
+        promising = point.gap <= self._PROMISING * wanted
         if not promising and point.iterations < self.checked_at + self._PASSES_BETWEEN_CHECKS:
             return False
         self.checked_at = point.iterations
-        self.exact = self.session.evaluate()
-        self.record(self.exact, exact=True)
-        return self.exact.primal - self.exact.dual <= self.limits.gap * self.exact.primal
+        exact = self.evaluate()
+        wanted = self.limits.closing_gap(exact.primal)
+        return wanted is not None and exact.gap <= wanted
+
+    def evaluate(self) -> Checkpoint:
+        began = time.perf_counter()
+        exact = self.session.evaluate()
+        self.certificate_seconds += time.perf_counter() - began
+        return self.record(exact, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
-        point = Checkpoint(self.seconds(), self.session.iterations(), at.primal, at.dual, at.violation, exact)
+        self.latest, self.is_exact = at, exact
+        point = Checkpoint(
+            self.seconds(), self.session.iterations(), at.primal, at.dual, at.violation, exact, **self.session.details()
+        )
         self.history.append(point)
         self.tell(point.primal, point.dual, point.violation, self.fraction(point))
         return point
@@ -161,20 +192,28 @@ class _Run:
         )
 
     def fraction(self, point: Checkpoint) -> float | None:
-        """How far the gap has come, on a logarithmic scale; None where there is no scale to tell by."""
+        """How many of the passes are made, or how far the gap has come on a logarithmic scale; None if neither tells."""
+        if self.limits.passes is not None:
+            return min(1.0, point.iterations / self.limits.passes)
         first = self.history[0]
-        if self.limits.gap is None or not (first.gap > self.limits.gap * first.primal > 0 and point.gap > 0):
+        start, now = first.gap, self.limits.closing_gap(first.primal)
+        if now is None or not (start > now > 0 and point.gap > 0 and point.primal > 0):
             return None
-        start, now = first.gap / first.primal, point.gap / point.primal
-        return min(1.0, math.log(start / now) / math.log(start / self.limits.gap))
+        end = self.limits.closing_gap(point.primal) or now
+        return min(1.0, max(0.0, math.log(start / now * end / point.gap) / math.log(start / now)))
 
     def finish(self, status: Status) -> Outcome:
-        at = self.exact
-        if at is None:
-            at = self.session.evaluate()
-            self.record(at, exact=True)
+        if self.limits.certify and not self.is_exact:
+            self.evaluate()
+        elif self.latest is None or not self.is_exact:
+            estimate = self.session.estimate()
+            if estimate is not None:
+                self.record(estimate, exact=False)
+        assert self.latest is not None
         self.progress.finish(status)
-        return Outcome(status, at, self.seconds(), tuple(self.history))
+        return Outcome(
+            status, self.latest, self.is_exact, self.seconds(), self.certificate_seconds, tuple(self.history)
+        )
 
 
 @contextmanager

@@ -421,6 +421,9 @@ class _SdmTraining:
         visits: int = self._session.counters.visits
         return visits / self._examples
 
+    def details(self) -> Mapping[str, Any]:
+        return {}
+
 
 def _check_structure(X: Any) -> None:
     """SciPy lets a CSR matrix name rows and columns that it does not have; the core would read and write there."""

@@ -1,0 +1,173 @@
+"""Blocks of kernel values for a compiled session, the next one computed while the session works on this one.
+
+The session is handed the kernel values of a few new examples with every pattern in its table, and among themselves.
+Those of the next block are computed in the background against the table as it was when this block began; patterns born
+since then are the ones of this block, so their columns come from the values between the two blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank.blocks import Batch, Blocks
+
+__all__ = ["Examples", "Feed", "KernelFeed", "KernelSession"]
+
+
+class KernelSession(Protocol):
+    """What the compiled sessions of all kernel solvers offer."""
+
+    @property
+    def slots(self) -> int: ...  # noqa: D102
+    @property
+    def needed(self) -> list[int]: ...  # noqa: D102
+    def slot_ids(self) -> NDArray[np.int64]: ...  # noqa: D102
+    def feed(self, kernel: Any, within: Any, ids: Any, labels: Any, costs: Any, diagonal: Any) -> None: ...  # noqa: D102
+    def run(self, end: int) -> bool: ...  # noqa: D102
+    def provide(self, slots: list[int], rows: Any) -> None: ...  # noqa: D102
+    def set_foreign_bytes(self, bytes: int) -> None: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A block of the stream: the examples as the provider wants them, their numbers, labels and costs."""
+
+    X: Any
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    costs: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Feed(Protocol):
+    """Work on a stretch of the stream, a little at a time."""
+
+    def advance(self, examples: int) -> int:
+        """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
+
+    def close(self) -> None:
+        """Give up what runs in the background."""
+
+
+@dataclass
+class _Block:
+    examples: Examples
+    batch: Batch
+    kernel: NDArray[Any]
+    within: NDArray[Any]
+    diagonal: NDArray[np.float64]
+    cross: NDArray[Any] | None  # with the block before, whose births `kernel` does not have yet
+
+
+class KernelFeed:
+    """Feeds a stretch of the stream to a kernel session."""
+
+    def __init__(self, session: KernelSession, blocks: Blocks, stream: Iterator[Examples]) -> None:
+        self._session, self._blocks, self._stream = session, blocks, stream
+        self._background = ThreadPoolExecutor(1) if blocks.concurrent else None
+        self._next: Future[_Block] | None = None
+        self._block: _Block | None = None
+        self._births = (np.empty(0, np.intp), np.empty(0, np.intp))
+        self._done = 0
+
+    def advance(self, examples: int) -> int:
+        """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
+        if self._block is None and not self._begin_block():
+            return 0
+        block = self._block
+        assert block is not None
+        end = min(len(block.examples), self._done + examples)
+        while not self._session.run(end):
+            self._provide_rows(block)
+        worked, self._done = end - self._done, end
+        if end == len(block.examples):
+            self._end_block(block)
+        return worked
+
+    def close(self) -> None:
+        """Give up what runs in the background."""
+        if self._background is not None:
+            self._background.shutdown(cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        """Return this feed; leaving the block closes it."""
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        """Close, also after an exception."""
+        self.close()
+
+    def _begin_block(self) -> bool:
+        block = self._block = self._take_next()
+        if block is None:
+            return False
+        self._done = 0
+        examples = block.examples
+        self._session.set_foreign_bytes(self._blocks.nbytes)
+        self._session.feed(
+            block.kernel, block.within, examples.ids, examples.labels, examples.costs, block.diagonal
+        )
+        if self._background is not None:
+            upcoming = next(self._stream, None)
+            if upcoming is not None:
+                slots = self._session.slots
+                self._next = self._background.submit(self._prepare, upcoming, slots, block.batch)
+        return True
+
+    def _take_next(self) -> _Block | None:
+        if self._next is not None:
+            ready, self._next = self._next.result(), None
+            slots, rows = self._births
+            if len(slots):
+                assert ready.cross is not None
+                ready.kernel[:, slots] = ready.cross[:, rows]
+            ready.cross = None
+            return ready
+        upcoming = next(self._stream, None)
+        return None if upcoming is None else self._prepare(upcoming, self._session.slots, None)
+
+    def _prepare(self, examples: Examples, slots: int, before: Batch | None) -> _Block:
+        batch = self._blocks.batch(examples.X, examples.ids)
+        room = slots + len(examples) + (0 if before is None else len(before))
+        return _Block(
+            examples,
+            batch,
+            self._blocks.against_support(batch, room),
+            self._blocks.within(batch),
+            self._blocks.diagonal(batch),
+            None if before is None else self._blocks.cross(batch, before),
+        )
+
+    def _end_block(self, block: _Block) -> None:
+        if self._next is not None:
+            self._next.exception()  # it reads the store
+        self._births = self._store_births(block)
+        self._block = None
+
+    def _store_births(self, block: _Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Keep the examples of the block that are support patterns now; their slots and their rows in the block."""
+        ids = block.examples.ids
+        order = np.argsort(ids, kind="stable")
+        present = self._session.slot_ids()
+        at = np.minimum(np.searchsorted(ids, present, sorter=order), len(ids) - 1)
+        rows = order[at]
+        slots = np.flatnonzero(ids[rows] == present)
+        rows = rows[slots]
+        self._blocks.store(slots, block.batch, rows)
+        return slots, rows
+
+    def _provide_rows(self, block: _Block) -> None:
+        """Rows of kernel values that fell out of the memory budget, in one product."""
+        if self._next is not None:
+            self._next.exception()  # it reads the store
+        self._store_births(block)
+        needed = self._session.needed
+        self._session.provide(needed, self._blocks.rows(np.asarray(needed)))

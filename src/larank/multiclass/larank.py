@@ -1,0 +1,912 @@
+"""Kernel multiclass SVMs in one pass, or to any precision, by LaRank of Bordes et al. (ICML 2007)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from larank import _core, parameters
+from larank.blocks import Blocks, blocks_for
+from larank.feeding import Examples, Feed, KernelFeed
+from larank.kernels import Kernel, kernel_for
+from larank.persistence import persistable
+from larank.progress import progress_for
+from larank.result import Result
+from larank.training import Limits, Outcome, TrainingWarning, train
+
+__all__ = ["LaRankClassifier"]
+
+SCHEDULES = ("adaptive", "fixed")
+STOPS = ("epochs", "gap")
+OPERATIONS = ("new", "old", "optimize")
+
+_TAU = 0.03  # of a margin of 1; smaller violations are left alone in the first epoch
+_HISTORY_POINTS = 300  # of an epoch
+_VALIDATIONS = 20  # of an epoch
+
+_Session = _core.KernelLaRank32 | _core.KernelLaRank64 | _core.LinearLaRank32 | _core.LinearLaRank64
+
+
+@persistable(
+    "classes_",
+    "support_",
+    "support_vectors_",
+    "support_costs_",
+    "dual_coef_",
+    "coef_",
+    "gamma_",
+    "n_features_in_",
+    "feature_names_in_",
+    "n_iter_",
+    "result_",
+    "_arrived",
+    "_seen",
+    "_state",
+)
+class LaRankClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multiclass support vector machine trained online, with or without kernels.
+
+    One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes
+    reach it. Examples may come in batches, with classes never seen before.
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
+default="rbf"
+        A callable takes two collections of examples and returns the matrix of their kernel values. With it `X` may be
+        any sequence of objects. "linear" keeps a weight per feature and class instead of kernel values.
+    C : float, default=1.0
+        The cost of one unit of loss against ``1/2 |w|^2``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())`` of the first
+        data seen, "auto" is ``1 / n_features``.
+    degree : int, default=3
+        Of the kernel "poly".
+    coef0 : float, default=0.0
+        The constant of the kernels "poly" and "sigmoid".
+    cost_matrix : array of shape (n_classes, n_classes), optional
+        The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the order of
+        `classes_`; 1 off the diagonal if not given.
+    schedule : {"adaptive", "fixed"}, default="adaptive"
+        How the three operations take turns: in proportion to the dual increase they bring for their work, or each new
+        example followed by `n_reprocess` times one PROCESSOLD and ten OPTIMIZE.
+    n_reprocess : int, default=1
+        Of the fixed schedule.
+    operations : collection of {"new", "old", "optimize"}, default=("new", "old", "optimize")
+        What the schedule may choose from; "new" must be among them.
+    epochs : int, default=1
+        Passes over the data with ``stop="epochs"``.
+    stop : {"epochs", "gap"}, default="epochs"
+        Whether to stop after `epochs` passes or at a duality gap.
+    tol : float, optional
+        With ``stop="gap"`` the relative duality gap to stop at; if not given, a gap of `C` as in the paper.
+    max_iter : int, default=1000
+        With ``stop="gap"`` the passes after which training stops with a warning.
+    time_limit : float, optional
+        Seconds after which training stops with a warning.
+    class_weight : dict or "balanced", optional
+        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
+    shuffle : bool, default=True
+        Whether `fit` visits the examples in random order.
+    certify : bool, default=True
+        Whether `fit` ends with computing the primal objective from scratch, which takes as many kernel values as
+        examples times support patterns. Otherwise the certificate holds an estimate made on the way.
+    memory_limit : float, default=2e9
+        Bytes for support patterns, coefficients and cached kernel values. A smaller cache means more computation and
+        the same model.
+    batch_size : int, default=256
+        Examples whose kernel values are computed together. It changes the time, not the model, up to rounding.
+    n_jobs : int, optional
+        Threads; by default as many as the linear algebra library uses.
+    random_state : int, RandomState or None, default=None
+        Of the order of the examples and the choices of the schedule.
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    support_ : ndarray
+        The support patterns, as numbers of examples in `X` or in the stream of `partial_fit`.
+    support_vectors_ : ndarray, csr_matrix or list
+        The support patterns; not with the kernel "precomputed".
+    dual_coef_ : csr_matrix of shape (n_support, n_classes)
+        The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive.
+    support_costs_ : ndarray of shape (n_support,)
+        The bound of each pattern's largest coefficient: `C` times its weights.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
+        The weights, with the kernel "linear". With two classes, those of the second minus those of the first.
+    gamma_ : float
+        The value used for `gamma`.
+    n_iter_ : int
+        Passes over the data, rounded up.
+    result_ : Result
+        The certificate: objectives, gap, counts, seconds and the history.
+
+    References
+    ----------
+    Bordes, Bottou, Gallinari, Weston. Solving MultiClass Support Vector Machines with LaRank. ICML 2007.
+
+    Examples
+    --------
+    >>> from larank import LaRankClassifier
+    >>> from larank.data import load_letter
+    >>> letter = load_letter()
+    >>> X, y = letter.X_train[:4000].astype("float32"), letter.y_train[:4000]
+    >>> model = LaRankClassifier(C=10, gamma=0.025, random_state=0).fit(X, y)
+    >>> bool(model.score(letter.X_test.astype("float32"), letter.y_test) > 0.9)
+    True
+    >>> bool(model.result_.dual < model.result_.primal)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
+        *,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        cost_matrix: ArrayLike | None = None,
+        schedule: str = "adaptive",
+        n_reprocess: int = 1,
+        operations: Iterable[str] = OPERATIONS,
+        epochs: int = 1,
+        stop: str = "epochs",
+        tol: float | None = None,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        shuffle: bool = True,
+        certify: bool = True,
+        memory_limit: float = 2e9,
+        batch_size: int = 256,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        """Store the parameters; `fit` checks them."""
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.cost_matrix = cost_matrix
+        self.schedule = schedule
+        self.n_reprocess = n_reprocess
+        self.operations = operations
+        self.epochs = epochs
+        self.stop = stop
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.class_weight = class_weight
+        self.shuffle = shuffle
+        self.certify = certify
+        self.memory_limit = memory_limit
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome; precomputed kernels are pairwise."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not callable(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the running session, which is rebuilt from the model when it is needed again."""
+        state: dict[str, Any] = {**super().__getstate__()}
+        state.pop("_running", None)
+        return state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
+    ) -> Self:
+        """Train on `X` and `y`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            float32 data make float32 kernel values, which are faster. With ``kernel="precomputed"`` the square matrix
+            of kernel values.
+        y : array of shape (n_samples,)
+            Labels: integers, strings, booleans.
+        sample_weight : array of shape (n_samples,), optional
+            Factors on ``C`` per example, not negative.
+        validation : (X, y), optional
+            Examples whose error goes into the history, some times per epoch.
+
+        Returns
+        -------
+        LaRankClassifier
+            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+        """
+        self._check_parameters()
+        X, y = self._validated(X, y, reset=True)
+        if self.kernel == "precomputed":
+            _check_square(X)
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
+        held_out = None if validation is None else self._held_out(validation)
+        seeds = check_random_state(self.random_state)
+        seed = int(seeds.randint(2**31 - 1))
+        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+
+        self.classes_ = classes
+        self._arrived = np.empty(0, classes.dtype)
+        self._seen = len(y)
+        costs = self._costs(X, y, classes, sample_weight)
+        order = orders.permutation(len(y)) if self.shuffle else np.arange(len(y))
+        order = order[costs[order] > 0]
+        labels = self._labels(y, order)
+        running = self._begin(X, seed)
+        stream = _Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
+        training = _Training(self, running, stream, held_out)
+        limits = Limits(
+            gap=self.tol if self.stop == "gap" else None,
+            max_iter=self.max_iter if self.stop == "gap" else math.inf,
+            time_limit=self.time_limit,
+            absolute_gap=self.C if self.stop == "gap" and self.tol is None else None,
+            passes=self.epochs if self.stop == "epochs" else None,
+            certify=self.certify or self.stop == "gap",
+        )
+        outcome = self._train(training, limits, f"{len(y)} examples, {len(classes)} classes")
+        self._keep_model(running)
+        self.result_ = training.result(outcome)
+        self.n_iter_ = math.ceil(self.result_.iterations)
+        self._warn_if_early(outcome, stacklevel=3)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Go on training with new examples, in the order in which they come.
+
+        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            As for `fit`. With ``kernel="precomputed"`` column j is the kernel value with example j of the stream; the
+            examples of this call are the next ones.
+        y : array of shape (n_samples,)
+            Labels; those never seen before are new classes.
+        classes : array, optional
+            Labels that may come later, so that `decision_function` has a column for them already.
+        sample_weight : array of shape (n_samples,), optional
+            Factors on ``C`` per example, not negative.
+
+        Returns
+        -------
+        LaRankClassifier
+            Itself.
+        """
+        self._check_parameters()
+        if self.stop == "gap":
+            raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
+        first = not hasattr(self, "classes_")
+        X, y = self._validated(X, y, reset=first)
+        running = self._going_on(X, first)
+        ids = np.arange(self._seen, self._seen + len(y))
+        known = [np.unique(y)] if classes is None else [np.unique(y), np.unique(np.asarray(classes))]
+        self.classes_ = np.unique(np.concatenate(known if first else [self.classes_, *known]))
+        costs = self._costs(X, y, self.classes_, sample_weight)
+        self._seen += len(y)
+        order = np.flatnonzero(costs > 0)
+        labels = self._labels(y, order)
+        training = _Training(self, running, _Stream(X, ids, labels, costs, order, None), None)
+        limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
+        outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
+        self._keep_model(running)
+        self.result_ = training.result(outcome)
+        self.n_iter_ = 1
+        self._warn_if_early(outcome, stacklevel=3)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the classes, or with two classes the score of the second against the first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            The examples; with ``kernel="precomputed"`` their kernel values with the training examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            The label with the largest score is the prediction.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label with the largest score for each example.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels out of `classes_`.
+        """
+        scores = self.decision_function(X)
+        best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best.astype(np.intp)]
+        return labels
+
+    def _check_parameters(self) -> None:
+        parameters.one_of("schedule", self.schedule, SCHEDULES)
+        parameters.one_of("stop", self.stop, STOPS)
+        for name in ("C", "memory_limit"):
+            parameters.positive(name, getattr(self, name))
+        for name in ("tol", "time_limit"):
+            if getattr(self, name) is not None:
+                parameters.positive(name, getattr(self, name))
+        for name in ("epochs", "max_iter", "batch_size"):
+            parameters.whole_number(name, getattr(self, name), at_least=1)
+        parameters.whole_number("n_reprocess", self.n_reprocess, at_least=0)
+        for name in ("shuffle", "certify"):
+            parameters.flag(name, getattr(self, name))
+        if not isinstance(self.verbose, bool):
+            parameters.whole_number("verbose", self.verbose, at_least=0)
+        operations = [self.operations] if isinstance(self.operations, str) else list(self.operations)
+        for operation in operations:
+            parameters.one_of("operations", operation, OPERATIONS)
+        if "new" not in operations:
+            raise ValueError(f"operations must contain 'new', got {self.operations!r}")
+        if self.stop == "epochs" and self.tol is not None:
+            raise ValueError(f"tol acts with stop='gap' only; got tol={self.tol!r} with stop='epochs'")
+        if self.stop == "gap" and self.epochs != 1:
+            raise ValueError(f"epochs acts with stop='epochs' only; got epochs={self.epochs!r} with stop='gap'")
+
+    def _validated(self, X: Any, y: Any = None, *, reset: bool) -> Any:
+        """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
+        if callable(self.kernel) and _is_sequence_of_objects(X):
+            if y is None:
+                return X
+            y = np.asarray(y)
+            if len(y) != len(X):
+                raise ValueError(f"X and y must be equally long, got {len(X)} and {len(y)}")
+            if not len(y):
+                raise ValueError("X must hold at least one example, got none")
+        else:
+            checks: dict[str, Any] = {"accept_sparse": False if callable(self.kernel) else "csr"}
+            checks.update(dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=reset)
+            if self.kernel == "precomputed" and not reset:
+                checks["skip_check_array"] = False
+            if y is None:
+                return validate_data(self, X, **checks)
+            X, y = validate_data(self, X, y, **checks)
+        check_classification_targets(y)
+        return X, y
+
+    def _held_out(self, validation: tuple[Any, ArrayLike]) -> tuple[Any, NDArray[Any]]:
+        try:
+            X, y = validation
+        except (TypeError, ValueError):
+            raise ValueError(f"validation must be a pair (X, y), got {type(validation).__name__}") from None
+        X, y = self._validated(X, np.asarray(y), reset=False)
+        return X, y
+
+    def _costs(
+        self, X: Any, y: NDArray[Any], classes: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if sample_weight is not None and hasattr(X, "shape"):
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if weight.shape != (len(y),):
+            raise ValueError(f"sample_weight must have one entry per example, {len(y)}; got shape {weight.shape}")
+        if (weight < 0).any() or not np.isfinite(weight).all():
+            where = int(np.argmax((weight < 0) | ~np.isfinite(weight)))
+            raise ValueError(f"sample_weight must be finite and not negative, got {weight[where]} for example {where}")
+        factors = compute_class_weight(self.class_weight, classes=classes, y=y)
+        if (factors < 0).any() or not np.isfinite(factors).all():
+            raise ValueError(f"class_weight must not be negative or infinite, got {self.class_weight!r}")
+        costs: NDArray[np.float64] = self.C * weight * factors[np.searchsorted(classes, y)]
+        if not costs.any():
+            raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
+        return costs
+
+    def _labels(self, y: NDArray[Any], order: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Labels numbered in the order in which they first arrive, which `_arrived` remembers."""
+        classes, codes = np.unique(y, return_inverse=True)
+        arrived = self._arrived.tolist()
+        number = {label: place for place, label in enumerate(arrived)}
+        _, firsts = np.unique(codes[order], return_index=True)
+        for place in np.sort(firsts):
+            label = classes[codes[order[place]]]
+            if number.setdefault(label.item(), len(number)) == len(arrived):
+                arrived.append(label.item())
+        self._arrived = np.array(arrived, dtype=np.result_type(self._arrived, classes) if arrived else classes.dtype)
+        numbers = np.array([number.get(label, -1) for label in classes.tolist()], dtype=np.int32)
+        return numbers[codes]
+
+    def _begin(self, X: Any, seed: int) -> _Running:
+        """A session that has seen nothing."""
+        allowed = [operation in self.operations for operation in OPERATIONS]
+        settings = {
+            "adaptive": self.schedule == "adaptive",
+            "n_reprocess": int(self.n_reprocess),
+            "operations": allowed,
+            "tau": _TAU,
+            "seed": seed,
+        }
+        if self.kernel == "linear":
+            single = X.dtype == np.float32
+            session: _Session = (_core.LinearLaRank32 if single else _core.LinearLaRank64)(
+                **settings, features=X.shape[1]
+            )
+            return _Running(session, None)
+        kernel = self._resolved_kernel(X)
+        blocks = blocks_for(kernel, X, n_jobs=self.n_jobs)
+        single = blocks.dtype == np.float32
+        session = (_core.KernelLaRank32 if single else _core.KernelLaRank64)(
+            **settings, memory_limit=int(self.memory_limit)
+        )
+        return _Running(session, blocks)
+
+    def _resolved_kernel(self, X: Any) -> Kernel:
+        gamma = getattr(self, "gamma_", self.gamma)
+        return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+    def _going_on(self, X: Any, first: bool) -> _Running:
+        """The session of the calls before, rebuilt from the model if it is not there any more."""
+        if first:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            self._arrived, self._seen = np.empty(0), 0
+            self._running = self._begin(X, seed)
+        elif not hasattr(self, "_running"):
+            self._running = self._restored(X)
+        return self._running
+
+    def _restored(self, X: Any) -> _Running:
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "partial_fit cannot go on: with kernel='precomputed' a model that was fitted, loaded or copied has no "
+                "kernel values between its support patterns; use partial_fit from the start"
+            )
+        running = self._begin(X, 0)
+        running.restore(self)
+        return running
+
+    def _train(self, training: _Training, limits: Limits, about: str) -> Outcome:
+        kernel = self.kernel if isinstance(self.kernel, str) else "callable kernel"
+        with progress_for(self.verbose) as progress, training:
+            progress.start(f"LaRank, {kernel}, {about}{training.running.plan(self)}")
+            return train(training, limits, progress)
+
+    def _keep_model(self, running: _Running) -> None:
+        table = running.table()
+        columns = np.searchsorted(self.classes_, self._arrived)
+        dual_coef = csr_matrix(
+            (table.beta, columns[table.classes], table.starts), shape=(len(table.ids), len(self.classes_))
+        )
+        dual_coef.sort_indices()
+        self.dual_coef_, self.support_, self.support_costs_ = dual_coef, table.ids, table.costs
+        self._state = running.session.state
+        if running.blocks is None:
+            self.support_vectors_ = running.patterns()
+            coef = np.zeros((len(self.classes_), self.n_features_in_), running.dtype)
+            coef[columns] = running.session.weights()
+            self.coef_ = coef[1:] - coef[:1] if len(coef) == 2 else coef
+        elif self.kernel != "precomputed":
+            self.support_vectors_ = running.blocks.patterns(table.slots)
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        if self.kernel == "linear":
+            scores = np.asarray(X @ self.coef_.T, dtype=np.float64)
+            return np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
+        if self.kernel == "precomputed":
+            return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
+        blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self.n_jobs)
+        slots = np.arange(len(self.support_))
+        blocks.store(slots, blocks.batch(self.support_vectors_, self.support_), slots)
+        with blocks.threads():
+            return blocks.scores(X, slots, self.dual_coef_.toarray())
+
+    def _warn_if_early(self, outcome: Outcome, stacklevel: int) -> None:
+        reasons = {
+            "max_iter": f"after max_iter={self.max_iter} passes over the data",
+            "time_limit": f"after time_limit={self.time_limit} seconds",
+            "interrupted": "by an interrupt",
+        }
+        if outcome.status in reasons:
+            gap = f"{self.result_.relative_gap:.2g}" + ("" if outcome.exact else " by an estimate made on the way")
+            warnings.warn(
+                f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the data; "
+                f"the model is valid, its relative duality gap is {gap}",
+                TrainingWarning,
+                stacklevel=stacklevel + 1,
+            )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The support table slot by slot: patterns and their coefficients as CSR rows, classes as they arrived."""
+
+    slots: NDArray[np.int32]
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    costs: NDArray[np.float64]
+    diagonal: NDArray[np.float64]
+    beta: NDArray[np.float64]
+    classes: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+
+class _Running:
+    """A session and, with a kernel, the provider of its blocks."""
+
+    def __init__(self, session: Any, blocks: Blocks | None) -> None:
+        self.session, self.blocks = session, blocks
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float32 if type(self.session).__name__.endswith("32") else np.float64)
+
+    def table(self) -> _Table:
+        return _Table(*self.session.table())
+
+    def patterns(self) -> Any:
+        """The support patterns of a linear session, slot by slot."""
+        values, columns, starts = self.session.patterns()
+        if columns is None:
+            return values.reshape(len(starts) - 1, -1)
+        return csr_matrix((values, columns, starts), shape=(len(starts) - 1, self.session.features))
+
+    def feed(self, stream: Iterator[Examples]) -> Feed:
+        return _LinearFeed(self.session, stream) if self.blocks is None else KernelFeed(self.session, self.blocks, stream)
+
+    def restore(self, model: LaRankClassifier) -> None:
+        """Take over the coefficients of a model; its classes are those that have arrived."""
+        beta = model.dual_coef_
+        place = np.full(len(model.classes_), -1, dtype=np.int32)
+        place[np.searchsorted(model.classes_, model._arrived)] = np.arange(len(model._arrived))
+        for _ in model._arrived:
+            self.session.add_class()
+        slots = np.arange(len(model.support_))
+        X, ids, costs = model.support_vectors_, model.support_, model.support_costs_
+        classes = place[beta.indices]
+        own = np.maximum.reduceat(np.where(beta.data > 0, classes, -1), beta.indptr[:-1]) if len(slots) else slots
+        if self.blocks is None:
+            diagonal = _squared_norms(X)
+            none = np.zeros(len(slots), np.int32)
+            _feed_linear(self.session, Examples(X, ids, none, costs), diagonal)
+            rows: Iterator[Any] = iter(range(len(slots)))
+        else:
+            batch = self.blocks.batch(X, ids)
+            diagonal = self.blocks.diagonal(batch)
+            self.blocks.store(slots, batch, slots)
+            rows = self._kernel_rows(slots, chunk=256)
+        for slot, row in zip(slots, rows, strict=True):
+            part = slice(beta.indptr[slot], beta.indptr[slot + 1])
+            self.session.restore(
+                row, int(ids[slot]), int(own[slot]), costs[slot], diagonal[slot], classes[part], beta.data[part]
+            )
+        self.session.state = model._state
+
+    def _kernel_rows(self, slots: NDArray[np.intp], chunk: int) -> Iterator[NDArray[Any]]:
+        assert self.blocks is not None
+        for first in range(0, len(slots), chunk):
+            rows = self.blocks.rows(slots[first : first + chunk])
+            for place, row in enumerate(rows, start=first):
+                yield np.ascontiguousarray(row[: place + 1])
+
+    def set_margins(self, model: LaRankClassifier) -> None:
+        """1 - Delta(y, y') over the classes that have arrived, where the model has a cost matrix."""
+        if model.cost_matrix is None:
+            return
+        delta = _checked_cost_matrix(model.cost_matrix, len(model.classes_))
+        columns = np.searchsorted(model.classes_, model._arrived)
+        self.session.set_margins(np.ascontiguousarray(1 - delta[np.ix_(columns, columns)]))
+
+    def plan(self, model: LaRankClassifier) -> str:
+        """What the memory is for, in words."""
+        if self.blocks is None:
+            return ""
+        row = self.dtype.itemsize
+        patterns = int(math.sqrt(model.memory_limit / (2 * row)))
+        return (
+            f", memory limit {model.memory_limit / 1e6:.0f} MB: all kernel values between about {patterns} support "
+            f"patterns, then those used last"
+        )
+
+    def check_memory(self, limit: float) -> None:
+        """A linear session has nothing that it could do without."""
+        if self.blocks is None and self.session.bytes > limit:
+            raise ValueError(
+                f"memory_limit must be at least {self.session.bytes} bytes for the weights and "
+                f"{self.session.patterns_count} support patterns, got {limit:g}"
+            )
+
+
+class _LinearFeed:
+    """Feeds a stretch of the stream to a linear session."""
+
+    def __init__(self, session: Any, stream: Iterator[Examples]) -> None:
+        self._session, self._stream = session, stream
+        self._length = self._done = 0
+
+    def advance(self, examples: int) -> int:
+        if self._done == self._length:
+            block = next(self._stream, None)
+            if block is None:
+                return 0
+            _feed_linear(self._session, block, _squared_norms(block.X))
+            self._length, self._done = len(block), 0
+        end = min(self._length, self._done + examples)
+        self._session.run(end)
+        worked, self._done = end - self._done, end
+        return worked
+
+    def close(self) -> None:
+        pass
+
+
+def _feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) -> None:
+    X = block.X
+    arrays = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1]) if issparse(X) else (X,)
+    session.feed(*arrays, block.ids, block.labels, block.costs, diagonal)
+
+
+def _squared_norms(X: Any) -> NDArray[np.float64]:
+    if issparse(X):
+        squares = X.copy()
+        squares.data = squares.data.astype(np.float64) ** 2
+        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Examples with their numbers, labels and costs, and the order in which to visit them."""
+
+    X: Any
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    costs: NDArray[np.float64]
+    order: NDArray[np.intp]
+    orders: np.random.RandomState | None  # of the epochs after the first
+
+    def blocks(self, order: NDArray[np.intp], size: int) -> Iterator[Examples]:
+        for first in range(0, len(order), size):
+            rows = order[first : first + size]
+            X = [self.X[row] for row in rows] if isinstance(self.X, list | tuple) else self.X[rows]
+            yield Examples(X, self.ids[rows], self.labels[rows], self.costs[rows])
+
+    def next_order(self) -> NDArray[np.intp]:
+        if self.orders is None:
+            return self.order
+        shuffled: NDArray[np.intp] = self.orders.permutation(self.order)
+        return shuffled
+
+
+@dataclass(frozen=True)
+class _Objectives:
+    primal: float
+    dual: float
+    violation: float
+
+
+class _Training:
+    """LaRank as the training loop sees it: epochs over a stream, a block at a time."""
+
+    def __init__(
+        self,
+        model: LaRankClassifier,
+        running: _Running,
+        stream: _Stream,
+        held_out: tuple[Any, NDArray[Any]] | None,
+    ) -> None:
+        self.model, self.running, self.stream, self.held_out = model, running, stream, held_out
+        self.session = running.session
+        running.set_margins(model)
+        self.tau = _TAU
+        self.epoch = 0
+        self.visited = 0
+        self.visited_in_epoch = 0
+        self.loss_before = 0.0  # of the epoch before
+        self.next_estimate = 0
+        self.error: float | None = None
+        self.next_validation = 0
+        self.seconds: dict[str, float] = {}
+        self.before = self._counts()
+        self.feed = self._feed(stream.order)
+
+    def __enter__(self) -> Self:
+        self._threads = None if self.running.blocks is None else self.running.blocks.threads()
+        if self._threads is not None:
+            self._threads.__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        self.feed.close()
+        if self._threads is not None:
+            self._threads.__exit__(*details)
+
+    def advance(self) -> bool:
+        size = len(self.stream.order)
+        slice_ = max(1, size // _HISTORY_POINTS)
+        worked = self.feed.advance(slice_)
+        self.running.check_memory(self.model.memory_limit)
+        self.visited += worked
+        self.visited_in_epoch += worked
+        if self.visited_in_epoch < size:
+            return False
+        self.epoch += 1
+        if self.model.stop == "epochs" and self.epoch >= self.model.epochs:
+            return True
+        self._begin_epoch()
+        return False
+
+    def _begin_epoch(self) -> None:
+        self.feed.close()
+        self.loss_before = self.session.loss
+        self.tau /= 4
+        self.session.set_tau(self.tau)
+        self.session.begin_epoch()
+        self.visited_in_epoch = 0
+        self.feed = self._feed(self.stream.next_order())
+
+    def _feed(self, order: NDArray[np.intp]) -> Feed:
+        return self.running.feed(self.stream.blocks(order, self.model.batch_size))
+
+    def estimate(self) -> _Objectives | None:
+        size = len(self.stream.order)
+        if self.visited < self.next_estimate and self.visited % size:
+            return None
+        self.next_estimate = self.visited + max(1, size // _HISTORY_POINTS)
+        left = 1 - self.visited_in_epoch / size if self.epoch else 0.0
+        loss = self.session.loss + left * self.loss_before
+        dual = self.session.dual
+        # No primal objective is below the dual, whatever was seen on the way.
+        return _Objectives(max(dual, self.session.half_squared_norm + loss), dual, math.nan)
+
+    def evaluate(self) -> _Objectives:
+        """The objectives from scratch: one pass over the examples with the coefficients as they are."""
+        stream, table = self.stream, self.running.table()
+        beta = np.zeros((len(table.ids), self.session.classes))
+        beta[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.classes] = table.beta
+        support = np.full(int(stream.ids.max()) + 1, -1)
+        support[table.ids] = np.arange(len(table.ids))
+        margins = self._margins()
+        linear = float((margins[table.labels] * beta).sum())
+        squared_norm = losses = violation = 0.0
+        for block in stream.blocks(stream.order, 4096):
+            scores = self._scores(block.X, table, beta)
+            g = margins[block.labels] - scores
+            worst, own = g.min(axis=1), g[np.arange(len(block)), block.labels]
+            losses += float(block.costs @ (own - worst))
+            rows = np.flatnonzero(support[block.ids] >= 0)
+            mine = np.zeros_like(g)
+            mine[rows] = beta[support[block.ids[rows]]]
+            squared_norm += float((mine * scores).sum())
+            bound = np.zeros_like(g)
+            bound[np.arange(len(block)), block.labels] = block.costs
+            best = np.where(mine < bound, g, -np.inf).max(axis=1)
+            violation = max(violation, float((best - worst).max()))
+        half = squared_norm / 2
+        return _Objectives(half + losses, linear - half, violation)
+
+    def _scores(self, X: Any, table: _Table, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.running.blocks is None:
+            return np.asarray(X @ self.session.weights().T, dtype=np.float64)
+        return self.running.blocks.scores(X, table.slots, beta)
+
+    def _margins(self) -> NDArray[np.float64]:
+        classes = self.session.classes
+        if self.model.cost_matrix is None:
+            return np.eye(classes)
+        columns = np.searchsorted(self.model.classes_, self.model._arrived)
+        return 1 - np.asarray(self.model.cost_matrix, dtype=np.float64)[np.ix_(columns, columns)]
+
+    def iterations(self) -> float:
+        return self.visited / len(self.stream.order)
+
+    def details(self) -> Mapping[str, Any]:
+        self._validate()
+        error, self.error = self.error, None
+        return {
+            "kernel_values": self._counts()["kernel_values"],
+            "support_patterns": self.session.patterns_count,
+            "error": error,
+        }
+
+    def _validate(self) -> None:
+        if self.held_out is None or (self.visited < self.next_validation and self.visited % len(self.stream.order)):
+            return
+        self.next_validation = self.visited + max(1, len(self.stream.order) // _VALIDATIONS)
+        X, y = self.held_out
+        table = self.running.table()
+        beta = np.zeros((len(table.ids), self.session.classes))
+        beta[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.classes] = table.beta
+        predicted = self.model._arrived[self._scores(X, table, beta).argmax(axis=1)]
+        self.error = float(np.mean(predicted != y))
+
+    def _counts(self) -> dict[str, int]:
+        counters = self.session.counters
+        new, old, optimize = counters.operations
+        return {
+            "process_new": new,
+            "process_old": old,
+            "optimize": optimize,
+            "steps": counters.steps,
+            "argmax": counters.argmax,
+            "kernel_values": 0 if self.running.blocks is None else self.running.blocks.kernel_values,
+        }
+
+    def result(self, outcome: Outcome) -> Result:
+        counts, at, counters = self._counts(), outcome.objectives, self.session.counters
+        breakdown = {"selection": counters.selection_seconds, "steps": counters.step_seconds}
+        if self.running.blocks is not None:
+            breakdown = {**self.running.blocks.seconds, **breakdown}
+        breakdown["certificate"] = outcome.certificate_seconds
+        return Result(
+            solver="larank",
+            status=outcome.status,
+            primal=at.primal,
+            dual=at.dual,
+            violation=at.violation,
+            iterations=self.iterations(),
+            seconds=outcome.seconds,
+            support_patterns=self.session.patterns_count,
+            support_vectors=self.session.vectors,
+            kernel_values=counts.pop("kernel_values"),
+            argmax_calls=counts.pop("argmax"),
+            operations=counts,
+            history=outcome.history,
+            exact=outcome.exact,
+            breakdown=breakdown,
+        )
+
+
+def _is_sequence_of_objects(X: Any) -> bool:
+    """Whether X is data of its own kind for a callable kernel: strings, graphs and the like."""
+    if issparse(X) or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
+        return False
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "OUS"
+    return isinstance(X, list | tuple) and len(X) > 0 and np.asarray(X[0], dtype=object).ndim == 0
+
+
+def _check_square(X: Any) -> None:
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(f"X must be the square matrix of kernel values with kernel='precomputed', got shape {X.shape}")
+
+
+def _checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:
+    delta = np.asarray(cost_matrix, dtype=np.float64)
+    if delta.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost_matrix must have one row and column per class, shape {(n_classes, n_classes)}; got {delta.shape}"
+        )
+    if not np.isfinite(delta).all() or (delta < 0).any() or delta.diagonal().any():
+        raise ValueError("cost_matrix must hold finite numbers >= 0 with zeros on the diagonal, got others")
+    return delta

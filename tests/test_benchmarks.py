@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks import objectives, sweep, tables
-from benchmarks.libraries import OURS, SOLVERS
-from benchmarks.linear import Row
-from benchmarks.measure import Measurement
-from benchmarks.optimum import Optimum
-from benchmarks.problems import Problem
+from benchmarks import tables
+from benchmarks.linear import objectives, sweep
+from benchmarks.linear.command import EPOCH_COLUMNS, ROW_COLUMNS
+from benchmarks.linear.compare import Row
+from benchmarks.linear.libraries import OURS, SOLVERS
+from benchmarks.linear.optimum import Optimum
+from benchmarks.linear.problems import Problem
+from benchmarks.linear.runs import LinearRun
 from scipy import sparse
 
 X = sparse.csr_matrix([[1.0, 0.0], [0.0, 2.0]])
@@ -49,7 +51,7 @@ class Recorded(sweep.Contestant):
         self.log(tolerance)
         if tolerance < self.limit:
             return None
-        run = Measurement(1.0, 1.0, 0, 0, {}, W)
+        run = LinearRun(1.0, 1.0, 0, 0, {}, W)
         return sweep.Attempt(tolerance, 1.0, tolerance, tolerance <= self.target, run)
 
 
@@ -81,10 +83,10 @@ def test_sweep_whose_first_run_takes_too_long_ends_with_nothing():
 
 def test_markdown_and_terminal_tables_show_the_same_rows():
     row = Row("news20", "crammer-singer", "x", 0.1, False, 1, 1, None, 2, 1e-3, 1, 0.5, 10**6, 10**6, 0)
-    markdown = tables.as_markdown(tables.ROW_COLUMNS, [row, row])
+    markdown = tables.as_markdown(ROW_COLUMNS, [row, row])
     assert markdown.count("0.1 (missed)") == 2
-    assert tables.on_terminal("title", tables.ROW_COLUMNS, [row, row]).row_count == 2
+    assert tables.on_terminal("title", ROW_COLUMNS, [row, row]).row_count == 2
 
 
 def test_a_table_without_rows_is_empty():
-    assert tables.on_terminal("title", tables.EPOCH_COLUMNS, []).row_count == 0
+    assert tables.on_terminal("title", EPOCH_COLUMNS, []).row_count == 0

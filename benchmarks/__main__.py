@@ -1,4 +1,4 @@
-"""`python -m benchmarks linear`: larank against other SVM libraries."""
+"""`python -m benchmarks linear` and `python -m benchmarks kernel`: larank against other SVM libraries."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 from benchmarks import report
+from benchmarks.kernel.command import KERNEL
 from benchmarks.linear.command import LINEAR
 from benchmarks.measure import load_average
 
-COMMANDS = (LINEAR,)
+COMMANDS = (LINEAR, KERNEL)
 
 
 def _arguments() -> argparse.Namespace:

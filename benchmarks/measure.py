@@ -46,7 +46,8 @@ def thread_limits(threads: int) -> dict[str, str]:
 def ask(tasks: str, task: str, folder: Path, threads: int, limit: float | None, **details: Any) -> dict[str, Any]:
     """Have a child do a task of the module `tasks` on the problem stored in `folder`."""
     answer = folder / "answer.json"
-    request = {"tasks": tasks, "task": task, "folder": str(folder), "answer": str(answer), **details}
+    places = {"tasks": tasks, "task": task, "folder": str(folder), "answer": str(answer)}
+    request = {**places, "threads": threads, **details}
     command = [sys.executable, "-m", "benchmarks.child", json.dumps(request)]
     environment = {**os.environ, **thread_limits(threads)}
     try:

@@ -214,11 +214,11 @@ def test_a_run_without_kernel_values_has_no_products():
 
 
 def test_bare_products_may_be_wider_than_the_data():
-    assert time_products(np.ones((5, 3), dtype=np.float32), [(4, 7), (5, 2), (3, 20)]).wall > 0.0
+    assert time_products(np.ones((5, 3), dtype=np.float32), [(4, 7), (5, 2), (3, 20), (6, 1)], threads=2).wall > 0.0
 
 
 def kernel_run(train, predict, extra=None, product=None):
-    return kernel_runs.KernelRun(train, train, 10, 30, extra or {}, predict, predict, 0.1, 5, 8, product)
+    return kernel_runs.KernelRun(train, train, 10, 30, extra or {}, predict, predict, 0.1, 5, 8, product, product)
 
 
 OUR_EXTRA = {"dual": 7.0, "kernel_values": 10**6, "breakdown": {"product": 1.0, "steps": 2.0}, "operations": {}}
@@ -288,7 +288,7 @@ def test_kernel_tables_show_ratio_product_and_every_part(contest):
     comparison, _ = contest({"larank": [kernel_run(3.0, 0.5, OUR_EXTRA, 1.5)]}, repeats=1)
     assert "| blobs | larank | 1 | 3.000 | 1.00 |" in tables.as_markdown(kernel_command.ROW_COLUMNS, comparison.rows)
     work = tables.as_markdown(kernel_command.WORK_COLUMNS, comparison.work)
-    assert "| blobs | 3.000 | 1.0 | 1.500 | 2.00 | 0.500 | 7.0 | 9.0 |" in work
+    assert "| blobs | 3.000 | 1.0 | 1.500 | 2.00 | 2.00 | 0.500 | 7.0 | 9.0 |" in work
     parts = tables.as_markdown(kernel_command.breakdown_columns(comparison.work), comparison.work)
     assert parts.splitlines()[0] == "| problem | product | steps | train s |"
     assert "| blobs | 1.000 | 2.000 | 3.000 |" in parts

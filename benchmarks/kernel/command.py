@@ -37,6 +37,7 @@ WORK_COLUMNS: dict[str, Callable[[Work], str]] = {
     "million kernel values": lambda work: f"{work.kernel_values / 1e6:.1f}",
     "bare GEMM s": lambda work: optional(work.product, 3),
     "train / GEMM": lambda work: optional(work.train / work.product if work.product else None),
+    "in CPU s": lambda work: optional(work.cpu_ratio),
     "certificate s": lambda work: optional(work.certificate.seconds if work.certificate else None, 3),
     "dual": lambda work: f"{work.dual:.1f}",
     "primal": lambda work: optional(work.certificate.primal if work.certificate else None, 1),

@@ -56,6 +56,7 @@ class Work:
     train: float
     kernel_values: int
     product: float | None
+    cpu_ratio: float | None
     breakdown: Mapping[str, float]
     operations: Mapping[str, int]
     dual: float
@@ -163,11 +164,14 @@ def _row(problem: str, solver: str, runs: Sequence[KernelRun], ours: Sequence[Ke
 
 def _work(problem: str, runs: Sequence[KernelRun], certificate: Certificate | None) -> Work:
     trained = _fastest_training(runs)
+    product = min((run.product for run in runs if run.product), default=None)
+    product_cpu = min((run.product_cpu for run in runs if run.product_cpu), default=None)
     return Work(
         problem=problem,
         train=trained.wall,
         kernel_values=trained.extra["kernel_values"],
-        product=min((run.product for run in runs if run.product is not None), default=None),
+        product=product,
+        cpu_ratio=min(run.cpu for run in runs) / product_cpu if product_cpu else None,
         breakdown=trained.extra["breakdown"],
         operations=trained.extra["operations"],
         dual=trained.extra["dual"],

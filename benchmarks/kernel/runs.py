@@ -24,6 +24,7 @@ class KernelRun(Measurement):
     support_patterns: int
     support_vectors: int
     product: float | None
+    product_cpu: float | None
 
 
 @dataclass(frozen=True)

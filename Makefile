@@ -25,8 +25,9 @@ lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(shell find core -name "*.?pp")
 
-benchmark: $(VENV)/.benchmarked ## the comparison with other linear SVM libraries (slow)
+benchmark: $(VENV)/.benchmarked ## the comparisons with other SVM libraries, linear and kernel (slow)
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks linear
+	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks kernel
 
 asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in .venv-asan
 	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Cbuild-dir=build/asan -Ccmake.define.LARANK_SANITIZE=ON" .venv-asan/.tested
@@ -53,6 +54,8 @@ $(VENV)/.tested: $(VENV)/.tools $(SOURCES)
 	$(INSTALL) -Ccmake.define.LARANK_WERROR=ON ".[test]"
 	@touch $@
 
+# Without build isolation, rivals that come as source need the tools they would have fetched themselves.
 $(VENV)/.benchmarked: $(VENV)/.installed
+	$(PIP) setuptools wheel
 	$(INSTALL) ".[benchmark]"
 	@touch $@

@@ -6,24 +6,10 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from benchmarks.problems import Problem
-
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OMP_WAIT_POLICY": "passive",
-}
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,33 +24,32 @@ class ChildFailedError(Exception):
 
 @dataclass(frozen=True)
 class Measurement:
-    """One training run: seconds, bytes above the level after the imports, and the solution."""
+    """One training run: seconds, bytes above the level after the imports, and what the library tells."""
 
     wall: float
     cpu: float
     loaded: int
     peak: int
-    extra: Mapping[str, float]
-    W: NDArray[np.float64]
+    extra: Mapping[str, Any]
+
+    def own_peak(self, copies_input: bool) -> int:
+        """The peak without the data a library was given, if it trains on a copy of its own."""
+        return self.peak - self.loaded if copies_input else self.peak
 
 
-@contextmanager
-def stored(problem: Problem, dtype: str) -> Iterator[Path]:
-    """The training part as plain `.npy` files, so that no child pays for preparing it."""
-    with tempfile.TemporaryDirectory(prefix=f"larank-{problem.name}-") as name:
-        folder, X = Path(name), problem.X_train
-        np.save(folder / "data.npy", X.data.astype(dtype))
-        np.save(folder / "indices.npy", X.indices)
-        np.save(folder / "indptr.npy", X.indptr)
-        np.save(folder / "y.npy", problem.y_train)
-        (folder / "about.json").write_text(json.dumps({"shape": X.shape, "C": problem.C}))
-        yield folder
+def thread_limits(threads: int) -> dict[str, str]:
+    """The environment of a process whose libraries use this many threads."""
+    counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    return {**dict.fromkeys(counts, str(threads)), "OMP_WAIT_POLICY": "passive"}
 
 
-def _ask(request: dict[str, Any], limit: float | None) -> dict[str, Any]:
-    answer = Path(request["folder"]) / "answer.json"
-    command = [sys.executable, "-m", "benchmarks.child", json.dumps({**request, "answer": str(answer)})]
-    environment = {**os.environ, **ONE_THREAD}
+def ask(tasks: str, task: str, folder: Path, threads: int, limit: float | None, **details: Any) -> dict[str, Any]:
+    """Have a child do a task of the module `tasks` on the problem stored in `folder`."""
+    answer = folder / "answer.json"
+    places = {"tasks": tasks, "task": task, "folder": str(folder), "answer": str(answer)}
+    request = {**places, "threads": threads, **details}
+    command = [sys.executable, "-m", "benchmarks.child", json.dumps(request)]
+    environment = {**os.environ, **thread_limits(threads)}
     try:
         subprocess.run(command, env=environment, cwd=ROOT, timeout=limit, check=True, capture_output=True)
     except subprocess.TimeoutExpired as exceeded:
@@ -73,24 +58,6 @@ def _ask(request: dict[str, Any], limit: float | None) -> dict[str, Any]:
         raise ChildFailedError(failed.stderr.decode(errors="replace")[-2000:]) from failed
     found: dict[str, Any] = json.loads(answer.read_text())
     return found
-
-
-def measure_fit(folder: Path, solver: str, tolerance: float, limit: float | None) -> Measurement:
-    """Train once in a process of its own."""
-    weights = folder / "weights.npy"
-    request = {
-        "task": "fit",
-        "folder": str(folder),
-        "solver": solver,
-        "tolerance": tolerance,
-        "weights": str(weights),
-    }
-    return Measurement(**_ask(request, limit), W=np.load(weights))
-
-
-def measure_epoch(folder: Path) -> dict[str, float]:
-    """CPU seconds of one epoch of larank and of the bare product."""
-    return _ask({"task": "epoch", "folder": str(folder)}, limit=None)
 
 
 def load_average() -> str:

@@ -1,4 +1,4 @@
-"""The measurements as tables, for a terminal or as Markdown."""
+"""Rows of figures as tables, for a terminal or as Markdown."""
 
 from __future__ import annotations
 
@@ -8,31 +8,8 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.linear import Comparison, Epoch, Row
-
 MEGABYTE = 1e6
 
-ROW_COLUMNS: dict[str, Callable[[Row], str]] = {
-    "problem": lambda row: row.problem,
-    "objective": lambda row: row.formulation,
-    "solver": lambda row: row.solver,
-    "tolerance": lambda row: f"{row.tolerance:g}" + ("" if row.reached else " (missed)"),
-    "CPU s": lambda row: f"{row.cpu:.3f}",
-    "wall s": lambda row: f"{row.wall:.3f}",
-    "ratio": lambda row: f"{row.ratio:.2f}" if row.ratio else "-",
-    "primal": lambda row: f"{row.primal:.3f}",
-    "off by": lambda row: f"{row.suboptimality:.1e}",
-    "gap": lambda row: f"{row.gap:.2e}",
-    "test error %": lambda row: f"{100 * row.error:.2f}",
-    "peak MB": lambda row: f"{row.peak / MEGABYTE:.0f}",
-    "own MB": lambda row: f"{row.peak_without_input / MEGABYTE:.0f}",
-}
-EPOCH_COLUMNS: dict[str, Callable[[Epoch], str]] = {
-    "problem": lambda row: row.problem,
-    "larank, one epoch, s": lambda row: f"{row.epoch:.4f}",
-    "scipy X @ W, s": lambda row: f"{row.product:.4f}",
-    "ratio": lambda row: f"{row.epoch / row.product:.2f}",
-}
 Columns = dict[str, Callable[[Any], str]]
 LEFT = {"problem", "objective", "solver"}
 
@@ -54,11 +31,10 @@ def as_markdown(columns: Columns, rows: Sequence[Any]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def optima_lines(comparison: Comparison) -> list[str]:
-    """How each optimum is known."""
-    return [
-        f"{problem}, {formulation}: optimum in [{optimum.lower:.4f}, {optimum.upper:.4f}], LIBLINEAR, tight: "
-        + ("over the time limit" if optimum.confirmed is None else f"{optimum.confirmed:.4f}")
-        for problem, found in comparison.optima.items()
-        for formulation, optimum in found.items()
-    ]
+def optional(value: float | None, digits: int = 2) -> str:
+    """A number that not every row has."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def megabytes(size: int) -> str:
+    return f"{size / MEGABYTE:.0f}"

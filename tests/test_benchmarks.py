@@ -1,16 +1,32 @@
 """The yardstick of the benchmarks is itself right."""
 
+import sys
 from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks import objectives, sweep, tables
-from benchmarks.libraries import OURS, SOLVERS
-from benchmarks.linear import Row
-from benchmarks.measure import Measurement
-from benchmarks.optimum import Optimum
-from benchmarks.problems import Problem
+from benchmarks import tables
+from benchmarks.__main__ import COMMANDS
+from benchmarks.kernel import command as kernel_command
+from benchmarks.kernel import compare as kernel_compare
+from benchmarks.kernel import libraries as kernel_libraries
+from benchmarks.kernel import problems as kernel_problems
+from benchmarks.kernel import runs as kernel_runs
+from benchmarks.kernel import tasks as kernel_tasks
+from benchmarks.kernel.products import block_shapes, time_products
+from benchmarks.linear import objectives, sweep
+from benchmarks.linear.command import EPOCH_COLUMNS, ROW_COLUMNS
+from benchmarks.linear.compare import Row
+from benchmarks.linear.libraries import OURS, SOLVERS
+from benchmarks.linear.optimum import Optimum
+from benchmarks.linear.problems import Problem
+from benchmarks.linear.runs import LinearRun
+from benchmarks.measure import ChildFailedError, TimeoutExceededError, thread_limits
+from benchmarks.rivals import installed, usable
 from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.svm import SVC
 
 X = sparse.csr_matrix([[1.0, 0.0], [0.0, 2.0]])
 y = np.array([0, 2])
@@ -49,7 +65,7 @@ class Recorded(sweep.Contestant):
         self.log(tolerance)
         if tolerance < self.limit:
             return None
-        run = Measurement(1.0, 1.0, 0, 0, {}, W)
+        run = LinearRun(1.0, 1.0, 0, 0, {}, W)
         return sweep.Attempt(tolerance, 1.0, tolerance, tolerance <= self.target, run)
 
 
@@ -81,10 +97,198 @@ def test_sweep_whose_first_run_takes_too_long_ends_with_nothing():
 
 def test_markdown_and_terminal_tables_show_the_same_rows():
     row = Row("news20", "crammer-singer", "x", 0.1, False, 1, 1, None, 2, 1e-3, 1, 0.5, 10**6, 10**6, 0)
-    markdown = tables.as_markdown(tables.ROW_COLUMNS, [row, row])
+    markdown = tables.as_markdown(ROW_COLUMNS, [row, row])
     assert markdown.count("0.1 (missed)") == 2
-    assert tables.on_terminal("title", tables.ROW_COLUMNS, [row, row]).row_count == 2
+    assert tables.on_terminal("title", ROW_COLUMNS, [row, row]).row_count == 2
 
 
 def test_a_table_without_rows_is_empty():
-    assert tables.on_terminal("title", tables.EPOCH_COLUMNS, []).row_count == 0
+    assert tables.on_terminal("title", EPOCH_COLUMNS, []).row_count == 0
+
+
+def test_commands_have_defaults_among_their_own_names():
+    for command in COMMANDS:
+        assert set(command.default_problems) <= set(command.problems)
+        assert "larank" in command.solvers
+
+
+def test_a_library_that_is_not_installed_is_left_out_with_a_line():
+    rivals = {"here": SimpleNamespace(requires="sklearn.svm"), "not": SimpleNamespace(requires="no_such.module")}
+    lines: list[str] = []
+    assert usable(rivals, rivals, lines.append) == ["here"]
+    assert lines == ["not: left out, no_such.module is not installed"]
+
+
+def test_every_library_gets_the_same_number_of_threads():
+    assert set(thread_limits(2).values()) == {"2", "passive"}
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    points, labels = make_blobs(90, 4, centers=3, cluster_std=0.5, random_state=0)
+    points = points.astype(np.float32)
+    parameters = kernel_problems.Parameters(C=10.0, gamma=0.1)
+    return kernel_problems.Problem("blobs", points[:60], labels[:60], points[60:], labels[60:], parameters)
+
+
+@pytest.mark.parametrize("name", kernel_libraries.SOLVERS)
+def test_kernel_solver_separates_blobs_in_a_process_of_its_own(name, blobs):
+    if not installed(kernel_libraries.SOLVERS[name]):
+        pytest.skip(f"{kernel_libraries.SOLVERS[name].requires} is not installed")
+    with kernel_runs.stored(blobs) as folder:
+        run = kernel_runs.measure_fit(folder, name, 120.0)
+    assert run.error == 0.0
+    assert 3 <= run.support_patterns <= run.support_vectors
+    assert run.support_patterns < len(blobs.y_train)
+    assert min(run.wall, run.predict, run.peak) > 0
+    assert (run.product is not None) == ("kernel_values" in run.extra)
+
+
+class FakeLaRankClassifier:
+    """Trains an `SVC` and tells of it what larank would."""
+
+    batch_size = 16
+
+    def __init__(self, kernel, *, C, gamma, certify, n_jobs, random_state):
+        assert n_jobs == kernel_runs.THREADS
+        self.model, self.certify = SVC(kernel=kernel, C=C, gamma=gamma), certify
+
+    def fit(self, X, y):
+        self.model.fit(X, y)
+        self.result_ = SimpleNamespace(
+            primal=3.0,
+            dual=2.5,
+            iterations=1.0,
+            support_patterns=len(self.model.support_),
+            support_vectors=2 * len(self.model.support_),
+            kernel_values=2000,
+            operations={"process_new": len(y)},
+            breakdown={"product": 0.1, "map": 0.2, **({"certificate": 0.5} if self.certify else {})},
+            history=(),
+        )
+        return self
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+
+@pytest.fixture
+def fake_larank(monkeypatch):
+    module = ModuleType("larank.multiclass.larank")
+    module.LaRankClassifier = FakeLaRankClassifier
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+@pytest.mark.usefixtures("fake_larank")
+def test_larank_is_measured_without_the_certificate_and_with_the_bare_product(blobs):
+    with kernel_runs.stored(blobs) as folder:
+        request = {"folder": str(folder), "solver": "larank", "threads": kernel_runs.THREADS}
+        run = kernel_runs.KernelRun(**kernel_tasks.fit(request))
+        certificate = kernel_runs.Certificate(**kernel_tasks.certificate(request))
+    assert run.error == 0.0
+    assert run.product > 0.0
+    assert run.extra["breakdown"] == {"product": 0.1, "map": 0.2}
+    assert run.extra["dual"] == 2.5
+    assert certificate == kernel_runs.Certificate(seconds=0.5, primal=3.0)
+
+
+def grown(history, kernel_values):
+    points = tuple(SimpleNamespace(iterations=passes, support_patterns=patterns) for passes, patterns in history)
+    return SimpleNamespace(history=points, iterations=1.0, support_patterns=100, kernel_values=kernel_values)
+
+
+def test_bare_products_follow_the_growth_of_the_support():
+    # Batches start at 0, 0.4 and 0.8 of the pass, where 0, 80 and 90 patterns are known.
+    result = grown([(0.2, 40), (0.4, 80), (0.6, 80), (1.0, 100)], kernel_values=40 * 80 + 20 * 90)
+    assert block_shapes(result, 100, 40) == [(40, 80), (20, 90)]
+
+
+def test_bare_products_are_stretched_to_the_number_of_kernel_values():
+    for history in ([], [(0.5, 90)]):
+        shapes = block_shapes(grown(history, kernel_values=1_000_000), 10_000, 256)
+        assert sum(height * width for height, width in shapes) == pytest.approx(1_000_000, rel=0.02)
+
+
+def test_a_run_without_kernel_values_has_no_products():
+    assert block_shapes(grown([], kernel_values=0), 100, 40) == []
+
+
+def test_bare_products_may_be_wider_than_the_data():
+    assert time_products(np.ones((5, 3), dtype=np.float32), [(4, 7), (5, 2), (3, 20), (6, 1)], threads=2).wall > 0.0
+
+
+def kernel_run(train, predict, extra=None, product=None):
+    return kernel_runs.KernelRun(train, train, 10, 30, extra or {}, predict, predict, 0.1, 5, 8, product, product)
+
+
+OUR_EXTRA = {"dual": 7.0, "kernel_values": 10**6, "breakdown": {"product": 1.0, "steps": 2.0}, "operations": {}}
+
+
+@pytest.fixture
+def contest(blobs, monkeypatch):
+    """Compares with these runs, which `measure_fit` gives one after the other, and these turns."""
+
+    def run(results, **settings):
+        turns: list[str] = []
+
+        def measure_fit(folder, solver, limit):
+            turns.append(solver)
+            answer = results[solver].pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(kernel_problems, "load", lambda name: blobs)
+        monkeypatch.setattr(kernel_compare, "measure_fit", measure_fit)
+        monkeypatch.setattr(
+            kernel_compare, "measure_certificate", lambda folder, limit: kernel_runs.Certificate(0.5, 9.0)
+        )
+        chosen = {"repeats": 2, "once_above": 60.0, "limit": 100.0, "log": lambda line: None, **settings}
+        return kernel_compare.compare(kernel_compare.Settings(["blobs"], list(results), **chosen)), turns
+
+    return run
+
+
+def test_kernel_solvers_take_turns_and_the_best_of_each_counts(contest):
+    ours = [kernel_run(2.0, 0.5, OUR_EXTRA, 1.0), kernel_run(1.0, 1.0, OUR_EXTRA, 2.0)]
+    comparison, turns = contest({"larank": ours, "svc": [kernel_run(4.0, 5.0), kernel_run(5.0, 4.0)]})
+    assert turns == ["larank", "svc", "larank", "svc"]
+    larank, svc = comparison.rows
+    assert (larank.train, larank.predict, larank.train_ratio, larank.dual) == (1.0, 0.5, 1.0, 7.0)
+    assert (svc.train, svc.predict, svc.train_ratio, svc.predict_ratio, svc.dual) == (4.0, 4.0, 4.0, 8.0, None)
+    assert [(work.train, work.product) for work in comparison.work] == [(1.0, 1.0)]
+
+
+def test_a_slow_kernel_solver_runs_once(contest):
+    slow = [kernel_run(50.0, 11.0)]
+    comparison, turns = contest({"svc": slow, "intelex": [kernel_run(1.0, 1.0) for _ in range(3)]}, repeats=3)
+    assert turns == ["svc", "intelex", "intelex", "intelex"]
+    assert [row.runs for row in comparison.rows] == [1, 3]
+    assert [row.train_ratio for row in comparison.rows] == [None, None]
+
+
+def test_a_kernel_solver_that_fails_is_named_with_the_reason(contest):
+    comparison, turns = contest(
+        {"svc": [TimeoutExceededError("stopped after 100 s")], "libsvm": [ChildFailedError("trace\nKilled\n")]}
+    )
+    assert turns == ["svc", "libsvm"]
+    assert [(gone.solver, gone.reason) for gone in comparison.unfinished] == [
+        ("svc", "stopped after 100 s"),
+        ("libsvm", "Killed"),
+    ]
+    assert comparison.rows == []
+
+
+def test_memory_of_a_solver_with_its_own_copy_leaves_out_what_it_was_given(contest):
+    comparison, _ = contest({name: [kernel_run(1.0, 1.0)] * 2 for name in ("svc", "libsvm")})
+    assert [(row.peak, row.peak_without_input) for row in comparison.rows] == [(30, 30), (30, 20)]
+
+
+def test_kernel_tables_show_ratio_product_and_every_part(contest):
+    comparison, _ = contest({"larank": [kernel_run(3.0, 0.5, OUR_EXTRA, 1.5)]}, repeats=1)
+    assert "| blobs | larank | 1 | 3.000 | 1.00 |" in tables.as_markdown(kernel_command.ROW_COLUMNS, comparison.rows)
+    work = tables.as_markdown(kernel_command.WORK_COLUMNS, comparison.work)
+    assert "| blobs | 3.000 | 1.0 | 1.500 | 2.00 | 2.00 | 0.500 | 7.0 | 9.0 |" in work
+    parts = tables.as_markdown(kernel_command.breakdown_columns(comparison.work), comparison.work)
+    assert parts.splitlines()[0] == "| problem | product | steps | train s |"
+    assert "| blobs | 1.000 | 2.000 | 3.000 |" in parts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.libraries.solver import Fit, TrainingSet, grid
+from benchmarks.linear.libraries.solver import Fit, TrainingSet, grid
 from benchmarks.stopwatch import Stopwatch
 
 

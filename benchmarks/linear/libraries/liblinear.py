@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.libraries.solver import Fit, TrainingSet, grid
+from benchmarks.linear.libraries.solver import Fit, TrainingSet, grid
 from benchmarks.stopwatch import Stopwatch
 
 

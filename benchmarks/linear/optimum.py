@@ -11,10 +11,12 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks import objectives
-from benchmarks.libraries import OURS, SOLVERS, installed
-from benchmarks.measure import Measurement, TimeoutExceededError, measure_fit, stored
-from benchmarks.problems import Problem
+from benchmarks.linear import objectives
+from benchmarks.linear.libraries import OURS, SOLVERS
+from benchmarks.linear.problems import Problem
+from benchmarks.linear.runs import LinearRun, measure_fit, stored
+from benchmarks.measure import TimeoutExceededError
+from benchmarks.rivals import installed
 
 STORE = Path(__file__).with_name("optima.json")
 TIGHT_GAP = 1e-5
@@ -53,7 +55,7 @@ def find(problem: Problem, formulation: str, limit: float | None) -> Optimum:
 
 
 def _compute(problem: Problem, formulation: str, limit: float | None) -> Optimum:
-    def primal(fit: Measurement) -> float:
+    def primal(fit: LinearRun) -> float:
         return objectives.primal(formulation, fit.W, problem.X_train, problem.y_train, problem.C)
 
     with stored(problem, "float64") as folder:

@@ -6,22 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import objectives, optimum, problems
-from benchmarks.libraries import OURS, SOLVERS, installed
-from benchmarks.libraries.solver import Solver
-from benchmarks.measure import Measurement, measure_epoch, stored
-from benchmarks.optimum import Optimum
-from benchmarks.problems import Problem
-from benchmarks.sweep import Attempt, Contestant, sweep
-
-WHAT_BOUNDS_THE_TIME = (
-    "What bounds larank's time (perf, sampled by CPU clock): memory. news20 and reuters_r52: fetching the rows of W "
-    "(10 to 14 MB, two to seven cache lines per stored value) from L3 for the scores of an example, about 3/4 of the "
-    "time; the update finds the same rows in L1. mnist: W (100 kB) out of L2, scores 44 %, updates 18 %, row QPs 7 %, "
-    "most of the rest fetching examples in random order. covtype: fetching examples and their coefficients in random "
-    "order a third, scores a quarter, row QPs a tenth. The visits needed are bounded by the convergence of dual "
-    "coordinate descent: about 12 per example on text, 15 on covtype, 260 on mnist, where C |x|^2 is near 100."
-)
+from benchmarks.linear import objectives, optimum, problems
+from benchmarks.linear.libraries import OURS, SOLVERS
+from benchmarks.linear.libraries.solver import Solver
+from benchmarks.linear.optimum import Optimum
+from benchmarks.linear.problems import Problem
+from benchmarks.linear.runs import LinearRun, measure_epoch, stored
+from benchmarks.linear.sweep import Attempt, Contestant, sweep
 
 
 @dataclass(frozen=True)
@@ -82,10 +73,10 @@ class Contest:
 
     contestant: Contestant
     attempt: Attempt
-    runs: list[Measurement]
+    runs: list[LinearRun]
 
     @property
-    def best(self) -> Measurement:
+    def best(self) -> LinearRun:
         return min(self.runs, key=lambda run: run.cpu)
 
 
@@ -143,7 +134,6 @@ def _rows(contests: Sequence[Contest]) -> list[Row]:
 def _row(contest: Contest, reference: float | None) -> Row:
     solver, problem = contest.contestant.solver, contest.contestant.problem
     attempt, best = contest.attempt, contest.best
-    peak = min(run.peak for run in contest.runs)
     return Row(
         problem=problem.name,
         formulation=solver.formulation,
@@ -157,18 +147,7 @@ def _row(contest: Contest, reference: float | None) -> Row:
         suboptimality=attempt.suboptimality,
         gap=attempt.primal - best.extra.get("dual", contest.contestant.optimum.lower),
         error=objectives.error(best.W, problem.X_test, problem.y_test),
-        peak=peak,
-        peak_without_input=peak - best.loaded if solver.copies_input else peak,
+        peak=min(run.peak for run in contest.runs),
+        peak_without_input=min(run.own_peak(solver.copies_input) for run in contest.runs),
         conversion=best.extra.get("conversion_cpu", 0.0),
     )
-
-
-def usable(names: Iterable[str], log: Callable[[str], None]) -> list[str]:
-    """Those solvers whose library is installed."""
-    present = []
-    for name in names:
-        if installed(SOLVERS[name]):
-            present.append(name)
-        else:
-            log(f"{name}: left out, {SOLVERS[name].requires} is not installed")
-    return present

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import objectives
-from benchmarks.libraries.solver import Solver
-from benchmarks.measure import Measurement, TimeoutExceededError, measure_fit
-from benchmarks.optimum import Optimum
-from benchmarks.problems import Problem
+from benchmarks.linear import objectives
+from benchmarks.linear.libraries.solver import Solver
+from benchmarks.linear.optimum import Optimum
+from benchmarks.linear.problems import Problem
+from benchmarks.linear.runs import LinearRun, measure_fit
+from benchmarks.measure import TimeoutExceededError
 
 STRIDE = 3  # first every third tolerance, then those skipped before the first that sufficed
 
@@ -23,7 +24,7 @@ class Attempt:
     primal: float
     suboptimality: float
     reached: bool
-    run: Measurement
+    run: LinearRun
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Contestant:
     limit: float
     log: Callable[[str], None]
 
-    def run(self, tolerance: float, limit: float | None = None) -> Measurement:
+    def run(self, tolerance: float, limit: float | None = None) -> LinearRun:
         """Train once."""
         return measure_fit(self.folder, self.solver.name, tolerance, limit)
 

@@ -1,0 +1,103 @@
+"""`python -m benchmarks kernel`: its options, tables and last lines."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from benchmarks.command import Command
+from benchmarks.kernel.compare import Row, Settings, Work, compare
+from benchmarks.kernel.libraries import SOLVERS
+from benchmarks.kernel.problems import PROBLEMS
+from benchmarks.kernel.runs import THREADS
+from benchmarks.report import Report, Section
+from benchmarks.rivals import usable
+from benchmarks.tables import megabytes, optional
+
+ROW_COLUMNS: dict[str, Callable[[Row], str]] = {
+    "problem": lambda row: row.problem,
+    "solver": lambda row: row.solver,
+    "runs": lambda row: str(row.runs),
+    "train s": lambda row: f"{row.train:.3f}",
+    "train ratio": lambda row: optional(row.train_ratio),
+    "predict s": lambda row: f"{row.predict:.3f}",
+    "predict ratio": lambda row: optional(row.predict_ratio),
+    "train CPU s": lambda row: f"{row.train_cpu:.3f}",
+    "test error %": lambda row: f"{100 * row.error:.2f}",
+    "patterns": lambda row: str(row.support_patterns),
+    "vectors": lambda row: str(row.support_vectors),
+    "dual": lambda row: optional(row.dual, 1),
+    "peak MB": lambda row: megabytes(row.peak),
+    "own MB": lambda row: megabytes(row.peak_without_input),
+}
+WORK_COLUMNS: dict[str, Callable[[Work], str]] = {
+    "problem": lambda work: work.problem,
+    "train s": lambda work: f"{work.train:.3f}",
+    "million kernel values": lambda work: f"{work.kernel_values / 1e6:.1f}",
+    "bare GEMM s": lambda work: optional(work.product, 3),
+    "train / GEMM": lambda work: optional(work.train / work.product if work.product else None),
+    "in CPU s": lambda work: optional(work.cpu_ratio),
+    "certificate s": lambda work: optional(work.certificate.seconds if work.certificate else None, 3),
+    "dual": lambda work: f"{work.dual:.1f}",
+    "primal": lambda work: optional(work.certificate.primal if work.certificate else None, 1),
+}
+DIFFERENT_OBJECTIVES = (
+    "The rivals solve one-versus-one or one-versus-rest problems with a bias, to their own tolerance; larank makes one "
+    "pass over a single multiclass problem without a bias. Compare time at the error reached, not objectives."
+)
+
+
+def breakdown_columns(works: Sequence[Work]) -> dict[str, Callable[[Work], str]]:
+    """One column for every part some run reports."""
+    parts = dict.fromkeys(part for work in works for part in work.breakdown)
+    return {
+        "problem": lambda work: work.problem,
+        **{part: _seconds_of(part) for part in parts},
+        "train s": lambda work: f"{work.train:.3f}",
+    }
+
+
+def _seconds_of(part: str) -> Callable[[Work], str]:
+    return lambda work: optional(work.breakdown.get(part), 3)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--once-above", type=float, default=60.0, help="a solver whose first run takes more seconds has no other"
+    )
+
+
+def _run(arguments: argparse.Namespace, log: Callable[[str], None]) -> Report:
+    comparison = compare(
+        Settings(
+            problems=arguments.problems,
+            solvers=usable(arguments.solvers, SOLVERS, log),
+            repeats=arguments.repeats,
+            once_above=arguments.once_above,
+            limit=arguments.limit,
+            log=log,
+        )
+    )
+    sections = [
+        Section(
+            f"Training and prediction of the test set, {THREADS} threads, wall seconds", ROW_COLUMNS, comparison.rows
+        ),
+        Section("larank against the bare product of as many values", WORK_COLUMNS, comparison.work),
+        Section("Where larank's time goes, thread-seconds", breakdown_columns(comparison.work), comparison.work),
+    ]
+    lines = [f"{missing.problem}: {missing.solver} {missing.reason}" for missing in comparison.unfinished]
+    return Report(sections, [*lines, DIFFERENT_OBJECTIVES], asdict(comparison))
+
+
+KERNEL = Command(
+    name="kernel",
+    summary="kernel multiclass SVMs",
+    problems=PROBLEMS,
+    default_problems=tuple(PROBLEMS),
+    solvers=SOLVERS,
+    default_limit=3600.0,
+    libraries=("larank", "scikit-learn-intelex", "scikit-learn", "libsvm-official", "numpy", "scipy"),
+    add_options=_add_options,
+    run=_run,
+)

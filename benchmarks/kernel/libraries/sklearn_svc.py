@@ -1,0 +1,62 @@
+"""scikit-learn's `SVC`, a LIBSVM for dense data: one-versus-one, and one-versus-rest by `OneVsRestClassifier`.
+
+It converts the data to float64 inside `fit` and `predict`, so there it counts. `SVC` itself has one thread. The binary
+problems of one-versus-rest are spread over threads, not processes: LIBSVM runs without the GIL, no worker has to be
+started and the data are not copied to one. Their predictions are made one after the other, as scikit-learn does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.kernel.libraries.solver import CACHE_MEGABYTES, Fit, TrainingSet
+from benchmarks.stopwatch import Stopwatch
+
+
+def svc_settings(data: TrainingSet) -> dict[str, Any]:
+    """Same kernel and C; everything but the cache is left at its default."""
+    parameters = data.parameters
+    return {"kernel": "rbf", "C": parameters.C, "gamma": parameters.gamma, "cache_size": CACHE_MEGABYTES}
+
+
+def fit_svc(model: Any, data: TrainingSet) -> Fit:
+    """Train anything with the face of `SVC`."""
+    with Stopwatch() as watch:
+        model.fit(data.X, data.y)
+    return Fit(model.predict, watch, len(model.support_), int(np.count_nonzero(model.dual_coef_)))
+
+
+@dataclass(frozen=True)
+class SklearnSvc:
+    name: str
+    requires: str = "sklearn.svm"
+    copies_input: bool = False
+
+    def fit(self, data: TrainingSet, threads: int) -> Fit:
+        from sklearn.svm import SVC
+
+        return fit_svc(SVC(**svc_settings(data)), data)
+
+
+@dataclass(frozen=True)
+class SklearnOneVsRest:
+    name: str
+    requires: str = "sklearn.multiclass"
+    copies_input: bool = False
+
+    def fit(self, data: TrainingSet, threads: int) -> Fit:
+        from joblib import parallel_config
+        from sklearn.multiclass import OneVsRestClassifier
+        from sklearn.svm import SVC
+
+        model = OneVsRestClassifier(SVC(**svc_settings(data)), n_jobs=threads)
+        with Stopwatch() as watch, parallel_config("threading"):
+            model.fit(data.X, data.y)
+        supports = [binary.support_ for binary in model.estimators_]
+        return Fit(model.predict, watch, len(np.unique(np.concatenate(supports))), sum(map(len, supports)))
+
+
+SOLVERS = (SklearnSvc("svc"), SklearnOneVsRest("svc-ovr"))

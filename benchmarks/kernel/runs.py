@@ -1,0 +1,51 @@
+"""The measured processes of this comparison: two threads each."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import storage
+from benchmarks.kernel.problems import Problem
+from benchmarks.measure import Measurement, ask
+
+TASKS = "benchmarks.kernel.tasks"
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class KernelRun(Measurement):
+    """One training and one prediction of the test set, in wall-clock seconds; `product` is the bare product's."""
+
+    predict: float
+    predict_cpu: float
+    error: float
+    support_patterns: int
+    support_vectors: int
+    product: float | None
+    product_cpu: float | None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What computing it took, and the primal objective it found."""
+
+    seconds: float
+    primal: float
+
+
+def stored(problem: Problem) -> AbstractContextManager[Path]:
+    """Both parts, for the children."""
+    keys = ("X_train", "y_train", "X_test", "y_test")
+    return storage.stored(problem.name, {key: getattr(problem, key) for key in keys}, asdict(problem.parameters))
+
+
+def measure_fit(folder: Path, solver: str, limit: float | None) -> KernelRun:
+    """Train and predict once in a process of its own."""
+    return KernelRun(**ask(TASKS, "fit", folder, THREADS, limit, solver=solver))
+
+
+def measure_certificate(folder: Path, limit: float | None) -> Certificate:
+    """Train larank once more, with the certificate."""
+    return Certificate(**ask(TASKS, "certificate", folder, THREADS, limit))

@@ -1,0 +1,36 @@
+"""A problem as plain `.npy` files, prepared once by the parent, so that no measured process pays for it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@contextmanager
+def stored(name: str, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any]) -> Iterator[Path]:
+    """A temporary folder with the arrays, and `about`, what JSON can hold."""
+    with tempfile.TemporaryDirectory(prefix=f"larank-{name}-") as path:
+        folder = Path(path)
+        for key, values in arrays.items():
+            np.save(folder / f"{key}.npy", values)
+        (folder / "about.json").write_text(json.dumps(about))
+        yield folder
+
+
+def array(folder: Path, key: str) -> NDArray[Any]:
+    """One array straight into memory, with no temporary beside it."""
+    found: NDArray[Any] = np.load(folder / f"{key}.npy")
+    return found
+
+
+def about(folder: Path) -> dict[str, Any]:
+    """What was stored beside the arrays."""
+    found: dict[str, Any] = json.loads((folder / "about.json").read_text())
+    return found

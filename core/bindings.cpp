@@ -295,8 +295,8 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
         .def("add_class", [](Session& s) { s.solver.machine().add_class(); })
         .def_prop_ro("classes", [](const Session& s) { return s.solver.machine().classes(); })
         .def_prop_ro("slots", [](const Session& s) { return s.solver.machine().table().slots(); })
-        .def_prop_ro("patterns", [](const Session& s) { return s.solver.machine().table().size(); })
-        .def_prop_ro("vectors", [](const Session& s) { return s.solver.machine().table().vectors(); })
+        .def_prop_ro("support_patterns", [](const Session& s) { return s.solver.machine().table().size(); })
+        .def_prop_ro("support_vectors", [](const Session& s) { return s.solver.machine().table().vectors(); })
         .def_prop_ro("bytes", [](const Session& s) { return s.solver.machine().bytes(); })
         .def_prop_ro("dual", [](const Session& s) { return s.solver.dual(); })
         .def_prop_ro("half_squared_norm", [](const Session& s) { return s.solver.half_squared_norm(); })
@@ -378,6 +378,27 @@ void feed_linear(LaRankSession<larank::LinearMachine<T>>& s, const larank::Matri
     s.feed(ids, labels, costs, diagonal, std::move(arrays), X.rows);
 }
 
+// The patterns of a linear machine slot by slot: values, columns (None if dense) and where each begins.
+template <class T>
+nb::tuple patterns_of(const larank::LinearMachine<T>& machine) {
+    std::vector<T> values;
+    std::vector<int64_t> columns, starts{0};
+    bool is_dense = true;
+    for (int32_t slot = 0; slot < machine.table().slots(); ++slot) {
+        if (!machine.table().contains(slot)) continue;
+        const larank::Row<T> x = machine.row(slot);
+        is_dense = is_dense && x.count == machine.features() && !x.columns32 && !x.columns64;
+        for (int64_t j = 0; j < x.count; ++j) {
+            values.push_back(x.values[j]);
+            columns.push_back(x.columns32 ? int64_t{x.columns32[j]} : x.columns64 ? x.columns64[j] : j);
+        }
+        starts.push_back(int64_t(values.size()));
+    }
+    const std::size_t count = values.size(), ends = starts.size();
+    nb::object named = is_dense ? nb::none() : nb::cast(to_numpy(std::move(columns), {count}));
+    return nb::make_tuple(to_numpy(std::move(values), {count}), named, to_numpy(std::move(starts), {ends}));
+}
+
 template <class T, class Index, class Class>
 void bind_linear_csr(Class& bound) {
     using Session = LaRankSession<larank::LinearMachine<T>>;
@@ -419,6 +440,8 @@ void bind_linear_larank(nb::module_& m, const char* name) {
                                  beta.data(), int64_t(beta.shape(0)));
             },
             "row"_a, "id"_a, "label"_a, "cost"_a, "diagonal"_a, "classes"_a.noconvert(), "beta"_a.noconvert())
+        .def_prop_ro("features", [](const Session& s) { return s.solver.machine().features(); })
+        .def("patterns", [](const Session& s) { return patterns_of(s.solver.machine()); })
         .def("weights", [](const Session& s) {
             const auto& machine = s.solver.machine();
             const int64_t classes = machine.classes(), lanes = machine.lanes(), features = machine.features();

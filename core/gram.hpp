@@ -72,14 +72,15 @@ class Gram {
     int64_t bytes() const { return bytes_ + int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
     int64_t resident() const { return resident_; }
 
-    // The births are only needed by rows that have not seen them.
-    void forget_births(int64_t columns) {
-        if (births_.size() < 4 * rows_.size() + 1024) return;
+    // Brings all rows up to date at once. Row after row, the values of the newborn members are read side by side, so
+    // this is cheaper than many rows that catch up alone; and births that every row has seen can be forgotten.
+    void settle(int64_t columns) {
         for (std::size_t place = 0; place < rows_.size(); ++place)
             if (!rows_[place].values.empty()) catch_up(int64_t(place), columns);
         births_.clear();
         for (Row& row : rows_) row.seen = 0;
     }
+    int64_t births() const { return int64_t(births_.size()); }
 
   private:
     struct Row {

@@ -43,6 +43,7 @@ class KernelMachine {
         if (block.width < table_.slots() + block.examples)
             throw std::invalid_argument("the block has too few columns for the slots it may need");
         block_ = block;
+        gram_.settle(table_.slots());
     }
 
     // S(x, y) of example b of the block, for all classes. Returns the work: an example also pays for its kernel values.
@@ -106,7 +107,7 @@ class KernelMachine {
         const T* const row = gram_.row(slot);
         T* const set = list.sets.add(place, list.size());
         for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
-        list.sets.forget_births(list.size());
+        if (list.sets.births() > 4 * list.size() + 1024) list.sets.settle(list.size());
         stay_within_limit(slot);
     }
 
@@ -175,7 +176,6 @@ class KernelMachine {
         T* const row = gram_.add(slot, columns);
         std::copy(kernel, kernel + columns, row);
         row[slot] = T(diagonal);
-        gram_.forget_births(columns);
         stay_within_limit(slot);
         return slot;
     }

@@ -53,6 +53,16 @@ class LinearMachine {
         return count * row(slot).count;
     }
 
+    Row<T> row(int32_t slot) const {
+        const Stored& x = rows_[std::size_t(slot)];
+        return {x.values.data(),
+                x.columns32.empty() ? nullptr : x.columns32.data(),
+                x.columns64.empty() ? nullptr : x.columns64.data(),
+                int64_t(x.values.size()),
+                T(0),
+                features_};
+    }
+
     bool is_ready(int32_t, bool) const { return true; }
 
     int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
@@ -86,16 +96,6 @@ class LinearMachine {
         std::vector<int32_t> columns32;
         std::vector<int64_t> columns64;
     };
-
-    Row<T> row(int32_t slot) const {
-        const Stored& x = rows_[std::size_t(slot)];
-        return {x.values.data(),
-                x.columns32.empty() ? nullptr : x.columns32.data(),
-                x.columns64.empty() ? nullptr : x.columns64.data(),
-                int64_t(x.values.size()),
-                T(0),
-                features_};
-    }
 
     int64_t scores_of(const Row<T>& x, double* scores) {
         if (all_.size() < lanes()) all_ = AlignedArray<T>(lanes());

@@ -643,7 +643,7 @@ class _Running:
         if self.blocks is None and self.session.bytes > limit:
             raise ValueError(
                 f"memory_limit must be at least {self.session.bytes} bytes for the weights and "
-                f"{self.session.patterns_count} support patterns, got {limit:g}"
+                f"{self.session.support_patterns} support patterns, got {limit:g}"
             )
 
 
@@ -835,7 +835,7 @@ class _Training:
         error, self.error = self.error, None
         return {
             "kernel_values": self._counts()["kernel_values"],
-            "support_patterns": self.session.patterns_count,
+            "support_patterns": self.session.support_patterns,
             "error": error,
         }
 
@@ -876,8 +876,8 @@ class _Training:
             violation=at.violation,
             iterations=self.iterations(),
             seconds=outcome.seconds,
-            support_patterns=self.session.patterns_count,
-            support_vectors=self.session.vectors,
+            support_patterns=self.session.support_patterns,
+            support_vectors=self.session.support_vectors,
             kernel_values=counts.pop("kernel_values"),
             argmax_calls=counts.pop("argmax"),
             operations=counts,

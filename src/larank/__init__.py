@@ -1,4 +1,4 @@
-"""Large-margin learning at scale: linear multiclass SVMs with a duality-gap certificate on every model."""
+"""Large-margin learning at scale: multiclass SVMs with a duality-gap certificate on every model."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from larank.multiclass.larank import LaRankClassifier
     from larank.multiclass.sdm import LinearMulticlassSVC
 
-__all__ = ["LinearMulticlassSVC", "__version__"]
+__all__ = ["LaRankClassifier", "LinearMulticlassSVC", "__version__"]
 
 __version__ = version("larank")
 
-_HOME = {"LinearMulticlassSVC": "larank.multiclass.sdm"}
+_HOME = {
+    "LaRankClassifier": "larank.multiclass.larank",
+    "LinearMulticlassSVC": "larank.multiclass.sdm",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@
 // unit (LARANK_SCALAR) spells the lanes out in plain loops and is what the others are tested against.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -12,6 +13,20 @@
 
 namespace larank {
 inline namespace LARANK_UNIT {
+
+// The bits of a number, and where its exponent begins.
+template <class T>
+struct Bits;
+template <>
+struct Bits<float> {
+    using type = uint32_t;
+    static constexpr int mantissa = 23;
+};
+template <>
+struct Bits<double> {
+    using type = uint64_t;
+    static constexpr int mantissa = 52;
+};
 
 #ifdef LARANK_SCALAR
 
@@ -36,6 +51,7 @@ struct Lanes {
 LARANK_LANEWISE(+)
 LARANK_LANEWISE(-)
 LARANK_LANEWISE(*)
+LARANK_LANEWISE(/)
 #undef LARANK_LANEWISE
 
 template <class T>
@@ -66,80 +82,6 @@ Lanes<T> broadcast(T x) {
     return r;
 }
 
-template <class T, class Combine>
-T reduce(const Lanes<T>& a, Combine combine) {
-    Lanes<T> r = a;
-    for (int64_t half = lane_count<T> / 2; half > 0; half /= 2)
-        for (int64_t i = 0; i < half; ++i) r.lane[i] = combine(r.lane[i], r.lane[i + half]);
-    return r.lane[0];
-}
-
-#else
-
-// One vector of `Count` values; the compiler splits it into as many registers as the instruction set needs.
-template <class T, int Count>
-struct VectorOf {
-    typedef T type __attribute__((vector_size(Count * sizeof(T))));
-};
-template <class T, int Count = int(lane_count<T>)>
-using Vector = typename VectorOf<T, Count>::type;
-
-template <class T>
-struct Mask {
-    decltype(Vector<T>{} > Vector<T>{}) lane;
-};
-
-template <class T>
-struct Lanes {
-    Vector<T> lane;
-    T operator[](int64_t i) const { return lane[i]; }
-};
-
-#define LARANK_LANEWISE(op, Result)                               \
-    template <class T>                                            \
-    Result<T> operator op(const Lanes<T>& a, const Lanes<T>& b) { \
-        return {a.lane op b.lane};                                \
-    }
-LARANK_LANEWISE(+, Lanes)
-LARANK_LANEWISE(-, Lanes)
-LARANK_LANEWISE(*, Lanes)
-LARANK_LANEWISE(>, Mask)
-LARANK_LANEWISE(==, Mask)
-#undef LARANK_LANEWISE
-
-template <class T>
-Lanes<T> select(const Mask<T>& where, const Lanes<T>& a, const Lanes<T>& b) {
-    return {where.lane ? a.lane : b.lane};
-}
-
-template <class T>
-Lanes<T> broadcast(T x) {
-    return {x - Vector<T>{}};
-}
-
-template <class Combine>
-double reduce(const Lanes<double>& a, Combine combine) {
-    const auto v = a.lane;
-    const Vector<double, 4> q = combine(Vector<double, 4>(__builtin_shufflevector(v, v, 0, 1, 2, 3)),
-                                        Vector<double, 4>(__builtin_shufflevector(v, v, 4, 5, 6, 7)));
-    const Vector<double, 2> h = combine(Vector<double, 2>(__builtin_shufflevector(q, q, 0, 1)),
-                                        Vector<double, 2>(__builtin_shufflevector(q, q, 2, 3)));
-    return combine(double(h[0]), double(h[1]));
-}
-
-template <class Combine>
-float reduce(const Lanes<float>& a, Combine combine) {
-    const auto v = a.lane;
-    const Vector<float, 8> o = combine(Vector<float, 8>(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)),
-                                       Vector<float, 8>(__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)));
-    const Vector<float, 4> q = combine(Vector<float, 4>(__builtin_shufflevector(o, o, 0, 1, 2, 3)),
-                                       Vector<float, 4>(__builtin_shufflevector(o, o, 4, 5, 6, 7)));
-    const Vector<float, 4> h = combine(q, Vector<float, 4>(__builtin_shufflevector(q, q, 2, 3, 2, 3)));
-    return combine(float(h[0]), float(h[1]));
-}
-
-#endif
-
 template <class T>
 Lanes<T> load(const T* from) {
     Lanes<T> v;
@@ -151,6 +93,136 @@ template <class T>
 void store(T* to, const Lanes<T>& v) {
     std::memcpy(to, &v, sizeof v);
 }
+
+// x 2^n, where the last bits of `shifted` hold n. Zeros, infinities and results that are not normal are not cared for.
+template <class T>
+Lanes<T> scale_by_power(const Lanes<T>& x, const Lanes<T>& shifted) {
+    Lanes<T> r;
+    for (int64_t i = 0; i < lane_count<T>; ++i) {
+        typename Bits<T>::type number, power;
+        std::memcpy(&number, &x.lane[i], sizeof number);
+        std::memcpy(&power, &shifted.lane[i], sizeof power);
+        number += power << Bits<T>::mantissa;
+        std::memcpy(&r.lane[i], &number, sizeof number);
+    }
+    return r;
+}
+
+template <class T, class Combine>
+T reduce(const Lanes<T>& a, Combine combine) {
+    Lanes<T> r = a;
+    for (int64_t half = lane_count<T> / 2; half > 0; half /= 2)
+        for (int64_t i = 0; i < half; ++i) r.lane[i] = combine(r.lane[i], r.lane[i + half]);
+    return r.lane[0];
+}
+
+#else
+
+// One register of the instruction set. A wider vector type would compile too, but selections on it become scalar code.
+#if defined(__AVX512F__)
+constexpr std::size_t register_bytes = 64;
+#elif defined(__AVX__)
+constexpr std::size_t register_bytes = 32;
+#else
+constexpr std::size_t register_bytes = 16;
+#endif
+constexpr std::size_t parts = 64 / register_bytes;
+
+template <class T, std::size_t Bytes = register_bytes>
+struct VectorOf {
+    typedef T type __attribute__((vector_size(Bytes)));
+};
+template <class T, std::size_t Bytes = register_bytes>
+using Vector = typename VectorOf<T, Bytes>::type;
+
+template <class T>
+struct Mask {
+    decltype(Vector<T>{} > Vector<T>{}) part[parts];
+};
+
+template <class T>
+struct Lanes {
+    Vector<T> part[parts];
+    T operator[](int64_t i) const {
+        constexpr int64_t width = register_bytes / sizeof(T);
+        return part[i / width][i % width];
+    }
+};
+
+#define LARANK_LANEWISE(op, Result)                                                 \
+    template <class T>                                                              \
+    Result<T> operator op(const Lanes<T>& a, const Lanes<T>& b) {                   \
+        Result<T> r;                                                                \
+        for (std::size_t p = 0; p < parts; ++p) r.part[p] = a.part[p] op b.part[p]; \
+        return r;                                                                   \
+    }
+LARANK_LANEWISE(+, Lanes)
+LARANK_LANEWISE(-, Lanes)
+LARANK_LANEWISE(*, Lanes)
+LARANK_LANEWISE(/, Lanes)
+LARANK_LANEWISE(>, Mask)
+LARANK_LANEWISE(==, Mask)
+#undef LARANK_LANEWISE
+
+template <class T>
+Lanes<T> select(const Mask<T>& where, const Lanes<T>& a, const Lanes<T>& b) {
+    Lanes<T> r;
+    for (std::size_t p = 0; p < parts; ++p) r.part[p] = where.part[p] ? a.part[p] : b.part[p];
+    return r;
+}
+
+template <class T>
+Lanes<T> broadcast(T x) {
+    Lanes<T> r;
+    for (std::size_t p = 0; p < parts; ++p) r.part[p] = x - Vector<T>{};
+    return r;
+}
+
+// Register by register: a copy of all 64 bytes at once goes through memory on narrower machines.
+template <class T>
+Lanes<T> load(const T* from) {
+    Lanes<T> v;
+    for (std::size_t p = 0; p < parts; ++p)
+        std::memcpy(&v.part[p], from + p * register_bytes / sizeof(T), register_bytes);
+    return v;
+}
+
+template <class T>
+void store(T* to, const Lanes<T>& v) {
+    for (std::size_t p = 0; p < parts; ++p)
+        std::memcpy(to + p * register_bytes / sizeof(T), &v.part[p], register_bytes);
+}
+
+template <class T>
+Lanes<T> scale_by_power(const Lanes<T>& x, const Lanes<T>& shifted) {
+    using BitVector = Vector<typename Bits<T>::type>;
+    Lanes<T> r;
+    for (std::size_t p = 0; p < parts; ++p)
+        r.part[p] = (Vector<T>)((BitVector)x.part[p] + ((BitVector)shifted.part[p] << Bits<T>::mantissa));
+    return r;
+}
+
+// The upper half of a vector upon the lower, until one value is left.
+template <class T, std::size_t Bytes, class Combine>
+T reduce_vector(const Vector<T, Bytes>& v, Combine combine) {
+    if constexpr (Bytes == 2 * sizeof(T)) {
+        return combine(T(v[0]), T(v[1]));
+    } else {
+        Vector<T, Bytes / 2> half[2];
+        std::memcpy(half, &v, sizeof half);
+        return reduce_vector<T, Bytes / 2>(combine(half[0], half[1]), combine);
+    }
+}
+
+template <class T, class Combine>
+T reduce(const Lanes<T>& a, Combine combine) {
+    Lanes<T> r = a;
+    for (std::size_t half = parts / 2; half > 0; half /= 2)
+        for (std::size_t p = 0; p < half; ++p) r.part[p] = combine(r.part[p], r.part[p + half]);
+    return reduce_vector<T, register_bytes>(r.part[0], combine);
+}
+
+#endif
 
 // 0, 1, 2, ... : the class each lane of a row's first vector stands for.
 template <class T>

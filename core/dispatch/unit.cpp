@@ -1,6 +1,7 @@
 // Compiled once per instruction set: LARANK_UNIT names it, the build gives the flags that go with it.
 #include <type_traits>
 
+#include "kernelmap.hpp"
 #include "kernelrow.hpp"
 #include "rowqp.hpp"
 #include "rows.hpp"
@@ -22,6 +23,12 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.add_row_values = add_row_values<T>;
     units.add_row_values_at = add_row_values_at<T>;
     units.dot_row_at = dot_row_at<T>;
+    units.map_products[int(ProductKernel::rbf)] = map_tile<Rbf, T>;
+    units.map_products[int(ProductKernel::polynomial)] = map_tile<Polynomial, T>;
+    units.map_products[int(ProductKernel::sigmoid)] = map_tile<Sigmoid, T>;
+    units.compare_rows[int(RowKernel::laplacian)] = compare_rows_and_decay<AbsoluteDifference, T>;
+    units.compare_rows[int(RowKernel::chi_squared)] = compare_rows_and_decay<ChiSquared, T>;
+    units.compare_rows[int(RowKernel::intersection)] = intersection<T>;
 }
 
 template void LARANK_UNITS_OF(LARANK_UNIT)(Units<float>&);

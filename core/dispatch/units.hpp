@@ -51,6 +51,28 @@ struct RowStep {
     bool moved;
 };
 
+// A piece of a table: its rows lie `stride` values apart.
+template <class T>
+struct Tile {
+    T* values;
+    int64_t rows;
+    int64_t columns;
+    int64_t stride;
+};
+
+enum class ProductKernel { rbf, polynomial, sigmoid };
+enum class RowKernel { laplacian, chi_squared, intersection };
+
+// What the map from inner products to kernel values needs: squared norms, for distances, and the kernel's parameters.
+template <class T>
+struct MapArguments {
+    const T* row_norms;
+    const T* column_norms;
+    T gamma;
+    T coef0;
+    int64_t degree;
+};
+
 template <class T>
 struct Units {
     // out = x' W over all lanes, and W += x coefficients'.
@@ -66,6 +88,10 @@ struct Units {
     void (*add_row_values)(const T* k, double a, int64_t count, double* g);
     void (*add_row_values_at)(const T* k, const int32_t* slots, double a, int64_t count, double* g);
     double (*dot_row_at)(const T* k, const int32_t* slots, const double* beta, int64_t count);
+    // Indexed by ProductKernel: inner products become kernel values, in place.
+    void (*map_products[3])(const Tile<T>& products, const MapArguments<T>& with);
+    // Indexed by RowKernel: out = k(row of X, row of Z), dense rows of `features` values one after another.
+    void (*compare_rows[3])(const T* X, const T* Z, int64_t features, T gamma, const Tile<T>& out);
 };
 
 // The units in use, and the names of those this machine can run, slowest first.

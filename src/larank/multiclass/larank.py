@@ -254,6 +254,8 @@ default="rbf"
         seed = int(seeds.randint(2**31 - 1))
         orders = np.random.RandomState(seeds.randint(2**31 - 1))
 
+        for name in ("gamma_", "coef_", "support_vectors_", "_running"):
+            self.__dict__.pop(name, None)
         self.classes_ = classes
         self._arrived = np.empty(0, classes.dtype)
         self._seen = len(y)
@@ -465,6 +467,8 @@ default="rbf"
             )
             return _Running(session, None)
         kernel = self._resolved_kernel(X)
+        if hasattr(kernel, "gamma"):
+            self.gamma_ = float(kernel.gamma)
         blocks = blocks_for(kernel, X, n_jobs=self.n_jobs)
         single = blocks.dtype == np.float32
         session = (_core.KernelLaRank32 if single else _core.KernelLaRank64)(
@@ -526,10 +530,9 @@ default="rbf"
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
         blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self.n_jobs)
-        slots = np.arange(len(self.support_))
-        blocks.store(slots, blocks.batch(self.support_vectors_, self.support_), slots)
+        blocks.adopt(self.support_vectors_)
         with blocks.threads():
-            return blocks.scores(X, slots, self.dual_coef_.toarray())
+            return blocks.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
 
     def _warn_if_early(self, outcome: Outcome, stacklevel: int) -> None:
         reasons = {

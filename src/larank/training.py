@@ -192,7 +192,7 @@ class _Run:
         )
 
     def fraction(self, point: Checkpoint) -> float | None:
-        """How many of the passes are made, or how far the gap has come on a logarithmic scale; None if neither tells."""
+        """How many of the passes are made, or how far the gap has come on a logarithmic scale, if either tells."""
         if self.limits.passes is not None:
             return min(1.0, point.iterations / self.limits.passes)
         first = self.history[0]

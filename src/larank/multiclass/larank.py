@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from larank import _core, parameters
@@ -219,7 +219,7 @@ default="rbf"
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         sample_weight: ArrayLike | None = None,
         validation: tuple[Any, ArrayLike] | None = None,
     ) -> Self:
@@ -282,7 +282,7 @@ default="rbf"
         return self
 
     def partial_fit(
-        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
@@ -453,7 +453,7 @@ default="rbf"
     def _begin(self, X: Any, seed: int) -> _Running:
         """A session that has seen nothing."""
         allowed = [operation in self.operations for operation in OPERATIONS]
-        settings = {
+        settings: dict[str, Any] = {
             "adaptive": self.schedule == "adaptive",
             "n_reprocess": int(self.n_reprocess),
             "operations": allowed,
@@ -543,8 +543,8 @@ default="rbf"
         if outcome.status in reasons:
             gap = f"{self.result_.relative_gap:.2g}" + ("" if outcome.exact else " by an estimate made on the way")
             warnings.warn(
-                f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the data; "
-                f"the model is valid, its relative duality gap is {gap}",
+                f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the "
+                f"data; the model is valid, its relative duality gap is {gap}",
                 TrainingWarning,
                 stacklevel=stacklevel + 1,
             )
@@ -585,7 +585,9 @@ class _Running:
         return csr_matrix((values, columns, starts), shape=(len(starts) - 1, self.session.features))
 
     def feed(self, stream: Iterator[Examples]) -> Feed:
-        return _LinearFeed(self.session, stream) if self.blocks is None else KernelFeed(self.session, self.blocks, stream)
+        return (
+            _LinearFeed(self.session, stream) if self.blocks is None else KernelFeed(self.session, self.blocks, stream)
+        )
 
     def restore(self, model: LaRankClassifier) -> None:
         """Take over the coefficients of a model; its classes are those that have arrived."""
@@ -684,7 +686,8 @@ def _squared_norms(X: Any) -> NDArray[np.float64]:
         squares = X.copy()
         squares.data = squares.data.astype(np.float64) ** 2
         return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return norms
 
 
 @dataclass(frozen=True)

@@ -738,6 +738,7 @@ class _Training:
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
+        self.epoch_is_over = False
         self.loss_before = 0.0  # of the epoch before
         self.next_estimate = 0
         self.error: float | None = None
@@ -758,9 +759,10 @@ class _Training:
             self._threads.__exit__(*details)
 
     def advance(self) -> bool:
+        if self.epoch_is_over:
+            self._begin_epoch()
         size = len(self.stream.order)
-        slice_ = max(1, size // _HISTORY_POINTS)
-        worked = self.feed.advance(slice_)
+        worked = self.feed.advance(max(1, size // _HISTORY_POINTS))
         self.running.check_memory(self.model.memory_limit)
         self.visited += worked
         self.visited_in_epoch += worked
@@ -769,7 +771,7 @@ class _Training:
         self.epoch += 1
         if self.model.stop == "epochs" and self.epoch >= self.model.epochs:
             return True
-        self._begin_epoch()
+        self.epoch_is_over = True
         return False
 
     def _begin_epoch(self) -> None:
@@ -779,6 +781,7 @@ class _Training:
         self.session.set_tau(self.tau)
         self.session.begin_epoch()
         self.visited_in_epoch = 0
+        self.epoch_is_over = False
         self.feed = self._feed(self.stream.next_order())
 
     def _feed(self, order: NDArray[np.intp]) -> Feed:
@@ -789,8 +792,10 @@ class _Training:
         if self.visited < self.next_estimate and self.visited % size:
             return None
         self.next_estimate = self.visited + max(1, size // _HISTORY_POINTS)
-        left = 1 - self.visited_in_epoch / size if self.epoch else 0.0
-        loss = self.session.loss + left * self.loss_before
+        left = 1 - self.visited_in_epoch / size
+        # Examples not visited yet count as in the epoch before; in the first one, as those visited.
+        expected = self.loss_before if self.epoch else self.session.loss / (1 - left)
+        loss = self.session.loss + left * expected
         dual = self.session.dual
         # No primal objective is below the dual, whatever was seen on the way.
         return _Objectives(max(dual, self.session.half_squared_norm + loss), dual, math.nan)
@@ -798,8 +803,7 @@ class _Training:
     def evaluate(self) -> _Objectives:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
         stream, table = self.stream, self.running.table()
-        beta = np.zeros((len(table.ids), self.session.classes))
-        beta[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.classes] = table.beta
+        beta = self._coefficients(table)
         support = np.full(int(stream.ids.max()) + 1, -1)
         support[table.ids] = np.arange(len(table.ids))
         margins = self._margins()
@@ -821,15 +825,22 @@ class _Training:
         half = squared_norm / 2
         return _Objectives(half + losses, linear - half, violation)
 
+    def _coefficients(self, table: _Table) -> NDArray[np.float64]:
+        """A row per pattern and a column per class of the stream, those included that have yet to arrive."""
+        beta = np.zeros((len(table.ids), len(self.model._arrived)))
+        beta[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.classes] = table.beta
+        return beta
+
     def _scores(self, X: Any, table: _Table, beta: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.running.blocks is None:
-            return np.asarray(X @ self.session.weights().T, dtype=np.float64)
+            scores = np.zeros((X.shape[0], beta.shape[1]))
+            scores[:, : self.session.classes] = X @ self.session.weights().T
+            return scores
         return self.running.blocks.scores(X, table.slots, beta)
 
     def _margins(self) -> NDArray[np.float64]:
-        classes = self.session.classes
         if self.model.cost_matrix is None:
-            return np.eye(classes)
+            return np.eye(len(self.model._arrived))
         columns = np.searchsorted(self.model.classes_, self.model._arrived)
         return 1 - np.asarray(self.model.cost_matrix, dtype=np.float64)[np.ix_(columns, columns)]
 
@@ -851,8 +862,7 @@ class _Training:
         self.next_validation = self.visited + max(1, len(self.stream.order) // _VALIDATIONS)
         X, y = self.held_out
         table = self.running.table()
-        beta = np.zeros((len(table.ids), self.session.classes))
-        beta[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.classes] = table.beta
+        beta = self._coefficients(table)
         predicted = self.model._arrived[self._scores(X, table, beta).argmax(axis=1)]
         self.error = float(np.mean(predicted != y))
 

@@ -25,7 +25,7 @@ def block_shapes(result: Any, examples: int, batch_size: int) -> list[tuple[int,
     total = max(1, round(result.iterations * examples))
     starts = np.arange(0, total, batch_size)
     rows = np.minimum(batch_size, total - starts)
-    met = np.interp(starts / examples, passes, patterns)
+    met = np.interp((starts + rows / 2) / examples, passes, patterns)
     values = float(rows @ met)
     widths = np.rint(met * (result.kernel_values / values)) if values else met
     return [(int(height), int(width)) for height, width in zip(rows, widths, strict=True) if width]

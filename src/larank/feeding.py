@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,11 @@ class Feed(Protocol):
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
 
+    def flush(self) -> None:
+        """Let the provider know all patterns that the session has now."""
+
     def close(self) -> None:
-        """Give up what runs in the background."""
+        """Flush, and give up what runs in the background."""
 
 
 @dataclass
@@ -86,24 +89,24 @@ class KernelFeed:
         assert block is not None
         end = min(len(block.examples), self._done + examples)
         while not self._session.run(end):
-            self._provide_rows(block)
+            self._provide_rows()
         worked, self._done = end - self._done, end
         if end == len(block.examples):
             self._end_block(block)
         return worked
 
+    def flush(self) -> None:
+        """Let the provider know all patterns that the session has now."""
+        if self._next is not None:
+            self._next.exception()  # it reads the store
+        if self._block is not None:
+            self._store_births(self._block)
+
     def close(self) -> None:
-        """Give up what runs in the background."""
+        """Flush, and give up what runs in the background."""
+        self.flush()
         if self._background is not None:
-            self._background.shutdown(cancel_futures=True)
-
-    def __enter__(self) -> Self:
-        """Return this feed; leaving the block closes it."""
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        """Close, also after an exception."""
-        self.close()
+            self._background.shutdown()
 
     def _begin_block(self) -> bool:
         block = self._block = self._take_next()
@@ -145,27 +148,27 @@ class KernelFeed:
         )
 
     def _end_block(self, block: _Block) -> None:
-        if self._next is not None:
-            self._next.exception()  # it reads the store
-        self._births = self._store_births(block)
+        self.flush()
+        self._births = self._births_of(block)
         self._block = None
 
-    def _store_births(self, block: _Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Keep the examples of the block that are support patterns now; their slots and their rows in the block."""
+    def _births_of(self, block: _Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The examples of the block that are support patterns now: their slots and their rows in the block."""
         ids = block.examples.ids
         order = np.argsort(ids, kind="stable")
         present = self._session.slot_ids()
-        at = np.minimum(np.searchsorted(ids, present, sorter=order), len(ids) - 1)
-        rows = order[at]
+        rows = order[np.minimum(np.searchsorted(ids, present, sorter=order), len(ids) - 1)]
         slots = np.flatnonzero(ids[rows] == present)
-        rows = rows[slots]
-        self._blocks.store(slots, block.batch, rows)
-        return slots, rows
+        return slots, rows[slots]
 
-    def _provide_rows(self, block: _Block) -> None:
+    def _store_births(self, block: _Block) -> None:
+        slots, rows = self._births_of(block)
+        self._blocks.store(slots, block.batch, rows)
+
+    def _provide_rows(self) -> None:
         """Rows of kernel values that fell out of the memory budget, in one product."""
-        if self._next is not None:
-            self._next.exception()  # it reads the store
-        self._store_births(block)
+        self.flush()
         needed = self._session.needed
-        self._session.provide(needed, self._blocks.rows(np.asarray(needed)))
+        rows = np.zeros((len(needed), self._session.slots), self._blocks.dtype)
+        rows[:, : self._blocks.size] = self._blocks.rows(np.asarray(needed))
+        self._session.provide(needed, rows)

@@ -671,6 +671,9 @@ class _LinearFeed:
         worked, self._done = end - self._done, end
         return worked
 
+    def flush(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -802,6 +805,7 @@ class _Training:
 
     def evaluate(self) -> _Objectives:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
+        self.feed.flush()
         stream, table = self.stream, self.running.table()
         beta = self._coefficients(table)
         support = np.full(int(stream.ids.max()) + 1, -1)
@@ -860,6 +864,7 @@ class _Training:
         if self.held_out is None or (self.visited < self.next_validation and self.visited % len(self.stream.order)):
             return
         self.next_validation = self.visited + max(1, len(self.stream.order) // _VALIDATIONS)
+        self.feed.flush()
         X, y = self.held_out
         table = self.running.table()
         beta = self._coefficients(table)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["flag", "one_of", "positive", "whole_number"]
+__all__ = ["finite", "flag", "one_of", "positive", "whole_number"]
 
 
 def positive(name: str, value: Any, *, zero: bool = False) -> float:
@@ -16,6 +16,13 @@ def positive(name: str, value: Any, *, zero: bool = False) -> float:
     if not is_number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         wanted = "a finite number >= 0" if zero else "a finite number > 0"
         raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    return float(value)
+
+
+def finite(name: str, value: Any) -> float:
+    """A finite real number."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
     return float(value)
 
 

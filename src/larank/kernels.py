@@ -1,0 +1,267 @@
+"""Kernels: what they compute, found by name, with their parameters resolved and checked.
+
+A kernel is one small class. It says how inner products become kernel values (`ProductKernel`) or how two rows compare
+feature by feature (`RowKernel`); its dataclass fields are those of `gamma`, `degree` and `coef0` that it uses. Defining
+the class with a `name` registers it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from larank import _core
+from larank.parameters import finite, one_of, positive, whole_number
+
+__all__ = [
+    "CallableKernel",
+    "Kernel",
+    "PrecomputedKernel",
+    "ProductKernel",
+    "RowKernel",
+    "kernel_for",
+    "kernel_names",
+]
+
+_Array = NDArray[Any]
+
+_named: dict[str, type[Kernel]] = {}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A positive semi-definite function of two examples (`sigmoid` is one only for some parameters)."""
+
+    name: ClassVar[str] = ""
+
+    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
+        """Register the class under its name; without one it is a kind of kernel, not a kernel."""
+        super().__init_subclass__(**options)
+        if name:
+            cls.name = name
+            _named[name] = cls
+
+
+class ProductKernel(Kernel, ABC):
+    """A function of the inner product of two examples and of their squared norms."""
+
+    of_distance: ClassVar[bool] = False  # moving all examples alike changes nothing
+
+    @abstractmethod
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
+        """Turn a tile of inner products into kernel values, in place."""
+
+    @abstractmethod
+    def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """k(x, x) of examples with these squared norms."""
+
+
+class RowKernel(Kernel, ABC):
+    """A function that needs both examples feature by feature; no matrix product helps."""
+
+    non_negative: ClassVar[bool] = False
+
+    @abstractmethod
+    def compare(self, X: _Array, Z: _Array, out: _Array) -> None:
+        """Write the kernel values of rows of X with rows of Z to a tile."""
+
+    @abstractmethod
+    def diagonal(self, X: _Array) -> NDArray[np.float64]:
+        """k(x, x) of dense rows."""
+
+
+@dataclass(frozen=True)
+class Linear(ProductKernel, name="linear"):
+    """x'z."""
+
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
+        pass
+
+    def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        return norms
+
+
+@dataclass(frozen=True)
+class Rbf(ProductKernel, name="rbf"):
+    """exp(-gamma |x - z|^2)."""
+
+    of_distance = True
+    gamma: float
+
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
+        _core.map_rbf(tile, row_norms, column_norms, self.gamma)
+
+    def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.ones(len(norms))
+
+
+@dataclass(frozen=True)
+class Polynomial(ProductKernel, name="poly"):
+    """(gamma x'z + coef0)^degree."""
+
+    gamma: float
+    coef0: float
+    degree: int
+
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
+        _core.map_polynomial(tile, self.gamma, self.coef0, self.degree)
+
+    def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            values: NDArray[np.float64] = (self.gamma * norms + self.coef0) ** self.degree
+        return values
+
+
+@dataclass(frozen=True)
+class Sigmoid(ProductKernel, name="sigmoid"):
+    """tanh(gamma x'z + coef0)."""
+
+    gamma: float
+    coef0: float
+
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
+        _core.map_sigmoid(tile, self.gamma, self.coef0)
+
+    def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = np.tanh(self.gamma * norms + self.coef0)
+        return values
+
+
+@dataclass(frozen=True)
+class Laplacian(RowKernel, name="laplacian"):
+    """exp(-gamma |x - z|_1)."""
+
+    gamma: float
+
+    def compare(self, X: _Array, Z: _Array, out: _Array) -> None:
+        _core.compare_laplacian(X, Z, self.gamma, out)
+
+    def diagonal(self, X: _Array) -> NDArray[np.float64]:
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class ChiSquared(RowKernel, name="chi2"):
+    """exp(-gamma sum (x - z)^2 / (x + z)), for features >= 0 such as histograms."""
+
+    non_negative = True
+    gamma: float
+
+    def compare(self, X: _Array, Z: _Array, out: _Array) -> None:
+        _core.compare_chi_squared(X, Z, self.gamma, out)
+
+    def diagonal(self, X: _Array) -> NDArray[np.float64]:
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class Intersection(RowKernel, name="intersection"):
+    """sum min(x, z), for features >= 0 such as histograms."""
+
+    non_negative = True
+
+    def compare(self, X: _Array, Z: _Array, out: _Array) -> None:
+        _core.compare_intersection(X, Z, 0.0, out)
+
+    def diagonal(self, X: _Array) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = X.sum(axis=1, dtype=np.float64)
+        return values
+
+
+@dataclass(frozen=True)
+class PrecomputedKernel(Kernel, name="precomputed"):
+    """Values the caller computed: X holds kernel values instead of features."""
+
+
+@dataclass(frozen=True)
+class CallableKernel(Kernel):
+    """The caller's function of two sets of examples, `function(A, B)` of shape (len(A), len(B))."""
+
+    function: Callable[[Any, Any], Any]
+
+
+def kernel_names() -> tuple[str, ...]:
+    """The names `kernel_for` accepts."""
+    return tuple(_named)
+
+
+def kernel_for(kernel: Any, *, gamma: Any = "scale", degree: Any = 3, coef0: Any = 0.0, X: Any = None) -> Kernel:
+    """The kernel an estimator's parameters describe.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        A registered name, or a function `kernel(A, B)` that returns an array of shape (len(A), len(B)).
+    gamma : {"scale", "auto"} or float
+        "scale" is 1 / (number of features times the variance of X), "auto" 1 / number of features.
+    degree : int
+        Of "poly".
+    coef0 : float
+        The constant of "poly" and "sigmoid".
+    X : array or CSR matrix of shape (n, d), or None
+        What a named gamma is taken from.
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, whether or not the kernel uses it.
+    """
+    if not (isinstance(gamma, str) and gamma in _GAMMAS):
+        gamma = _checked_gamma(gamma)
+    values = {"degree": whole_number("degree", degree, at_least=1), "coef0": finite("coef0", coef0)}
+    if not isinstance(kernel, str) and callable(kernel):
+        return CallableKernel(kernel)
+    cls = _named[_checked_name(kernel)]
+    used = {field.name for field in fields(cls)}
+    if "gamma" in used:
+        values["gamma"] = _GAMMAS[gamma](X) if isinstance(gamma, str) else gamma
+    return cls(**{name: value for name, value in values.items() if name in used})
+
+
+def _checked_name(kernel: Any) -> str:
+    try:
+        return one_of("kernel", kernel, tuple(_named))
+    except ValueError as error:
+        raise ValueError(f"{error}; a callable kernel(A, B) would do too") from None
+
+
+def _checked_gamma(gamma: Any) -> float:
+    try:
+        return positive("gamma", gamma)
+    except ValueError:
+        raise ValueError(f"gamma must be 'scale', 'auto' or a finite number > 0, got {gamma!r}") from None
+
+
+def _scale(X: Any) -> float:
+    variance = _variance(X)
+    return 1.0 / (int(X.shape[1]) * variance) if variance > 0 else 1.0
+
+
+def _auto(X: Any) -> float:
+    return 1.0 / int(X.shape[1])
+
+
+_GAMMAS: dict[str, Callable[[Any], float]] = {"scale": _scale, "auto": _auto}
+
+
+def _variance(X: Any) -> float:
+    """The variance of all entries, in float64, without a copy of X."""
+    size = int(X.shape[0]) * int(X.shape[1])
+    if issparse(X):
+        mean = float(X.data.sum(dtype=np.float64)) / size
+        stored = sum(float(np.square(part - mean).sum()) for part in _parts(X.data))
+        return (stored + (size - int(X.data.size)) * mean * mean) / size
+    mean = float(X.sum(dtype=np.float64)) / size
+    return sum(float(np.square(part - mean).sum()) for part in _parts(X)) / size
+
+
+def _parts(values: _Array) -> Iterator[NDArray[np.float64]]:
+    step = max(1, (1 << 20) // max(1, values[:1].size))
+    for first in range(0, len(values), step):
+        yield values[first : first + step].astype(np.float64)

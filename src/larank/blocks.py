@@ -1,0 +1,594 @@
+"""Blocks of kernel values, and the support patterns they are taken with.
+
+A solver never evaluates a kernel. It asks a provider (`Blocks`, one class per kind of data) for the kernel values of a
+batch of examples with all support patterns at once, so that almost all work is matrix products. Support patterns live
+in numbered slots, which the solver gives out and uses again.
+
+Values are computed tile by tile: a product, then the kernel's map while the tile is in cache. The tiles depend on the
+shapes alone and each is worked on by one thread, so the values do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from larank import _core
+from larank.kernels import CallableKernel, Kernel, PrecomputedKernel, ProductKernel, RowKernel
+from larank.support import Batch, GramRows, Support, rows_like
+from larank.workers import Workers
+
+__all__ = ["Batch", "Blocks", "blocks_for", "check_gram"]
+
+_Array = NDArray[Any]
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+_ROWS_AT_ONCE = 512
+_TILE_BYTES = 1 << 19  # half of a small L2 cache: the map finds the products still there
+
+
+def blocks_for(kernel: Kernel, X: Any, *, n_jobs: int | None = None) -> Blocks:
+    """The provider for a kernel and the kind of data X is.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        From `kernels.kernel_for`.
+    X : array, CSR matrix or sequence
+        Examples of the kind to come; only kind, precision, features and, for "rbf", location are looked at.
+    n_jobs : int or None
+        Threads, as in joblib: None is one, -1 all processors.
+    """
+    for kind in (_PrecomputedBlocks, _CallableBlocks, _CsrBlocks, _DenseBlocks):
+        if kind.serves(kernel, X):
+            return kind(kernel, X, n_jobs)
+    raise ValueError(f"X must be a 2d array or a CSR matrix with kernel={kernel.name!r}, got {type(X).__name__}")
+
+
+class Blocks(ABC):
+    """What a solver asks of kernel values.
+
+    Products run in `n_jobs` threads, the calling one among them, with one BLAS thread each. Limiting BLAS and starting
+    the threads takes a moment, so enter `with blocks.threads():` once around a training; a call outside does it for
+    itself. The limit holds for the whole process while a block is entered. Calls may come from several threads at the
+    same time. What is stored while a table with the support is computed may or may not be in it: the table's columns of
+    slots stored meanwhile have some finite value.
+    """
+
+    def __init__(self, kernel: Kernel, dtype: Any, support: Support, n_jobs: int | None) -> None:
+        self.kernel = kernel
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.kernel_values = 0
+        self.seconds = {"product": 0.0, "map": 0.0}
+        self._support = support
+        self._workers = Workers(n_jobs)
+
+    @staticmethod
+    @abstractmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        """Whether this is the provider for such a kernel and data."""
+
+    @property
+    def size(self) -> int:
+        """Slots in use or used before: one more than the highest stored."""
+        return self._support.size
+
+    @property
+    def nbytes(self) -> int:
+        """What the support patterns take."""
+        return self._support.nbytes
+
+    def threads(self) -> AbstractContextManager[None]:
+        """Keep the worker threads and the limit on BLAS threads until the block is left."""
+        return self._workers.entered()
+
+    @abstractmethod
+    def batch(self, X: Any, ids: Any, rows: Any = None) -> Batch:
+        """Prepare the examples of X, or some of its rows, for products.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence
+            Examples.
+        ids : int or array of int
+            Their numbers in the stream, or the first of numbers in a row.
+        rows : slice, array of int or None
+            Which rows of X; None is all. Precomputed values are then used in place.
+        """
+
+    def diagonal(self, batch: Batch) -> _Float:
+        """k(x, x), exact."""
+        return batch.diagonal
+
+    def against_support(self, batch: Batch, width: int | None = None, out: _Array | None = None) -> _Array:
+        """Kernel values of a batch with all slots, in the first columns of a table.
+
+        Parameters
+        ----------
+        batch : Batch
+            Examples.
+        width : int or None
+            Columns of the table, at least `size`: room for slots born later. What is there is not defined.
+        out : array of shape (at least len(batch), width) or None
+            A table to write to instead of a new one.
+
+        Returns
+        -------
+        array of shape (len(batch), width)
+            A slot that holds the example itself has the exact k(x, x). Free slots have some finite value.
+        """
+        support = self._support.batch()
+        size = len(support)
+        width = size if width is None else width
+        if width < size:
+            raise ValueError(f"width must be at least the number of slots, {size}, got {width}")
+        table = np.empty((len(batch), width), self.dtype) if out is None else out[: len(batch), :width]
+        if size:
+            self._values(batch, support, table[:, :size])
+            for i, slot in self._support.find(batch.ids):
+                if slot < size:
+                    table[i, slot] = batch.diagonal[i]
+            self._count(len(batch) * size)
+        return table
+
+    def within(self, batch: Batch) -> _Array:
+        """Kernel values of a batch with itself: symmetric, with the exact diagonal."""
+        table = batch.among
+        if table is None:
+            table = np.empty((len(batch), len(batch)), self.dtype)
+            self._values(batch, batch, table)
+            np.copyto(table, table.T.copy(), where=np.triu(np.ones(table.shape, bool), 1))
+            np.fill_diagonal(table, batch.diagonal)
+            self._count(len(batch) * (len(batch) + 1) // 2)
+        return table
+
+    def cross(self, batch: Batch, other: Batch) -> _Array:
+        """Kernel values of a batch with another one."""
+        table = np.empty((len(batch), len(other)), self.dtype)
+        self._values(batch, other, table)
+        self._count(table.size)
+        return table
+
+    def rows(self, slots: Any) -> _Array:
+        """Kernel values of some slots with all of them, with the exact diagonal."""
+        slots = self._checked(slots)
+        chosen, support = self._support.batch(slots), self._support.batch()
+        table = np.empty((len(slots), len(support)), self.dtype)
+        self._values(chosen, support, table)
+        table[np.arange(len(slots)), slots] = chosen.diagonal
+        self._count(table.size)
+        return table
+
+    def store(self, slots: Any, batch: Batch, rows: Any) -> None:
+        """Let slot `slots[k]` hold example `rows[k]` of the batch."""
+        slots, rows = np.asarray(slots, np.int64), np.asarray(rows, np.int64)
+        if len(slots) != len(rows):
+            raise ValueError(f"slots and rows must be equally many, got {len(slots)} and {len(rows)}")
+        if len(slots):
+            self._support.put(slots, batch, rows)
+
+    def adopt(self, patterns: Any, ids: Any) -> None:
+        """Let slots 0, 1, ... hold what `patterns` returned, perhaps in another process."""
+        batch = self.batch(patterns, ids)
+        self.store(np.arange(len(batch)), batch, np.arange(len(batch)))
+
+    def patterns(self, slots: Any) -> Any:
+        """The examples in these slots, as they were given."""
+        return self._support.originals(self._checked(slots))
+
+    @abstractmethod
+    def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
+        """sum_j coefficients[j, y] k(pattern in slots[j], x) for every x of X and every y, for prediction.
+
+        `coefficients` is an array or a CSR matrix with a row per slot. What is computed here does not count as a kernel
+        value of training.
+        """
+
+    @abstractmethod
+    def _values(self, left: Batch, right: Batch, out: _Array) -> None:
+        """Fill a table; the diagonal need not be exact."""
+
+    def _checked(self, slots: Any) -> _Index:
+        numbers: _Index = np.asarray(slots, np.int64)
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < self.size):
+            raise IndexError(f"slots must be from 0 to {self.size - 1}, got {numbers.min()} to {numbers.max()}")
+        return numbers
+
+    def _count(self, values: int, product: float = 0.0, mapped: float = 0.0) -> None:
+        with self._workers.lock:
+            self.kernel_values += values
+            self.seconds["product"] += product
+            self.seconds["map"] += mapped
+
+
+class _TiledBlocks(Blocks):
+    """Blocks whose values are computed here, tile by tile."""
+
+    _tile_columns = 1024
+
+    def _values(self, left: Batch, right: Batch, out: _Array) -> None:
+        def fill(tile: tuple[slice, slice]) -> None:
+            self._count(0, *self._tile(left, tile[0], right, tile[1], out[tile]))
+
+        tiles = [(r, c) for r in _pieces(len(left), _ROWS_AT_ONCE) for c in self._columns(len(left), len(right))]
+        self._workers.run(fill, tiles)
+
+    def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
+        slots = self._checked(slots)
+        right = self._support.batch(slots)
+        out = np.zeros((X.shape[0], coefficients.shape[1]))
+        coefficients = coefficients.astype(self.dtype)
+
+        def fill(rows: slice) -> None:
+            left = self._prepared(X, np.arange(rows.start, rows.stop), rows)
+            columns = self._columns(len(left), len(right))
+            scratch = np.empty((len(left), columns[0].stop if columns else 0), self.dtype)
+            for part in columns:
+                tile = scratch[:, : part.stop - part.start]
+                self._tile(left, slice(0, len(left)), right, part, tile)
+                weights = coefficients[part]
+                out[rows] += tile @ (weights.toarray() if sparse.issparse(weights) else weights)
+
+        self._workers.run(fill, _pieces(X.shape[0], _ROWS_AT_ONCE))
+        return out
+
+    def _columns(self, rows: int, columns: int) -> list[slice]:
+        step = _TILE_BYTES // (self.dtype.itemsize * min(max(rows, 1), _ROWS_AT_ONCE))
+        return _pieces(columns, min(max(step, 64), self._tile_columns))
+
+    @abstractmethod
+    def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
+        """Fill one tile, in the calling thread; returns the seconds of product and map."""
+
+    @abstractmethod
+    def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
+        """The batch, whether or not its kernel values can be represented."""
+
+    def batch(self, X: Any, ids: Any, rows: Any = None) -> Batch:
+        batch = self._prepared(X, ids, rows)
+        with np.errstate(over="ignore"):
+            fits = np.isfinite(batch.diagonal.astype(self.dtype))
+        if not fits.all():
+            i = int(np.argmin(fits))
+            raise ValueError(
+                f"kernel={self.kernel.name!r}: k(x, x) of example {batch.ids[i]} is {batch.diagonal[i]:.3g}, too large "
+                f"for {self.dtype}; scale X, choose other kernel parameters or give X in float64"
+            )
+        return batch
+
+
+class _DenseBlocks(_TiledBlocks):
+    """Dense rows: BLAS and the fused map, or rows compared feature by feature.
+
+    float32 rows far from the origin, compared with their spread, would leave nothing of |x|^2 + |z|^2 - 2x'z. They are
+    moved there for the rbf kernel, which does not mind, and kept once more as they were.
+    """
+
+    # Squared distance of the mean from the origin over the variance, by precision.
+    _FAR = MappingProxyType({np.dtype(np.float32): 16.0, np.dtype(np.float64): 1e8})
+    _SAMPLE = 1024
+
+    def __init__(self, kernel: Kernel, X: _Array, n_jobs: int | None) -> None:
+        dtype = _precision(X)
+        self._features = int(X.shape[1])
+        self._origin = None
+        if isinstance(kernel, ProductKernel) and kernel.of_distance and len(X):
+            self._origin = self._far_origin(X)
+        originals = None if self._origin is None else rows_like(X)
+        super().__init__(kernel, dtype, Support(rows_like(X), dtype, originals), n_jobs)
+
+    @staticmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        return isinstance(kernel, ProductKernel | RowKernel) and isinstance(X, np.ndarray) and X.ndim == 2
+
+    @classmethod
+    def _far_origin(cls, X: _Array) -> _Array | None:
+        sample = X[:: max(1, len(X) // cls._SAMPLE)].astype(np.float64)
+        mean = sample.mean(axis=0)
+        spread = float(np.square(sample - mean).sum()) / len(sample)
+        return mean.astype(X.dtype) if float(mean @ mean) > cls._FAR[X.dtype] * spread else None
+
+    def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
+        originals = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)
+        if originals.shape[1] != self._features:
+            raise ValueError(f"X must have {self._features} features, got {originals.shape[1]}")
+        ids = _ids(ids, len(originals))
+        if isinstance(self.kernel, RowKernel):
+            self._check_sign(originals, ids)
+            return Batch(originals, ids, self.kernel.diagonal(originals), np.zeros(len(ids), self.dtype))
+        assert isinstance(self.kernel, ProductKernel)
+        examples = originals if self._origin is None else originals - self._origin
+        norms = np.einsum("ij,ij->i", examples, examples, dtype=np.float64)
+        return Batch(examples, ids, self.kernel.diagonal(norms), norms.astype(self.dtype), originals)
+
+    def _check_sign(self, rows: _Array, ids: _Index) -> None:
+        assert isinstance(self.kernel, RowKernel)
+        if self.kernel.non_negative and (rows < 0).any():
+            i, j = np.argwhere(rows < 0)[0]
+            raise ValueError(
+                f"kernel={self.kernel.name!r} needs features >= 0; example {ids[i]} has {rows[i, j]} in feature {j}"
+            )
+
+    def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
+        start = time.perf_counter()
+        X, Z = left.examples[rows], right.examples[columns]
+        if isinstance(self.kernel, RowKernel):
+            self.kernel.compare(X, Z, out)
+            return time.perf_counter() - start, 0.0
+        assert isinstance(self.kernel, ProductKernel)
+        np.matmul(X, Z.T, out=out)
+        multiplied = time.perf_counter()
+        self.kernel.map(out, left.norms[rows], right.norms[columns])
+        return multiplied - start, time.perf_counter() - multiplied
+
+
+class _CsrBlocks(_TiledBlocks):
+    """Sparse rows: products in the core, where a few rows of the batch at a time are spread out."""
+
+    _tile_columns = 4096  # every tile spreads the batch out again
+
+    def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
+        if not isinstance(kernel, ProductKernel):
+            raise ValueError(f"kernel={kernel.name!r} needs a dense X, got a sparse matrix; X.toarray() would do")
+        dtype = _precision(X)
+        self._features = int(X.shape[1])
+        super().__init__(kernel, dtype, Support(rows_like(X), dtype), n_jobs)
+
+    @staticmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        return isinstance(kernel, ProductKernel | RowKernel) and sparse.issparse(X)
+
+    def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
+        assert isinstance(self.kernel, ProductKernel)
+        examples = sparse.csr_matrix(X if rows is None else X[rows], dtype=self.dtype)
+        if examples.shape[1] != self._features:
+            raise ValueError(f"X must have {self._features} features, got {examples.shape[1]}")
+        if not examples.has_canonical_format:
+            examples = examples.copy()
+            examples.sum_duplicates()
+        norms = np.asarray(examples.astype(np.float64).power(2).sum(axis=1)).ravel()
+        diagonal = self.kernel.diagonal(norms)
+        return Batch(examples, _ids(ids, examples.shape[0]), diagonal, norms.astype(self.dtype))
+
+    def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
+        assert isinstance(self.kernel, ProductKernel)
+        start = time.perf_counter()
+        _core.sparse_products(
+            *_csr_arrays(left.examples, rows), *_csr_arrays(right.examples, columns), self._features, out
+        )
+        multiplied = time.perf_counter()
+        self.kernel.map(out, left.norms[rows], right.norms[columns])
+        return multiplied - start, time.perf_counter() - multiplied
+
+
+class _PrecomputedBlocks(Blocks):
+    """Rows of kernel values, used in place. Column j of a row belongs to example j of the stream.
+
+    The value of two examples is always taken from the row of the newer one, that with the higher id: a row given to
+    `partial_fit` cannot know columns of examples to come. Values are checked as they are used; `check_gram` checks a
+    whole matrix.
+    """
+
+    def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
+        dtype = _precision(X)
+        super().__init__(kernel, dtype, Support(GramRows(), dtype), n_jobs)
+
+    @staticmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        return isinstance(kernel, PrecomputedKernel)
+
+    def batch(self, X: Any, ids: Any, rows: Any = None) -> Batch:
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            raise ValueError(f"X must be a 2d array of kernel values with kernel='precomputed', got {type(X).__name__}")
+        places = np.arange(len(X))[slice(None) if rows is None else rows]
+        ids = _ids(ids, len(places))
+        if len(ids) and ids.max() >= X.shape[1]:
+            raise ValueError(
+                f"X must have a column for every example so far, at least {ids.max() + 1}, got {X.shape[1]}"
+            )
+        diagonal = X[places, ids].astype(np.float64)
+        if not (diagonal >= 0).all() or not np.isfinite(diagonal).all():
+            i = int(np.argmin((diagonal >= 0) & np.isfinite(diagonal)))
+            raise ValueError(f"kernel='precomputed': k(x, x) must be >= 0, got {diagonal[i]} for example {ids[i]}")
+        examples = GramRows([X], np.zeros(len(ids), np.int64), places)
+        return Batch(examples, ids, diagonal, np.zeros(len(ids), self.dtype))
+
+    def adopt(self, patterns: Any, ids: Any) -> None:
+        """Let slots 0, 1, ... hold these examples, for prediction: the rows that training needs are not there."""
+        ids = np.asarray(ids, np.int64)
+        places, nothing = np.arange(len(ids)), np.zeros(len(ids))
+        self.store(places, Batch(GramRows.without_rows(len(ids)), ids, nothing, nothing), places)
+
+    def patterns(self, slots: Any) -> _Index:
+        """The stream ids of the examples in these slots."""
+        return self._support.ids[self._checked(slots)]
+
+    def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
+        ids = self.patterns(slots)
+        if len(ids) and ids.max() >= X.shape[1]:
+            raise ValueError(
+                f"X must have a column for every training example, at least {ids.max() + 1}, got {X.shape[1]}"
+            )
+        out = np.zeros((len(X), coefficients.shape[1]))
+        for rows in _pieces(len(X), _ROWS_AT_ONCE):
+            out[rows] = np.asarray(X[rows][:, ids].astype(np.float64) @ coefficients)
+        return out
+
+    def _values(self, left: Batch, right: Batch, out: _Array) -> None:
+        start = time.perf_counter()
+        left.examples.gather(right.ids, out)
+        newer = np.flatnonzero(right.ids > left.ids.min()) if len(left) else np.zeros(0, np.int64)
+        if len(newer):
+            other = np.empty((len(newer), len(left)), self.dtype)
+            right.examples.take(newer).gather(left.ids, other)
+            out[:, newer] = np.where(right.ids[newer] > left.ids[:, None], other.T, out[:, newer])
+        self._count(0, time.perf_counter() - start)
+        _check_entries(out, left, right)
+
+
+class _CallableBlocks(Blocks):
+    """The caller's function, always called in the calling thread, on examples of whatever type they came in."""
+
+    kernel: CallableKernel
+
+    def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
+        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        super().__init__(kernel, dtype, Support(rows_like(X), dtype), n_jobs)
+
+    @staticmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        return isinstance(kernel, CallableKernel)
+
+    def batch(self, X: Any, ids: Any, rows: Any = None) -> Batch:
+        examples = X if rows is None else _rows_of(X, rows)
+        count = _length(examples)
+        ids = _ids(ids, count)
+        batch = Batch(examples, ids, np.zeros(count), np.zeros(count, self.dtype))
+        table = np.empty((count, count), self.dtype)
+        self._values(batch, batch, table)
+        self._check_symmetry(table, ids)
+        upper = np.triu(np.ones(table.shape, bool), 1)
+        np.copyto(table, table.T.copy(), where=upper)
+        self._count(count * (count + 1) // 2)
+        batch.diagonal, batch.among = table.diagonal().astype(np.float64), table
+        return batch
+
+    def adopt(self, patterns: Any, ids: Any) -> None:
+        ids = _ids(ids, _length(patterns))
+        for rows in _pieces(len(ids), 16):  # only the diagonal is needed, so no table of all with all
+            batch = self.batch(patterns, ids[rows], rows)
+            self.store(np.arange(rows.start, rows.stop), batch, np.arange(len(batch)))
+
+    def _check_symmetry(self, table: _Array, ids: _Index) -> None:
+        apart = np.abs(table - table.T) > _tolerance(self.dtype) * max(float(np.abs(table).max(initial=0.0)), 1e-300)
+        if apart.any():
+            i, j = np.argwhere(apart)[0]
+            raise ValueError(
+                f"kernel must be symmetric, got k(x, z) = {table[i, j]} but k(z, x) = {table[j, i]} for examples "
+                f"{ids[i]} and {ids[j]}"
+            )
+
+    def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
+        right = self._support.batch(self._checked(slots))
+        out = np.zeros((_length(X), coefficients.shape[1]))
+        for rows in _pieces(_length(X), _ROWS_AT_ONCE):
+            ids = np.arange(rows.start, rows.stop)
+            nothing = np.zeros(len(ids))
+            table = np.empty((len(ids), len(right)), self.dtype)
+            if table.size:
+                self._fill(Batch(_rows_of(X, rows), ids, nothing, nothing), right, table)
+            out[rows] = table.astype(np.float64) @ coefficients
+        return out
+
+    def _values(self, left: Batch, right: Batch, out: _Array) -> None:
+        start = time.perf_counter()
+        if out.size:
+            self._fill(left, right, out)
+        self._count(0, time.perf_counter() - start)
+
+    def _fill(self, left: Batch, right: Batch, out: _Array) -> None:
+        returned = self.kernel.function(left.examples, right.examples)
+        span = f"examples {left.ids[0]} to {left.ids[-1]}"
+        try:
+            values = np.asarray(returned.toarray() if sparse.issparse(returned) else returned, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"kernel must return numbers, got {type(returned).__name__} for {span}") from None
+        if values.shape != out.shape:
+            raise ValueError(f"kernel must return an array of shape {out.shape} for {span}, got shape {values.shape}")
+        with np.errstate(over="ignore"):
+            out[...] = values
+        if not np.isfinite(out).all():
+            i, j = np.argwhere(~np.isfinite(out))[0]
+            raise ValueError(
+                f"kernel must return finite numbers, got {values[i, j]} for examples {left.ids[i]} and {right.ids[j]}"
+            )
+
+
+def check_gram(X: Any) -> None:
+    """Check the whole matrix of a precomputed kernel.
+
+    Raises
+    ------
+    ValueError
+        Naming the first entry where it is not square, finite, symmetric or, looking at two examples at a time,
+        positive semi-definite.
+    """
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.shape[0] != X.shape[1]:
+        shape = getattr(X, "shape", type(X).__name__)
+        raise ValueError(f"X must be a square matrix of kernel values with kernel='precomputed', got {shape}")
+    everything = _PrecomputedBlocks(PrecomputedKernel(), X, None).batch(X, 0)
+    for rows in _pieces(len(X), _ROWS_AT_ONCE):
+        some = Batch(None, everything.ids[rows], everything.diagonal[rows], everything.norms[rows])
+        _check_entries(X[rows], some, everything)
+    for rows in _pieces(len(X), _ROWS_AT_ONCE):
+        scale = np.sqrt(np.outer(everything.diagonal[rows], everything.diagonal))
+        apart = np.abs(X[rows] - X[:, rows].T) > _tolerance(X.dtype) * scale
+        if apart.any():
+            i, j = np.argwhere(apart)[0]
+            i += rows.start
+            raise ValueError(
+                f"kernel='precomputed': X must be symmetric, got X[{i}, {j}] = {X[i, j]} and X[{j}, {i}] = {X[j, i]}"
+            )
+
+
+def _check_entries(values: _Array, left: Batch, right: Batch) -> None:
+    """Finite, and no 2 x 2 minor below zero: |k(x, z)|^2 <= k(x, x) k(z, z)."""
+    bound = np.sqrt(left.diagonal)[:, None] * ((1 + _tolerance(values.dtype)) * np.sqrt(right.diagonal))
+    wrong = ~(np.abs(values) <= bound)
+    if not wrong.any():
+        return
+    i, j = np.argwhere(wrong)[0]
+    a, b, value = left.ids[i], right.ids[j], values[i, j]
+    if not np.isfinite(value):
+        raise ValueError(f"kernel='precomputed': k(x, z) must be finite, got {value} for examples {a} and {b}")
+    raise ValueError(
+        f"kernel='precomputed' must be positive semi-definite, got k(x, z) = {value} for examples {a} and {b} with "
+        f"k(x, x) = {left.diagonal[i]} and k(z, z) = {right.diagonal[j]}"
+    )
+
+
+def _tolerance(dtype: Any) -> float:
+    return 1e-4 if np.dtype(dtype) == np.float32 else 1e-6
+
+
+def _pieces(count: int, step: int) -> list[slice]:
+    return [slice(first, min(first + step, count)) for first in range(0, count, step)]
+
+
+def _ids(ids: Any, count: int) -> _Index:
+    if np.ndim(ids) == 0:
+        return np.arange(int(ids), int(ids) + count)
+    numbers: _Index = np.asarray(ids, np.int64)
+    if len(numbers) != count:
+        raise ValueError(f"ids must be one per example, {count}, got {len(numbers)}")
+    return numbers
+
+
+def _precision(X: Any) -> Any:
+    dtype = getattr(X, "dtype", None)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"X must hold float32 or float64, got {dtype or type(X).__name__}")
+    return dtype
+
+
+def _csr_arrays(X: Any, rows: slice) -> tuple[_Array, _Array, _Array]:
+    starts = X.indptr[rows.start : rows.stop + 1]
+    return X.data, X.indices.astype(np.int32, copy=False), starts.astype(np.int64, copy=False)
+
+
+def _rows_of(X: Any, rows: Any) -> Any:
+    if isinstance(rows, slice) or isinstance(X, np.ndarray) or sparse.issparse(X):
+        return X[rows]
+    return [X[row] for row in np.asarray(rows).tolist()]
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -31,7 +31,7 @@ _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
-_ROWS_AT_ONCE = 256
+_ROWS_AT_ONCE = 512
 _TILE_BYTES = 1 << 19  # half of a small L2 cache: the map finds the products still there
 
 
@@ -180,10 +180,10 @@ class Blocks(ABC):
         if len(slots):
             self._support.put(slots, batch, rows)
 
-    def adopt(self, patterns: Any) -> None:
-        """Let slots 0, 1, ... hold what `patterns` returned, perhaps in another session."""
-        batch = self.batch(patterns, 0)
-        self.store(batch.ids, batch, batch.ids)
+    def adopt(self, patterns: Any, ids: Any) -> None:
+        """Let slots 0, 1, ... hold what `patterns` returned, perhaps in another process."""
+        batch = self.batch(patterns, ids)
+        self.store(np.arange(len(batch)), batch, np.arange(len(batch)))
 
     def patterns(self, slots: Any) -> Any:
         """The examples in these slots, as they were given."""
@@ -202,10 +202,10 @@ class Blocks(ABC):
         """Fill a table; the diagonal need not be exact."""
 
     def _checked(self, slots: Any) -> _Index:
-        slots = np.asarray(slots, np.int64).ravel()
-        if len(slots) and not (slots.min() >= 0 and slots.max() < self.size):
-            raise IndexError(f"slots must be between 0 and {self.size - 1}, got {slots.min()} to {slots.max()}")
-        return slots
+        numbers: _Index = np.asarray(slots, np.int64)
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < self.size):
+            raise IndexError(f"slots must be from 0 to {self.size - 1}, got {numbers.min()} to {numbers.max()}")
+        return numbers
 
     def _count(self, values: int, product: float = 0.0, mapped: float = 0.0) -> None:
         with self._workers.lock:
@@ -406,13 +406,11 @@ class _PrecomputedBlocks(Blocks):
         examples = GramRows([X], np.zeros(len(ids), np.int64), places)
         return Batch(examples, ids, diagonal, np.zeros(len(ids), self.dtype))
 
-    def adopt(self, patterns: Any) -> None:
-        """Let slots 0, 1, ... hold these examples, for prediction: their rows are not there."""
-        ids = np.asarray(patterns, np.int64)
-        nothing = np.zeros(len(ids))
-        self.store(
-            np.arange(len(ids)), Batch(GramRows.without_rows(len(ids)), ids, nothing, nothing), np.arange(len(ids))
-        )
+    def adopt(self, patterns: Any, ids: Any) -> None:
+        """Let slots 0, 1, ... hold these examples, for prediction: the rows that training needs are not there."""
+        ids = np.asarray(ids, np.int64)
+        places, nothing = np.arange(len(ids)), np.zeros(len(ids))
+        self.store(places, Batch(GramRows.without_rows(len(ids)), ids, nothing, nothing), places)
 
     def patterns(self, slots: Any) -> _Index:
         """The stream ids of the examples in these slots."""
@@ -472,11 +470,11 @@ class _CallableBlocks(Blocks):
         batch.diagonal, batch.among = table.diagonal().astype(np.float64), table
         return batch
 
-    def adopt(self, patterns: Any) -> None:
-        few = _pieces(_length(patterns), 16)  # only the diagonal is needed, so no table of all with all
-        for rows in few:
-            batch = self.batch(patterns, np.arange(rows.start, rows.stop), rows)
-            self.store(batch.ids, batch, np.arange(len(batch)))
+    def adopt(self, patterns: Any, ids: Any) -> None:
+        ids = _ids(ids, _length(patterns))
+        for rows in _pieces(len(ids), 16):  # only the diagonal is needed, so no table of all with all
+            batch = self.batch(patterns, ids[rows], rows)
+            self.store(np.arange(rows.start, rows.stop), batch, np.arange(len(batch)))
 
     def _check_symmetry(self, table: _Array, ids: _Index) -> None:
         apart = np.abs(table - table.T) > _tolerance(self.dtype) * max(float(np.abs(table).max(initial=0.0)), 1e-300)
@@ -535,13 +533,13 @@ def check_gram(X: Any) -> None:
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.shape[0] != X.shape[1]:
         shape = getattr(X, "shape", type(X).__name__)
         raise ValueError(f"X must be a square matrix of kernel values with kernel='precomputed', got {shape}")
-    kind = _PrecomputedBlocks(PrecomputedKernel(), X, None)
-    everything = kind.batch(X, 0)
+    everything = _PrecomputedBlocks(PrecomputedKernel(), X, None).batch(X, 0)
     for rows in _pieces(len(X), _ROWS_AT_ONCE):
         some = Batch(None, everything.ids[rows], everything.diagonal[rows], everything.norms[rows])
         _check_entries(X[rows], some, everything)
-        scale = np.sqrt(np.outer(some.diagonal, everything.diagonal))
-        apart = np.abs(X[rows].astype(np.float64) - X[:, rows].T) > _tolerance(X.dtype) * scale
+    for rows in _pieces(len(X), _ROWS_AT_ONCE):
+        scale = np.sqrt(np.outer(everything.diagonal[rows], everything.diagonal))
+        apart = np.abs(X[rows] - X[:, rows].T) > _tolerance(X.dtype) * scale
         if apart.any():
             i, j = np.argwhere(apart)[0]
             i += rows.start
@@ -577,10 +575,10 @@ def _pieces(count: int, step: int) -> list[slice]:
 def _ids(ids: Any, count: int) -> _Index:
     if np.ndim(ids) == 0:
         return np.arange(int(ids), int(ids) + count)
-    ids = np.asarray(ids, np.int64)
-    if len(ids) != count:
-        raise ValueError(f"ids must be one per example, {count}, got {len(ids)}")
-    return ids
+    numbers: _Index = np.asarray(ids, np.int64)
+    if len(numbers) != count:
+        raise ValueError(f"ids must be one per example, {count}, got {len(numbers)}")
+    return numbers
 
 
 def _precision(X: Any) -> Any:

@@ -80,6 +80,8 @@ class KernelFeed:
         self._block: _Block | None = None
         self._births = (np.empty(0, np.intp), np.empty(0, np.intp))
         self._done = 0
+        # The values of the next block are written while those of this one are read.
+        self._tables = [np.zeros(0, blocks.dtype), np.zeros(0, blocks.dtype)]
 
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
@@ -141,11 +143,18 @@ class KernelFeed:
         return _Block(
             examples,
             batch,
-            self._blocks.against_support(batch, room),
+            self._blocks.against_support(batch, room, out=self._table(len(examples), room)),
             self._blocks.within(batch),
             self._blocks.diagonal(batch),
             None if before is None else self._blocks.cross(batch, before),
         )
+
+    def _table(self, rows: int, columns: int) -> NDArray[Any]:
+        """Memory for a block: what stands in it is finite, and it is used again for the block after the next."""
+        self._tables.reverse()
+        if len(self._tables[0]) < rows * columns:
+            self._tables[0] = np.zeros(rows * columns * 5 // 4, self._blocks.dtype)
+        return self._tables[0][: rows * columns].reshape(rows, columns)
 
     def _end_block(self, block: _Block) -> None:
         self.flush()

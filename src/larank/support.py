@@ -206,12 +206,12 @@ class GramRows(_Rows):
         return GramRows(self._matrices, self._matrix[slots], self._place[slots])
 
     def gather(self, ids: _Index, out: _Array) -> None:
-        """Entries of these rows in the columns of `ids`; zero where a row is too short."""
+        """Entries of these rows in the columns of `ids`; zero where there is none."""
         for number, matrix in enumerate(self._matrices):
             mine = np.flatnonzero(self._matrix == number)
             if not len(mine):
                 continue
-            there = ids < matrix.shape[1]
+            there = (ids >= 0) & (ids < matrix.shape[1])
             if there.all():
                 out[mine] = matrix[self._place[mine][:, None], ids]
             else:

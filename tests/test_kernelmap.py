@@ -1,0 +1,202 @@
+"""The compiled kernel maps are right, exact where they should be, and the same on every instruction set."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.metrics import pairwise
+
+from larank import _core
+
+LEVELS = _core.simd_levels()
+DTYPES = [np.float32, np.float64]
+pytestmark = pytest.mark.usefixtures("level_restored")
+
+
+@pytest.fixture(scope="module")
+def level_restored():
+    level = _core.simd_level()
+    yield
+    _core.set_simd_level(level)
+
+
+def squared(X):
+    return np.einsum("ij,ij->i", X, X)
+
+
+def rbf(tile, X, Z):
+    _core.map_rbf(tile, squared(X), squared(Z), 0.3)
+
+
+def poly(tile, X, Z):
+    _core.map_polynomial(tile, 0.3, 0.5, 3)
+
+
+def sigmoid(tile, X, Z):
+    _core.map_sigmoid(tile, 0.3, -0.5)
+
+
+def laplacian(tile, X, Z):
+    _core.compare_laplacian(X, Z, 0.3, tile)
+
+
+def chi2(tile, X, Z):
+    _core.compare_chi_squared(X, Z, 0.3, tile)
+
+
+def intersection(tile, X, Z):
+    _core.compare_intersection(X, Z, 0.0, tile)
+
+
+REFERENCE = {
+    rbf: lambda X, Z: pairwise.rbf_kernel(X, Z, gamma=0.3),
+    poly: lambda X, Z: pairwise.polynomial_kernel(X, Z, gamma=0.3, coef0=0.5, degree=3),
+    sigmoid: lambda X, Z: pairwise.sigmoid_kernel(X, Z, gamma=0.3, coef0=-0.5),
+    laplacian: lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=0.3),
+    chi2: lambda X, Z: pairwise.chi2_kernel(X, Z, gamma=0.3),
+    intersection: lambda X, Z: np.minimum(X[:, None], Z[None]).sum(axis=2),
+}
+
+
+@st.composite
+def pairs_of_rows(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rows, others, features = (draw(st.integers(1, 40)) for _ in range(3))
+    dtype = draw(st.sampled_from(DTYPES))
+    X, Z = rng.random((rows, features)), rng.random((others, features))
+    X[rng.random(X.shape) < 0.3] = 0
+    Z[rng.random(Z.shape) < 0.3] = 0
+    return X.astype(dtype), Z.astype(dtype)
+
+
+def values_of(kernel, X, Z, tile):
+    tile[...] = X @ Z.T
+    kernel(tile, X, Z)
+    return tile
+
+
+@pytest.mark.parametrize("kernel", REFERENCE, ids=lambda kernel: kernel.__name__)
+@given(pairs_of_rows())
+def test_values_are_those_of_scikit_learn_at_every_level(kernel, rows):
+    X, Z = rows
+    expected = REFERENCE[kernel](X.astype(np.float64), Z.astype(np.float64))
+    tolerance = 2e-5 if X.dtype == np.float32 else 1e-13
+    for level in LEVELS:
+        _core.set_simd_level(level)
+        values = values_of(kernel, X, Z, np.empty((len(X), len(Z)), X.dtype))
+        np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", REFERENCE, ids=lambda kernel: kernel.__name__)
+@given(pairs_of_rows())
+def test_values_are_bit_identical_at_every_level(kernel, rows):
+    X, Z = rows
+    _core.set_simd_level("scalar")
+    scalar = values_of(kernel, X, Z, np.empty((len(X), len(Z)), X.dtype))
+    for level in LEVELS[1:]:
+        _core.set_simd_level(level)
+        assert values_of(kernel, X, Z, np.empty_like(scalar)).tobytes() == scalar.tobytes(), level
+
+
+@pytest.mark.parametrize("kernel", REFERENCE, ids=lambda kernel: kernel.__name__)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_tile_of_a_larger_table_is_filled_and_nothing_else(kernel, dtype):
+    rng = np.random.default_rng(0)
+    X, Z = rng.random((5, 33)).astype(dtype), rng.random((21, 33)).astype(dtype)
+    table = np.full((7, 40), -7, dtype)
+    values_of(kernel, X, Z, table[1:6, 3:24])
+    assert table[1:6, 3:24].tobytes() == values_of(kernel, X, Z, np.empty((5, 21), dtype)).tobytes()
+    table[1:6, 3:24] = -7
+    assert (table == -7).all()
+
+
+def exp_of_minus(x, level):
+    """The map itself: rows at distance x."""
+    _core.set_simd_level(level)
+    tile = np.zeros((1, len(x)), x.dtype)
+    _core.map_rbf(tile, np.zeros(1, x.dtype), x, 1.0)
+    return tile[0]
+
+
+def ulps(values, exact):
+    return float(np.max(np.abs(values - exact) / np.spacing(np.abs(exact).astype(values.dtype))))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("dtype", "last"), [(np.float32, 87.3), (np.float64, 708.3)])
+def test_the_exponential_is_accurate_to_two_units_in_the_last_place(dtype, last, level):
+    rng = np.random.default_rng(1)
+    x = np.concatenate([np.linspace(0, last, 20000), 10.0 ** rng.uniform(-12, 1.9, 20000)]).astype(dtype)
+    assert ulps(exp_of_minus(x, level), np.exp(-x.astype(np.longdouble))) < 2
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_exponential_is_one_at_zero_and_underflows_to_zero(dtype, level):
+    values = exp_of_minus(np.array([0.0, -1.0, 709.0, 1e30, np.inf], dtype), level)
+    assert values.tolist() == [1, 1, 0, 0, 0]  # a distance below zero is rounding: clamped
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_that_are_none_stay_none(dtype):
+    assert np.isnan(exp_of_minus(np.array([np.nan], dtype), LEVELS[-1])).all()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tanh_is_accurate_near_zero_and_far(dtype, level):
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.normal(size=20000), rng.uniform(-30, 30, 20000), rng.normal(size=2000) * 1e-8]).astype(
+        dtype
+    )
+    _core.set_simd_level(level)
+    tile = x[None].copy()
+    _core.map_sigmoid(tile, 1.0, 0.0)
+    assert ulps(tile[0], np.tanh(x.astype(np.longdouble))) < 3
+
+
+@pytest.mark.parametrize("degree", [1, 2, 5, 8])
+def test_powers_are_products(degree):
+    tile = np.array([[1.5, -2.0, 0.0]])
+    _core.map_polynomial(tile, 2.0, 1.0, degree)
+    assert tile.tolist() == [[4.0**degree, (-3.0) ** degree, 1.0]]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 300), st.integers(1, 40), st.integers(1, 80), st.sampled_from(DTYPES))
+def test_products_of_sparse_rows_are_right_and_bit_identical_at_every_level(seed, rows, others, features, dtype):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(rows, features, 0.2, "csr", dtype, rng)
+    Z = sparse.random(others, features, 0.2, "csr", dtype, rng)
+
+    def products(level):
+        _core.set_simd_level(level)
+        table = np.full((rows, others + 3), np.nan, dtype)
+        sides = [(M.data, M.indices.astype(np.int32), M.indptr.astype(np.int64)) for M in (X, Z)]
+        _core.sparse_products(*sides[0], *sides[1], features, table[:, :others])
+        assert np.isnan(table[:, others:]).all()
+        return table[:, :others].copy()
+
+    scalar = products("scalar")
+    np.testing.assert_allclose(scalar, (X @ Z.T).toarray(), rtol=1e-5, atol=1e-6)
+    for level in LEVELS[1:]:
+        assert products(level).tobytes() == scalar.tobytes(), level
+
+
+def test_wrong_types_and_shapes_are_errors_and_never_copies():
+    tile, norms = np.zeros((2, 3)), np.zeros(3)
+    with pytest.raises(TypeError):
+        _core.map_rbf(tile.astype(np.int64), norms[:2], norms, 1.0)
+    with pytest.raises(TypeError):
+        _core.map_rbf(tile, norms[:2].astype(np.float32), norms, 1.0)
+    with pytest.raises(ValueError, match="one entry per row and column"):
+        _core.map_rbf(tile, norms, norms, 1.0)
+    with pytest.raises(ValueError, match="side by side"):
+        _core.map_sigmoid(tile.T, 1.0, 0.0)
+    with pytest.raises(ValueError, match="same features"):
+        _core.compare_laplacian(np.zeros((2, 4)), np.zeros((3, 5)), 1.0, tile)
+    starts, columns = np.array([0, 1]), np.array([9], np.int32)
+    with pytest.raises(ValueError, match="columns must count"):
+        _core.sparse_products(np.ones(1), columns, starts, np.ones(1), columns, starts, 9, tile[:1, :1])
+    with pytest.raises(ValueError, match="starts must ascend"):
+        _core.sparse_products(np.ones(1), columns, starts[::-1].copy(), np.ones(1), columns, starts, 10, tile[:1, :1])

@@ -198,9 +198,9 @@ def grown(history, kernel_values):
 
 
 def test_bare_products_follow_the_growth_of_the_support():
-    # Batches start at 0, 0.4 and 0.8 of the pass, where 0, 80 and 90 patterns are known.
-    result = grown([(0.2, 40), (0.4, 80), (0.6, 80), (1.0, 100)], kernel_values=40 * 80 + 20 * 90)
-    assert block_shapes(result, 100, 40) == [(40, 80), (20, 90)]
+    # The middles of the batches are at 0.2, 0.6 and 0.9 of the pass, where 40, 80 and 95 patterns are known.
+    result = grown([(0.2, 40), (0.4, 80), (0.6, 80), (1.0, 100)], kernel_values=40 * 40 + 40 * 80 + 20 * 95)
+    assert block_shapes(result, 100, 40) == [(40, 40), (40, 80), (20, 95)]
 
 
 def test_bare_products_are_stretched_to_the_number_of_kernel_values():

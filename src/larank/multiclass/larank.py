@@ -530,7 +530,7 @@ default="rbf"
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
         blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self.n_jobs)
-        blocks.adopt(self.support_vectors_)
+        blocks.adopt(self.support_vectors_, self.support_)
         with blocks.threads():
             return blocks.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
 

@@ -116,7 +116,7 @@ class KernelFeed:
             return False
         self._done = 0
         examples = block.examples
-        self._session.set_foreign_bytes(self._blocks.nbytes)
+        self._session.set_foreign_bytes(self._blocks.nbytes + sum(table.nbytes for table in self._tables))
         self._session.feed(block.kernel, block.within, examples.ids, examples.labels, examples.costs, block.diagonal)
         if self._background is not None:
             upcoming = next(self._stream, None)

@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import threadpool_info
 
 from larank import _core, parameters
 from larank.blocks import Blocks, blocks_for
@@ -33,6 +34,7 @@ STOPS = ("epochs", "gap")
 OPERATIONS = ("new", "old", "optimize")
 
 _TAU = 0.03  # of a margin of 1; smaller violations are left alone in the first epoch
+_SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch
 _VALIDATIONS = 20  # of an epoch
 
@@ -308,8 +310,12 @@ default="rbf"
         self._check_parameters()
         if self.stop == "gap":
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
         first = not hasattr(self, "classes_")
-        X, y = self._validated(X, y, reset=first)
+        X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
+        if self.kernel == "precomputed":
+            self._check_columns(X, first)
         running = self._going_on(X, first)
         ids = np.arange(self._seen, self._seen + len(y))
         known = [np.unique(y)] if classes is None else [np.unique(y), np.unique(np.asarray(classes))]
@@ -401,13 +407,19 @@ default="rbf"
         else:
             checks: dict[str, Any] = {"accept_sparse": False if callable(self.kernel) else "csr"}
             checks.update(dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=reset)
-            if self.kernel == "precomputed" and not reset:
-                checks["skip_check_array"] = False
             if y is None:
                 return validate_data(self, X, **checks)
             X, y = validate_data(self, X, y, **checks)
         check_classification_targets(y)
         return X, y
+
+    def _check_columns(self, X: Any, first: bool) -> None:
+        wanted = (0 if first else self._seen) + X.shape[0]
+        if X.shape[1] < wanted:
+            raise ValueError(
+                f"X must have a column for every example of the stream so far with kernel='precomputed', at least "
+                f"{wanted}; got {X.shape[1]}"
+            )
 
     def _held_out(self, validation: tuple[Any, ArrayLike]) -> tuple[Any, NDArray[Any]]:
         try:
@@ -469,7 +481,7 @@ default="rbf"
         kernel = self._resolved_kernel(X)
         if hasattr(kernel, "gamma"):
             self.gamma_ = float(kernel.gamma)
-        blocks = blocks_for(kernel, X, n_jobs=self.n_jobs)
+        blocks = blocks_for(kernel, X, n_jobs=self._threads())
         single = blocks.dtype == np.float32
         session = (_core.KernelLaRank32 if single else _core.KernelLaRank64)(
             **settings, memory_limit=int(self.memory_limit)
@@ -479,6 +491,13 @@ default="rbf"
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)
         return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+    def _threads(self) -> int:
+        if self.n_jobs is not None:
+            return self.n_jobs
+        return max(
+            (library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"), default=1
+        )
 
     def _going_on(self, X: Any, first: bool) -> _Running:
         """The session of the calls before, rebuilt from the model if it is not there any more."""
@@ -529,7 +548,7 @@ default="rbf"
             return np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
-        blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self.n_jobs)
+        blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self._threads())
         blocks.adopt(self.support_vectors_, self.support_)
         with blocks.threads():
             return blocks.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
@@ -704,9 +723,11 @@ class _Stream:
     order: NDArray[np.intp]
     orders: np.random.RandomState | None  # of the epochs after the first
 
-    def blocks(self, order: NDArray[np.intp], size: int) -> Iterator[Examples]:
-        for first in range(0, len(order), size):
-            rows = order[first : first + size]
+    def blocks(self, order: NDArray[np.intp], size: Callable[[], int]) -> Iterator[Examples]:
+        done = 0
+        while done < len(order):
+            rows = order[done : done + size()]
+            done += len(rows)
             X = [self.X[row] for row in rows] if isinstance(self.X, list | tuple) else self.X[rows]
             yield Examples(X, self.ids[rows], self.labels[rows], self.costs[rows])
 
@@ -788,7 +809,15 @@ class _Training:
         self.feed = self._feed(self.stream.next_order())
 
     def _feed(self, order: NDArray[np.intp]) -> Feed:
-        return self.running.feed(self.stream.blocks(order, self.model.batch_size))
+        return self.running.feed(self.stream.blocks(order, self._batch_size))
+
+    def _batch_size(self) -> int:
+        """As asked for, or less where the kernel values of two blocks would take too much of the memory."""
+        wanted: int = self.model.batch_size
+        if self.running.blocks is None:
+            return wanted
+        values = self.model.memory_limit * _SHARE_OF_BLOCKS / self.running.dtype.itemsize
+        return min(wanted, max(1, int(values / (2 * (self.session.slots + 2 * wanted)))))
 
     def estimate(self) -> _Objectives | None:
         size = len(self.stream.order)
@@ -813,7 +842,7 @@ class _Training:
         margins = self._margins()
         linear = float((margins[table.labels] * beta).sum())
         squared_norm = losses = violation = 0.0
-        for block in stream.blocks(stream.order, 4096):
+        for block in stream.blocks(stream.order, lambda: 4096):
             scores = self._scores(block.X, table, beta)
             g = margins[block.labels] - scores
             worst, own = g.min(axis=1), g[np.arange(len(block)), block.labels]

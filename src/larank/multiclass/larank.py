@@ -275,6 +275,7 @@ default="rbf"
             absolute_gap=self.C if self.stop == "gap" and self.tol is None else None,
             passes=self.epochs if self.stop == "epochs" else None,
             certify=self.certify or self.stop == "gap",
+            passes_between_checks=1.0,  # a check takes as many kernel values as a pass
         )
         outcome = self._train(training, limits, f"{len(y)} examples, {len(classes)} classes")
         self._keep_model(running)
@@ -736,7 +737,7 @@ class _Training:
         self.loss_before = self.session.loss
         self.tau /= 4
         self.session.set_tau(self.tau)
-        self.session.begin_epoch()
+        self.session.begin_another_epoch()
         self.visited_in_epoch = 0
         self.epoch_is_over = False
         self.feed = self._feed(self.stream.next_order())

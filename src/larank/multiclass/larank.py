@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from threadpoolctl import threadpool_info
 
 from larank import _core, parameters
-from larank.blocks import Blocks, blocks_for
+from larank.blocks import Blocks, blocks_for, check_gram
 from larank.feeding import Examples, Feed, KernelFeed, LinearFeed, Stream, feed_linear, squared_norms
 from larank.kernels import Kernel, kernel_for
 from larank.persistence import persistable
@@ -247,7 +247,7 @@ default="rbf"
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
         if self.kernel == "precomputed":
-            _check_square(X)
+            check_gram(X)
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
@@ -878,11 +878,6 @@ def _is_sequence_of_objects(X: Any) -> bool:
     if isinstance(X, np.ndarray):
         return X.dtype.kind in "OUS"
     return isinstance(X, list | tuple) and len(X) > 0 and np.asarray(X[0], dtype=object).ndim == 0
-
-
-def _check_square(X: Any) -> None:
-    if X.shape[0] != X.shape[1]:
-        raise ValueError(f"X must be the square matrix of kernel values with kernel='precomputed', got shape {X.shape}")
 
 
 def _checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:

@@ -16,10 +16,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import threadpool_info
 
 from larank import _core, parameters
 from larank.blocks import Blocks, blocks_for
-from larank.feeding import Examples, Feed, KernelFeed
+from larank.feeding import Examples, Feed, KernelFeed, LinearFeed, Stream, feed_linear, squared_norms
 from larank.kernels import Kernel, kernel_for
 from larank.persistence import persistable
 from larank.progress import progress_for
@@ -33,6 +34,7 @@ STOPS = ("epochs", "gap")
 OPERATIONS = ("new", "old", "optimize")
 
 _TAU = 0.03  # of a margin of 1; smaller violations are left alone in the first epoch
+_SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch
 _VALIDATIONS = 20  # of an epoch
 
@@ -266,7 +268,7 @@ default="rbf"
         order = order[costs[order] > 0]
         labels = self._labels(y, order)
         running = self._begin(X, seed)
-        stream = _Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
+        stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
         training = _Training(self, running, stream, held_out)
         limits = Limits(
             gap=self.tol if self.stop == "gap" else None,
@@ -313,8 +315,12 @@ default="rbf"
         self._check_parameters()
         if self.stop == "gap":
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
         first = not hasattr(self, "classes_")
-        X, y = self._validated(X, y, reset=first)
+        X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
+        if self.kernel == "precomputed":
+            self._check_columns(X, first)
         running = self._going_on(X, first)
         ids = np.arange(self._seen, self._seen + len(y))
         known = [np.unique(y)] if classes is None else [np.unique(y), np.unique(np.asarray(classes))]
@@ -323,7 +329,7 @@ default="rbf"
         self._seen += len(y)
         order = np.flatnonzero(costs > 0)
         labels = self._labels(y, order)
-        training = _Training(self, running, _Stream(X, ids, labels, costs, order, None), None)
+        training = _Training(self, running, Stream(X, ids, labels, costs, order, None), None)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
         outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
         self._keep_model(running)
@@ -406,13 +412,19 @@ default="rbf"
         else:
             checks: dict[str, Any] = {"accept_sparse": False if callable(self.kernel) else "csr"}
             checks.update(dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=reset)
-            if self.kernel == "precomputed" and not reset:
-                checks["skip_check_array"] = False
             if y is None:
                 return validate_data(self, X, **checks)
             X, y = validate_data(self, X, y, **checks)
         check_classification_targets(y)
         return X, y
+
+    def _check_columns(self, X: Any, first: bool) -> None:
+        wanted = (0 if first else self._seen) + X.shape[0]
+        if X.shape[1] < wanted:
+            raise ValueError(
+                f"X must have a column for every example of the stream so far with kernel='precomputed', at least "
+                f"{wanted}; got {X.shape[1]}"
+            )
 
     def _held_out(self, validation: tuple[Any, ArrayLike]) -> tuple[Any, NDArray[Any]]:
         try:
@@ -474,7 +486,7 @@ default="rbf"
         kernel = self._resolved_kernel(X)
         if hasattr(kernel, "gamma"):
             self.gamma_ = float(kernel.gamma)
-        blocks = blocks_for(kernel, X, n_jobs=self.n_jobs)
+        blocks = blocks_for(kernel, X, n_jobs=self._threads())
         single = blocks.dtype == np.float32
         session = (_core.KernelLaRank32 if single else _core.KernelLaRank64)(
             **settings, memory_limit=int(self.memory_limit)
@@ -484,6 +496,13 @@ default="rbf"
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)
         return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+    def _threads(self) -> int:
+        if self.n_jobs is not None:
+            return self.n_jobs
+        return max(
+            (library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"), default=1
+        )
 
     def _going_on(self, X: Any, first: bool) -> _Running:
         """The session of the calls before, rebuilt from the model if it is not there any more."""
@@ -534,7 +553,7 @@ default="rbf"
             return np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
-        blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self.n_jobs)
+        blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self._threads())
         blocks.adopt(self.support_vectors_, self.support_)
         with blocks.threads():
             return blocks.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
@@ -591,7 +610,7 @@ class _Running:
 
     def feed(self, stream: Iterator[Examples]) -> Feed:
         return (
-            _LinearFeed(self.session, stream) if self.blocks is None else KernelFeed(self.session, self.blocks, stream)
+            LinearFeed(self.session, stream) if self.blocks is None else KernelFeed(self.session, self.blocks, stream)
         )
 
     def restore(self, model: LaRankClassifier) -> None:
@@ -606,9 +625,9 @@ class _Running:
         classes = place[beta.indices]
         own = np.maximum.reduceat(np.where(beta.data > 0, classes, -1), beta.indptr[:-1]) if len(slots) else slots
         if self.blocks is None:
-            diagonal = _squared_norms(X)
+            diagonal = squared_norms(X)
             none = np.zeros(len(slots), np.int32)
-            _feed_linear(self.session, Examples(X, ids, none, costs), diagonal)
+            feed_linear(self.session, Examples(X, ids, none, costs), diagonal)
             rows: Iterator[Any] = iter(range(len(slots)))
         else:
             batch = self.blocks.batch(X, ids)
@@ -657,71 +676,6 @@ class _Running:
             )
 
 
-class _LinearFeed:
-    """Feeds a stretch of the stream to a linear session."""
-
-    def __init__(self, session: Any, stream: Iterator[Examples]) -> None:
-        self._session, self._stream = session, stream
-        self._length = self._done = 0
-
-    def advance(self, examples: int) -> int:
-        if self._done == self._length:
-            block = next(self._stream, None)
-            if block is None:
-                return 0
-            _feed_linear(self._session, block, _squared_norms(block.X))
-            self._length, self._done = len(block), 0
-        end = min(self._length, self._done + examples)
-        self._session.run(end)
-        worked, self._done = end - self._done, end
-        return worked
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-def _feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) -> None:
-    X = block.X
-    arrays = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1]) if issparse(X) else (X,)
-    session.feed(*arrays, block.ids, block.labels, block.costs, diagonal)
-
-
-def _squared_norms(X: Any) -> NDArray[np.float64]:
-    if issparse(X):
-        squares = X.copy()
-        squares.data = squares.data.astype(np.float64) ** 2
-        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
-
-
-@dataclass(frozen=True)
-class _Stream:
-    """Examples with their numbers, labels and costs, and the order in which to visit them."""
-
-    X: Any
-    ids: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    costs: NDArray[np.float64]
-    order: NDArray[np.intp]
-    orders: np.random.RandomState | None  # of the epochs after the first
-
-    def blocks(self, order: NDArray[np.intp], size: int) -> Iterator[Examples]:
-        for first in range(0, len(order), size):
-            rows = order[first : first + size]
-            X = [self.X[row] for row in rows] if isinstance(self.X, list | tuple) else self.X[rows]
-            yield Examples(X, self.ids[rows], self.labels[rows], self.costs[rows])
-
-    def next_order(self) -> NDArray[np.intp]:
-        if self.orders is None:
-            return self.order
-        shuffled: NDArray[np.intp] = self.orders.permutation(self.order)
-        return shuffled
-
-
 @dataclass(frozen=True)
 class _Objectives:
     primal: float
@@ -736,7 +690,7 @@ class _Training:
         self,
         model: LaRankClassifier,
         running: _Running,
-        stream: _Stream,
+        stream: Stream,
         held_out: tuple[Any, NDArray[Any]] | None,
     ) -> None:
         self.model, self.running, self.stream, self.held_out = model, running, stream, held_out
@@ -793,7 +747,15 @@ class _Training:
         self.feed = self._feed(self.stream.next_order())
 
     def _feed(self, order: NDArray[np.intp]) -> Feed:
-        return self.running.feed(self.stream.blocks(order, self.model.batch_size))
+        return self.running.feed(self.stream.blocks(order, self._batch_size))
+
+    def _batch_size(self) -> int:
+        """As asked for, or less where the kernel values of two blocks would take too much of the memory."""
+        wanted: int = self.model.batch_size
+        if self.running.blocks is None:
+            return wanted
+        values = self.model.memory_limit * _SHARE_OF_BLOCKS / self.running.dtype.itemsize
+        return min(wanted, max(1, int(values / (2 * (self.session.slots + 2 * wanted)))))
 
     def estimate(self) -> _Objectives | None:
         size = len(self.stream.order)
@@ -818,7 +780,7 @@ class _Training:
         margins = self._margins()
         linear = float((margins[table.labels] * beta).sum())
         squared_norm = losses = violation = 0.0
-        for block in stream.blocks(stream.order, 4096):
+        for block in stream.blocks(stream.order, lambda: 4096):
             scores = self._scores(block.X, table, beta)
             g = margins[block.labels] - scores
             worst, own = g.min(axis=1), g[np.arange(len(block)), block.labels]

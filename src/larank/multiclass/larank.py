@@ -112,8 +112,8 @@ default="rbf"
     batch_size : int, default=256
         Examples whose kernel values are computed together. It changes the time, not the model, up to rounding.
     n_jobs : int, optional
-        Threads, as in joblib: None is one, -1 is all processors. With several, the kernel values of the next batch are
-        computed while this one is worked on.
+        Threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. With
+        several, the values of the next batch are computed while this one is worked on.
     random_state : int, RandomState or None, default=None
         Of the order of the examples and the choices of the schedule.
     verbose : int, default=0
@@ -298,8 +298,8 @@ default="rbf"
         ----------
         X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
             As for `fit`. With ``kernel="precomputed"`` column j is the kernel value with example j of the stream; the
-            examples of this call are the next ones. All calls need equally many columns, those of examples to come
-            included; what stands there must be finite and is not used.
+            examples of this call are the next ones. Columns of examples to come may be there; they must be
+            finite and are not used.
         y : array of shape (n_samples,)
             Labels; those never seen before are new classes.
         classes : array, optional

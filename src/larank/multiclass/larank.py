@@ -68,7 +68,8 @@ class LaRankClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
 default="rbf"
         A callable takes two collections of examples and returns the matrix of their kernel values. With it `X` may be
-        any sequence of objects. "linear" keeps a weight per feature and class instead of kernel values.
+        any sequence of objects. "linear" keeps a weight per feature and class instead of kernel values. "laplacian",
+        "chi2" and "intersection" need dense data, the last two without negative features.
     C : float, default=1.0
         The cost of one unit of loss against ``1/2 |w|^2``.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -101,7 +102,7 @@ default="rbf"
     class_weight : dict or "balanced", optional
         Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
     shuffle : bool, default=True
-        Whether `fit` visits the examples in random order.
+        Whether `fit` visits the examples in random order; `partial_fit` never does.
     certify : bool, default=True
         Whether `fit` ends with computing the primal objective from scratch, which takes as many kernel values as
         examples times support patterns. Otherwise the certificate holds an estimate made on the way.
@@ -111,7 +112,8 @@ default="rbf"
     batch_size : int, default=256
         Examples whose kernel values are computed together. It changes the time, not the model, up to rounding.
     n_jobs : int, optional
-        Threads; by default as many as the linear algebra library uses.
+        Threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. With
+        several, the values of the next batch are computed while this one is worked on.
     random_state : int, RandomState or None, default=None
         Of the order of the examples and the choices of the schedule.
     verbose : int, default=0
@@ -289,13 +291,16 @@ default="rbf"
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
-        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`.
+        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up
+        to rounding and if `gamma` is a number. A class takes part from its first example on. There is no certificate
+        from scratch: `result_` holds an estimate.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
             As for `fit`. With ``kernel="precomputed"`` column j is the kernel value with example j of the stream; the
-            examples of this call are the next ones.
+            examples of this call are the next ones. Columns of examples to come may be there; they must be
+            finite and are not used.
         y : array of shape (n_samples,)
             Labels; those never seen before are new classes.
         classes : array, optional

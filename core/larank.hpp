@@ -37,7 +37,7 @@ struct Examples {
 
 struct LaRankOptions {
     ScheduleOptions schedule;
-    double tau = 0.05;  // SMOSTEP leaves smaller violations alone, section 3.4
+    double tau = 0.03;  // SMOSTEP leaves smaller violations alone, section 3.4
     uint64_t seed = 0;
 };
 

@@ -269,7 +269,7 @@ default="rbf"
         labels = self._labels(y, order)
         running = self._begin(X, seed)
         stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
-        training = _Training(self, running, stream, held_out)
+        training = _Training(self, running, stream, held_out, is_whole=True)
         limits = Limits(
             gap=self.tol if self.stop == "gap" else None,
             max_iter=self.max_iter if self.stop == "gap" else math.inf,
@@ -330,7 +330,7 @@ default="rbf"
         self._seen += len(y)
         order = np.flatnonzero(costs > 0)
         labels = self._labels(y, order)
-        training = _Training(self, running, Stream(X, ids, labels, costs, order, None), None)
+        training = _Training(self, running, Stream(X, ids, labels, costs, order, None), None, is_whole=False)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
         outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
         self._keep_model(running)
@@ -397,12 +397,21 @@ default="rbf"
             raise ValueError(f"operations must contain 'new', got {self.operations!r}")
         if self.stop == "epochs" and self.tol is not None:
             raise ValueError(f"tol acts with stop='gap' only; got tol={self.tol!r} with stop='epochs'")
+        if self.stop == "gap" and not self.certify:
+            raise ValueError("certify=False acts with stop='epochs' only: stop='gap' computes the gap from scratch")
+        if self.schedule == "adaptive" and self.n_reprocess != 1:
+            raise ValueError(
+                f"n_reprocess acts with schedule='fixed' only; got n_reprocess={self.n_reprocess!r} with "
+                f"schedule='adaptive'"
+            )
         if self.stop == "gap" and self.epochs != 1:
             raise ValueError(f"epochs acts with stop='epochs' only; got epochs={self.epochs!r} with stop='gap'")
 
     def _validated(self, X: Any, y: Any = None, *, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         if callable(self.kernel) and _is_sequence_of_objects(X):
+            if isinstance(X, np.ndarray) and X.dtype.kind in "US":
+                X = X.astype(object)  # an array of strings cannot hold longer ones
             if y is None:
                 return X
             y = np.asarray(y)
@@ -606,7 +615,7 @@ class _Running:
         """The support patterns of a linear session, slot by slot."""
         values, columns, starts = self.session.patterns()
         if columns is None:
-            return values.reshape(len(starts) - 1, -1)
+            return values.reshape(len(starts) - 1, self.session.features)
         return csr_matrix((values, columns, starts), shape=(len(starts) - 1, self.session.features))
 
     def feed(self, stream: Iterator[Examples]) -> Feed:
@@ -693,8 +702,11 @@ class _Training:
         running: _Running,
         stream: Stream,
         held_out: tuple[Any, NDArray[Any]] | None,
+        *,
+        is_whole: bool,
     ) -> None:
         self.model, self.running, self.stream, self.held_out = model, running, stream, held_out
+        self.is_whole = is_whole  # whether the stream is all there will be
         self.session = running.session
         running.set_margins(model)
         self.tau = _TAU
@@ -706,8 +718,6 @@ class _Training:
         self.next_estimate = 0
         self.error: float | None = None
         self.next_validation = 0
-        self.seconds: dict[str, float] = {}
-        self.before = self._counts()
         self.feed = self._feed(stream.order)
 
     def __enter__(self) -> Self:
@@ -763,10 +773,11 @@ class _Training:
         if self.visited < self.next_estimate and self.visited % size:
             return None
         self.next_estimate = self.visited + max(1, size // _HISTORY_POINTS)
+        loss = self.session.loss
         left = 1 - self.visited_in_epoch / size
-        # Examples not visited yet count as in the epoch before; in the first one, as those visited.
-        expected = self.loss_before if self.epoch else self.session.loss / (1 - left)
-        loss = self.session.loss + left * expected
+        if self.is_whole:
+            # Examples not visited yet count as in the epoch before; in the first one, as those visited.
+            loss += left * (self.loss_before if self.epoch else loss / (1 - left))
         dual = self.session.dual
         # No primal objective is below the dual, whatever was seen on the way.
         return _Objectives(max(dual, self.session.half_squared_norm + loss), dual, math.nan)
@@ -882,7 +893,9 @@ def _is_sequence_of_objects(X: Any) -> bool:
         return False
     if isinstance(X, np.ndarray):
         return X.dtype.kind in "OUS"
-    return isinstance(X, list | tuple) and len(X) > 0 and np.asarray(X[0], dtype=object).ndim == 0
+    if not isinstance(X, list | tuple):
+        return False
+    return not X or isinstance(X[0], str | bytes) or not np.iterable(X[0])
 
 
 def _checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:

@@ -52,6 +52,15 @@ class AlignedArray {
         clear();
     }
 
+    AlignedArray(const AlignedArray& other) : AlignedArray(other.size_) { *this = other; }
+    AlignedArray(AlignedArray&&) = default;
+    AlignedArray& operator=(AlignedArray&&) = default;
+    AlignedArray& operator=(const AlignedArray& other) {
+        if (size_ != other.size_) *this = AlignedArray(other.size_);
+        std::memcpy(static_cast<void*>(data()), other.data(), std::size_t(size_) * sizeof(T));
+        return *this;
+    }
+
     T* data() { return data_.get(); }
     const T* data() const { return data_.get(); }
     int64_t size() const { return size_; }

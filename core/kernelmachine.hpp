@@ -129,6 +129,16 @@ class KernelMachine {
         return list.size();
     }
 
+    // Coefficients and scores as they are now, and back to them.
+    void remember() {
+        table_.remember();
+        for (ClassList& list : classes_) list.remembered_beta = list.beta, list.remembered_scores = list.scores;
+    }
+    void go_back() {
+        table_.go_back();
+        for (ClassList& list : classes_) list.beta = list.remembered_beta, list.scores = list.remembered_scores;
+    }
+
     void remove_zeros(int32_t slot) {
         table_.remove_zeros(slot,
                             [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); });
@@ -164,12 +174,12 @@ class KernelMachine {
 
     struct ClassList {
         std::vector<int32_t> slots;
-        LargeVector<double> beta, scores;
+        LargeVector<double> beta, scores, remembered_beta, remembered_scores;
         std::vector<int32_t> free;
         Gram<T> sets;
 
         int64_t size() const { return int64_t(slots.size()); }
-        int64_t bytes() const { return int64_t(slots.capacity() * 4 + (beta.capacity() + scores.capacity()) * 8); }
+        int64_t bytes() const { return int64_t(slots.capacity() * 4 + 2 * (beta.capacity() + scores.capacity()) * 8); }
     };
 
     int32_t add_row(const T* kernel, int64_t id, int32_t label, double cost, double diagonal) {

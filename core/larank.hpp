@@ -37,7 +37,7 @@ struct Examples {
 
 struct LaRankOptions {
     ScheduleOptions schedule;
-    double tau = 0.03;  // SMOSTEP leaves smaller violations alone, section 3.4
+    double tau = 0.06;  // SMOSTEP leaves smaller violations alone, section 3.4
     uint64_t seed = 0;
 };
 
@@ -78,6 +78,7 @@ class LaRank {
     }
 
     void feed(const Examples& examples) {
+        go_on();
         examples_ = examples;
         at_ = 0;
     }
@@ -90,6 +91,30 @@ class LaRank {
             is_pending_ = false;
         }
         return true;
+    }
+
+    // A fresh example can upset many others until reprocessing comes to them. So a model is taken from the stream after
+    // sweeps of OPTIMIZE over all support patterns, and the stream goes on as if they had not been: how often a model
+    // was taken does not change what comes after. `finish` is false if rows of kernel values are needed first.
+    bool finish() {
+        if (!is_finishing_) begin_finish();
+        while (sweep_ < max_sweeps) {
+            for (; picked_ < picks_.size(); ++picked_) {
+                if (!is_ready(picks_[picked_])) return false;
+                prefetch_ahead();
+                optimize(picks_[picked_]);
+            }
+            picked_ = 0;
+            sweep_ = increase_ > worth_another_sweep * dual_ ? sweep_ + 1 : max_sweeps;
+            increase_ = 0;
+        }
+        return true;
+    }
+    void go_on() {
+        if (!is_finishing_) return;
+        is_finishing_ = false;
+        machine_.go_back();
+        dual_ = dual_before_, linear_ = linear_before_;
     }
 
     // The slots whose rows are waited for, the most urgent one last.
@@ -122,6 +147,19 @@ class LaRank {
     static constexpr int64_t optimize_run = 10;
     static constexpr double kappa = 1e-12;  // relative to C_i, section 3.4
     static constexpr int64_t timed_one_in = 16;
+    static constexpr int max_sweeps = 5;
+    static constexpr double worth_another_sweep = 1e-4;
+
+    void begin_finish() {
+        is_finishing_ = true;
+        machine_.remember();
+        dual_before_ = dual_, linear_before_ = linear_;
+        operation_ = Operation::optimize;
+        picks_ = machine_.table().present();
+        picked_ = 0;
+        increase_ = 0;
+        sweep_ = 0;
+    }
 
     void choose() {
         operation_ = machine_.table().size() == 0 ? Operation::process_new : schedule_.next(random_);
@@ -252,7 +290,7 @@ class LaRank {
         for (std::size_t n = 0; n < p.vectors.size(); ++n) {
             const SupportVector& v = p.vectors[n];
             const double g = margin(p.label, v.label) - own_scores_[n];
-            const bool can_grow = v.label != p.label || v.beta <= p.cost * (1 - kappa);
+            const bool can_grow = v.label == p.label ? v.beta <= p.cost * (1 - kappa) : v.beta < 0;
             if (can_grow && g > choice.best) choice.best = g, choice.y_plus = v.label;
             if (g < choice.worst) choice.worst = g, choice.y_minus = v.label;
         }
@@ -294,7 +332,7 @@ class LaRank {
             lowered = -(raised + sum_of_others(p, up, down));
         work_ += machine_.set_coefficient(slot, up, raised);
         work_ += machine_.set_coefficient(slot, down, lowered);
-        if (up.beta == 0 || down.beta == 0) machine_.remove_zeros(slot);
+        if ((up.beta == 0 || down.beta == 0) && !is_finishing_) machine_.remove_zeros(slot);
     }
 
     static double sum_of_others(const Pattern& p, const SupportVector& up, const SupportVector& down) {
@@ -338,7 +376,9 @@ class LaRank {
     int64_t at_ = 0;  // examples of the block that are done
 
     Operation operation_ = Operation::process_new;
-    bool is_pending_ = false, is_timed_ = false;
+    bool is_pending_ = false, is_timed_ = false, is_finishing_ = false;
+    int sweep_ = 0;
+    double dual_before_ = 0, linear_before_ = 0;
     int64_t performed_ = 0;
     std::vector<int32_t> picks_, needed_;
     std::size_t picked_ = 0;

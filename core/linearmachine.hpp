@@ -86,6 +86,15 @@ class LinearMachine {
         return row(slot).count;
     }
 
+    void remember() {
+        table_.remember();
+        remembered_ = W_;
+    }
+    void go_back() {
+        table_.go_back();
+        W_ = remembered_;
+    }
+
     void remove_zeros(int32_t slot) {
         table_.remove_zeros(slot, [](const SupportVector&) {});
     }
@@ -93,7 +102,9 @@ class LinearMachine {
     void prefetch_scores(int32_t slot) const { prefetch(rows_[std::size_t(slot)].values.data()); }
     void prefetch_kernel_values(int32_t) const {}
 
-    int64_t bytes() const { return table_.bytes() + stored_bytes_ + W_.size() * int64_t(sizeof(T)); }
+    int64_t bytes() const {
+        return table_.bytes() + stored_bytes_ + (W_.size() + remembered_.size()) * int64_t(sizeof(T));
+    }
 
   private:
     struct Stored {
@@ -129,6 +140,7 @@ class LinearMachine {
     int64_t features_;
     int64_t classes_ = 0;
     AlignedArray<T> W_;  // [feature][class], classes padded to whole lanes
+    AlignedArray<T> remembered_{0};
     SupportTable table_;
     std::vector<Stored> rows_;
     int64_t stored_bytes_ = 0;

@@ -5,6 +5,7 @@
 // are used again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -26,6 +27,11 @@ struct Pattern {
     double diagonal = 0;  // k(x_i, x_i)
     int32_t position = -1;
     std::vector<SupportVector> vectors;
+
+    // Whether any coefficient is not zero; in the middle of things all may be.
+    bool is_support() const {
+        return std::any_of(vectors.begin(), vectors.end(), [](const SupportVector& v) { return v.beta != 0; });
+    }
 
     SupportVector* find(int32_t y) {
         for (SupportVector& v : vectors)
@@ -53,6 +59,18 @@ class SupportTable {
 
     Pattern& operator[](int32_t slot) { return patterns_[std::size_t(slot)]; }
     const Pattern& operator[](int32_t slot) const { return patterns_[std::size_t(slot)]; }
+    // The coefficients of all support vectors, and back to them; no vector may have come or gone in between.
+    void remember() {
+        remembered_.clear();
+        for (const int32_t slot : present_)
+            for (const SupportVector& v : patterns_[std::size_t(slot)].vectors) remembered_.push_back(v.beta);
+    }
+    void go_back() {
+        std::size_t n = 0;
+        for (const int32_t slot : present_)
+            for (SupportVector& v : patterns_[std::size_t(slot)].vectors) v.beta = remembered_[n++];
+    }
+
     // (x_i, y) joins with coefficient zero.
     void add_vector(int32_t slot, int32_t y, int32_t place) {
         patterns_[std::size_t(slot)].vectors.push_back({y, place, 0.0});
@@ -110,6 +128,7 @@ class SupportTable {
     std::vector<int32_t> present_;  // the slots in use, in no order
     std::vector<int32_t> free_;
     std::unordered_map<int64_t, int32_t> slot_of_;
+    std::vector<double> remembered_;
     int64_t vectors_ = 0;
 };
 

@@ -56,11 +56,12 @@ nb::tuple table_arrays(const larank::SupportTable& table) {
     std::vector<int32_t> slots, labels, classes;
     std::vector<double> costs, diagonal, beta;
     for (int32_t slot = 0; slot < table.slots(); ++slot) {
-        if (!table.contains(slot)) continue;
+        if (!table.contains(slot) || !table[slot].is_support()) continue;
         const larank::Pattern& p = table[slot];
         slots.push_back(slot), ids.push_back(p.id), labels.push_back(p.label);
         costs.push_back(p.cost), diagonal.push_back(p.diagonal);
-        for (const larank::SupportVector& v : p.vectors) classes.push_back(v.label), beta.push_back(v.beta);
+        for (const larank::SupportVector& v : p.vectors)
+            if (v.beta != 0) classes.push_back(v.label), beta.push_back(v.beta);
         starts.push_back(int64_t(beta.size()));
     }
     const std::size_t patterns = ids.size(), vectors = beta.size();
@@ -83,6 +84,9 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
     using Session = LaRankSession<Machine>;
     nb::class_<Session> bound(m, name);
     bound.def("run", &Session::run, "end"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "finish", [](Session& s) { return s.solver.finish(); }, nb::call_guard<nb::gil_scoped_release>())
+        .def("go_on", [](Session& s) { s.solver.go_on(); })
         .def("begin_another_epoch", [](Session& s) { s.solver.begin_another_epoch(); })
         .def(
             "set_tau", [](Session& s, double tau) { s.solver.set_tau(tau); }, "tau"_a)
@@ -189,7 +193,7 @@ nb::tuple patterns_of(const larank::LinearMachine<T>& machine) {
     std::vector<int64_t> columns, starts{0};
     bool is_dense = true;
     for (int32_t slot = 0; slot < machine.table().slots(); ++slot) {
-        if (!machine.table().contains(slot)) continue;
+        if (!machine.table().contains(slot) || !machine.table()[slot].is_support()) continue;
         const larank::Row<T> x = machine.row(slot);
         is_dense = is_dense && x.count == machine.features() && !x.columns32 && !x.columns64;
         for (int64_t j = 0; j < x.count; ++j) {

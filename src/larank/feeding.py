@@ -44,6 +44,7 @@ class KernelSession(Protocol):
     def slot_ids(self) -> NDArray[np.int64]: ...  # noqa: D102
     def feed(self, kernel: Any, within: Any, ids: Any, labels: Any, costs: Any, diagonal: Any) -> None: ...  # noqa: D102
     def run(self, end: int) -> bool: ...  # noqa: D102
+    def finish(self) -> bool: ...  # noqa: D102
     def provide(self, slots: list[int], rows: Any) -> None: ...  # noqa: D102
     def set_foreign_bytes(self, bytes: int) -> None: ...  # noqa: D102
 
@@ -95,6 +96,9 @@ class Feed(Protocol):
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
 
+    def finish(self) -> None:
+        """Bring the session's coefficients to where a model can be taken from them."""
+
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
 
@@ -137,6 +141,11 @@ class KernelFeed:
         if end == len(block.examples):
             self._end_block(block)
         return worked
+
+    def finish(self) -> None:
+        """Bring the session's coefficients to where a model can be taken from them."""
+        while not self._session.finish():
+            self._provide_rows()
 
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
@@ -239,6 +248,10 @@ class LinearFeed:
         self._session.run(end)
         worked, self._done = end - self._done, end
         return worked
+
+    def finish(self) -> None:
+        """Bring the session's coefficients to where a model can be taken from them."""
+        self._session.finish()
 
     def flush(self) -> None:
         """Nothing to tell anyone."""

@@ -33,7 +33,7 @@ SCHEDULES = ("adaptive", "fixed")
 STOPS = ("epochs", "gap")
 OPERATIONS = ("new", "old", "optimize")
 
-_TAU = 0.03  # of a margin of 1; smaller violations are left alone in the first epoch
+_TAU = 0.06  # of a margin of 1; smaller violations are left alone in the first epoch
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch
 _VALIDATIONS = 20  # of an epoch
@@ -727,6 +727,8 @@ class _Training:
         return self
 
     def __exit__(self, *details: Any) -> None:
+        if self.model.stop == "epochs" and details == (None, None, None):
+            self.feed.finish()
         self.feed.close()
         if self._threads is not None:
             self._threads.__exit__(*details)
@@ -743,6 +745,7 @@ class _Training:
             return False
         self.epoch += 1
         if self.model.stop == "epochs" and self.epoch >= self.model.epochs:
+            self.feed.finish()
             return True
         self.epoch_is_over = True
         return False
@@ -784,6 +787,8 @@ class _Training:
 
     def evaluate(self) -> _Objectives:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
+        if self.model.stop == "epochs":
+            self.feed.finish()  # this is the end
         self.feed.flush()
         stream, table = self.stream, self.running.table()
         beta = self._coefficients(table)
@@ -876,8 +881,8 @@ class _Training:
             violation=at.violation,
             iterations=self.iterations(),
             seconds=outcome.seconds,
-            support_patterns=self.session.support_patterns,
-            support_vectors=self.session.support_vectors,
+            support_patterns=len(self.model.support_),
+            support_vectors=self.model.dual_coef_.nnz,
             kernel_values=counts.pop("kernel_values"),
             argmax_calls=counts.pop("argmax"),
             operations=counts,

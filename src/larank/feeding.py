@@ -1,23 +1,36 @@
-"""Blocks of kernel values for a compiled session, the next one computed while the session works on this one.
+"""A stream of examples for a compiled session, block by block.
 
-The session is handed the kernel values of a few new examples with every pattern in its table, and among themselves.
-Those of the next block are computed in the background against the table as it was when this block began; patterns born
-since then are the ones of this block, so their columns come from the values between the two blocks.
+A linear session is handed the examples themselves. For a kernel session the kernel values of the next block are
+computed while it works on this one.
+
+It is handed the kernel values of a few new examples with every pattern in its table, and among themselves. Those of the
+next block are computed in the background against the table as it was when this block began; patterns born since then
+are examples of this block, so their columns come from the values between the two blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from larank.blocks import Batch, Blocks
 
-__all__ = ["Examples", "Feed", "KernelFeed", "KernelSession"]
+__all__ = [
+    "Examples",
+    "Feed",
+    "KernelFeed",
+    "KernelSession",
+    "LinearFeed",
+    "Stream",
+    "feed_linear",
+    "squared_norms",
+]
 
 
 class KernelSession(Protocol):
@@ -45,6 +58,34 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Examples with their numbers, labels and costs, and the order in which to visit them."""
+
+    X: Any
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    costs: NDArray[np.float64]
+    order: NDArray[np.intp]
+    orders: np.random.RandomState | None  # of the epochs after the first
+
+    def blocks(self, order: NDArray[np.intp], size: Callable[[], int]) -> Iterator[Examples]:
+        """The examples in this order, in blocks as long as `size` says when each begins."""
+        done = 0
+        while done < len(order):
+            rows = order[done : done + size()]
+            done += len(rows)
+            X = [self.X[row] for row in rows] if isinstance(self.X, list | tuple) else self.X[rows]
+            yield Examples(X, self.ids[rows], self.labels[rows], self.costs[rows])
+
+    def next_order(self) -> NDArray[np.intp]:
+        """The order of another epoch."""
+        if self.orders is None:
+            return self.order
+        shuffled: NDArray[np.intp] = self.orders.permutation(self.order)
+        return shuffled
 
 
 class Feed(Protocol):
@@ -181,3 +222,47 @@ class KernelFeed:
         rows = np.zeros((len(needed), self._session.slots), self._blocks.dtype)
         rows[:, : self._blocks.size] = self._blocks.rows(np.asarray(needed))
         self._session.provide(needed, rows)
+
+
+class LinearFeed:
+    """Feeds a stretch of the stream to a linear session."""
+
+    def __init__(self, session: Any, stream: Iterator[Examples]) -> None:
+        self._session, self._stream = session, stream
+        self._length = self._done = 0
+
+    def advance(self, examples: int) -> int:
+        """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
+        if self._done == self._length:
+            block = next(self._stream, None)
+            if block is None:
+                return 0
+            feed_linear(self._session, block, squared_norms(block.X))
+            self._length, self._done = len(block), 0
+        end = min(self._length, self._done + examples)
+        self._session.run(end)
+        worked, self._done = end - self._done, end
+        return worked
+
+    def flush(self) -> None:
+        """Nothing to tell anyone."""
+
+    def close(self) -> None:
+        """Nothing runs in the background."""
+
+
+def feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) -> None:
+    """Hand a block of dense or CSR rows to a linear session."""
+    X = block.X
+    arrays = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1]) if issparse(X) else (X,)
+    session.feed(*arrays, block.ids, block.labels, block.costs, diagonal)
+
+
+def squared_norms(X: Any) -> NDArray[np.float64]:
+    """x'x of dense or CSR rows, in float64."""
+    if issparse(X):
+        squares = X.copy()
+        squares.data = squares.data.astype(np.float64) ** 2
+        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return norms

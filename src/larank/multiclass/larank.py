@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info
 
 from larank import _core, parameters
 from larank.blocks import Blocks, blocks_for
-from larank.feeding import Examples, Feed, KernelFeed
+from larank.feeding import Examples, Feed, KernelFeed, LinearFeed, Stream, feed_linear, squared_norms
 from larank.kernels import Kernel, kernel_for
 from larank.persistence import persistable
 from larank.progress import progress_for
@@ -266,7 +266,7 @@ default="rbf"
         order = order[costs[order] > 0]
         labels = self._labels(y, order)
         running = self._begin(X, seed)
-        stream = _Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
+        stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
         training = _Training(self, running, stream, held_out)
         limits = Limits(
             gap=self.tol if self.stop == "gap" else None,
@@ -324,7 +324,7 @@ default="rbf"
         self._seen += len(y)
         order = np.flatnonzero(costs > 0)
         labels = self._labels(y, order)
-        training = _Training(self, running, _Stream(X, ids, labels, costs, order, None), None)
+        training = _Training(self, running, Stream(X, ids, labels, costs, order, None), None)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
         outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
         self._keep_model(running)
@@ -605,7 +605,7 @@ class _Running:
 
     def feed(self, stream: Iterator[Examples]) -> Feed:
         return (
-            _LinearFeed(self.session, stream) if self.blocks is None else KernelFeed(self.session, self.blocks, stream)
+            LinearFeed(self.session, stream) if self.blocks is None else KernelFeed(self.session, self.blocks, stream)
         )
 
     def restore(self, model: LaRankClassifier) -> None:
@@ -620,9 +620,9 @@ class _Running:
         classes = place[beta.indices]
         own = np.maximum.reduceat(np.where(beta.data > 0, classes, -1), beta.indptr[:-1]) if len(slots) else slots
         if self.blocks is None:
-            diagonal = _squared_norms(X)
+            diagonal = squared_norms(X)
             none = np.zeros(len(slots), np.int32)
-            _feed_linear(self.session, Examples(X, ids, none, costs), diagonal)
+            feed_linear(self.session, Examples(X, ids, none, costs), diagonal)
             rows: Iterator[Any] = iter(range(len(slots)))
         else:
             batch = self.blocks.batch(X, ids)
@@ -671,73 +671,6 @@ class _Running:
             )
 
 
-class _LinearFeed:
-    """Feeds a stretch of the stream to a linear session."""
-
-    def __init__(self, session: Any, stream: Iterator[Examples]) -> None:
-        self._session, self._stream = session, stream
-        self._length = self._done = 0
-
-    def advance(self, examples: int) -> int:
-        if self._done == self._length:
-            block = next(self._stream, None)
-            if block is None:
-                return 0
-            _feed_linear(self._session, block, _squared_norms(block.X))
-            self._length, self._done = len(block), 0
-        end = min(self._length, self._done + examples)
-        self._session.run(end)
-        worked, self._done = end - self._done, end
-        return worked
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-def _feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) -> None:
-    X = block.X
-    arrays = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1]) if issparse(X) else (X,)
-    session.feed(*arrays, block.ids, block.labels, block.costs, diagonal)
-
-
-def _squared_norms(X: Any) -> NDArray[np.float64]:
-    if issparse(X):
-        squares = X.copy()
-        squares.data = squares.data.astype(np.float64) ** 2
-        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
-
-
-@dataclass(frozen=True)
-class _Stream:
-    """Examples with their numbers, labels and costs, and the order in which to visit them."""
-
-    X: Any
-    ids: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    costs: NDArray[np.float64]
-    order: NDArray[np.intp]
-    orders: np.random.RandomState | None  # of the epochs after the first
-
-    def blocks(self, order: NDArray[np.intp], size: Callable[[], int]) -> Iterator[Examples]:
-        done = 0
-        while done < len(order):
-            rows = order[done : done + size()]
-            done += len(rows)
-            X = [self.X[row] for row in rows] if isinstance(self.X, list | tuple) else self.X[rows]
-            yield Examples(X, self.ids[rows], self.labels[rows], self.costs[rows])
-
-    def next_order(self) -> NDArray[np.intp]:
-        if self.orders is None:
-            return self.order
-        shuffled: NDArray[np.intp] = self.orders.permutation(self.order)
-        return shuffled
-
-
 @dataclass(frozen=True)
 class _Objectives:
     primal: float
@@ -752,7 +685,7 @@ class _Training:
         self,
         model: LaRankClassifier,
         running: _Running,
-        stream: _Stream,
+        stream: Stream,
         held_out: tuple[Any, NDArray[Any]] | None,
     ) -> None:
         self.model, self.running, self.stream, self.held_out = model, running, stream, held_out

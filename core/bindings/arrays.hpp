@@ -1,0 +1,54 @@
+// NumPy arrays in and out, and the parts of the Python face. Every array argument is taken as it is (`noconvert`): a
+// wrong dtype is an error, never a silent copy. Training and evaluation release the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "matrix.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+void bind_sdm(nb::module_& m);
+void bind_larank(nb::module_& m);
+void bind_kernel_maps(nb::module_& m);
+void bind_svmlight(nb::module_& m);
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T>(kept->data(), shape, owner);
+}
+
+template <class T>
+larank::Matrix<T> matrix_of(Table<T> X) {
+    larank::Matrix<T> view;
+    view.rows = int64_t(X.shape(0));
+    view.columns = int64_t(X.shape(1));
+    view.values = X.data();
+    return view;
+}
+
+template <class T, class Index>
+larank::Matrix<T> matrix_of(Vector<T> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features) {
+    larank::Matrix<T> view;
+    view.rows = int64_t(starts.shape(0)) - 1;
+    view.columns = features;
+    view.values = values.data();
+    view.starts = starts.data();
+    if constexpr (sizeof(Index) == 4)
+        view.columns32 = columns.data();
+    else
+        view.columns64 = columns.data();
+    return view;
+}

@@ -1,0 +1,272 @@
+// LaRank on kernels and on linear features.
+#include "bindings/arrays.hpp"
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "kernelmachine.hpp"
+#include "larank.hpp"
+#include "linearmachine.hpp"
+
+namespace {
+
+// LaRank on either machine; it keeps the arrays of the block it works on alive.
+template <class Machine>
+class LaRankSession {
+  public:
+    template <class... Arguments>
+    explicit LaRankSession(const larank::LaRankOptions& options, Arguments... arguments)
+        : solver(options, arguments...) {}
+
+    void feed(Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal,
+              std::vector<nb::object> arrays, int64_t examples) {
+        for (const std::size_t length : {ids.shape(0), labels.shape(0), costs.shape(0), diagonal.shape(0)})
+            if (int64_t(length) != examples) throw std::invalid_argument("the block's arrays differ in length");
+        for (int64_t i = 0; i < examples; ++i)
+            if (labels.data()[i] < 0) throw std::invalid_argument("labels must not be negative");
+        arrays_ = std::move(arrays);
+        for (const nb::object& array : {nb::cast(ids), nb::cast(labels), nb::cast(costs), nb::cast(diagonal)})
+            arrays_.push_back(array);
+        examples_ = examples;
+        solver.feed({examples, ids.data(), labels.data(), costs.data(), diagonal.data()});
+    }
+
+    bool run(int64_t end) {
+        if (end > examples_) throw std::invalid_argument("the block has fewer examples than that");
+        return solver.run(end);
+    }
+
+    larank::LaRank<Machine> solver;
+
+  private:
+    std::vector<nb::object> arrays_;
+    int64_t examples_ = 0;
+};
+
+larank::LaRankOptions larank_options(bool adaptive, int64_t n_reprocess, std::array<bool, 3> operations, double tau,
+                                     uint64_t seed) {
+    return {{adaptive, n_reprocess, operations}, tau, seed};
+}
+
+// The patterns of a table slot by slot, free slots left out: ids, labels, costs, and their coefficients as CSR rows.
+nb::tuple table_arrays(const larank::SupportTable& table) {
+    std::vector<int64_t> ids, starts{0};
+    std::vector<int32_t> slots, labels, classes;
+    std::vector<double> costs, diagonal, beta;
+    for (int32_t slot = 0; slot < table.slots(); ++slot) {
+        if (!table.contains(slot)) continue;
+        const larank::Pattern& p = table[slot];
+        slots.push_back(slot), ids.push_back(p.id), labels.push_back(p.label);
+        costs.push_back(p.cost), diagonal.push_back(p.diagonal);
+        for (const larank::SupportVector& v : p.vectors) classes.push_back(v.label), beta.push_back(v.beta);
+        starts.push_back(int64_t(beta.size()));
+    }
+    const std::size_t patterns = ids.size(), vectors = beta.size();
+    return nb::make_tuple(to_numpy(std::move(slots), {patterns}), to_numpy(std::move(ids), {patterns}),
+                          to_numpy(std::move(labels), {patterns}), to_numpy(std::move(costs), {patterns}),
+                          to_numpy(std::move(diagonal), {patterns}), to_numpy(std::move(beta), {vectors}),
+                          to_numpy(std::move(classes), {vectors}), to_numpy(std::move(starts), {patterns + 1}));
+}
+
+// The id in each slot, -1 where it is free.
+nb::ndarray<nb::numpy, int64_t> slot_ids(const larank::SupportTable& table) {
+    std::vector<int64_t> ids;
+    for (int32_t slot = 0; slot < table.slots(); ++slot) ids.push_back(table.contains(slot) ? table[slot].id : -1);
+    const std::size_t count = ids.size();
+    return to_numpy(std::move(ids), {count});
+}
+
+template <class Machine>
+nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const char* name) {
+    using Session = LaRankSession<Machine>;
+    nb::class_<Session> bound(m, name);
+    bound.def("run", &Session::run, "end"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("begin_epoch", [](Session& s) { s.solver.begin_epoch(); })
+        .def(
+            "set_tau", [](Session& s, double tau) { s.solver.set_tau(tau); }, "tau"_a)
+        .def(
+            "set_margins",
+            [](Session& s, Table<double> margins) {
+                if (margins.shape(0) != margins.shape(1)) throw std::invalid_argument("margins must be square");
+                s.solver.set_margins({margins.data(), margins.data() + margins.size()}, int64_t(margins.shape(0)));
+            },
+            "margins"_a.noconvert())
+        .def("add_class", [](Session& s) { s.solver.machine().add_class(); })
+        .def_prop_ro("classes", [](const Session& s) { return s.solver.machine().classes(); })
+        .def_prop_ro("slots", [](const Session& s) { return s.solver.machine().table().slots(); })
+        .def_prop_ro("support_patterns", [](const Session& s) { return s.solver.machine().table().size(); })
+        .def_prop_ro("support_vectors", [](const Session& s) { return s.solver.machine().table().vectors(); })
+        .def_prop_ro("bytes", [](const Session& s) { return s.solver.machine().bytes(); })
+        .def_prop_ro("dual", [](const Session& s) { return s.solver.dual(); })
+        .def_prop_ro("half_squared_norm", [](const Session& s) { return s.solver.half_squared_norm(); })
+        .def_prop_ro("loss", [](const Session& s) { return s.solver.loss(); })
+        .def_prop_ro("counters", [](const Session& s) { return s.solver.counters(); })
+        .def_prop_rw(
+            "state",
+            [](const Session& s) {
+                const larank::LaRankState state = s.solver.state();
+                return std::make_tuple(state.dual, state.linear, state.loss, state.rates, state.random);
+            },
+            [](Session& s, std::tuple<double, double, double, std::array<double, 3>, uint64_t> state) {
+                s.solver.set_state({std::get<0>(state), std::get<1>(state), std::get<2>(state), std::get<3>(state),
+                                    std::get<4>(state)});
+            })
+        .def("slot_ids", [](const Session& s) { return slot_ids(s.solver.machine().table()); })
+        .def("table", [](const Session& s) { return table_arrays(s.solver.machine().table()); });
+    return bound;
+}
+
+template <class T>
+void bind_kernel_larank(nb::module_& m, const char* name) {
+    using Session = LaRankSession<larank::KernelMachine<T>>;
+    using Kernel = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+    bind_larank_session<larank::KernelMachine<T>>(m, name)
+        .def(
+            "__init__",
+            [](Session* self, bool adaptive, int64_t n_reprocess, std::array<bool, 3> operations, double tau,
+               uint64_t seed, int64_t memory_limit) {
+                new (self) Session(larank_options(adaptive, n_reprocess, operations, tau, seed), memory_limit);
+            },
+            nb::kw_only(), "adaptive"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "memory_limit"_a)
+        .def(
+            "feed",
+            [](Session& s, Kernel kernel, Table<T> within, Vector<int64_t> ids, Vector<int32_t> labels,
+               Vector<double> costs, Vector<double> diagonal) {
+                const int64_t examples = int64_t(kernel.shape(0));
+                if (int64_t(within.shape(0)) != examples || int64_t(within.shape(1)) != examples)
+                    throw std::invalid_argument("within must have one row and column per row of kernel");
+                s.solver.machine().feed({examples, int64_t(kernel.shape(1)), kernel.data(), within.data()});
+                s.feed(ids, labels, costs, diagonal, {nb::cast(kernel), nb::cast(within)}, examples);
+            },
+            "kernel"_a.noconvert(), "within"_a.noconvert(), "ids"_a.noconvert(), "labels"_a.noconvert(),
+            "costs"_a.noconvert(), "diagonal"_a.noconvert())
+        .def_prop_ro("needed", [](const Session& s) { return s.solver.needed(); })
+        .def(
+            "provide",
+            [](Session& s, const std::vector<int32_t>& slots, Table<T> rows) {
+                auto& machine = s.solver.machine();
+                if (rows.shape(0) != slots.size() || int64_t(rows.shape(1)) != machine.table().slots())
+                    throw std::invalid_argument("rows must have one row per slot asked for and one column per slot");
+                for (std::size_t n = 0; n < slots.size(); ++n)
+                    machine.provide(slots[n], rows.data() + n * rows.shape(1));
+            },
+            "slots"_a, "rows"_a.noconvert())
+        .def(
+            "restore",
+            [](Session& s, Vector<T> row, int64_t id, int32_t label, double cost, double diagonal,
+               Vector<int32_t> classes, Vector<double> beta) {
+                if (int64_t(row.shape(0)) != s.solver.machine().table().slots() + 1)
+                    throw std::invalid_argument("row must hold the values with the slots before it and its own");
+                s.solver.restore(row.data(), id, label, cost, diagonal, classes.data(), beta.data(),
+                                 int64_t(beta.shape(0)));
+            },
+            "row"_a.noconvert(), "id"_a, "label"_a, "cost"_a, "diagonal"_a, "classes"_a.noconvert(),
+            "beta"_a.noconvert())
+        .def(
+            "set_foreign_bytes", [](Session& s, int64_t bytes) { s.solver.machine().set_foreign_bytes(bytes); },
+            "bytes"_a)
+        .def_prop_ro("keeps_sets", [](const Session& s) { return s.solver.machine().keeps_sets(); })
+        .def_prop_ro("resident_rows", [](const Session& s) { return s.solver.machine().resident_rows(); });
+}
+
+template <class T>
+void feed_linear(LaRankSession<larank::LinearMachine<T>>& s, const larank::Matrix<T>& X, std::vector<nb::object> arrays,
+                 Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal) {
+    if (X.columns != s.solver.machine().features()) throw std::invalid_argument("the number of features has changed");
+    s.solver.machine().feed(X);
+    s.feed(ids, labels, costs, diagonal, std::move(arrays), X.rows);
+}
+
+// The patterns of a linear machine slot by slot: values, columns (None if dense) and where each begins.
+template <class T>
+nb::tuple patterns_of(const larank::LinearMachine<T>& machine) {
+    std::vector<T> values;
+    std::vector<int64_t> columns, starts{0};
+    bool is_dense = true;
+    for (int32_t slot = 0; slot < machine.table().slots(); ++slot) {
+        if (!machine.table().contains(slot)) continue;
+        const larank::Row<T> x = machine.row(slot);
+        is_dense = is_dense && x.count == machine.features() && !x.columns32 && !x.columns64;
+        for (int64_t j = 0; j < x.count; ++j) {
+            values.push_back(x.values[j]);
+            columns.push_back(x.columns32 ? int64_t{x.columns32[j]} : x.columns64 ? x.columns64[j] : j);
+        }
+        starts.push_back(int64_t(values.size()));
+    }
+    const std::size_t count = values.size(), ends = starts.size();
+    nb::object named = is_dense ? nb::none() : nb::cast(to_numpy(std::move(columns), {count}));
+    return nb::make_tuple(to_numpy(std::move(values), {count}), named, to_numpy(std::move(starts), {ends}));
+}
+
+template <class T, class Index, class Class>
+void bind_linear_csr(Class& bound) {
+    using Session = LaRankSession<larank::LinearMachine<T>>;
+    bound.def(
+        "feed",
+        [](Session& s, Vector<T> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features,
+           Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal) {
+            feed_linear(s, matrix_of(values, columns, starts, features),
+                        {nb::cast(values), nb::cast(columns), nb::cast(starts)}, ids, labels, costs, diagonal);
+        },
+        "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "ids"_a.noconvert(),
+        "labels"_a.noconvert(), "costs"_a.noconvert(), "diagonal"_a.noconvert());
+}
+
+template <class T>
+void bind_linear_larank(nb::module_& m, const char* name) {
+    using Session = LaRankSession<larank::LinearMachine<T>>;
+    auto bound = bind_larank_session<larank::LinearMachine<T>>(m, name);
+    bound
+        .def(
+            "__init__",
+            [](Session* self, bool adaptive, int64_t n_reprocess, std::array<bool, 3> operations, double tau,
+               uint64_t seed, int64_t features) {
+                new (self) Session(larank_options(adaptive, n_reprocess, operations, tau, seed), features);
+            },
+            nb::kw_only(), "adaptive"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a)
+        .def(
+            "feed",
+            [](Session& s, Table<T> X, Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs,
+               Vector<double> diagonal) { feed_linear(s, matrix_of(X), {nb::cast(X)}, ids, labels, costs, diagonal); },
+            "X"_a.noconvert(), "ids"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(),
+            "diagonal"_a.noconvert())
+        // A pattern of a saved model: a row of the block that was fed.
+        .def(
+            "restore",
+            [](Session& s, int64_t row, int64_t id, int32_t label, double cost, double diagonal,
+               Vector<int32_t> classes, Vector<double> beta) {
+                s.solver.restore(s.solver.machine().block_row(row), id, label, cost, diagonal, classes.data(),
+                                 beta.data(), int64_t(beta.shape(0)));
+            },
+            "row"_a, "id"_a, "label"_a, "cost"_a, "diagonal"_a, "classes"_a.noconvert(), "beta"_a.noconvert())
+        .def_prop_ro("features", [](const Session& s) { return s.solver.machine().features(); })
+        .def("patterns", [](const Session& s) { return patterns_of(s.solver.machine()); })
+        .def("weights", [](const Session& s) {
+            const auto& machine = s.solver.machine();
+            const int64_t classes = machine.classes(), lanes = machine.lanes(), features = machine.features();
+            std::vector<T> W(std::size_t(classes * features));
+            for (int64_t j = 0; j < features; ++j)
+                for (int64_t y = 0; y < classes; ++y)
+                    W[std::size_t(y * features + j)] = machine.weights().data()[j * lanes + y];
+            return to_numpy(std::move(W), {std::size_t(classes), std::size_t(features)});
+        });
+    bind_linear_csr<T, int32_t>(bound);
+    bind_linear_csr<T, int64_t>(bound);
+}
+
+}  // namespace
+
+void bind_larank(nb::module_& m) {
+    nb::class_<larank::LaRankCounters>(m, "LaRankCounters")
+        .def_ro("operations", &larank::LaRankCounters::operations)
+        .def_ro("steps", &larank::LaRankCounters::steps)
+        .def_ro("argmax", &larank::LaRankCounters::argmax)
+        .def_ro("selection_seconds", &larank::LaRankCounters::selection_seconds)
+        .def_ro("step_seconds", &larank::LaRankCounters::step_seconds);
+    bind_kernel_larank<float>(m, "KernelLaRank32");
+    bind_kernel_larank<double>(m, "KernelLaRank64");
+    bind_linear_larank<float>(m, "LinearLaRank32");
+    bind_linear_larank<double>(m, "LinearLaRank64");
+}

@@ -1,0 +1,198 @@
+// The Sequential Dual Method, and its two hot units on one example, for tests.
+#include "bindings/arrays.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "sdm.hpp"
+
+namespace {
+
+// A session of either precision behind one Python class; it keeps the arrays it looks at alive.
+class SdmSession {
+  public:
+    virtual ~SdmSession() = default;
+    virtual bool advance(int64_t work) = 0;
+    virtual larank::Objectives evaluate() = 0;
+    virtual const larank::Objectives& estimate() const = 0;
+    virtual const larank::SdmCounters& counters() const = 0;
+    virtual bool estimate_is_at_full_cost() const = 0;
+    virtual nb::object take_weights() = 0;
+    virtual nb::tuple coefficients() const = 0;
+    virtual void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) = 0;
+};
+
+template <class T>
+class SdmSessionOf final : public SdmSession {
+  public:
+    SdmSessionOf(const larank::Matrix<T>& X, std::vector<nb::object> arrays, Vector<int32_t> labels,
+                 Vector<double> costs, const larank::SdmOptions& options)
+        : arrays_(std::move(arrays)), solver_(X, checked(labels, costs, X.rows, options), costs.data(), options) {}
+    bool advance(int64_t work) override {
+        check_open();
+        return solver_.advance(work);
+    }
+    larank::Objectives evaluate() override {
+        check_open();
+        return solver_.evaluate();
+    }
+    const larank::Objectives& estimate() const override { return solver_.estimate(); }
+    const larank::SdmCounters& counters() const override { return solver_.counters(); }
+    bool estimate_is_at_full_cost() const override { return solver_.estimate_is_at_full_cost(); }
+
+    nb::object take_weights() override {
+        check_open();
+        ended_ = true;
+        auto* kept = new larank::AlignedArray<T>(solver_.take_model());
+        nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<larank::AlignedArray<T>*>(p); });
+        return nb::cast(nb::ndarray<nb::numpy, T>(
+            kept->data(), {std::size_t(solver_.matrix().weight_rows()), std::size_t(solver_.options().classes)},
+            owner));
+    }
+
+    nb::tuple coefficients() const override {
+        const auto& lists = solver_.coefficients();
+        std::vector<int64_t> starts{0};
+        std::vector<int32_t> classes;
+        std::vector<double> values;
+        for (int64_t i = 0; i < lists.examples(); ++i) {
+            for (auto e = lists.begin(i); e != lists.end(i); ++e) {
+                classes.push_back(e->label);
+                values.push_back(double(e->value));
+            }
+            starts.push_back(int64_t(classes.size()));
+        }
+        const std::size_t count = classes.size(), ends = starts.size();
+        return nb::make_tuple(to_numpy(std::move(values), {count}), to_numpy(std::move(classes), {count}),
+                              to_numpy(std::move(starts), {ends}));
+    }
+
+    void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) override {
+        for (int64_t i = 0; i + 1 < int64_t(starts.shape(0)); ++i) {
+            const int64_t from = starts.data()[i];
+            solver_.seed(i, classes.data() + from, values.data() + from, starts.data()[i + 1] - from);
+        }
+        solver_.start_from_seeds();
+    }
+
+  private:
+    static const int32_t* checked(Vector<int32_t> labels, Vector<double> costs, int64_t rows,
+                                  const larank::SdmOptions& options) {
+        if (int64_t(labels.shape(0)) != rows || int64_t(costs.shape(0)) != rows)
+            throw std::invalid_argument("labels and costs must have one entry per row of X");
+        for (int64_t i = 0; i < rows; ++i)
+            if (labels.data()[i] < 0 || labels.data()[i] >= options.classes)
+                throw std::invalid_argument("labels must count from 0 to the number of classes less one");
+        return labels.data();
+    }
+    void check_open() const {
+        if (ended_) throw std::logic_error("the session ended when its weights were taken");
+    }
+
+    std::vector<nb::object> arrays_;
+    larank::Sdm<T> solver_;
+    bool ended_ = false;
+};
+
+larank::Formulation formulation_named(const std::string& name) {
+    if (name == "crammer-singer") return larank::Formulation::crammer_singer;
+    if (name == "weston-watkins") return larank::Formulation::weston_watkins;
+    if (name == "one-vs-rest") return larank::Formulation::one_vs_rest;
+    throw std::invalid_argument("unknown formulation '" + name + "'");
+}
+
+larank::SdmOptions sdm_options(const std::string& formulation, int64_t classes, double epsilon, bool shrinking,
+                               bool cooling, uint64_t seed) {
+    return {formulation_named(formulation), classes, epsilon, shrinking, cooling, seed};
+}
+
+// The two hot units on one example, for tests: x times W at the columns of x, and one row QP.
+std::vector<double> row_scores(Vector<double> x, Vector<int32_t> columns, Table<double> W) {
+    const int64_t classes = int64_t(W.shape(1)), lanes = larank::padded<double>(classes);
+    larank::AlignedArray<double> weights(int64_t(W.shape(0)) * lanes), out(lanes);
+    for (int64_t j = 0; j < int64_t(W.shape(0)); ++j)
+        std::copy(W.data() + j * classes, W.data() + (j + 1) * classes, weights.data() + j * lanes);
+    const larank::Row<double> row{x.data(), columns.data(), nullptr, int64_t(x.shape(0)), 0, 0};
+    larank::units<double>().scores(row, weights.data(), lanes, true, out.data());
+    return {out.data(), out.data() + classes};
+}
+
+std::tuple<double, double, std::vector<double>> solve_row(const std::string& formulation, Vector<double> scores,
+                                                          Vector<double> coefficients, int64_t label, double A,
+                                                          double C) {
+    const int64_t classes = int64_t(scores.shape(0)), lanes = larank::padded<double>(classes);
+    larank::AlignedArray<double> s(lanes), a(lanes), work(lanes), change(lanes);
+    std::copy(scores.data(), scores.data() + classes, s.data());
+    std::copy(coefficients.data(), coefficients.data() + classes, a.data());
+    const auto step = larank::units<double>().solve_row[int(formulation_named(formulation))](
+        {s.data(), a.data(), classes, lanes, label, A, C, 0.0}, work.data(), change.data());
+    std::vector<double> moved(std::size_t(classes), 0.0);
+    if (step.moved) std::copy(change.data(), change.data() + classes, moved.begin());
+    return {step.violation, step.loss, moved};
+}
+
+template <class T>
+void bind_sdm_dense(nb::module_& m) {
+    m.def(
+        "sdm_session",
+        [](Table<T> X, Vector<int32_t> labels, Vector<double> costs, double intercept, const std::string& formulation,
+           int64_t classes, double epsilon, bool shrinking, bool cooling, uint64_t seed) -> SdmSession* {
+            larank::Matrix<T> view = matrix_of(X);
+            view.intercept = T(intercept);
+            return new SdmSessionOf<T>(view, {nb::cast(X)}, labels, costs,
+                                       sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
+        },
+        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), nb::kw_only(), "intercept"_a, "formulation"_a,
+        "classes"_a, "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
+}
+
+template <class T, class Index>
+void bind_sdm_csr(nb::module_& m) {
+    m.def(
+        "sdm_session",
+        [](Vector<T> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features, Vector<int32_t> labels,
+           Vector<double> costs, double intercept, const std::string& formulation, int64_t classes, double epsilon,
+           bool shrinking, bool cooling, uint64_t seed) -> SdmSession* {
+            larank::Matrix<T> view = matrix_of(values, columns, starts, features);
+            view.intercept = T(intercept);
+            return new SdmSessionOf<T>(view, {nb::cast(values), nb::cast(columns), nb::cast(starts)}, labels, costs,
+                                       sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
+        },
+        "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "labels"_a.noconvert(),
+        "costs"_a.noconvert(), nb::kw_only(), "intercept"_a, "formulation"_a, "classes"_a, "epsilon"_a, "shrinking"_a,
+        "cooling"_a, "seed"_a);
+}
+
+}  // namespace
+
+void bind_sdm(nb::module_& m) {
+    nb::class_<larank::Objectives>(m, "Objectives")
+        .def_ro("primal", &larank::Objectives::primal)
+        .def_ro("dual", &larank::Objectives::dual)
+        .def_ro("violation", &larank::Objectives::violation);
+    nb::class_<larank::SdmCounters>(m, "SdmCounters")
+        .def_ro("visits", &larank::SdmCounters::visits)
+        .def_ro("steps", &larank::SdmCounters::steps)
+        .def_ro("full_loops", &larank::SdmCounters::full_loops)
+        .def_ro("shrunk_loops", &larank::SdmCounters::shrunk_loops);
+    nb::class_<SdmSession>(m, "SdmSession")
+        .def("advance", &SdmSession::advance, "work"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("evaluate", &SdmSession::evaluate, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("estimate", [](const SdmSession& s) { return s.estimate(); })
+        .def_prop_ro("counters", [](const SdmSession& s) { return s.counters(); })
+        .def_prop_ro("estimate_is_at_full_cost", &SdmSession::estimate_is_at_full_cost)
+        .def("take_weights", &SdmSession::take_weights)
+        .def("coefficients", &SdmSession::coefficients)
+        .def("start_from", &SdmSession::start_from, "values"_a.noconvert(), "classes"_a.noconvert(),
+             "starts"_a.noconvert());
+    m.def("row_scores", &row_scores, "x"_a.noconvert(), "columns"_a.noconvert(), "W"_a.noconvert());
+    m.def("solve_row", &solve_row, "formulation"_a, "scores"_a.noconvert(), "coefficients"_a.noconvert(), "label"_a,
+          "A"_a, "C"_a);
+    bind_sdm_dense<float>(m);
+    bind_sdm_dense<double>(m);
+    bind_sdm_csr<float, int32_t>(m);
+    bind_sdm_csr<float, int64_t>(m);
+    bind_sdm_csr<double, int32_t>(m);
+    bind_sdm_csr<double, int64_t>(m);
+}

@@ -64,6 +64,7 @@ class LinearMachine {
     }
 
     bool is_ready(int32_t, bool) const { return true; }
+    void after_step(int32_t) const {}
 
     int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
         return add_row(block_.row(b), id, label, cost, diagonal);

@@ -66,7 +66,7 @@ class Gram {
         rows_.shrink_to_fit();
         births_.clear();
         newest_ = oldest_ = -1;
-        bytes_ = 0;
+        bytes_ = resident_ = 0;
     }
 
     int64_t bytes() const { return bytes_ + int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }

@@ -39,6 +39,8 @@ class KernelMachine {
     int64_t classes() const { return int64_t(classes_.size()); }
     void add_class() { classes_.emplace_back(); }
 
+    void begin_another_epoch() {}
+
     void feed(const Block<T>& block) {
         if (block.width < table_.slots() + block.examples)
             throw std::invalid_argument("the block has too few columns for the slots it may need");

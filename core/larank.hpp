@@ -37,7 +37,7 @@ struct Examples {
 
 struct LaRankOptions {
     ScheduleOptions schedule;
-    double tau = 0.05;  // SMOSTEP leaves smaller violations alone, section 3.4
+    double tau = 0.03;  // SMOSTEP leaves smaller violations alone, section 3.4
     uint64_t seed = 0;
 };
 
@@ -72,7 +72,10 @@ class LaRank {
         margin_classes_ = classes;
     }
     void set_tau(double tau) { tau_ = tau; }
-    void begin_epoch() { loss_ = 0; }
+    void begin_another_epoch() {
+        loss_ = 0;
+        machine_.begin_another_epoch();
+    }
 
     void feed(const Examples& examples) {
         examples_ = examples;

@@ -36,10 +36,15 @@ class LinearMachine {
         W_ = std::move(wider);
     }
 
+    // On its first visit an example is charged more than its scores cost, so that the schedule makes the most of the
+    // examples before: 30 brought one pass over news20 to 94 % of the optimal dual, 1 to 79 %. There is a next time for
+    // those seen before.
+    void begin_another_epoch() { new_example_work_ = 1; }
+
     void feed(const Matrix<T>& block) { block_ = block; }
     Row<T> block_row(int64_t b) const { return block_.row(b); }
 
-    int64_t scores_of_new(int64_t b, double* scores) { return scores_of(block_.row(b), scores); }
+    int64_t scores_of_new(int64_t b, double* scores) { return new_example_work_ * scores_of(block_.row(b), scores); }
     int64_t scores_of_old(int32_t slot, double* scores) { return scores_of(row(slot), scores); }
 
     int64_t scores_of_vectors(int32_t slot, double* scores) {
@@ -129,6 +134,7 @@ class LinearMachine {
     std::vector<Stored> rows_;
     int64_t stored_bytes_ = 0;
     Matrix<T> block_;
+    int64_t new_example_work_ = 30;
     AlignedArray<T> all_{0};
     std::vector<T> some_;
     std::vector<int32_t> labels_;

@@ -45,8 +45,9 @@ class Schedule {
     // Odds proportional to the rates, none of them below `floor` times the best.
     Operation draw(Random& random) {
         std::array<double, operation_count> odds{};
-        const double best = *std::max_element(rates_.begin(), rates_.end());
-        double total = 0;
+        double best = 0, total = 0;
+        for (std::size_t s = 0; s < operation_count; ++s)
+            if (allowed(s)) best = std::max(best, rates_[s]);
         for (std::size_t s = 0; s < operation_count; ++s) {
             odds[s] = allowed(s) ? std::max(rates_[s], floor * best) : 0.0;
             total += odds[s];

@@ -226,6 +226,18 @@ def test_values_may_be_computed_while_another_thread_stores():
     assert all((table[:, :2000] == expected).all() for table in tables)
 
 
+def test_a_batch_of_precomputed_rows_does_not_change_when_slots_are_reused():
+    K = gram(20)
+    blocks = provider("precomputed", K)
+    batch = blocks.batch(K, 0)
+    blocks.store([0, 1], batch, [5, 6])
+    held = blocks._held()
+    blocks.store([0], batch, [9])
+    table = np.empty((20, 2))
+    blocks._values(batch, held, table)
+    assert (table == K[:, [5, 6]]).all()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_rows_far_from_the_origin_keep_their_distances(dtype):
     offset = {np.float32: 1e3, np.float64: 1e7}[dtype]

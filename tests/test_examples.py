@@ -14,6 +14,10 @@ EXAMPLES = {
     "linear_text.py": "weston-watkins",
     "c_path.py": "best C",
     "own_stopping.py": "same predictions True",
+    "larank_one_pass.py": "completed after 1 pass",
+    "precomputed_kernel.py": "same predictions True",
+    "stream.py": "26 classes, with Z",
+    "string_kernel.py": "bianco Italian",
 }
 FENCED_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED_PATH = re.compile(r"`((?:core|src|tests|benchmarks|docs|examples)/[\w./-]+)`")

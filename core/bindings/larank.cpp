@@ -83,7 +83,7 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
     using Session = LaRankSession<Machine>;
     nb::class_<Session> bound(m, name);
     bound.def("run", &Session::run, "end"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def("begin_epoch", [](Session& s) { s.solver.begin_epoch(); })
+        .def("begin_another_epoch", [](Session& s) { s.solver.begin_another_epoch(); })
         .def(
             "set_tau", [](Session& s, double tau) { s.solver.set_tau(tau); }, "tau"_a)
         .def(

@@ -130,7 +130,7 @@ class Blocks(ABC):
         array of shape (len(batch), width)
             A slot that holds the example itself has the exact k(x, x). Free slots have some finite value.
         """
-        support = self._support.batch()
+        support = self._held()
         size = len(support)
         width = size if width is None else width
         if width < size:
@@ -165,7 +165,7 @@ class Blocks(ABC):
     def rows(self, slots: Any) -> _Array:
         """Kernel values of some slots with all of them, with the exact diagonal."""
         slots = self._checked(slots)
-        chosen, support = self._support.batch(slots), self._support.batch()
+        chosen, support = self._held(slots), self._held()
         table = np.empty((len(slots), len(support)), self.dtype)
         self._values(chosen, support, table)
         table[np.arange(len(slots)), slots] = chosen.diagonal
@@ -178,7 +178,8 @@ class Blocks(ABC):
         if len(slots) != len(rows):
             raise ValueError(f"slots and rows must be equally many, got {len(slots)} and {len(rows)}")
         if len(slots):
-            self._support.put(slots, batch, rows)
+            with self._workers.lock:
+                self._support.put(slots, batch, rows)
 
     def adopt(self, patterns: Any, ids: Any) -> None:
         """Let slots 0, 1, ... hold what `patterns` returned, perhaps in another process."""
@@ -200,6 +201,10 @@ class Blocks(ABC):
     @abstractmethod
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         """Fill a table; the diagonal need not be exact."""
+
+    def _held(self, slots: _Index | None = None) -> Batch:
+        with self._workers.lock:
+            return self._support.batch(slots)
 
     def _checked(self, slots: Any) -> _Index:
         numbers: _Index = np.asarray(slots, np.int64)
@@ -228,7 +233,7 @@ class _TiledBlocks(Blocks):
 
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         slots = self._checked(slots)
-        right = self._support.batch(slots)
+        right = self._held(slots)
         out = np.zeros((X.shape[0], coefficients.shape[1]))
         coefficients = coefficients.astype(self.dtype)
 
@@ -486,7 +491,7 @@ class _CallableBlocks(Blocks):
             )
 
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
-        right = self._support.batch(self._checked(slots))
+        right = self._held(self._checked(slots))
         out = np.zeros((_length(X), coefficients.shape[1]))
         for rows in _pieces(_length(X), _ROWS_AT_ONCE):
             ids = np.arange(rows.start, rows.stop)

@@ -83,6 +83,8 @@ class Kernel(StrEnum):
     poly = "poly"
     sigmoid = "sigmoid"
     laplacian = "laplacian"
+    chi2 = "chi2"
+    intersection = "intersection"
 
 
 class Schedule(StrEnum):
@@ -703,7 +705,7 @@ _STOPS = {Algorithm.sdm: ("gap", "violation"), Algorithm.larank: ("epochs", "gap
 
 # What an option acts with: another one, and the values of that one.
 _ACTS_WITH = {
-    "gamma": ("kernel", ("rbf", "poly", "sigmoid", "laplacian")),
+    "gamma": ("kernel", ("rbf", "poly", "sigmoid", "laplacian", "chi2")),
     "degree": ("kernel", ("poly",)),
     "coef0": ("kernel", ("poly", "sigmoid")),
     "n_reprocess": ("schedule", ("fixed",)),

@@ -81,11 +81,16 @@ class Support:
                 yield i, slot
 
     def batch(self, slots: _Index | None = None) -> Batch:
-        """The examples in these slots, or in all of them as they are now."""
+        """The examples in these slots, or in all of them as they are now.
+
+        Storing more does not change the batch, except that rows of an array may be those of a slot's next example.
+        """
         size = self.size
         if slots is None or (len(slots) == size and (slots == np.arange(size)).all()):
-            return Batch(self._rows.first(size), self._ids[:size], self._diagonal[:size], self._norms[:size])
-        return Batch(self._rows.take(slots), self._ids[slots], self._diagonal[slots], self._norms[slots])
+            rows, slots = self._rows.first(size), np.arange(size)
+        else:
+            rows = self._rows.take(slots)
+        return Batch(rows, self._ids[slots], self._diagonal[slots], self._norms[slots])
 
     def originals(self, slots: _Index) -> Any:
         """The examples in these slots, as they were given."""
@@ -199,7 +204,7 @@ class GramRows(_Rows):
 
     def first(self, size: int) -> GramRows:
         """The first slots."""
-        return GramRows(self._matrices, self._matrix[:size], self._place[:size])
+        return self.take(np.arange(size))
 
     def take(self, slots: _Index) -> GramRows:
         """Some slots."""

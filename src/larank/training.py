@@ -63,8 +63,8 @@ class Limits:
     """When to stop: at a duality gap, after passes over the data, after seconds.
 
     `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them the session will make
-    of its own accord, which then counts as "completed". Without `certify` the objectives are not computed from scratch
-    at the end.
+    of its own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
+    `passes_between_checks`. Without `certify` the objectives are not computed from scratch at the end.
     """
 
     gap: float | None
@@ -73,6 +73,7 @@ class Limits:
     absolute_gap: float | None = None
     passes: float | None = None
     certify: bool = True
+    passes_between_checks: float = 0.0
 
     def closing_gap(self, primal: float) -> float | None:
         """The gap at which to stop, if there is one."""
@@ -157,6 +158,8 @@ class _Run:
         point = self.record(estimate, exact=False)
         wanted = self.limits.closing_gap(point.primal)
         if wanted is None:
+            return False
+        if point.iterations < self.checked_at + self.limits.passes_between_checks:
             return False
         promising = point.gap <= self._PROMISING * wanted
         if not promising and point.iterations < self.checked_at + self._PASSES_BETWEEN_CHECKS:

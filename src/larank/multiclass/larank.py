@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from threadpoolctl import threadpool_info
 
 from larank import _core, parameters
-from larank.blocks import Blocks, blocks_for
+from larank.blocks import Blocks, blocks_for, check_gram
 from larank.feeding import Examples, Feed, KernelFeed, LinearFeed, Stream, feed_linear, squared_norms
 from larank.kernels import Kernel, kernel_for
 from larank.persistence import persistable
@@ -68,7 +68,8 @@ class LaRankClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
 default="rbf"
         A callable takes two collections of examples and returns the matrix of their kernel values. With it `X` may be
-        any sequence of objects. "linear" keeps a weight per feature and class instead of kernel values.
+        any sequence of objects. "linear" keeps a weight per feature and class instead of kernel values. "laplacian",
+        "chi2" and "intersection" need dense data, the last two without negative features.
     C : float, default=1.0
         The cost of one unit of loss against ``1/2 |w|^2``.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -101,7 +102,7 @@ default="rbf"
     class_weight : dict or "balanced", optional
         Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
     shuffle : bool, default=True
-        Whether `fit` visits the examples in random order.
+        Whether `fit` visits the examples in random order; `partial_fit` never does.
     certify : bool, default=True
         Whether `fit` ends with computing the primal objective from scratch, which takes as many kernel values as
         examples times support patterns. Otherwise the certificate holds an estimate made on the way.
@@ -111,7 +112,8 @@ default="rbf"
     batch_size : int, default=256
         Examples whose kernel values are computed together. It changes the time, not the model, up to rounding.
     n_jobs : int, optional
-        Threads; by default as many as the linear algebra library uses.
+        Threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. With
+        several, the values of the next batch are computed while this one is worked on.
     random_state : int, RandomState or None, default=None
         Of the order of the examples and the choices of the schedule.
     verbose : int, default=0
@@ -247,7 +249,7 @@ default="rbf"
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
         if self.kernel == "precomputed":
-            _check_square(X)
+            check_gram(X)
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
@@ -267,7 +269,7 @@ default="rbf"
         labels = self._labels(y, order)
         running = self._begin(X, seed)
         stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
-        training = _Training(self, running, stream, held_out)
+        training = _Training(self, running, stream, held_out, is_whole=True)
         limits = Limits(
             gap=self.tol if self.stop == "gap" else None,
             max_iter=self.max_iter if self.stop == "gap" else math.inf,
@@ -275,6 +277,7 @@ default="rbf"
             absolute_gap=self.C if self.stop == "gap" and self.tol is None else None,
             passes=self.epochs if self.stop == "epochs" else None,
             certify=self.certify or self.stop == "gap",
+            passes_between_checks=1.0,  # a check takes as many kernel values as a pass
         )
         outcome = self._train(training, limits, f"{len(y)} examples, {len(classes)} classes")
         self._keep_model(running)
@@ -288,13 +291,16 @@ default="rbf"
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
-        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`.
+        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up
+        to rounding and if `gamma` is a number. A class takes part from its first example on. There is no certificate
+        from scratch: `result_` holds an estimate.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
             As for `fit`. With ``kernel="precomputed"`` column j is the kernel value with example j of the stream; the
-            examples of this call are the next ones.
+            examples of this call are the next ones. Columns of examples to come may be there; they must be
+            finite and are not used.
         y : array of shape (n_samples,)
             Labels; those never seen before are new classes.
         classes : array, optional
@@ -324,7 +330,7 @@ default="rbf"
         self._seen += len(y)
         order = np.flatnonzero(costs > 0)
         labels = self._labels(y, order)
-        training = _Training(self, running, Stream(X, ids, labels, costs, order, None), None)
+        training = _Training(self, running, Stream(X, ids, labels, costs, order, None), None, is_whole=False)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
         outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
         self._keep_model(running)
@@ -391,12 +397,21 @@ default="rbf"
             raise ValueError(f"operations must contain 'new', got {self.operations!r}")
         if self.stop == "epochs" and self.tol is not None:
             raise ValueError(f"tol acts with stop='gap' only; got tol={self.tol!r} with stop='epochs'")
+        if self.stop == "gap" and not self.certify:
+            raise ValueError("certify=False acts with stop='epochs' only: stop='gap' computes the gap from scratch")
+        if self.schedule == "adaptive" and self.n_reprocess != 1:
+            raise ValueError(
+                f"n_reprocess acts with schedule='fixed' only; got n_reprocess={self.n_reprocess!r} with "
+                f"schedule='adaptive'"
+            )
         if self.stop == "gap" and self.epochs != 1:
             raise ValueError(f"epochs acts with stop='epochs' only; got epochs={self.epochs!r} with stop='gap'")
 
     def _validated(self, X: Any, y: Any = None, *, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         if callable(self.kernel) and _is_sequence_of_objects(X):
+            if isinstance(X, np.ndarray) and X.dtype.kind in "US":
+                X = X.astype(object)  # an array of strings cannot hold longer ones
             if y is None:
                 return X
             y = np.asarray(y)
@@ -600,7 +615,7 @@ class _Running:
         """The support patterns of a linear session, slot by slot."""
         values, columns, starts = self.session.patterns()
         if columns is None:
-            return values.reshape(len(starts) - 1, -1)
+            return values.reshape(len(starts) - 1, self.session.features)
         return csr_matrix((values, columns, starts), shape=(len(starts) - 1, self.session.features))
 
     def feed(self, stream: Iterator[Examples]) -> Feed:
@@ -687,8 +702,11 @@ class _Training:
         running: _Running,
         stream: Stream,
         held_out: tuple[Any, NDArray[Any]] | None,
+        *,
+        is_whole: bool,
     ) -> None:
         self.model, self.running, self.stream, self.held_out = model, running, stream, held_out
+        self.is_whole = is_whole  # whether the stream is all there will be
         self.session = running.session
         running.set_margins(model)
         self.tau = _TAU
@@ -700,8 +718,6 @@ class _Training:
         self.next_estimate = 0
         self.error: float | None = None
         self.next_validation = 0
-        self.seconds: dict[str, float] = {}
-        self.before = self._counts()
         self.feed = self._feed(stream.order)
 
     def __enter__(self) -> Self:
@@ -736,7 +752,7 @@ class _Training:
         self.loss_before = self.session.loss
         self.tau /= 4
         self.session.set_tau(self.tau)
-        self.session.begin_epoch()
+        self.session.begin_another_epoch()
         self.visited_in_epoch = 0
         self.epoch_is_over = False
         self.feed = self._feed(self.stream.next_order())
@@ -757,10 +773,11 @@ class _Training:
         if self.visited < self.next_estimate and self.visited % size:
             return None
         self.next_estimate = self.visited + max(1, size // _HISTORY_POINTS)
+        loss = self.session.loss
         left = 1 - self.visited_in_epoch / size
-        # Examples not visited yet count as in the epoch before; in the first one, as those visited.
-        expected = self.loss_before if self.epoch else self.session.loss / (1 - left)
-        loss = self.session.loss + left * expected
+        if self.is_whole:
+            # Examples not visited yet count as in the epoch before; in the first one, as those visited.
+            loss += left * (self.loss_before if self.epoch else loss / (1 - left))
         dual = self.session.dual
         # No primal objective is below the dual, whatever was seen on the way.
         return _Objectives(max(dual, self.session.half_squared_norm + loss), dual, math.nan)
@@ -876,12 +893,9 @@ def _is_sequence_of_objects(X: Any) -> bool:
         return False
     if isinstance(X, np.ndarray):
         return X.dtype.kind in "OUS"
-    return isinstance(X, list | tuple) and len(X) > 0 and np.asarray(X[0], dtype=object).ndim == 0
-
-
-def _check_square(X: Any) -> None:
-    if X.shape[0] != X.shape[1]:
-        raise ValueError(f"X must be the square matrix of kernel values with kernel='precomputed', got shape {X.shape}")
+    if not isinstance(X, list | tuple):
+        return False
+    return not X or isinstance(X[0], str | bytes) or not np.iterable(X[0])
 
 
 def _checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:

@@ -466,15 +466,13 @@ default="rbf"
     def _labels(self, y: NDArray[Any], order: NDArray[np.intp]) -> NDArray[np.int32]:
         """Labels numbered in the order in which they first arrive, which `_arrived` remembers."""
         classes, codes = np.unique(y, return_inverse=True)
-        arrived = self._arrived.tolist()
-        number = {label: place for place, label in enumerate(arrived)}
+        labels = classes.tolist()
+        number = {label: place for place, label in enumerate(self._arrived.tolist())}
         _, firsts = np.unique(codes[order], return_index=True)
-        for place in np.sort(firsts):
-            label = classes[codes[order[place]]]
-            if number.setdefault(label.item(), len(number)) == len(arrived):
-                arrived.append(label.item())
-        self._arrived = np.array(arrived, dtype=np.result_type(self._arrived, classes) if arrived else classes.dtype)
-        numbers = np.array([number.get(label, -1) for label in classes.tolist()], dtype=np.int32)
+        for code in codes[order[np.sort(firsts)]]:
+            number.setdefault(labels[code], len(number))
+        self._arrived = np.array(list(number), dtype=self.classes_.dtype)
+        numbers = np.array([number.get(label, -1) for label in labels], dtype=np.int32)
         return numbers[codes]
 
     def _begin(self, X: Any, seed: int) -> _Running:
@@ -518,7 +516,7 @@ default="rbf"
         """The session of the calls before, rebuilt from the model if it is not there any more."""
         if first:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            self._arrived, self._seen = np.empty(0), 0
+            self._arrived, self._seen = np.empty(0, object), 0
             self._running = self._begin(X, seed)
         elif not hasattr(self, "_running"):
             self._running = self._restored(X)

@@ -322,6 +322,8 @@ default="rbf"
         X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
         if self.kernel == "precomputed":
             self._check_columns(X, first)
+        elif not first and not callable(self.kernel):
+            X = _like(self.support_vectors_, X)
         running = self._going_on(X, first)
         ids = np.arange(self._seen, self._seen + len(y))
         known = [np.unique(y)] if classes is None else [np.unique(y), np.unique(np.asarray(classes))]
@@ -561,6 +563,8 @@ default="rbf"
             return np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
+        if issparse(self.support_vectors_) and not issparse(X):
+            X = csr_matrix(X)
         blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self._threads())
         blocks.adopt(self.support_vectors_, self.support_)
         with blocks.threads():
@@ -894,6 +898,13 @@ def _is_sequence_of_objects(X: Any) -> bool:
     if not isinstance(X, list | tuple):
         return False
     return not X or isinstance(X[0], str | bytes) or not np.iterable(X[0])
+
+
+def _like(kept: Any, X: Any) -> Any:
+    """Examples in the layout and precision of those a session has already."""
+    if issparse(kept):
+        return csr_matrix(X, dtype=kept.dtype)
+    return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
 
 
 def _checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:

@@ -269,7 +269,7 @@ default="rbf"
         labels = self._labels(y, order)
         running = self._begin(X, seed)
         stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
-        training = _Training(self, running, stream, held_out, is_whole=True)
+        training = _Training(self, running, stream, held_out, epochs=self.epochs, is_whole=True)
         limits = Limits(
             gap=self.tol if self.stop == "gap" else None,
             max_iter=self.max_iter if self.stop == "gap" else math.inf,
@@ -332,7 +332,8 @@ default="rbf"
         self._seen += len(y)
         order = np.flatnonzero(costs > 0)
         labels = self._labels(y, order)
-        training = _Training(self, running, Stream(X, ids, labels, costs, order, None), None, is_whole=False)
+        stream = Stream(X, ids, labels, costs, order, None)
+        training = _Training(self, running, stream, None, epochs=1, is_whole=False)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
         outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
         self._keep_model(running)
@@ -705,9 +706,11 @@ class _Training:
         stream: Stream,
         held_out: tuple[Any, NDArray[Any]] | None,
         *,
+        epochs: int,
         is_whole: bool,
     ) -> None:
         self.model, self.running, self.stream, self.held_out = model, running, stream, held_out
+        self.epochs = epochs
         self.is_whole = is_whole  # whether the stream is all there will be
         self.session = running.session
         running.set_margins(model)
@@ -744,7 +747,7 @@ class _Training:
         if self.visited_in_epoch < size:
             return False
         self.epoch += 1
-        if self.model.stop == "epochs" and self.epoch >= self.model.epochs:
+        if self.model.stop == "epochs" and self.epoch >= self.epochs:
             return True
         self.epoch_is_over = True
         return False

@@ -37,6 +37,7 @@ _TAU = 0.03  # of a margin of 1; smaller violations are left alone in the first 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch
 _VALIDATIONS = 20  # of an epoch
+_NO_LABELS = object()  # None is what a caller may pass by mistake
 
 _Session = _core.KernelLaRank32 | _core.KernelLaRank64 | _core.LinearLaRank32 | _core.LinearLaRank64
 
@@ -410,12 +411,12 @@ default="rbf"
         if self.stop == "gap" and self.epochs != 1:
             raise ValueError(f"epochs acts with stop='epochs' only; got epochs={self.epochs!r} with stop='gap'")
 
-    def _validated(self, X: Any, y: Any = None, *, reset: bool) -> Any:
+    def _validated(self, X: Any, y: Any = _NO_LABELS, *, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         if callable(self.kernel) and _is_sequence_of_objects(X):
             if isinstance(X, np.ndarray) and X.dtype.kind in "US":
                 X = X.astype(object)  # an array of strings cannot hold longer ones
-            if y is None:
+            if y is _NO_LABELS:
                 return X
             y = np.asarray(y)
             if len(y) != len(X):
@@ -425,7 +426,7 @@ default="rbf"
         else:
             checks: dict[str, Any] = {"accept_sparse": False if callable(self.kernel) else "csr"}
             checks.update(dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=reset)
-            if y is None:
+            if y is _NO_LABELS:
                 return validate_data(self, X, **checks)
             X, y = validate_data(self, X, y, **checks)
         check_classification_targets(y)

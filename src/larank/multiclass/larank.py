@@ -254,6 +254,7 @@ default="rbf"
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
+        costs = self._costs(X, y, classes, sample_weight, self.class_weight)
         held_out = None if validation is None else self._held_out(validation)
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
@@ -264,7 +265,6 @@ default="rbf"
         self.classes_ = classes
         self._arrived = np.empty(0, classes.dtype)
         self._seen = len(y)
-        costs = self._costs(X, y, classes, sample_weight)
         order = orders.permutation(len(y)) if self.shuffle else np.arange(len(y))
         order = order[costs[order] > 0]
         labels = self._labels(y, order)
@@ -319,17 +319,17 @@ default="rbf"
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "dual_coef_")
         X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
         if self.kernel == "precomputed":
             self._check_columns(X, first)
         elif not first and not callable(self.kernel):
             X = _like(self.support_vectors_, X)
+        known = _united([] if first else [self.classes_], y, [] if classes is None else [np.asarray(classes)])
+        costs = self._costs(X, y, known, sample_weight, self._weights_of(known))
         running = self._going_on(X, first)
+        self.classes_ = known
         ids = np.arange(self._seen, self._seen + len(y))
-        known = [np.unique(y)] if classes is None else [np.unique(y), np.unique(np.asarray(classes))]
-        self.classes_ = np.unique(np.concatenate(known if first else [self.classes_, *known]))
-        costs = self._costs(X, y, self.classes_, sample_weight)
         self._seen += len(y)
         order = np.flatnonzero(costs > 0)
         labels = self._labels(y, order)
@@ -448,9 +448,22 @@ default="rbf"
         X, y = self._validated(X, np.asarray(y), reset=False)
         return X, y
 
+    def _weights_of(self, classes: NDArray[Any]) -> Mapping[Any, float] | str | None:
+        """`class_weight` without the classes that have yet to come."""
+        if not isinstance(self.class_weight, Mapping):
+            return self.class_weight
+        return {label: self.class_weight[label] for label in classes.tolist() if label in self.class_weight}
+
     def _costs(
-        self, X: Any, y: NDArray[Any], classes: NDArray[Any], sample_weight: ArrayLike | None
+        self,
+        X: Any,
+        y: NDArray[Any],
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        class_weight: Mapping[Any, float] | str | None,
     ) -> NDArray[np.float64]:
+        if self.cost_matrix is not None:
+            _checked_cost_matrix(self.cost_matrix, len(classes))
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if sample_weight is not None and hasattr(X, "shape"):
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -459,7 +472,7 @@ default="rbf"
         if (weight < 0).any() or not np.isfinite(weight).all():
             where = int(np.argmax((weight < 0) | ~np.isfinite(weight)))
             raise ValueError(f"sample_weight must be finite and not negative, got {weight[where]} for example {where}")
-        factors = compute_class_weight(self.class_weight, classes=classes, y=y)
+        factors = compute_class_weight(class_weight, classes=classes, y=y)
         if (factors < 0).any() or not np.isfinite(factors).all():
             raise ValueError(f"class_weight must not be negative or infinite, got {self.class_weight!r}")
         costs: NDArray[np.float64] = self.C * weight * factors[np.searchsorted(classes, y)]
@@ -902,6 +915,15 @@ def _is_sequence_of_objects(X: Any) -> bool:
     if not isinstance(X, list | tuple):
         return False
     return not X or isinstance(X[0], str | bytes) or not np.iterable(X[0])
+
+
+def _united(before: list[NDArray[Any]], y: NDArray[Any], announced: list[NDArray[Any]]) -> NDArray[Any]:
+    """All classes so far."""
+    for others, name in ((before, "of the calls before"), (announced, "in classes")):
+        for labels in others:
+            if (labels.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
+                raise ValueError(f"y must hold labels of the same type as those {name}, {labels.dtype}; got {y.dtype}")
+    return np.unique(np.concatenate([*before, y, *announced]))
 
 
 def _like(kept: Any, X: Any) -> Any:

@@ -502,13 +502,13 @@ default="rbf"
             "tau": _TAU,
             "seed": seed,
         }
+        kernel = self._resolved_kernel(X)
         if self.kernel == "linear":
             single = X.dtype == np.float32
             session: _Session = (_core.LinearLaRank32 if single else _core.LinearLaRank64)(
                 **settings, features=X.shape[1]
             )
             return _Running(session, None)
-        kernel = self._resolved_kernel(X)
         if hasattr(kernel, "gamma"):
             self.gamma_ = float(kernel.gamma)
         blocks = blocks_for(kernel, X, n_jobs=self._threads())

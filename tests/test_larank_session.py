@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from larank import _core
 from larank.blocks import blocks_for
@@ -117,7 +118,7 @@ def test_the_dual_never_decreases_and_the_constraints_hold_after_every_example(s
     for _ in range(3):
         drive.epoch(np.random.default_rng(seed).permutation(n))
         assert drive.session.loss >= 0
-        drive.session.begin_epoch()
+        drive.session.begin_another_epoch()
     assert (np.diff(reached) >= -1e-12 * max(reached)).all()
     plain = 1 - np.eye(int(labels.max()) + 1)
     primal, dual, _ = kernel_certificate(drive.beta(), K, labels, costs, plain)
@@ -305,6 +306,26 @@ def test_the_weights_of_a_linear_session_are_its_coefficients_times_the_examples
     assert columns is None
     np.testing.assert_array_equal(values.reshape(len(ids), 7), X[ids])
     np.testing.assert_array_equal(np.diff(begins), 7)
+
+
+def test_a_slot_of_a_linear_session_may_hold_sparse_and_then_dense_rows():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 2)) * (random.random((400, 2)) < 0.6)
+    labels = in_order_of_arrival((X @ random.normal(size=(2, 3))).argmax(axis=1))
+    linear = _core.LinearLaRank64(adaptive=True, n_reprocess=1, operations=[True] * 3, tau=0.01, seed=0, features=2)
+    for number, part in enumerate(np.array_split(np.arange(400), 40)):
+        rows = sparse.csr_matrix(X[part])
+        values = (rows.data, rows.indices, rows.indptr.astype(np.int64), 2) if number % 2 else (X[part],)
+        linear.feed(*values, part, labels[part], np.ones(len(part)), (X[part] ** 2).sum(axis=1))
+        linear.run(len(part))
+    assert linear.slots < 380, "slots were used again"
+    _, ids, _, _, _, beta, classes, starts = linear.table()
+    values, columns, begins = linear.patterns()
+    kept = sparse.csr_matrix((values, columns, begins), shape=(len(ids), 2)).toarray()
+    np.testing.assert_array_equal(kept, X[ids])
+    W = np.zeros((3, 2))
+    np.add.at(W, classes, beta[:, None] * X[np.repeat(ids, np.diff(starts))])
+    np.testing.assert_allclose(linear.weights(), W, atol=1e-12)
 
 
 @pytest.mark.parametrize(

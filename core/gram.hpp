@@ -75,8 +75,24 @@ class Gram {
     // Brings all rows up to date at once. Row after row, the values of the newborn members are read side by side, so
     // this is cheaper than many rows that catch up alone; and births that every row has seen can be forgotten.
     void settle(int64_t columns) {
-        for (std::size_t place = 0; place < rows_.size(); ++place)
-            if (!rows_[place].values.empty()) catch_up(int64_t(place), columns);
+        if (births_.empty()) return;
+        std::vector<bool> is_newborn(rows_.size());
+        for (const int32_t place : births_) {
+            is_newborn[std::size_t(place)] = true;
+            if (!rows_[std::size_t(place)].values.empty()) catch_up(place, columns);
+        }
+        std::vector<const T*> newborn;  // where their rows are, now that they have grown
+        for (const int32_t place : births_) newborn.push_back(rows_[std::size_t(place)].values.data());
+        const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
+        constexpr std::size_t ahead = 4;
+        for (std::size_t place = 0; place < rows_.size(); ++place) {
+            if (place + ahead < rows_.size()) prefetch(rows_[place + ahead].values.data() + births_.front());
+            if (is_newborn[place] || rows_[place].values.empty()) continue;
+            if (all_resident)
+                take_in(rows_[place], place, newborn, columns);
+            else
+                catch_up(int64_t(place), columns);
+        }
         births_.clear();
         for (Row& row : rows_) row.seen = 0;
     }
@@ -106,6 +122,12 @@ class Gram {
         }
         row.seen = births_.size();
         return true;
+    }
+
+    void take_in(Row& row, std::size_t place, const std::vector<const T*>& newborn, int64_t columns) {
+        widen(row, columns);
+        T* const values = row.values.data();
+        for (std::size_t b = 0; b < newborn.size(); ++b) values[births_[b]] = newborn[b][place];
     }
 
     void widen(Row& row, int64_t columns) {

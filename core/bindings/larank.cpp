@@ -137,7 +137,10 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
                 const int64_t examples = int64_t(kernel.shape(0));
                 if (int64_t(within.shape(0)) != examples || int64_t(within.shape(1)) != examples)
                     throw std::invalid_argument("within must have one row and column per row of kernel");
-                s.solver.machine().feed({examples, int64_t(kernel.shape(1)), kernel.data(), within.data()});
+                {
+                    nb::gil_scoped_release release;
+                    s.solver.machine().feed({examples, int64_t(kernel.shape(1)), kernel.data(), within.data()});
+                }
                 s.feed(ids, labels, costs, diagonal, {nb::cast(kernel), nb::cast(within)}, examples);
             },
             "kernel"_a.noconvert(), "within"_a.noconvert(), "ids"_a.noconvert(), "labels"_a.noconvert(),

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,12 @@ from scipy import sparse
 from larank import _core
 from larank.kernels import CallableKernel, Kernel, PrecomputedKernel, ProductKernel, RowKernel
 from larank.support import Batch, GramRows, Support, rows_like
-from larank.workers import Workers
+from larank.workers import Background, Workers
 
 __all__ = ["Batch", "Blocks", "blocks_for", "check_gram"]
 
 _Array = NDArray[Any]
+_Result = TypeVar("_Result")
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
@@ -80,6 +82,10 @@ class Blocks(ABC):
     def concurrent(self) -> bool:
         """Whether values may be computed in another thread while the calling one works."""
         return self._workers.count > 1
+
+    def background(self, function: Callable[[], _Result]) -> Background[_Result]:
+        """Let another thread compute values meanwhile; inside `with blocks.threads():`."""
+        return self._workers.background(function)
 
     @property
     def size(self) -> int:

@@ -11,8 +11,8 @@ are examples of this block, so their columns come from the values between the tw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from larank.blocks import Batch, Blocks
+from larank.workers import Background
 
 __all__ = [
     "Examples",
@@ -98,7 +99,7 @@ class Feed(Protocol):
         """Let the provider know all patterns that the session has now."""
 
     def close(self) -> None:
-        """Flush, and give up what runs in the background."""
+        """Flush, and wait for what runs in the background."""
 
 
 @dataclass
@@ -116,8 +117,7 @@ class KernelFeed:
 
     def __init__(self, session: KernelSession, blocks: Blocks, stream: Iterator[Examples]) -> None:
         self._session, self._blocks, self._stream = session, blocks, stream
-        self._background = ThreadPoolExecutor(1) if blocks.concurrent else None
-        self._next: Future[_Block] | None = None
+        self._next: Background[_Block] | None = None
         self._block: _Block | None = None
         self._births = (np.empty(0, np.intp), np.empty(0, np.intp))
         self._done = 0
@@ -141,29 +141,25 @@ class KernelFeed:
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
         if self._next is not None:
-            self._next.exception()  # it reads the store
+            self._next.wait()  # it reads the store
         if self._block is not None:
             self._store_births(self._block)
 
     def close(self) -> None:
-        """Flush, and give up what runs in the background."""
+        """Flush, and wait for what runs in the background."""
         self.flush()
-        if self._background is not None:
-            self._background.shutdown()
 
     def _begin_block(self) -> bool:
         block = self._block = self._take_next()
         if block is None:
             return False
         self._done = 0
+        upcoming = next(self._stream, None) if self._blocks.concurrent else None
+        if upcoming is not None:
+            self._next = self._blocks.background(partial(self._prepare, upcoming, self._session.slots, block.batch))
         examples = block.examples
         self._session.set_foreign_bytes(self._blocks.nbytes + sum(table.nbytes for table in self._tables))
         self._session.feed(block.kernel, block.within, examples.ids, examples.labels, examples.costs, block.diagonal)
-        if self._background is not None:
-            upcoming = next(self._stream, None)
-            if upcoming is not None:
-                slots = self._session.slots
-                self._next = self._background.submit(self._prepare, upcoming, slots, block.batch)
         return True
 
     def _take_next(self) -> _Block | None:

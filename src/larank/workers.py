@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Workers"]
+__all__ = ["Background", "Workers"]
+
+_Result = TypeVar("_Result")
+_BACKGROUND = "larank-background"
+_PATIENCE = 0.0005  # seconds between two looks at what could be helped with
 
 
 class Workers:
@@ -26,6 +30,8 @@ class Workers:
         self.lock = threading.Lock()
         self._depth = 0
         self._pool: ThreadPoolExecutor | None = None
+        self._behind: ThreadPoolExecutor | None = None
+        self._jobs: list[_Job] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Workers, (self.count,)
@@ -44,37 +50,102 @@ class Workers:
         finally:
             with self.lock:
                 self._depth -= 1
-                pool, last = self._pool, self._depth == 0
+                last = self._depth == 0
+                pools = (self._behind, self._pool)
                 if last:
-                    self._pool = None
+                    self._behind = self._pool = None
             if last:
-                if pool is not None:
-                    pool.shutdown()
+                for pool in pools:
+                    if pool is not None:
+                        pool.shutdown()
                 _one_blas_thread.leave()
 
     def run(self, work: Callable[[Any], None], tasks: Sequence[Any]) -> None:
         """Do all tasks, each in some thread."""
-        waiting = deque(tasks)
-
-        def drain() -> None:
-            while waiting:
-                try:
-                    task = waiting.popleft()
-                except IndexError:
-                    return
-                work(task)
-
+        job = _Job(work, tasks)
+        # A call from the background leaves a thread to the one that is busy with something else.
+        helpers = self.count - (2 if self._is_background() else 1)
         with self.entered():
-            others: list[Future[None]] = []
+            self._jobs.append(job)
             try:
                 if self._pool is not None:
-                    others = [self._pool.submit(drain) for _ in range(min(self.count, len(tasks)) - 1)]
-                drain()
+                    for _ in range(min(helpers, len(tasks) - 1)):
+                        self._pool.submit(job.drain)
+                job.drain()
             finally:
-                waiting.clear()
-                wait(others)
-            for other in others:
-                other.result()
+                self._jobs.remove(job)
+                job.finish()
+
+    def background(self, function: Callable[[], _Result]) -> Background[_Result]:
+        """Call a function in a thread of its own, while the calling thread does something else."""
+        if self._behind is None:
+            self._behind = ThreadPoolExecutor(1, _BACKGROUND, _one_blas_thread.limit)
+        return Background(self, self._behind.submit(function))
+
+    def assist(self) -> None:
+        """Take part in whatever is being run."""
+        for job in tuple(self._jobs):
+            job.drain()
+
+    @staticmethod
+    def _is_background() -> bool:
+        return threading.current_thread().name.startswith(_BACKGROUND)
+
+
+class Background(Generic[_Result]):
+    """Something that runs in the background; who waits for it takes part in its work."""
+
+    def __init__(self, workers: Workers, future: Future[_Result]) -> None:
+        self._workers, self._future = workers, future
+
+    def wait(self) -> None:
+        """Return when it is over, whatever came of it."""
+        while not self._future.done():
+            self._workers.assist()
+            wait([self._future], timeout=_PATIENCE)
+
+    def result(self) -> _Result:
+        """What it returned."""
+        self.wait()
+        return self._future.result()
+
+
+class _Job:
+    """Tasks that several threads take from."""
+
+    def __init__(self, work: Callable[[Any], None], tasks: Sequence[Any]) -> None:
+        self._work = work
+        self._waiting = deque(tasks)
+        self._left = len(tasks)
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+
+    def drain(self) -> None:
+        """Do tasks until none is waiting."""
+        while True:
+            try:
+                task = self._waiting.popleft()
+            except IndexError:
+                return
+            error: BaseException | None = None
+            try:
+                self._work(task)
+            except BaseException as raised:  # it belongs to the thread that waits for the job
+                error = raised
+            with self._changed:
+                self._left -= 1
+                self._error = self._error or error
+                if error is not None:
+                    self._left -= len(self._waiting)
+                    self._waiting.clear()
+                self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Wait for the tasks that others have taken; raise what one of them raised."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._left <= 0)
+        if self._error is not None:
+            raise self._error
 
 
 class _OneBlasThread:

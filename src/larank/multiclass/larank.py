@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_info
 
 from larank import _core, parameters
 from larank.blocks import Blocks, blocks_for, check_gram
+from larank.csr import sound_csr
 from larank.feeding import Examples, Feed, KernelFeed, LinearFeed, Stream, feed_linear, squared_norms
 from larank.kernels import Kernel, kernel_for
 from larank.persistence import persistable
@@ -427,10 +428,11 @@ default="rbf"
             checks: dict[str, Any] = {"accept_sparse": False if callable(self.kernel) else "csr"}
             checks.update(dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=reset)
             if y is _NO_LABELS:
-                return validate_data(self, X, **checks)
+                X = validate_data(self, X, **checks)
+                return sound_csr(X) if issparse(X) else X
             X, y = validate_data(self, X, y, **checks)
         check_classification_targets(y)
-        return X, y
+        return sound_csr(X) if issparse(X) else X, y
 
     def _check_columns(self, X: Any, first: bool) -> None:
         wanted = (0 if first else self._seen) + X.shape[0]

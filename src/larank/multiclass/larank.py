@@ -395,6 +395,8 @@ default="rbf"
             parameters.flag(name, getattr(self, name))
         if not isinstance(self.verbose, bool):
             parameters.whole_number("verbose", self.verbose, at_least=0)
+        if not isinstance(self.operations, Iterable):
+            raise ValueError(f"operations must be a collection of {OPERATIONS}, got {self.operations!r}")
         operations = [self.operations] if isinstance(self.operations, str) else list(self.operations)
         for operation in operations:
             parameters.one_of("operations", operation, OPERATIONS)
@@ -419,6 +421,8 @@ default="rbf"
                 X = X.astype(object)  # an array of strings cannot hold longer ones
             if y is _NO_LABELS:
                 return X
+            if y is None:
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
             y = np.asarray(y)
             if len(y) != len(X):
                 raise ValueError(f"X and y must be equally long, got {len(X)} and {len(y)}")
@@ -936,7 +940,10 @@ def _like(kept: Any, X: Any) -> Any:
 
 
 def _checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:
-    delta = np.asarray(cost_matrix, dtype=np.float64)
+    try:
+        delta = np.asarray(cost_matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost_matrix must be an array of numbers or None, got {cost_matrix!r}") from None
     if delta.shape != (n_classes, n_classes):
         raise ValueError(
             f"cost_matrix must have one row and column per class, shape {(n_classes, n_classes)}; got {delta.shape}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -248,6 +249,14 @@ default="rbf"
         LaRankClassifier
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
+        with _unchanged_on_failure(self):
+            outcome = self._fit(X, y, sample_weight, validation)
+        self._warn_if_early(outcome, stacklevel=3)
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: tuple[Any, ArrayLike] | None
+    ) -> Outcome:
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
         if self.kernel == "precomputed":
@@ -285,8 +294,7 @@ default="rbf"
         self._keep_model(running)
         self.result_ = training.result(outcome)
         self.n_iter_ = math.ceil(self.result_.iterations)
-        self._warn_if_early(outcome, stacklevel=3)
-        return self
+        return outcome
 
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -921,6 +929,18 @@ def _is_sequence_of_objects(X: Any) -> bool:
     if not isinstance(X, list | tuple):
         return False
     return not X or isinstance(X[0], str | bytes) or not np.iterable(X[0])
+
+
+@contextmanager
+def _unchanged_on_failure(model: LaRankClassifier) -> Iterator[None]:
+    """Give the model back its attributes if an exception leaves the block."""
+    before = model.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
 
 
 def _united(before: list[NDArray[Any]], y: NDArray[Any], announced: list[NDArray[Any]]) -> NDArray[Any]:

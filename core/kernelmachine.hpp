@@ -46,6 +46,7 @@ class KernelMachine {
             throw std::invalid_argument("the block has too few columns for the slots it may need");
         block_ = block;
         gram_.settle(table_.slots());
+        stay_within_limit(-1);
     }
 
     // S(x, y) of example b of the block, for all classes. Returns the work: an example also pays for its kernel values.
@@ -69,7 +70,11 @@ class KernelMachine {
 
     // Whether an operation on this pattern can go ahead, or its row of kernel values must be computed first.
     bool is_ready(int32_t slot, bool needs_row) {
-        return (keeps_sets_ && !needs_row) || gram_.find(slot, table_.slots()) != nullptr;
+        if (keeps_sets_ && !needs_row) return true;
+        const int64_t before = gram_.bytes();
+        if (!gram_.find(slot, table_.slots())) return false;
+        if (gram_.bytes() > before) stay_within_limit(slot);
+        return true;
     }
 
     void provide(int32_t slot, const T* row) {
@@ -105,11 +110,12 @@ class KernelMachine {
             list.scores[std::size_t(place)] = score;
         }
         table_.add_vector(slot, y, place);
-        if (!keeps_sets_) return;
-        const T* const row = gram_.row(slot);
-        T* const set = list.sets.add(place, list.size());
-        for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
-        if (list.sets.births() > 4 * list.size() + 1024) list.sets.settle(list.size());
+        if (keeps_sets_) {
+            const T* const row = gram_.row(slot);
+            T* const set = list.sets.add(place, list.size());
+            for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
+            if (list.sets.births() > 4 * list.size() + 1024) list.sets.settle(list.size());
+        }
         stay_within_limit(slot);
     }
 
@@ -121,7 +127,9 @@ class KernelMachine {
         v.beta = beta;
         list.beta[std::size_t(v.place)] = beta;
         if (keeps_sets_) {
+            const int64_t before = list.sets.bytes();
             const T* const set = list.sets.find(v.place, list.size());
+            have_sets_grown_ |= list.sets.bytes() > before;
             units<T>().add_row_values(set, change, list.size(), list.scores.data());
         } else {
             units<T>().add_row_values_at(gram_.row(slot), list.slots.data(), change, list.size(), list.scores.data());
@@ -163,7 +171,15 @@ class KernelMachine {
         return total;
     }
     // What others hold on behalf of this machine, such as the patterns themselves.
-    void set_foreign_bytes(int64_t bytes) { foreign_bytes_ = bytes; }
+    void set_foreign_bytes(int64_t bytes) {
+        foreign_bytes_ = bytes;
+        stay_within_limit(-1);
+    }
+    // Sets grow when they catch up, and must not go before both coefficients of a step are changed.
+    void after_step(int32_t slot) {
+        if (have_sets_grown_) stay_within_limit(slot);
+        have_sets_grown_ = false;
+    }
     bool keeps_sets() const { return keeps_sets_; }
     int64_t resident_rows() const { return gram_.resident(); }
 
@@ -199,7 +215,8 @@ class KernelMachine {
         }
     }
 
-    // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently.
+    // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently,
+    // but not that of `kept`.
     void stay_within_limit(int32_t kept) {
         if (bytes() <= memory_limit_) return;
         if (keeps_sets_) {
@@ -220,7 +237,7 @@ class KernelMachine {
     Gram<T> gram_;
     Block<T> block_;
     int64_t foreign_bytes_ = 0;
-    bool keeps_sets_ = true;
+    bool keeps_sets_ = true, have_sets_grown_ = false;
 };
 
 }  // namespace larank

@@ -333,6 +333,7 @@ class LaRank {
         work_ += machine_.set_coefficient(slot, up, raised);
         work_ += machine_.set_coefficient(slot, down, lowered);
         if ((up.beta == 0 || down.beta == 0) && !is_finishing_) machine_.remove_zeros(slot);
+        machine_.after_step(slot);
     }
 
     static double sum_of_others(const Pattern& p, const SupportVector& up, const SupportVector& down) {

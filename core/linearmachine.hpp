@@ -69,6 +69,7 @@ class LinearMachine {
     }
 
     bool is_ready(int32_t, bool) const { return true; }
+    void after_step(int32_t) const {}
 
     int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
         return add_row(block_.row(b), id, label, cost, diagonal);
@@ -126,8 +127,8 @@ class LinearMachine {
         Stored& kept = rows_[std::size_t(slot)];
         stored_bytes_ -= bytes_of(kept);
         kept.values.assign(x.values, x.values + x.count);
-        if (x.columns32) kept.columns32.assign(x.columns32, x.columns32 + x.count);
-        if (x.columns64) kept.columns64.assign(x.columns64, x.columns64 + x.count);
+        kept.columns32.assign(x.columns32, x.columns32 + (x.columns32 ? x.count : 0));
+        kept.columns64.assign(x.columns64, x.columns64 + (x.columns64 ? x.count : 0));
         stored_bytes_ += bytes_of(kept);
         return slot;
     }

@@ -123,3 +123,34 @@ def infeasibility(formulation, a, labels, costs):
 def with_constant(X, value):
     """`X` with a constant last column, or as it is where the value is 0."""
     return X if value == 0 else np.hstack([X, np.full((len(X), 1), value)])
+
+
+def kernel_optimum(K, labels, costs, delta):
+    """The maximum of the kernel dual [larank] (4), with margins `delta`: a variable per example and wrong class."""
+    n_classes = len(delta)
+    pairs = [(i, m) for i in np.flatnonzero(costs) for m in range(n_classes) if m != labels[i]]
+    directions = np.array([np.eye(n_classes)[labels[i]] - np.eye(n_classes)[m] for i, m in pairs])
+    examples = np.array([i for i, _ in pairs])
+    P = K[np.ix_(examples, examples)] * (directions @ directions.T)
+    q = -np.array([delta[labels[i], m] for i, m in pairs])
+    sums = (examples == np.flatnonzero(costs)[:, None]).astype(float)
+    G = np.vstack([-np.eye(len(pairs)), sums])
+    h = np.concatenate([np.zeros(len(pairs)), costs[costs > 0]])
+    _, bound = interior_point(P, q, G, h)
+    return -bound
+
+
+def kernel_certificate(beta, K, labels, costs, delta):
+    """Primal (3), dual (7) and the largest violation of [larank] section 3.4, example by example."""
+    scores = K @ beta
+    half_squared_norm = 0.5 * (beta * scores).sum()
+    gains, losses, violation = 0.0, 0.0, 0.0
+    for i, label in enumerate(labels):
+        if costs[i] == 0:
+            continue
+        g = [1 - delta[label, m] - scores[i, m] for m in range(len(delta))]
+        gains += sum((1 - delta[label, m]) * beta[i, m] for m in range(len(delta)))
+        losses += costs[i] * max(delta[label, m] + scores[i, m] - scores[i, label] for m in range(len(delta)))
+        can_grow = [m for m in range(len(delta)) if beta[i, m] < (costs[i] if m == label else 0)]
+        violation = max(violation, max([g[m] for m in can_grow], default=-np.inf) - min(g))
+    return half_squared_norm + losses, gains - half_squared_norm, violation

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from threadpoolctl import threadpool_info
 
 from larank import _core, parameters
 from larank.blocks import Blocks, blocks_for, check_gram
+from larank.csr import sound_csr
 from larank.feeding import Examples, Feed, KernelFeed, LinearFeed, Stream, feed_linear, squared_norms
 from larank.kernels import Kernel, kernel_for
 from larank.persistence import persistable
@@ -37,6 +39,7 @@ _TAU = 0.06  # of a margin of 1; smaller violations are left alone in the first 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch
 _VALIDATIONS = 20  # of an epoch
+_NO_LABELS = object()  # None is what a caller may pass by mistake
 
 _Session = _core.KernelLaRank32 | _core.KernelLaRank64 | _core.LinearLaRank32 | _core.LinearLaRank64
 
@@ -246,6 +249,14 @@ default="rbf"
         LaRankClassifier
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
+        with _unchanged_on_failure(self):
+            outcome = self._fit(X, y, sample_weight, validation)
+        self._warn_if_early(outcome, stacklevel=3)
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: tuple[Any, ArrayLike] | None
+    ) -> Outcome:
         self._check_parameters()
         X, y = self._validated(X, y, reset=True)
         if self.kernel == "precomputed":
@@ -253,6 +264,7 @@ default="rbf"
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
+        costs = self._costs(X, y, classes, sample_weight, self.class_weight)
         held_out = None if validation is None else self._held_out(validation)
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
@@ -263,13 +275,12 @@ default="rbf"
         self.classes_ = classes
         self._arrived = np.empty(0, classes.dtype)
         self._seen = len(y)
-        costs = self._costs(X, y, classes, sample_weight)
         order = orders.permutation(len(y)) if self.shuffle else np.arange(len(y))
         order = order[costs[order] > 0]
         labels = self._labels(y, order)
         running = self._begin(X, seed)
         stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
-        training = _Training(self, running, stream, held_out, is_whole=True)
+        training = _Training(self, running, stream, held_out, epochs=self.epochs, is_whole=True)
         limits = Limits(
             gap=self.tol if self.stop == "gap" else None,
             max_iter=self.max_iter if self.stop == "gap" else math.inf,
@@ -283,8 +294,7 @@ default="rbf"
         self._keep_model(running)
         self.result_ = training.result(outcome)
         self.n_iter_ = math.ceil(self.result_.iterations)
-        self._warn_if_early(outcome, stacklevel=3)
-        return self
+        return outcome
 
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -318,19 +328,22 @@ default="rbf"
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
-        first = not hasattr(self, "classes_")
+        first = not hasattr(self, "dual_coef_")
         X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
         if self.kernel == "precomputed":
             self._check_columns(X, first)
+        elif not first and not callable(self.kernel):
+            X = _like(self.support_vectors_, X)
+        known = _united([] if first else [self.classes_], y, [] if classes is None else [np.asarray(classes)])
+        costs = self._costs(X, y, known, sample_weight, self._weights_of(known))
         running = self._going_on(X, first)
+        self.classes_ = known
         ids = np.arange(self._seen, self._seen + len(y))
-        known = [np.unique(y)] if classes is None else [np.unique(y), np.unique(np.asarray(classes))]
-        self.classes_ = np.unique(np.concatenate(known if first else [self.classes_, *known]))
-        costs = self._costs(X, y, self.classes_, sample_weight)
         self._seen += len(y)
         order = np.flatnonzero(costs > 0)
         labels = self._labels(y, order)
-        training = _Training(self, running, Stream(X, ids, labels, costs, order, None), None, is_whole=False)
+        stream = Stream(X, ids, labels, costs, order, None)
+        training = _Training(self, running, stream, None, epochs=1, is_whole=False)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
         outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
         self._keep_model(running)
@@ -390,6 +403,8 @@ default="rbf"
             parameters.flag(name, getattr(self, name))
         if not isinstance(self.verbose, bool):
             parameters.whole_number("verbose", self.verbose, at_least=0)
+        if not isinstance(self.operations, Iterable):
+            raise ValueError(f"operations must be a collection of {OPERATIONS}, got {self.operations!r}")
         operations = [self.operations] if isinstance(self.operations, str) else list(self.operations)
         for operation in operations:
             parameters.one_of("operations", operation, OPERATIONS)
@@ -407,13 +422,15 @@ default="rbf"
         if self.stop == "gap" and self.epochs != 1:
             raise ValueError(f"epochs acts with stop='epochs' only; got epochs={self.epochs!r} with stop='gap'")
 
-    def _validated(self, X: Any, y: Any = None, *, reset: bool) -> Any:
+    def _validated(self, X: Any, y: Any = _NO_LABELS, *, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         if callable(self.kernel) and _is_sequence_of_objects(X):
             if isinstance(X, np.ndarray) and X.dtype.kind in "US":
                 X = X.astype(object)  # an array of strings cannot hold longer ones
-            if y is None:
+            if y is _NO_LABELS:
                 return X
+            if y is None:
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
             y = np.asarray(y)
             if len(y) != len(X):
                 raise ValueError(f"X and y must be equally long, got {len(X)} and {len(y)}")
@@ -422,11 +439,12 @@ default="rbf"
         else:
             checks: dict[str, Any] = {"accept_sparse": False if callable(self.kernel) else "csr"}
             checks.update(dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=reset)
-            if y is None:
-                return validate_data(self, X, **checks)
+            if y is _NO_LABELS:
+                X = validate_data(self, X, **checks)
+                return sound_csr(X) if issparse(X) else X
             X, y = validate_data(self, X, y, **checks)
         check_classification_targets(y)
-        return X, y
+        return sound_csr(X) if issparse(X) else X, y
 
     def _check_columns(self, X: Any, first: bool) -> None:
         wanted = (0 if first else self._seen) + X.shape[0]
@@ -444,9 +462,22 @@ default="rbf"
         X, y = self._validated(X, np.asarray(y), reset=False)
         return X, y
 
+    def _weights_of(self, classes: NDArray[Any]) -> Mapping[Any, float] | str | None:
+        """`class_weight` without the classes that have yet to come."""
+        if not isinstance(self.class_weight, Mapping):
+            return self.class_weight
+        return {label: self.class_weight[label] for label in classes.tolist() if label in self.class_weight}
+
     def _costs(
-        self, X: Any, y: NDArray[Any], classes: NDArray[Any], sample_weight: ArrayLike | None
+        self,
+        X: Any,
+        y: NDArray[Any],
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        class_weight: Mapping[Any, float] | str | None,
     ) -> NDArray[np.float64]:
+        if self.cost_matrix is not None:
+            _checked_cost_matrix(self.cost_matrix, len(classes))
         weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if sample_weight is not None and hasattr(X, "shape"):
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -455,7 +486,7 @@ default="rbf"
         if (weight < 0).any() or not np.isfinite(weight).all():
             where = int(np.argmax((weight < 0) | ~np.isfinite(weight)))
             raise ValueError(f"sample_weight must be finite and not negative, got {weight[where]} for example {where}")
-        factors = compute_class_weight(self.class_weight, classes=classes, y=y)
+        factors = compute_class_weight(class_weight, classes=classes, y=y)
         if (factors < 0).any() or not np.isfinite(factors).all():
             raise ValueError(f"class_weight must not be negative or infinite, got {self.class_weight!r}")
         costs: NDArray[np.float64] = self.C * weight * factors[np.searchsorted(classes, y)]
@@ -466,15 +497,13 @@ default="rbf"
     def _labels(self, y: NDArray[Any], order: NDArray[np.intp]) -> NDArray[np.int32]:
         """Labels numbered in the order in which they first arrive, which `_arrived` remembers."""
         classes, codes = np.unique(y, return_inverse=True)
-        arrived = self._arrived.tolist()
-        number = {label: place for place, label in enumerate(arrived)}
+        labels = classes.tolist()
+        number = {label: place for place, label in enumerate(self._arrived.tolist())}
         _, firsts = np.unique(codes[order], return_index=True)
-        for place in np.sort(firsts):
-            label = classes[codes[order[place]]]
-            if number.setdefault(label.item(), len(number)) == len(arrived):
-                arrived.append(label.item())
-        self._arrived = np.array(arrived, dtype=np.result_type(self._arrived, classes) if arrived else classes.dtype)
-        numbers = np.array([number.get(label, -1) for label in classes.tolist()], dtype=np.int32)
+        for code in codes[order[np.sort(firsts)]]:
+            number.setdefault(labels[code], len(number))
+        self._arrived = np.array(list(number), dtype=self.classes_.dtype)
+        numbers = np.array([number.get(label, -1) for label in labels], dtype=np.int32)
         return numbers[codes]
 
     def _begin(self, X: Any, seed: int) -> _Running:
@@ -487,13 +516,13 @@ default="rbf"
             "tau": _TAU,
             "seed": seed,
         }
+        kernel = self._resolved_kernel(X)
         if self.kernel == "linear":
             single = X.dtype == np.float32
             session: _Session = (_core.LinearLaRank32 if single else _core.LinearLaRank64)(
                 **settings, features=X.shape[1]
             )
             return _Running(session, None)
-        kernel = self._resolved_kernel(X)
         if hasattr(kernel, "gamma"):
             self.gamma_ = float(kernel.gamma)
         blocks = blocks_for(kernel, X, n_jobs=self._threads())
@@ -518,7 +547,7 @@ default="rbf"
         """The session of the calls before, rebuilt from the model if it is not there any more."""
         if first:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            self._arrived, self._seen = np.empty(0), 0
+            self._arrived, self._seen = np.empty(0, object), 0
             self._running = self._begin(X, seed)
         elif not hasattr(self, "_running"):
             self._running = self._restored(X)
@@ -563,6 +592,8 @@ default="rbf"
             return np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
+        if issparse(self.support_vectors_) and not issparse(X):
+            X = csr_matrix(X)
         blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self._threads())
         blocks.adopt(self.support_vectors_, self.support_)
         with blocks.threads():
@@ -703,9 +734,11 @@ class _Training:
         stream: Stream,
         held_out: tuple[Any, NDArray[Any]] | None,
         *,
+        epochs: int,
         is_whole: bool,
     ) -> None:
         self.model, self.running, self.stream, self.held_out = model, running, stream, held_out
+        self.epochs = epochs
         self.is_whole = is_whole  # whether the stream is all there will be
         self.session = running.session
         running.set_margins(model)
@@ -744,7 +777,7 @@ class _Training:
         if self.visited_in_epoch < size:
             return False
         self.epoch += 1
-        if self.model.stop == "epochs" and self.epoch >= self.model.epochs:
+        if self.model.stop == "epochs" and self.epoch >= self.epochs:
             self.feed.finish()
             return True
         self.epoch_is_over = True
@@ -903,8 +936,39 @@ def _is_sequence_of_objects(X: Any) -> bool:
     return not X or isinstance(X[0], str | bytes) or not np.iterable(X[0])
 
 
+@contextmanager
+def _unchanged_on_failure(model: LaRankClassifier) -> Iterator[None]:
+    """Give the model back its attributes if an exception leaves the block."""
+    before = model.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
+
+
+def _united(before: list[NDArray[Any]], y: NDArray[Any], announced: list[NDArray[Any]]) -> NDArray[Any]:
+    """All classes so far."""
+    for others, name in ((before, "of the calls before"), (announced, "in classes")):
+        for labels in others:
+            if (labels.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
+                raise ValueError(f"y must hold labels of the same type as those {name}, {labels.dtype}; got {y.dtype}")
+    return np.unique(np.concatenate([*before, y, *announced]))
+
+
+def _like(kept: Any, X: Any) -> Any:
+    """Examples in the layout and precision of those a session has already."""
+    if issparse(kept):
+        return csr_matrix(X, dtype=kept.dtype)
+    return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
+
+
 def _checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:
-    delta = np.asarray(cost_matrix, dtype=np.float64)
+    try:
+        delta = np.asarray(cost_matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost_matrix must be an array of numbers or None, got {cost_matrix!r}") from None
     if delta.shape != (n_classes, n_classes):
         raise ValueError(
             f"cost_matrix must have one row and column per class, shape {(n_classes, n_classes)}; got {delta.shape}"

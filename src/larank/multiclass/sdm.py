@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from larank import _core, parameters
+from larank.csr import sound_csr
 from larank.persistence import persistable
 from larank.progress import progress_for
 from larank.result import Result
@@ -270,12 +271,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         if X.shape[0] >= 2**31:
             raise ValueError(f"X must have fewer than 2**31 rows, got {X.shape[0]}")
-        if issparse(X):
-            _check_structure(X)
-        if issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X, y
+        return sound_csr(X) if issparse(X) else X, y
 
     def _fit(
         self,
@@ -423,22 +419,6 @@ class _SdmTraining:
 
     def details(self) -> Mapping[str, Any]:
         return {}
-
-
-def _check_structure(X: Any) -> None:
-    """SciPy lets a CSR matrix name rows and columns that it does not have; the core would read and write there."""
-    low, high = (X.indices.min(), X.indices.max()) if X.indices.size else (0, 0)
-    if low < 0 or high >= X.shape[1]:
-        raise ValueError(
-            f"X must have column indices from 0 to {X.shape[1] - 1}, its number of features less one; "
-            f"got {low if low < 0 else high}"
-        )
-    stored = min(X.indices.size, X.data.size)
-    sound = len(X.indptr) == X.shape[0] + 1 and X.indptr[0] == 0 and X.indptr[-1] <= stored
-    if not sound or (np.diff(X.indptr) < 0).any():
-        raise ValueError(
-            "X must have an indptr that never decreases and ends within its indices, got one that does not"
-        )
 
 
 def _feasible(

@@ -97,6 +97,7 @@ class LaRank {
     // sweeps of OPTIMIZE over all support patterns, and the stream goes on as if they had not been: how often a model
     // was taken does not change what comes after. `finish` is false if rows of kernel values are needed first.
     bool finish() {
+        if (!schedule_.optimizes()) return true;
         if (!is_finishing_) begin_finish();
         while (sweep_ < max_sweeps) {
             for (; picked_ < picks_.size(); ++picked_) {
@@ -206,7 +207,8 @@ class LaRank {
         const bool needs_row = operation_ == Operation::process_old;
         if (machine_.is_ready(slot, needs_row)) return true;
         needed_.clear();
-        for (std::size_t n = picks_.size(); n-- > picked_ + 1;)
+        const std::size_t soon = std::min(picks_.size(), picked_ + std::size_t(optimize_run));
+        for (std::size_t n = soon; n-- > picked_ + 1;)
             if (machine_.table().contains(picks_[n]) && !machine_.is_ready(picks_[n], needs_row))
                 needed_.push_back(picks_[n]);
         needed_.push_back(slot);

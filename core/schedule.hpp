@@ -31,6 +31,11 @@ class Schedule {
 
     Operation next(Random& random) { return options_.adaptive ? draw(random) : turn(); }
 
+    // Whether OPTIMIZE ever has its turn.
+    bool optimizes() const {
+        return allowed(std::size_t(Operation::optimize)) && (options_.adaptive || options_.n_reprocess > 0);
+    }
+
     void record(Operation operation, double dual_increase, double work) {
         double& rate = rates_[std::size_t(operation)];
         rate = mixing_rate * dual_increase / work + (1 - mixing_rate) * rate;

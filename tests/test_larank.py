@@ -410,7 +410,7 @@ def test_without_reprocessing_it_is_the_passive_aggressive_algorithm():
             continue
         g = (np.arange(4) == label) - K[i] @ beta
         worst = min((other for other in arrived if other != label), key=lambda other: g[other])
-        if g[label] - g[worst] > 0.03:
+        if g[label] - g[worst] > 0.06:
             step = min((g[label] - g[worst]) / (2 * K[i, i]), 1.0)
             beta[i, label], beta[i, worst] = step, -step
     np.testing.assert_allclose(coefficients(model, 300), beta, atol=1e-10)
@@ -732,7 +732,7 @@ def test_copies_and_saved_models_predict_the_same(kernel, layout, tmp_path):
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("memory_limit", [2e9, 60_000])
+@pytest.mark.parametrize("memory_limit", [2e9, 70_000])
 def test_training_goes_on_from_fitted_copied_and_saved_models(kernel, layout, memory_limit, tmp_path):
     limit = memory_limit if kernel != "linear" else 2e9
     begun = larank(kernel, gamma=0.3, memory_limit=limit, batch_size=16)

@@ -133,7 +133,7 @@ class Gram {
     void widen(Row& row, int64_t columns) {
         if (int64_t(row.values.size()) >= columns) return;
         constexpr int64_t line = 64 / int64_t(sizeof(T));
-        const int64_t wanted = (columns + columns / 4 + line) / line * line;
+        const int64_t wanted = (columns + columns / 2 + line) / line * line;
         bytes_ += (wanted - int64_t(row.values.size())) * int64_t(sizeof(T));
         resident_ += row.values.empty();
         LargeVector<T> wider(std::size_t(wanted), T(0));

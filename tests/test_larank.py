@@ -410,7 +410,7 @@ def test_without_reprocessing_it_is_the_passive_aggressive_algorithm():
             continue
         g = (np.arange(4) == label) - K[i] @ beta
         worst = min((other for other in arrived if other != label), key=lambda other: g[other])
-        if g[label] - g[worst] > 0.06:
+        if g[label] - g[worst] > 0.08:
             step = min((g[label] - g[worst]) / (2 * K[i, i]), 1.0)
             beta[i, label], beta[i, worst] = step, -step
     np.testing.assert_allclose(coefficients(model, 300), beta, atol=1e-10)

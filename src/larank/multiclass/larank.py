@@ -35,7 +35,7 @@ SCHEDULES = ("adaptive", "fixed")
 STOPS = ("epochs", "gap")
 OPERATIONS = ("new", "old", "optimize")
 
-_TAU = 0.06  # of a margin of 1; smaller violations are left alone in the first epoch
+_TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch
 _VALIDATIONS = 20  # of an epoch

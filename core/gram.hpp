@@ -84,9 +84,11 @@ class Gram {
         std::vector<const T*> newborn;  // where their rows are, now that they have grown
         for (const int32_t place : births_) newborn.push_back(rows_[std::size_t(place)].values.data());
         const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
-        constexpr std::size_t ahead = 4;
+        constexpr std::size_t ahead = 6, lines = 4, line = 64 / sizeof(T);
         for (std::size_t place = 0; place < rows_.size(); ++place) {
-            if (place + ahead < rows_.size()) prefetch(rows_[place + ahead].values.data() + births_.front());
+            if (place + ahead < rows_.size())
+                for (std::size_t l = 0; l < lines; ++l)
+                    prefetch(rows_[place + ahead].values.data() + std::size_t(births_.front()) + l * line);
             if (is_newborn[place] || rows_[place].values.empty()) continue;
             if (all_resident)
                 take_in(rows_[place], place, newborn, columns);

@@ -79,6 +79,7 @@ class LaRank {
 
     void feed(const Examples& examples) {
         go_on();
+        machine_.table().forget_newborn();
         examples_ = examples;
         at_ = 0;
     }

@@ -53,6 +53,7 @@ class SupportTable {
         Pattern& p = patterns_[std::size_t(slot)];
         p.id = id, p.label = label, p.cost = cost, p.diagonal = diagonal, p.position = int32_t(present_.size());
         present_.push_back(slot);
+        newborn_.push_back(slot);
         slot_of_[id] = slot;
         return slot;
     }
@@ -100,6 +101,17 @@ class SupportTable {
         return found == slot_of_.end() ? -1 : found->second;
     }
 
+    // The patterns that have come since the last call of `forget_newborn` and are still here.
+    std::vector<int32_t> newborn() const {
+        std::vector<int32_t> slots;
+        for (const int32_t slot : newborn_)
+            if (contains(slot)) slots.push_back(slot);
+        std::sort(slots.begin(), slots.end());
+        slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+        return slots;
+    }
+    void forget_newborn() { newborn_.clear(); }
+
     int32_t pick(Random& random) const { return present_[random.below(uint32_t(present_.size()))]; }
     const std::vector<int32_t>& present() const { return present_; }
     int64_t vectors() const { return vectors_; }
@@ -126,7 +138,7 @@ class SupportTable {
 
     std::vector<Pattern> patterns_;
     std::vector<int32_t> present_;  // the slots in use, in no order
-    std::vector<int32_t> free_;
+    std::vector<int32_t> free_, newborn_;
     std::unordered_map<int64_t, int32_t> slot_of_;
     std::vector<double> remembered_;
     int64_t vectors_ = 0;

@@ -71,7 +71,16 @@ nb::tuple table_arrays(const larank::SupportTable& table) {
                           to_numpy(std::move(classes), {vectors}), to_numpy(std::move(starts), {patterns + 1}));
 }
 
-// The id in each slot, -1 where it is free.
+// The slots and ids of the patterns that were born from the block at hand.
+nb::tuple newborn_arrays(const larank::SupportTable& table) {
+    std::vector<int32_t> slots = table.newborn();
+    std::vector<int64_t> ids;
+    for (const int32_t slot : slots) ids.push_back(table[slot].id);
+    const std::size_t count = ids.size();
+    return nb::make_tuple(to_numpy(std::move(slots), {count}), to_numpy(std::move(ids), {count}));
+}
+
+// The id in each slot, -1 where it is free; for tests.
 nb::ndarray<nb::numpy, int64_t> slot_ids(const larank::SupportTable& table) {
     std::vector<int64_t> ids;
     for (int32_t slot = 0; slot < table.slots(); ++slot) ids.push_back(table.contains(slot) ? table[slot].id : -1);
@@ -118,6 +127,7 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
                                     std::get<4>(state)});
             })
         .def("slot_ids", [](const Session& s) { return slot_ids(s.solver.machine().table()); })
+        .def("newborn", [](const Session& s) { return newborn_arrays(s.solver.machine().table()); })
         .def("table", [](const Session& s) { return table_arrays(s.solver.machine().table()); });
     return bound;
 }

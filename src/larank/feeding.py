@@ -41,7 +41,7 @@ class KernelSession(Protocol):
     def slots(self) -> int: ...  # noqa: D102
     @property
     def needed(self) -> list[int]: ...  # noqa: D102
-    def slot_ids(self) -> NDArray[np.int64]: ...  # noqa: D102
+    def newborn(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...  # noqa: D102
     def feed(self, kernel: Any, within: Any, ids: Any, labels: Any, costs: Any, diagonal: Any) -> None: ...  # noqa: D102
     def run(self, end: int) -> bool: ...  # noqa: D102
     def finish(self) -> bool: ...  # noqa: D102
@@ -209,12 +209,10 @@ class KernelFeed:
 
     def _births_of(self, block: _Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The examples of the block that are support patterns now: their slots and their rows in the block."""
+        slots, born = self._session.newborn()
         ids = block.examples.ids
         order = np.argsort(ids, kind="stable")
-        present = self._session.slot_ids()
-        rows = order[np.minimum(np.searchsorted(ids, present, sorter=order), len(ids) - 1)]
-        slots = np.flatnonzero(ids[rows] == present)
-        return slots, rows[slots]
+        return slots.astype(np.intp), order[np.searchsorted(ids, born, sorter=order)]
 
     def _store_births(self, block: _Block) -> None:
         slots, rows = self._births_of(block)

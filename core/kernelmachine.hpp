@@ -45,7 +45,7 @@ class KernelMachine {
         if (block.width < table_.slots() + block.examples)
             throw std::invalid_argument("the block has too few columns for the slots it may need");
         block_ = block;
-        gram_.settle(table_.slots());
+        if (gram_.births() >= births_to_settle) gram_.settle(table_.slots());
         stay_within_limit(-1);
     }
 
@@ -187,6 +187,7 @@ class KernelMachine {
     // The schedule weighs dual increase against work, and an example must pay for its kernel values: charging less
     // starves reprocessing, charging more buys little dual for the time (tried from 1 to 200 on LETTER, USPS, MNIST).
     static constexpr int64_t kernel_value_work = 20;
+    static constexpr int64_t births_to_settle = 256;
 
     struct ClassList {
         std::vector<int32_t> slots;

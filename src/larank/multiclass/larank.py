@@ -486,7 +486,9 @@ default="rbf"
         if (weight < 0).any() or not np.isfinite(weight).all():
             where = int(np.argmax((weight < 0) | ~np.isfinite(weight)))
             raise ValueError(f"sample_weight must be finite and not negative, got {weight[where]} for example {where}")
-        factors = compute_class_weight(class_weight, classes=classes, y=y)
+        factors = np.ones(len(classes))
+        if class_weight is not None:
+            factors = compute_class_weight(class_weight, classes=classes, y=y)
         if (factors < 0).any() or not np.isfinite(factors).all():
             raise ValueError(f"class_weight must not be negative or infinite, got {self.class_weight!r}")
         costs: NDArray[np.float64] = self.C * weight * factors[np.searchsorted(classes, y)]

@@ -1,0 +1,218 @@
+"""What all multiclass kernel machines share: checked data, costs, and scores from support patterns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import threadpool_info
+
+from larank.blocks import blocks_for
+from larank.csr import sound_csr
+from larank.kernels import Kernel, kernel_for
+from larank.result import Result
+from larank.training import Outcome, TrainingWarning
+
+__all__ = ["KernelClassifier", "checked_cost_matrix", "unchanged_on_failure"]
+
+_NO_LABELS = object()  # None is what a caller may pass by mistake
+
+
+class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A model of support patterns and their coefficients; subclasses train it."""
+
+    kernel: str | Callable[[Any, Any], ArrayLike]
+    C: float
+    gamma: float | str
+    degree: int
+    coef0: float
+    cost_matrix: ArrayLike | None
+    class_weight: Mapping[Any, float] | str | None
+    max_iter: int
+    time_limit: float | None
+    n_jobs: int | None
+    classes_: NDArray[Any]
+    support_: NDArray[np.int64]
+    dual_coef_: csr_matrix
+    result_: Result
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome; precomputed kernels are pairwise."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not callable(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the classes, or with two classes the score of the second against the first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            The examples; with ``kernel="precomputed"`` their kernel values with the training examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            The label with the largest score is the prediction.
+        """
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label with the largest score for each example.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels out of `classes_`.
+        """
+        scores = self.decision_function(X)
+        best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best.astype(np.intp)]
+        return labels
+
+    def _validated(self, X: Any, y: Any = _NO_LABELS, *, reset: bool) -> Any:
+        """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
+        if callable(self.kernel) and _is_sequence_of_objects(X):
+            if isinstance(X, np.ndarray) and X.dtype.kind in "US":
+                X = X.astype(object)  # an array of strings cannot hold longer ones
+            if y is _NO_LABELS:
+                return X
+            if y is None:
+                raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+            y = np.asarray(y)
+            if len(y) != len(X):
+                raise ValueError(f"X and y must be equally long, got {len(X)} and {len(y)}")
+            if not len(y):
+                raise ValueError("X must hold at least one example, got none")
+        else:
+            checks: dict[str, Any] = {"accept_sparse": False if callable(self.kernel) else "csr"}
+            checks.update(dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=reset)
+            if y is _NO_LABELS:
+                X = validate_data(self, X, **checks)
+                return sound_csr(X) if issparse(X) else X
+            X, y = validate_data(self, X, y, **checks)
+        check_classification_targets(y)
+        return sound_csr(X) if issparse(X) else X, y
+
+    def _costs(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        classes: NDArray[Any],
+        sample_weight: ArrayLike | None,
+        class_weight: Mapping[Any, float] | str | None,
+    ) -> NDArray[np.float64]:
+        if self.cost_matrix is not None:
+            checked_cost_matrix(self.cost_matrix, len(classes))
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        if sample_weight is not None and hasattr(X, "shape"):
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if weight.shape != (len(y),):
+            raise ValueError(f"sample_weight must have one entry per example, {len(y)}; got shape {weight.shape}")
+        if (weight < 0).any() or not np.isfinite(weight).all():
+            where = int(np.argmax((weight < 0) | ~np.isfinite(weight)))
+            raise ValueError(f"sample_weight must be finite and not negative, got {weight[where]} for example {where}")
+        factors = np.ones(len(classes))
+        if class_weight is not None:
+            factors = compute_class_weight(class_weight, classes=classes, y=y)
+        if (factors < 0).any() or not np.isfinite(factors).all():
+            raise ValueError(f"class_weight must not be negative or infinite, got {self.class_weight!r}")
+        costs: NDArray[np.float64] = self.C * weight * factors[np.searchsorted(classes, y)]
+        if not costs.any():
+            raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
+        return costs
+
+    def _resolved_kernel(self, X: Any) -> Kernel:
+        gamma = getattr(self, "gamma_", self.gamma)
+        return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+    def _threads(self) -> int:
+        if self.n_jobs is not None:
+            return self.n_jobs
+        return max(
+            (library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"), default=1
+        )
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        if self.kernel == "linear":
+            scores = np.asarray(X @ self.coef_.T, dtype=np.float64)
+            return np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
+        if self.kernel == "precomputed":
+            return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
+        if issparse(self.support_vectors_) and not issparse(X):
+            X = csr_matrix(X)
+        blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self._threads())
+        blocks.adopt(self.support_vectors_, self.support_)
+        with blocks.threads():
+            return blocks.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
+
+    def _warn_if_early(self, outcome: Outcome, stacklevel: int) -> None:
+        reasons = {
+            "max_iter": f"after max_iter={self.max_iter} passes over the data",
+            "time_limit": f"after time_limit={self.time_limit} seconds",
+            "interrupted": "by an interrupt",
+        }
+        if outcome.status in reasons:
+            gap = f"{self.result_.relative_gap:.2g}" + ("" if outcome.exact else " by an estimate made on the way")
+            warnings.warn(
+                f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the "
+                f"data; the model is valid, its relative duality gap is {gap}",
+                TrainingWarning,
+                stacklevel=stacklevel + 1,
+            )
+
+
+@contextmanager
+def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
+    """Give the model back its attributes if an exception leaves the block."""
+    before = model.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
+
+
+def _is_sequence_of_objects(X: Any) -> bool:
+    """Whether X is data of its own kind for a callable kernel: strings, graphs and the like."""
+    if issparse(X) or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
+        return False
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "OUS"
+    if not isinstance(X, list | tuple):
+        return False
+    return not X or isinstance(X[0], str | bytes) or not np.iterable(X[0])
+
+
+def checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:
+    """The cost matrix as an array, or an error that says what is wrong with it."""
+    try:
+        delta = np.asarray(cost_matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost_matrix must be an array of numbers or None, got {cost_matrix!r}") from None
+    if delta.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost_matrix must have one row and column per class, shape {(n_classes, n_classes)}; got {delta.shape}"
+        )
+    if not np.isfinite(delta).all() or (delta < 0).any() or delta.diagonal().any():
+        raise ValueError("cost_matrix must hold finite numbers >= 0 with zeros on the diagonal, got others")
+    return delta

@@ -46,6 +46,14 @@ DIFFERENT_OBJECTIVES = (
     "The rivals solve one-versus-one or one-versus-rest problems with a bias, to their own tolerance; larank makes one "
     "pass over a single multiclass problem without a bias. Compare time at the error reached, not objectives."
 )
+WHAT_BOUNDS_THE_TIME = (
+    "What bounds larank's time (perf and thread-seconds): mnist, the float32 products, 6.9 of 12 CPU seconds; the session "
+    "runs beside them on the other core and takes about 4.3, half of it streaming sets of kernel values from memory "
+    "(steps), the rest gathering scores (selection) and choosing patterns at random. Prediction is the product alone. "
+    "letter, with 16 features: the session, about a third each for steps, scores and random access to patterns. usps: "
+    "both alike, and 0.03 s of imports and thread start. Tried without gain: gather instructions for the scores "
+    "(slower), prefetching further ahead, larger batches."
+)
 
 
 def breakdown_columns(works: Sequence[Work]) -> dict[str, Callable[[Work], str]]:

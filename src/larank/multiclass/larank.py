@@ -329,7 +329,11 @@ default="rbf"
         stream = Stream(X, ids, labels, costs, order, None)
         training = _Training(self, running, stream, None, epochs=1, is_whole=False)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
-        outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
+        try:
+            outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
+        except BaseException:
+            del self._running  # it has gone further than the model
+            raise
         self._keep_model(running)
         self.result_ = training.result(outcome)
         self.n_iter_ = 1

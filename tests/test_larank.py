@@ -228,6 +228,7 @@ def test_the_certificate_is_what_the_formulas_say(n, k, seed, C, epochs, schedul
     random = np.random.default_rng(seed)
     weight = random.choice([0, 0.5, 1, 3], n) if weighted else np.ones(n)
     weight[0] = 1
+    weight[np.flatnonzero(y != y[0])[0]] = 1  # two classes at least
     delta = random.choice([0.5, 1, 2.5], (k, k)) * (1 - np.eye(k)) if margins else 1 - np.eye(k)
     gram = rbf(X)
     model = larank("precomputed", C=C, epochs=epochs, schedule=schedule, cost_matrix=delta if margins else None)

@@ -479,6 +479,9 @@ class _CallableBlocks(Blocks):
         np.copyto(table, table.T.copy(), where=upper)
         self._count(count * (count + 1) // 2)
         batch.diagonal, batch.among = table.diagonal().astype(np.float64), table
+        if (batch.diagonal < 0).any():
+            i = int(np.argmin(batch.diagonal))
+            raise ValueError(f"kernel must have k(x, x) >= 0, got {batch.diagonal[i]} for example {ids[i]}")
         return batch
 
     def adopt(self, patterns: Any, ids: Any) -> None:
@@ -516,7 +519,10 @@ class _CallableBlocks(Blocks):
 
     def _fill(self, left: Batch, right: Batch, out: _Array) -> None:
         returned = self.kernel.function(left.examples, right.examples)
-        span = f"examples {left.ids[0]} to {left.ids[-1]}"
+        first, last = left.ids.min(), left.ids.max()
+        span = f"examples {first} to {last}"
+        if last - first + 1 != len(left):
+            span = f"{len(left)} of the {span}"
         try:
             values = np.asarray(returned.toarray() if sparse.issparse(returned) else returned, dtype=np.float64)
         except (TypeError, ValueError):

@@ -102,6 +102,9 @@ class Feed(Protocol):
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
 
+    def wait(self) -> None:
+        """Wait for what runs in the background."""
+
     def close(self) -> None:
         """Flush, and wait for what runs in the background."""
 
@@ -147,10 +150,14 @@ class KernelFeed:
         while not self._session.finish():
             self._provide_rows()
 
+    def wait(self) -> None:
+        """Wait for what runs in the background."""
+        if self._next is not None:
+            self._next.wait()
+
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
-        if self._next is not None:
-            self._next.wait()  # it reads the store
+        self.wait()  # the background reads the store
         if self._block is not None:
             self._store_births(self._block)
 
@@ -159,16 +166,17 @@ class KernelFeed:
         self.flush()
 
     def _begin_block(self) -> bool:
-        block = self._block = self._take_next()
+        block = self._take_next()
         if block is None:
             return False
         self._done = 0
+        self._session.set_foreign_bytes(self._blocks.nbytes + sum(table.nbytes for table in self._tables))
         upcoming = next(self._stream, None) if self._blocks.concurrent else None
         if upcoming is not None:
             self._next = self._blocks.background(partial(self._prepare, upcoming, self._session.slots, block.batch))
         examples = block.examples
-        self._session.set_foreign_bytes(self._blocks.nbytes + sum(table.nbytes for table in self._tables))
         self._session.feed(block.kernel, block.within, examples.ids, examples.labels, examples.costs, block.diagonal)
+        self._block = block
         return True
 
     def _take_next(self) -> _Block | None:
@@ -212,7 +220,9 @@ class KernelFeed:
         slots, born = self._session.newborn()
         ids = block.examples.ids
         order = np.argsort(ids, kind="stable")
-        return slots.astype(np.intp), order[np.searchsorted(ids, born, sorter=order)]
+        rows = order[np.searchsorted(ids, born, sorter=order)]
+        assert np.array_equal(ids[rows], born)
+        return slots.astype(np.intp), rows
 
     def _store_births(self, block: _Block) -> None:
         slots, rows = self._births_of(block)
@@ -253,6 +263,9 @@ class LinearFeed:
 
     def flush(self) -> None:
         """Nothing to tell anyone."""
+
+    def wait(self) -> None:
+        """Nothing runs in the background."""
 
     def close(self) -> None:
         """Nothing runs in the background."""

@@ -17,6 +17,7 @@ __all__ = ["Background", "Workers"]
 
 _Result = TypeVar("_Result")
 _BACKGROUND = "larank-background"
+_NOTHING = object()
 _PATIENCE = 0.0005  # seconds between two looks at what could be helped with
 
 
@@ -122,11 +123,7 @@ class _Job:
 
     def drain(self) -> None:
         """Do tasks until none is waiting."""
-        while True:
-            try:
-                task = self._waiting.popleft()
-            except IndexError:
-                return
+        while (task := self._take()) is not _NOTHING:
             error: BaseException | None = None
             try:
                 self._work(task)
@@ -134,11 +131,15 @@ class _Job:
                 error = raised
             with self._changed:
                 self._left -= 1
-                self._error = self._error or error
                 if error is not None:
+                    self._error = self._error or error
                     self._left -= len(self._waiting)
                     self._waiting.clear()
                 self._changed.notify_all()
+
+    def _take(self) -> Any:
+        with self._changed:
+            return self._waiting.popleft() if self._waiting else _NOTHING
 
     def finish(self) -> None:
         """Wait for the tasks that others have taken; raise what one of them raised."""

@@ -103,7 +103,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not len(y):
                 raise ValueError("X must hold at least one example, got none")
         else:
-            checks: dict[str, Any] = {"accept_sparse": False if callable(self.kernel) else "csr"}
+            is_dense = callable(self.kernel) or self.kernel == "precomputed"
+            checks: dict[str, Any] = {"accept_sparse": False if is_dense else "csr"}
             checks.update(dtype=[np.float64, np.float32], order="C", accept_large_sparse=True, reset=reset)
             if y is _NO_LABELS:
                 X = validate_data(self, X, **checks)
@@ -157,10 +158,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
-        if issparse(self.support_vectors_) and not issparse(X):
+        support = self.support_vectors_
+        if issparse(support) and not issparse(X):
             X = csr_matrix(X)
-        blocks = blocks_for(self._resolved_kernel(X), X, n_jobs=self._threads())
-        blocks.adopt(self.support_vectors_, self.support_)
+        elif issparse(X) and not issparse(support):
+            support = csr_matrix(support)
+        # Precision and, far from the origin, location are those of the support patterns, whatever is predicted.
+        blocks = blocks_for(self._resolved_kernel(X), support, n_jobs=self._threads())
+        blocks.adopt(support, self.support_)
         with blocks.threads():
             return blocks.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
 
@@ -193,14 +198,16 @@ def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
 
 
 def _is_sequence_of_objects(X: Any) -> bool:
-    """Whether X is data of its own kind for a callable kernel: strings, graphs and the like."""
-    if issparse(X) or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
-        return False
+    """Whether X is data of its own kind for a callable kernel: strings, graphs and the like, not rows of numbers."""
     if isinstance(X, np.ndarray):
         return X.dtype.kind in "OUS"
     if not isinstance(X, list | tuple):
         return False
-    return not X or isinstance(X[0], str | bytes) or not np.iterable(X[0])
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return True
+    return not (array.ndim == 2 and array.dtype.kind in "biuf")
 
 
 def checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:

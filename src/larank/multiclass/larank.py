@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +28,17 @@ __all__ = ["LaRankClassifier"]
 SCHEDULES = ("adaptive", "fixed")
 STOPS = ("epochs", "gap")
 OPERATIONS = ("new", "old", "optimize")
+_FIXED_IN_A_STREAM = (
+    "kernel",
+    "gamma",
+    "degree",
+    "coef0",
+    "cost_matrix",
+    "schedule",
+    "n_reprocess",
+    "operations",
+    "memory_limit",
+)
 
 _TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
@@ -162,7 +175,7 @@ default="rbf"
         cost_matrix: ArrayLike | None = None,
         schedule: str = "adaptive",
         n_reprocess: int = 1,
-        operations: Iterable[str] = OPERATIONS,
+        operations: Collection[str] = OPERATIONS,
         epochs: int = 1,
         stop: str = "epochs",
         tol: float | None = None,
@@ -249,12 +262,14 @@ default="rbf"
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
         costs = self._costs(X, y, classes, sample_weight, self.class_weight)
-        held_out = None if validation is None else self._held_out(validation)
+        if len(np.unique(y[costs > 0])) < 2:
+            raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
+        held_out = None if validation is None else self._held_out(validation, classes)
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
         orders = np.random.RandomState(seeds.randint(2**31 - 1))
 
-        for name in ("gamma_", "coef_", "support_vectors_", "_running"):
+        for name in ("gamma_", "coef_", "support_vectors_", "_running", "_began_with"):
             self.__dict__.pop(name, None)
         self.classes_ = classes
         self._arrived = np.empty(0, classes.dtype)
@@ -307,12 +322,19 @@ default="rbf"
         LaRankClassifier
             Itself.
         """
+        with unchanged_on_failure(self):
+            outcome = self._partial_fit(X, y, classes, sample_weight)
+        self._warn_if_early(outcome, stacklevel=3)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Outcome:
         self._check_parameters()
         if self.stop == "gap":
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
         first = not hasattr(self, "dual_coef_")
+        self._check_unchanged(first)
         X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
         if self.kernel == "precomputed":
             self._check_columns(X, first)
@@ -329,16 +351,13 @@ default="rbf"
         stream = Stream(X, ids, labels, costs, order, None)
         training = _Training(self, running, stream, None, epochs=1, is_whole=False)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
-        try:
-            outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
-        except BaseException:
-            del self._running  # it has gone further than the model
-            raise
+        running.is_ahead = True  # of the model, if something fails from here on
+        outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
         self._keep_model(running)
         self.result_ = training.result(outcome)
         self.n_iter_ = 1
-        self._warn_if_early(outcome, stacklevel=3)
-        return self
+        running.is_ahead = False
+        return outcome
 
     def _check_parameters(self) -> None:
         parameters.one_of("schedule", self.schedule, SCHEDULES)
@@ -355,8 +374,10 @@ default="rbf"
             parameters.flag(name, getattr(self, name))
         if not isinstance(self.verbose, bool):
             parameters.whole_number("verbose", self.verbose, at_least=0)
-        if not isinstance(self.operations, Iterable):
+        if not isinstance(self.operations, Collection):
             raise ValueError(f"operations must be a collection of {OPERATIONS}, got {self.operations!r}")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be None or an integer other than 0, got {self.n_jobs!r}")
         operations = [self.operations] if isinstance(self.operations, str) else list(self.operations)
         for operation in operations:
             parameters.one_of("operations", operation, OPERATIONS)
@@ -374,6 +395,20 @@ default="rbf"
         if self.stop == "gap" and self.epochs != 1:
             raise ValueError(f"epochs acts with stop='epochs' only; got epochs={self.epochs!r} with stop='gap'")
 
+    def _check_unchanged(self, first: bool) -> None:
+        """The session of a stream cannot change its kernel, margins, schedule or memory on the way."""
+        now = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
+        began_with: dict[str, Any] | None = getattr(self, "_began_with", None)
+        if not first and began_with is not None:
+            for name, value in now.items():
+                before = began_with[name]
+                same = np.array_equal(before, value) if name == "cost_matrix" else before == value
+                if not same:
+                    raise ValueError(
+                        f"{name} must stay as it was in the calls of partial_fit before, {before!r}; got {value!r}"
+                    )
+        self._began_with = now
+
     def _check_columns(self, X: Any, first: bool) -> None:
         wanted = (0 if first else self._seen) + X.shape[0]
         if X.shape[1] < wanted:
@@ -382,12 +417,14 @@ default="rbf"
                 f"{wanted}; got {X.shape[1]}"
             )
 
-    def _held_out(self, validation: tuple[Any, ArrayLike]) -> tuple[Any, NDArray[Any]]:
+    def _held_out(self, validation: tuple[Any, ArrayLike], classes: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
         try:
             X, y = validation
         except (TypeError, ValueError):
             raise ValueError(f"validation must be a pair (X, y), got {type(validation).__name__}") from None
         X, y = self._validated(X, np.asarray(y), reset=False)
+        if not np.isin(y, classes).any():
+            raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
         return X, y
 
     def _weights_of(self, classes: NDArray[Any]) -> Mapping[Any, float] | str | None:
@@ -424,7 +461,7 @@ default="rbf"
             session: _Session = (_core.LinearLaRank32 if single else _core.LinearLaRank64)(
                 **settings, features=X.shape[1]
             )
-            return _Running(session, None)
+            return _Running(session, None, is_sparse=issparse(X))
         if hasattr(kernel, "gamma"):
             self.gamma_ = float(kernel.gamma)
         blocks = blocks_for(kernel, X, n_jobs=self._threads())
@@ -432,7 +469,7 @@ default="rbf"
         session = (_core.KernelLaRank32 if single else _core.KernelLaRank64)(
             **settings, memory_limit=int(self.memory_limit)
         )
-        return _Running(session, blocks)
+        return _Running(session, blocks, is_sparse=issparse(X))
 
     def _going_on(self, X: Any, first: bool) -> _Running:
         """The session of the calls before, rebuilt from the model if it is not there any more."""
@@ -440,7 +477,7 @@ default="rbf"
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self._arrived, self._seen = np.empty(0, object), 0
             self._running = self._begin(X, seed)
-        elif not hasattr(self, "_running"):
+        elif not hasattr(self, "_running") or self._running.is_ahead:
             self._running = self._restored(X)
         return self._running
 
@@ -495,8 +532,9 @@ class _Table:
 class _Running:
     """A session and, with a kernel, the provider of its blocks."""
 
-    def __init__(self, session: Any, blocks: Blocks | None) -> None:
-        self.session, self.blocks = session, blocks
+    def __init__(self, session: Any, blocks: Blocks | None, *, is_sparse: bool) -> None:
+        self.session, self.blocks, self.is_sparse = session, blocks, is_sparse
+        self.is_ahead = False
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -508,8 +546,9 @@ class _Running:
     def patterns(self) -> Any:
         """The support patterns of a linear session, slot by slot."""
         values, columns, starts = self.session.patterns()
-        if columns is None:
+        if columns is None and not self.is_sparse:
             return values.reshape(len(starts) - 1, self.session.features)
+        columns = np.empty(0, np.int32) if columns is None else columns
         return csr_matrix((values, columns, starts), shape=(len(starts) - 1, self.session.features))
 
     def feed(self, stream: Iterator[Examples]) -> Feed:
@@ -623,11 +662,16 @@ class _Training:
         return self
 
     def __exit__(self, *details: Any) -> None:
-        if self.model.stop == "epochs" and details == (None, None, None):
-            self.feed.finish()
-        self.feed.close()
-        if self._threads is not None:
-            self._threads.__exit__(*details)
+        try:
+            if details[0] is not None:
+                self.feed.wait()
+                return
+            if self.model.stop == "epochs":
+                self.feed.finish()
+            self.feed.close()
+        finally:
+            if self._threads is not None:
+                self._threads.__exit__(*details)
 
     def advance(self) -> bool:
         if self.epoch_is_over:
@@ -665,7 +709,9 @@ class _Training:
         if self.running.blocks is None:
             return wanted
         values = self.model.memory_limit * _SHARE_OF_BLOCKS / self.running.dtype.itemsize
-        return min(wanted, max(1, int(values / (2 * (self.session.slots + 2 * wanted)))))
+        slots = self.session.slots
+        size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
+        return min(wanted, max(1, int(size)))
 
     def estimate(self) -> _Objectives | None:
         size = len(self.stream.order)
@@ -707,7 +753,23 @@ class _Training:
             best = np.where(mine < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
         half = squared_norm / 2
+        self._check_definite(half, linear - half)
         return _Objectives(half + losses, linear - half, violation)
+
+    def _check_definite(self, half_squared_norm: float, dual: float) -> None:
+        """With a kernel that is one, no norm is negative and no dual objective exceeds the primal one of w = 0."""
+        largest = 1.0 if self.model.cost_matrix is None else float(np.max(self.model.cost_matrix))
+        at_zero = largest * float(self.stream.costs.sum())
+        tolerance = 1e-4 if self.running.dtype == np.float32 else 1e-9
+        if half_squared_norm >= -tolerance * at_zero and dual <= at_zero * (1 + tolerance):
+            return
+        message = (
+            f"kernel must be positive semi-definite, got one that is not on these examples: |w|^2 is "
+            f"{2 * half_squared_norm:.3g}, and the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}"
+        )
+        if self.model.kernel != "sigmoid":
+            raise ValueError(message)
+        warnings.warn(f"{message}; the certificate proves nothing", UserWarning, stacklevel=2)
 
     def _coefficients(self, table: _Table) -> NDArray[np.float64]:
         """A row per pattern and a column per class of the stream, those included that have yet to arrive."""
@@ -764,6 +826,8 @@ class _Training:
         }
 
     def result(self, outcome: Outcome) -> Result:
+        if self.is_whole and not outcome.exact:
+            self._check_definite(self.session.half_squared_norm, self.session.dual)
         counts, at, counters = self._counts(), outcome.objectives, self.session.counters
         breakdown = {"selection": counters.selection_seconds, "steps": counters.step_seconds}
         if self.running.blocks is not None:

@@ -259,7 +259,7 @@ def test_boolean_labels_are_two_classes():
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        (np.r_[np.ones(7), -0.5, np.ones(22)], "sample_weight must not be negative, got -0.5 for example 7"),
+        (np.r_[np.ones(7), -0.5, np.ones(22)], "sample_weight must be finite and not negative, got -0.5 for example 7"),
         (np.zeros(30), "Sample weights must contain at least one non-zero number"),
         (np.ones(29), r"sample_weight.shape == \(29,\), expected \(30,\)"),
         (np.full(30, np.nan), "Input sample_weight contains NaN"),

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_info
 
 from larank.blocks import blocks_for
 from larank.csr import sound_csr
 from larank.kernels import Kernel, kernel_for
+from larank.multiclass.labels import best_labels, example_costs
 from larank.result import Result
 from larank.training import Outcome, TrainingWarning
 
@@ -83,10 +83,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             Labels out of `classes_`.
         """
-        scores = self.decision_function(X)
-        best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[best.astype(np.intp)]
-        return labels
+        return best_labels(self.decision_function(X), self.classes_)
 
     def _validated(self, X: Any, y: Any = _NO_LABELS, *, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
@@ -123,23 +120,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> NDArray[np.float64]:
         if self.cost_matrix is not None:
             checked_cost_matrix(self.cost_matrix, len(classes))
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if sample_weight is not None and hasattr(X, "shape"):
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if weight.shape != (len(y),):
-            raise ValueError(f"sample_weight must have one entry per example, {len(y)}; got shape {weight.shape}")
-        if (weight < 0).any() or not np.isfinite(weight).all():
-            where = int(np.argmax((weight < 0) | ~np.isfinite(weight)))
-            raise ValueError(f"sample_weight must be finite and not negative, got {weight[where]} for example {where}")
-        factors = np.ones(len(classes))
-        if class_weight is not None:
-            factors = compute_class_weight(class_weight, classes=classes, y=y)
-        if (factors < 0).any() or not np.isfinite(factors).all():
-            raise ValueError(f"class_weight must not be negative or infinite, got {self.class_weight!r}")
-        costs: NDArray[np.float64] = self.C * weight * factors[np.searchsorted(classes, y)]
-        if not costs.any():
-            raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
-        return costs
+        return example_costs(self.C, X, y, classes, sample_weight, class_weight)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from larank import _core, parameters
 from larank.csr import sound_csr
+from larank.multiclass.labels import best_labels, example_costs
 from larank.persistence import persistable
 from larank.progress import progress_for
 from larank.result import Result
@@ -234,10 +234,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             Labels out of `classes_`.
         """
-        scores = self.decision_function(X)
-        best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[best.astype(np.intp)]
-        return labels
+        return best_labels(self.decision_function(X), self.classes_)
 
     def _check_parameters(self) -> None:
         parameters.one_of("formulation", self.formulation, FORMULATIONS)
@@ -284,7 +281,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
-        costs = self._costs(X, y, classes, labels, sample_weight)
+        costs = example_costs(self.C, X, y, classes, sample_weight, self.class_weight)
         self._check_precision(X.dtype, costs)
         session = self._session(X, labels.astype(np.int32), len(classes), costs)
         if start is not None:
@@ -300,26 +297,6 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = math.ceil(self.result_.iterations)
         self._warn_if_early(outcome)
         return self
-
-    def _costs(
-        self,
-        X: Any,
-        y: NDArray[Any],
-        classes: NDArray[Any],
-        labels: NDArray[np.intp],
-        sample_weight: ArrayLike | None,
-    ) -> NDArray[np.float64]:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if (weight < 0).any():
-            where = int(np.argmax(weight < 0))
-            raise ValueError(f"sample_weight must not be negative, got {weight[where]} for example {where}")
-        factors = compute_class_weight(self.class_weight, classes=classes, y=y)
-        if (factors < 0).any() or not np.isfinite(factors).all():
-            raise ValueError(f"class_weight must not be negative or infinite, got {self.class_weight!r}")
-        costs: NDArray[np.float64] = self.C * weight * factors[labels]
-        if not costs.any():
-            raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
-        return costs
 
     def _check_precision(self, dtype: np.dtype[Any], costs: NDArray[np.float64]) -> None:
         """The core computes in the precision of `X`, where numbers that are fine here may be 0 or infinite."""

@@ -47,11 +47,11 @@ DIFFERENT_OBJECTIVES = (
     "pass over a single multiclass problem without a bias. Compare time at the error reached, not objectives."
 )
 WHAT_BOUNDS_THE_TIME = (
-    "What bounds larank's time: on mnist the float32 products, 6.9 of 12.0 CPU seconds; by a sample of the operations "
-    "1.8 go into steps and 1.2 into selection, the rest is kernel map, upkeep of the gram and Python. Prediction of its "
-    "test set takes 0.92 s where the bare product takes 0.82. On letter, with 16 features, perf shows scores, updates "
-    "of a class and random access to patterns about alike, and a fifth of the session in the upkeep of the gram. Tried "
-    "without gain: gather instructions for the scores, prefetching further ahead."
+    "What bounds larank's time: on mnist the float32 products, 6.9 of 12.0 CPU seconds; by a sample of the "
+    "operations 1.8 go into steps and 1.2 into selection, the rest is kernel map, upkeep of the gram and Python. "
+    "Prediction of its test set takes 0.92 s where the bare product takes 0.82. On letter, with 16 features, perf "
+    "shows scores, updates of a class and random access to patterns about alike, and a fifth of the session in "
+    "the upkeep of the gram. Tried without gain: gather instructions for the scores, prefetching further ahead."
 )
 
 

@@ -9,6 +9,7 @@
 // streaming pass over one such set. Where memory does not allow them, the values are gathered from the pattern's row.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -68,14 +69,15 @@ class KernelMachine {
         return 1;
     }
 
-    // Whether an operation on this pattern can go ahead, or its row of kernel values must be computed first.
-    bool is_ready(int32_t slot, bool needs_row) {
-        if (keeps_sets_ && !needs_row) return true;
+    // Whether the pattern's row of kernel values is here and up to date, or must be computed first.
+    bool has_row(int32_t slot) {
         const int64_t before = gram_.bytes();
         if (!gram_.find(slot, table_.slots())) return false;
         if (gram_.bytes() > before) stay_within_limit(slot);
         return true;
     }
+    // Whether its coefficients can be changed.
+    bool can_step(int32_t slot) { return keeps_sets_ || has_row(slot); }
 
     void provide(int32_t slot, const T* row) {
         std::copy(row, row + table_.slots(), gram_.fill(slot, table_.slots()));
@@ -181,6 +183,8 @@ class KernelMachine {
         have_sets_grown_ = false;
     }
     bool keeps_sets() const { return keeps_sets_; }
+    // Rows to be computed together: not so many that they push each other out.
+    int64_t rows_at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, 64); }
     int64_t resident_rows() const { return gram_.resident(); }
 
   private:

@@ -68,7 +68,9 @@ class LinearMachine {
                 features_};
     }
 
-    bool is_ready(int32_t, bool) const { return true; }
+    bool has_row(int32_t) const { return true; }
+    bool can_step(int32_t) const { return true; }
+    int64_t rows_at_once() const { return 1; }
     void after_step(int32_t) const {}
 
     int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {

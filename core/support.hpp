@@ -72,6 +72,10 @@ class SupportTable {
             for (SupportVector& v : patterns_[std::size_t(slot)].vectors) v.beta = remembered_[n++];
     }
 
+    void multiply_costs(double factor) {
+        for (const int32_t slot : present_) patterns_[std::size_t(slot)].cost *= factor;
+    }
+
     // (x_i, y) joins with coefficient zero.
     void add_vector(int32_t slot, int32_t y, int32_t place) {
         patterns_[std::size_t(slot)].vectors.push_back({y, place, 0.0});

@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "activeset.hpp"
 #include "kernelmachine.hpp"
 #include "larank.hpp"
 #include "linearmachine.hpp"
@@ -18,7 +19,8 @@ class LaRankSession {
   public:
     template <class... Arguments>
     explicit LaRankSession(const larank::LaRankOptions& options, Arguments... arguments)
-        : solver(options, arguments...) {}
+        : steps(options.tau, arguments...), solver(options, steps), active_set(steps) {}
+    LaRankSession(const LaRankSession&) = delete;
 
     void feed(Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal,
               std::vector<nb::object> arrays, int64_t examples) {
@@ -33,12 +35,27 @@ class LaRankSession {
         solver.feed({examples, ids.data(), labels.data(), costs.data(), diagonal.data()});
     }
 
+    void begin_another_epoch() {
+        steps.forget_loss();
+        machine().begin_another_epoch();
+    }
+
+    void admit(int64_t count) {
+        if (count > examples_) throw std::invalid_argument("the block has fewer examples than that");
+        active_set.admit(count);
+    }
+
     bool run(int64_t end) {
         if (end > examples_) throw std::invalid_argument("the block has fewer examples than that");
         return solver.run(end);
     }
 
+    Machine& machine() { return steps.machine(); }
+    const Machine& machine() const { return steps.machine(); }
+
+    larank::Steps<Machine> steps;
     larank::LaRank<Machine> solver;
+    larank::ActiveSet<Machine> active_set;
 
   private:
     std::vector<nb::object> arrays_;
@@ -95,27 +112,35 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
     bound.def("run", &Session::run, "end"_a, nb::call_guard<nb::gil_scoped_release>())
         .def(
             "finish", [](Session& s) { return s.solver.finish(); }, nb::call_guard<nb::gil_scoped_release>())
-        .def("go_on", [](Session& s) { s.solver.go_on(); })
-        .def("begin_another_epoch", [](Session& s) { s.solver.begin_another_epoch(); })
         .def(
-            "set_tau", [](Session& s, double tau) { s.solver.set_tau(tau); }, "tau"_a)
+            "admit", &Session::admit, "count"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "converge", [](Session& s, int64_t visits) { return int(s.active_set.converge(visits)); }, "visits"_a,
+            nb::call_guard<nb::gil_scoped_release>())
+        .def("begin_widening", [](Session& s, std::vector<int32_t> slots) { s.active_set.begin_widening(std::move(slots)); })
+        .def("widen", [](Session& s) { return int(s.active_set.widen()); })
+        .def_prop_ro("lacking", [](const Session& s) { return s.active_set.needed(); })
+        .def("go_on", [](Session& s) { s.solver.go_on(); })
+        .def("begin_another_epoch", [](Session& s) { s.begin_another_epoch(); })
+        .def(
+            "set_tau", [](Session& s, double tau) { s.steps.set_tau(tau); }, "tau"_a)
         .def(
             "set_margins",
             [](Session& s, Table<double> margins) {
                 if (margins.shape(0) != margins.shape(1)) throw std::invalid_argument("margins must be square");
-                s.solver.set_margins({margins.data(), margins.data() + margins.size()}, int64_t(margins.shape(0)));
+                s.steps.set_margins({margins.data(), margins.data() + margins.size()}, int64_t(margins.shape(0)));
             },
             "margins"_a.noconvert())
-        .def("add_class", [](Session& s) { s.solver.machine().add_class(); })
-        .def_prop_ro("classes", [](const Session& s) { return s.solver.machine().classes(); })
-        .def_prop_ro("slots", [](const Session& s) { return s.solver.machine().table().slots(); })
-        .def_prop_ro("support_patterns", [](const Session& s) { return s.solver.machine().table().size(); })
-        .def_prop_ro("support_vectors", [](const Session& s) { return s.solver.machine().table().vectors(); })
-        .def_prop_ro("bytes", [](const Session& s) { return s.solver.machine().bytes(); })
-        .def_prop_ro("dual", [](const Session& s) { return s.solver.dual(); })
-        .def_prop_ro("half_squared_norm", [](const Session& s) { return s.solver.half_squared_norm(); })
-        .def_prop_ro("loss", [](const Session& s) { return s.solver.loss(); })
-        .def_prop_ro("counters", [](const Session& s) { return s.solver.counters(); })
+        .def("add_class", [](Session& s) { s.machine().add_class(); })
+        .def_prop_ro("classes", [](const Session& s) { return s.machine().classes(); })
+        .def_prop_ro("slots", [](const Session& s) { return s.machine().table().slots(); })
+        .def_prop_ro("support_patterns", [](const Session& s) { return s.machine().table().size(); })
+        .def_prop_ro("support_vectors", [](const Session& s) { return s.machine().table().vectors(); })
+        .def_prop_ro("bytes", [](const Session& s) { return s.machine().bytes(); })
+        .def_prop_ro("dual", [](const Session& s) { return s.steps.dual(); })
+        .def_prop_ro("half_squared_norm", [](const Session& s) { return s.steps.half_squared_norm(); })
+        .def_prop_ro("loss", [](const Session& s) { return s.steps.loss(); })
+        .def_prop_ro("counters", [](const Session& s) { return s.steps.counters(); })
         .def_prop_rw(
             "state",
             [](const Session& s) {
@@ -126,9 +151,9 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
                 s.solver.set_state({std::get<0>(state), std::get<1>(state), std::get<2>(state), std::get<3>(state),
                                     std::get<4>(state)});
             })
-        .def("slot_ids", [](const Session& s) { return slot_ids(s.solver.machine().table()); })
-        .def("newborn", [](const Session& s) { return newborn_arrays(s.solver.machine().table()); })
-        .def("table", [](const Session& s) { return table_arrays(s.solver.machine().table()); });
+        .def("slot_ids", [](const Session& s) { return slot_ids(s.machine().table()); })
+        .def("newborn", [](const Session& s) { return newborn_arrays(s.machine().table()); })
+        .def("table", [](const Session& s) { return table_arrays(s.machine().table()); });
     return bound;
 }
 
@@ -153,7 +178,7 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
                     throw std::invalid_argument("within must have one row and column per row of kernel");
                 {
                     nb::gil_scoped_release release;
-                    s.solver.machine().feed({examples, int64_t(kernel.shape(1)), kernel.data(), within.data()});
+                    s.machine().feed({examples, int64_t(kernel.shape(1)), kernel.data(), within.data()});
                 }
                 s.feed(ids, labels, costs, diagonal, {nb::cast(kernel), nb::cast(within)}, examples);
             },
@@ -163,7 +188,7 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
         .def(
             "provide",
             [](Session& s, const std::vector<int32_t>& slots, Table<T> rows) {
-                auto& machine = s.solver.machine();
+                auto& machine = s.machine();
                 if (rows.shape(0) != slots.size() || int64_t(rows.shape(1)) != machine.table().slots())
                     throw std::invalid_argument("rows must have one row per slot asked for and one column per slot");
                 for (std::size_t n = 0; n < slots.size(); ++n)
@@ -174,25 +199,25 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
             "restore",
             [](Session& s, Vector<T> row, int64_t id, int32_t label, double cost, double diagonal,
                Vector<int32_t> classes, Vector<double> beta) {
-                if (int64_t(row.shape(0)) != s.solver.machine().table().slots() + 1)
+                if (int64_t(row.shape(0)) != s.machine().table().slots() + 1)
                     throw std::invalid_argument("row must hold the values with the slots before it and its own");
-                s.solver.restore(row.data(), id, label, cost, diagonal, classes.data(), beta.data(),
+                s.steps.restore(row.data(), id, label, cost, diagonal, classes.data(), beta.data(),
                                  int64_t(beta.shape(0)));
             },
             "row"_a.noconvert(), "id"_a, "label"_a, "cost"_a, "diagonal"_a, "classes"_a.noconvert(),
             "beta"_a.noconvert())
         .def(
-            "set_foreign_bytes", [](Session& s, int64_t bytes) { s.solver.machine().set_foreign_bytes(bytes); },
+            "set_foreign_bytes", [](Session& s, int64_t bytes) { s.machine().set_foreign_bytes(bytes); },
             "bytes"_a)
-        .def_prop_ro("keeps_sets", [](const Session& s) { return s.solver.machine().keeps_sets(); })
-        .def_prop_ro("resident_rows", [](const Session& s) { return s.solver.machine().resident_rows(); });
+        .def_prop_ro("keeps_sets", [](const Session& s) { return s.machine().keeps_sets(); })
+        .def_prop_ro("resident_rows", [](const Session& s) { return s.machine().resident_rows(); });
 }
 
 template <class T>
 void feed_linear(LaRankSession<larank::LinearMachine<T>>& s, const larank::Matrix<T>& X, std::vector<nb::object> arrays,
                  Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal) {
-    if (X.columns != s.solver.machine().features()) throw std::invalid_argument("the number of features has changed");
-    s.solver.machine().feed(X);
+    if (X.columns != s.machine().features()) throw std::invalid_argument("the number of features has changed");
+    s.machine().feed(X);
     s.feed(ids, labels, costs, diagonal, std::move(arrays), X.rows);
 }
 
@@ -254,14 +279,14 @@ void bind_linear_larank(nb::module_& m, const char* name) {
             "restore",
             [](Session& s, int64_t row, int64_t id, int32_t label, double cost, double diagonal,
                Vector<int32_t> classes, Vector<double> beta) {
-                s.solver.restore(s.solver.machine().block_row(row), id, label, cost, diagonal, classes.data(),
+                s.steps.restore(s.machine().block_row(row), id, label, cost, diagonal, classes.data(),
                                  beta.data(), int64_t(beta.shape(0)));
             },
             "row"_a, "id"_a, "label"_a, "cost"_a, "diagonal"_a, "classes"_a.noconvert(), "beta"_a.noconvert())
-        .def_prop_ro("features", [](const Session& s) { return s.solver.machine().features(); })
-        .def("patterns", [](const Session& s) { return patterns_of(s.solver.machine()); })
+        .def_prop_ro("features", [](const Session& s) { return s.machine().features(); })
+        .def("patterns", [](const Session& s) { return patterns_of(s.machine()); })
         .def("weights", [](const Session& s) {
-            const auto& machine = s.solver.machine();
+            const auto& machine = s.machine();
             const int64_t classes = machine.classes(), lanes = machine.lanes(), features = machine.features();
             std::vector<T> W(std::size_t(classes * features));
             for (int64_t j = 0; j < features; ++j)
@@ -276,12 +301,12 @@ void bind_linear_larank(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_larank(nb::module_& m) {
-    nb::class_<larank::LaRankCounters>(m, "LaRankCounters")
-        .def_ro("operations", &larank::LaRankCounters::operations)
-        .def_ro("steps", &larank::LaRankCounters::steps)
-        .def_ro("argmax", &larank::LaRankCounters::argmax)
-        .def_ro("selection_seconds", &larank::LaRankCounters::selection_seconds)
-        .def_ro("step_seconds", &larank::LaRankCounters::step_seconds);
+    nb::class_<larank::StepCounters>(m, "StepCounters")
+        .def_ro("operations", &larank::StepCounters::operations)
+        .def_ro("steps", &larank::StepCounters::steps)
+        .def_ro("argmax", &larank::StepCounters::argmax)
+        .def_ro("selection_seconds", &larank::StepCounters::selection_seconds)
+        .def_ro("step_seconds", &larank::StepCounters::step_seconds);
     bind_kernel_larank<float>(m, "KernelLaRank32");
     bind_kernel_larank<double>(m, "KernelLaRank64");
     bind_linear_larank<float>(m, "LinearLaRank32");

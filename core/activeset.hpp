@@ -1,0 +1,85 @@
+// The exact kernel machine: an active set, [mcsvm] section 7, on the steps of steps.hpp.
+//
+// Members are the examples with coefficients. They are optimized against each other, each on the classes it has
+// coefficients for, until none of them violates optimality by more than tau. The caller then looks at all examples and
+// all classes, tells members of classes they lack (`widen`), and lets others join (`admit`); tau falls as fewer do.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "steps.hpp"
+
+namespace larank {
+
+template <class Machine>
+class ActiveSet {
+  public:
+    explicit ActiveSet(Steps<Machine>& steps) : steps_(steps), visits_(steps) {}
+
+    enum class Progress { done, rows_needed, unfinished };
+
+    // Those of the first `count` examples of the block that violate optimality by more than tau join.
+    void admit(int64_t count) {
+        is_sweeping_ = false;
+        for (int64_t b = 0; b < count; ++b) {
+            steps_.begin_operation();
+            steps_.process_new(b);
+            steps_.end_operation(Operation::process_new);
+        }
+    }
+
+    // These members step with all classes in view.
+    void begin_widening(std::vector<int32_t> slots) {
+        is_sweeping_ = false;
+        visits_.slots() = std::move(slots);
+        visits_.begin(Operation::process_old);
+    }
+    Progress widen() {
+        const bool ready = visits_.go_on([&](int32_t) { steps_.end_operation(Operation::process_old); });
+        return ready ? Progress::done : Progress::rows_needed;
+    }
+
+    // Goes on for about so many visits. Members that moved are visited again until they rest, then all are.
+    Progress converge(int64_t visits) {
+        if (!is_sweeping_) begin_sweep(steps_.machine().table().present());
+        while (visits > 0) {
+            if (!sweep()) return Progress::rows_needed;
+            visits -= int64_t(visits_.slots().size()) + 1;
+            if (is_whole_ && moved_.empty()) {
+                is_sweeping_ = false;
+                return Progress::done;
+            }
+            begin_sweep(moved_.empty() ? steps_.machine().table().present() : std::exchange(moved_, {}));
+        }
+        return Progress::unfinished;
+    }
+
+    const std::vector<int32_t>& needed() const { return visits_.needed(); }
+
+  private:
+    void begin_sweep(std::vector<int32_t> slots) {
+        is_sweeping_ = true;
+        is_whole_ = slots.size() == std::size_t(steps_.machine().table().size());
+        visits_.slots() = std::move(slots);
+        visits_.begin(Operation::optimize);
+        moved_.clear();
+        steps_.begin_operation();
+    }
+
+    bool sweep() {
+        return visits_.go_on([&](int32_t slot) {
+            if (steps_.increase() > 0 && steps_.machine().table().contains(slot)) moved_.push_back(slot);
+            steps_.end_operation(Operation::optimize);
+            steps_.begin_operation();
+        });
+    }
+
+    Steps<Machine>& steps_;
+    Visits<Machine> visits_;
+    std::vector<int32_t> moved_;
+    bool is_sweeping_ = false, is_whole_ = false;
+};
+
+}  // namespace larank

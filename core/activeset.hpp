@@ -5,13 +5,32 @@
 // all classes, tells members of classes they lack (`widen`), and lets others join (`admit`); tau falls as fewer do.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "steps.hpp"
 
 namespace larank {
+
+// Of example i: the largest excess m_i(y) of steps.hpp over the classes other than its label, and the loss, with all
+// scores multiplied by `scale`.
+struct Excess {
+    double largest, loss;
+};
+inline Excess excess_of(const double* scores, int64_t classes, int32_t label, const double* delta, double scale,
+                        Formulation formulation) {
+    double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t y = 0; y < classes; ++y) {
+        if (y == label) continue;
+        const double excess = delta[label * classes + y] + scale * (scores[y] - scores[label]);
+        largest = std::max(largest, excess);
+        sum += std::max(0.0, excess);
+    }
+    return {largest, formulation == Formulation::weston_watkins ? sum : std::max(0.0, largest)};
+}
 
 template <class Machine>
 class ActiveSet {
@@ -47,7 +66,7 @@ class ActiveSet {
         while (visits > 0) {
             if (!sweep()) return Progress::rows_needed;
             visits -= int64_t(visits_.slots().size()) + 1;
-            if (is_whole_ && moved_.empty()) {
+            if (is_whole_ && int64_t(moved_.size()) * rest_share <= steps_.machine().table().size()) {
                 is_sweeping_ = false;
                 return Progress::done;
             }
@@ -59,6 +78,8 @@ class ActiveSet {
     const std::vector<int32_t>& needed() const { return visits_.needed(); }
 
   private:
+    static constexpr int64_t rest_share = 256;
+
     void begin_sweep(std::vector<int32_t> slots) {
         is_sweeping_ = true;
         is_whole_ = slots.size() == std::size_t(steps_.machine().table().size());

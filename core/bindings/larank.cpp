@@ -119,6 +119,10 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
             nb::call_guard<nb::gil_scoped_release>())
         .def("begin_widening", [](Session& s, std::vector<int32_t> slots) { s.active_set.begin_widening(std::move(slots)); })
         .def("widen", [](Session& s) { return int(s.active_set.widen()); })
+        .def("pair_with_label", [](Session& s) { s.steps.set_formulation(larank::Formulation::weston_watkins); })
+        .def(
+            "multiply_costs", [](Session& s, double factor) { s.machine().table().multiply_costs(factor); },
+            "factor"_a)
         .def_prop_ro("lacking", [](const Session& s) { return s.active_set.needed(); })
         .def("go_on", [](Session& s) { s.solver.go_on(); })
         .def("begin_another_epoch", [](Session& s) { s.begin_another_epoch(); })
@@ -298,6 +302,26 @@ void bind_linear_larank(nb::module_& m, const char* name) {
     bind_linear_csr<T, int64_t>(bound);
 }
 
+nb::tuple excess_and_loss(Table<double> scores, Vector<int32_t> labels, Table<double> delta, Vector<int64_t> rows,
+                          double scale, bool is_sum) {
+    const int64_t examples = int64_t(scores.shape(0)), classes = int64_t(scores.shape(1));
+    if (int64_t(labels.shape(0)) != examples) throw std::invalid_argument("labels must be one per row of scores");
+    if (int64_t(delta.shape(0)) != classes || int64_t(delta.shape(1)) != classes)
+        throw std::invalid_argument("delta must have one row and column per class");
+    const auto formulation = is_sum ? larank::Formulation::weston_watkins : larank::Formulation::crammer_singer;
+    const std::size_t count = rows.shape(0);
+    std::vector<double> largest(count), losses(count);
+    for (std::size_t n = 0; n < count; ++n) {
+        const int64_t i = rows.data()[n];
+        if (i < 0 || i >= examples || labels.data()[i] < 0 || labels.data()[i] >= classes)
+            throw std::invalid_argument("rows and labels must be in range");
+        const larank::Excess at = larank::excess_of(scores.data() + i * classes, classes, labels.data()[i],
+                                                    delta.data(), scale, formulation);
+        largest[n] = at.largest, losses[n] = at.loss;
+    }
+    return nb::make_tuple(to_numpy(std::move(largest), {count}), to_numpy(std::move(losses), {count}));
+}
+
 }  // namespace
 
 void bind_larank(nb::module_& m) {
@@ -307,6 +331,8 @@ void bind_larank(nb::module_& m) {
         .def_ro("argmax", &larank::StepCounters::argmax)
         .def_ro("selection_seconds", &larank::StepCounters::selection_seconds)
         .def_ro("step_seconds", &larank::StepCounters::step_seconds);
+    m.def("excess_and_loss", &excess_and_loss, "scores"_a.noconvert(), "labels"_a.noconvert(), "delta"_a.noconvert(),
+          "rows"_a.noconvert(), "scale"_a, "is_sum"_a);
     bind_kernel_larank<float>(m, "KernelLaRank32");
     bind_kernel_larank<double>(m, "KernelLaRank64");
     bind_linear_larank<float>(m, "LinearLaRank32");

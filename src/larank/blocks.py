@@ -10,6 +10,7 @@ shapes alone and each is worked on by one thread, so the values do not depend on
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from larank import _core
+from larank.kerneltable import KernelTable
 from larank.kernels import CallableKernel, Kernel, PrecomputedKernel, ProductKernel, RowKernel
 from larank.support import Batch, GramRows, Support, rows_like
 from larank.workers import Background, Workers
@@ -33,6 +35,8 @@ _Result = TypeVar("_Result")
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
+_IsWorthKeeping = Callable[[_Index, _Array], NDArray[np.bool_]]
+_NONE: _Index = np.zeros(0, np.int64)
 _ROWS_AT_ONCE = 512
 _TILE_BYTES = 1 << 19  # half of a small L2 cache: the map finds the products still there
 
@@ -71,6 +75,8 @@ class Blocks(ABC):
         self.kernel_values = 0
         self.seconds = {"product": 0.0, "map": 0.0}
         self._support = support
+        self._table: KernelTable | None = None
+        self._own = threading.local()
         self._workers = Workers(n_jobs)
 
     @staticmethod
@@ -96,6 +102,20 @@ class Blocks(ABC):
     def nbytes(self) -> int:
         """What the support patterns take."""
         return self._support.nbytes
+
+    def keep_values(self, examples: int) -> None:
+        """From now on keep kernel values of training examples, of which there are so many, numbered from 0."""
+        self._table = KernelTable(examples, self.size, self.dtype)
+
+    def share_memory(self, nbytes: float) -> None:
+        """So much memory is there for kernel values of training examples."""
+        if self._table is not None:
+            self._table.stay_within(nbytes)
+
+    @property
+    def kept_nbytes(self) -> int:
+        """What the kernel values of training examples take."""
+        return 0 if self._table is None else self._table.nbytes
 
     def threads(self) -> AbstractContextManager[None]:
         """Keep the worker threads and the limit on BLAS threads until the block is left."""
@@ -143,12 +163,104 @@ class Blocks(ABC):
             raise ValueError(f"width must be at least the number of slots, {size}, got {width}")
         table = np.empty((len(batch), width), self.dtype) if out is None else out[: len(batch), :width]
         if size:
-            self._values(batch, support, table[:, :size])
+            self._count(len(batch) * self._fill(batch, support, table[:, :size]))
             for i, slot in self._support.find(batch.ids):
                 if slot < size:
                     table[i, slot] = batch.diagonal[i]
-            self._count(len(batch) * size)
         return table
+
+    def _fill(self, batch: Batch, support: Batch, out: _Array) -> int:
+        """Kernel values with all slots; returns how many of these had to be computed."""
+        table, size = self._table, len(support)
+        rows = _NONE if table is None else table.rows_of(batch.ids)
+        missing = np.arange(size) if table is None or (rows < 0).any() else table.missing(rows, size)
+        if table is None or len(missing) > size // 2:
+            self._values(batch, support, out)
+            return size
+        table.take(rows, out)
+        if len(missing):
+            values = np.empty((len(batch), len(missing)), self.dtype)
+            self._values(batch, self._held(missing), values)
+            out[:, missing] = values
+        return len(missing)
+
+    def scores_in_training(
+        self, X: Any, ids: _Index, slots: Any, coefficients: _Float, is_worth_keeping: _IsWorthKeeping
+    ) -> _Float:
+        """As `scores`, for the training examples of these numbers, which are rows of X.
+
+        Kernel values that are kept are used. `is_worth_keeping` is given numbers and scores of examples and says whose
+        values are to be kept.
+        """
+        if self._table is None:
+            self._count(len(ids) * len(slots))
+            return self.scores(_rows_of(X, ids), slots, coefficients)
+        dense = np.zeros((self.size, coefficients.shape[1]), self.dtype)
+        dense[self._checked(slots)] = coefficients
+        out = np.zeros((len(ids), coefficients.shape[1]))
+
+        rows = self._table.rows_of(ids)
+        known = np.flatnonzero(rows >= 0)
+        known = known[np.argsort(rows[known])]
+        unknown = np.flatnonzero(rows < 0)
+        tasks = [(self._look_again, known[some]) for some in _pieces(len(known), _ROWS_AT_ONCE)]
+        tasks += [(self._look_anew, unknown[some]) for some in _pieces(len(unknown), _ROWS_AT_ONCE)]
+
+        def fill(task: tuple[Callable[..., _Array], _Index]) -> None:
+            look, places = task
+            out[places] = look(X, ids[places], dense, is_worth_keeping)
+
+        if self.concurrent:
+            self._workers.run(fill, tasks)
+        else:
+            for task in tasks:
+                fill(task)
+        return out
+
+    def _look_anew(
+        self, X: Any, ids: _Index, coefficients: _Array, is_worth_keeping: _IsWorthKeeping
+    ) -> NDArray[np.floating[Any]]:
+        """Scores of examples that are not in the table; some of them are put there."""
+        table, everything = self._table, np.arange(len(coefficients))
+        assert table is not None
+        moment = table.now
+        values = self._computed(X, ids, everything)
+        scores = values @ coefficients
+        kept = np.flatnonzero(is_worth_keeping(ids, scores))
+        rows = table.new_rows(ids[kept], len(everything))
+        if len(rows):
+            table.put(rows, everything, values[kept[: len(rows)]], moment)
+        return scores
+
+    def _look_again(self, X: Any, ids: _Index, coefficients: _Array, _: _IsWorthKeeping) -> _Float:
+        """Scores of examples that are in the table, which is brought up to date."""
+        table = self._table
+        assert table is not None
+        rows, moment = table.rows_of(ids), table.now
+        missing = table.missing(rows, len(coefficients))
+        if not len(missing):
+            return table.products(rows, coefficients)
+        values = self._computed(X, ids, missing)
+        table.put(rows, missing, values, moment)
+        outside = np.searchsorted(missing, table.columns)  # there is no room for these
+        return table.products(rows, coefficients) + values[:, outside:] @ coefficients[missing[outside:]]
+
+    def _computed(self, X: Any, ids: _Index, slots: _Index) -> _Array:
+        """Kernel values of training examples with some slots, computed in the calling thread and soon overwritten."""
+        batch = self.batch(X, ids, ids)
+        values = self._scratch(len(batch), len(slots))
+        self._values_alone(batch, self._held(slots), values)
+        self._count(values.size)
+        for i, slot in self._support.find(ids):
+            values[i, slots == slot] = batch.diagonal[i]
+        return values
+
+    def _scratch(self, rows: int, columns: int) -> _Array:
+        """Memory of the calling thread, which is slow to get and used again and again."""
+        if getattr(self._own, "values", _NONE).size < rows * columns:
+            self._own.values = np.empty(rows * columns * 5 // 4, self.dtype)
+        scratch: _Array = self._own.values[: rows * columns].reshape(rows, columns)
+        return scratch
 
     def within(self, batch: Batch) -> _Array:
         """Kernel values of a batch with itself: symmetric, with the exact diagonal."""
@@ -186,6 +298,8 @@ class Blocks(ABC):
         if len(slots):
             with self._workers.lock:
                 self._support.put(slots, batch, rows)
+                if self._table is not None:
+                    self._table.note_arrivals(slots)
 
     def adopt(self, patterns: Any, ids: Any) -> None:
         """Let slots 0, 1, ... hold what `patterns` returned, perhaps in another process."""
@@ -207,6 +321,10 @@ class Blocks(ABC):
     @abstractmethod
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         """Fill a table; the diagonal need not be exact."""
+
+    def _values_alone(self, left: Batch, right: Batch, out: _Array) -> None:
+        """The same in the calling thread."""
+        self._values(left, right, out)
 
     def _held(self, slots: _Index | None = None) -> Batch:
         with self._workers.lock:
@@ -234,8 +352,14 @@ class _TiledBlocks(Blocks):
         def fill(tile: tuple[slice, slice]) -> None:
             self._count(0, *self._tile(left, tile[0], right, tile[1], out[tile]))
 
-        tiles = [(r, c) for r in _pieces(len(left), _ROWS_AT_ONCE) for c in self._columns(len(left), len(right))]
-        self._workers.run(fill, tiles)
+        self._workers.run(fill, self._tiles(left, right))
+
+    def _values_alone(self, left: Batch, right: Batch, out: _Array) -> None:
+        for tile in self._tiles(left, right):
+            self._count(0, *self._tile(left, tile[0], right, tile[1], out[tile]))
+
+    def _tiles(self, left: Batch, right: Batch) -> list[tuple[slice, slice]]:
+        return [(r, c) for r in _pieces(len(left), _ROWS_AT_ONCE) for c in self._columns(len(left), len(right))]
 
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         slots = self._checked(slots)

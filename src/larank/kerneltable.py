@@ -1,0 +1,139 @@
+"""Kernel values of some training examples with the support patterns, kept from one look at them to the next."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["KernelTable"]
+
+_Array = NDArray[Any]
+_Index = NDArray[np.int64]
+
+_ROOM_TO_GROW = 1.2
+
+
+class KernelTable:
+    """A row per example kept and a column per slot, as many as memory allows.
+
+    Slots are used again, and then their column is out of date. Two clocks tell: a value holds if its row was computed
+    after the pattern came to the slot. Columns of slots that never held a pattern are zero.
+
+    Rows are given out one after the other out of room for all examples, which takes no memory until it is written to.
+
+    Parameters
+    ----------
+    examples : int
+        How many there are; they are numbered from 0.
+    size : int
+        Slots that hold patterns already.
+    dtype : dtype
+        Of the values.
+    """
+
+    _COLUMNS = 512  # of one part; parts are what is given up when memory is short
+
+    def __init__(self, examples: int, size: int, dtype: Any) -> None:
+        self._dtype = np.dtype(dtype)
+        self._parts: list[_Array] = []
+        self._limit = 0.0
+        self._row_of = np.full(examples, -1, np.int64)
+        self._rows = 0
+        self._came = np.zeros(size, np.int64)  # when the pattern of a slot did
+        self._computed = np.full(examples, -1, np.int64)  # when the rows were
+        self._lock = threading.Lock()
+        self.now = 0
+
+    @property
+    def columns(self) -> int:
+        """Slots whose values may be kept: those below this number."""
+        return int(self._limit / self._bytes_of_part()) * self._COLUMNS
+
+    @property
+    def nbytes(self) -> int:
+        """What the values take."""
+        return len(self._parts) * self._bytes_of_part()
+
+    def _bytes_of_part(self) -> int:
+        return max(1, self._rows) * self._COLUMNS * self._dtype.itemsize
+
+    def stay_within(self, nbytes: float) -> None:
+        """Keep no more columns than fit."""
+        self._limit = max(0.0, nbytes)
+        del self._parts[self.columns // self._COLUMNS :]
+
+    def note_arrivals(self, slots: _Index) -> None:
+        """These slots hold other patterns from now on."""
+        self.now += 1
+        needed = int(slots.max()) + 1
+        if needed > len(self._came):
+            self._came = np.concatenate([self._came, np.zeros(needed - len(self._came), np.int64)])
+        self._came[slots] = self.now
+
+    def rows_of(self, ids: _Index) -> _Index:
+        """The rows of these examples, -1 for those that are not kept."""
+        rows: _Index = self._row_of[ids]
+        return rows
+
+    def new_rows(self, ids: _Index, columns: int) -> _Index:
+        """Rows for the first of these examples, which are not kept yet: as many as fit if so many columns are used."""
+        with self._lock:
+            most = int(self._limit / (_ROOM_TO_GROW * max(1, columns) * self._dtype.itemsize))
+            rows = np.arange(self._rows, max(self._rows, min(most, self._rows + len(ids))))
+            self._rows += len(rows)
+        self._row_of[ids[: len(rows)]] = rows
+        return rows
+
+    def missing(self, rows: _Index, size: int) -> _Index:
+        """Those of the first `size` slots whose values do not hold, or are not kept, for all of these rows."""
+        is_missing = self._came[:size] > self._computed[rows].min(initial=self.now)
+        is_missing[len(self._parts) * self._COLUMNS :] = True
+        return np.flatnonzero(is_missing)
+
+    def put(self, rows: _Index, slots: _Index, values: _Array, moment: int) -> None:
+        """Keep the values of some slots; those of all others hold as of `moment` already."""
+        if not len(slots):
+            return
+        most = min(self.columns, int(slots[-1]) + 1)
+        ends = np.searchsorted(slots, np.arange(0, most + self._COLUMNS, self._COLUMNS))
+        for part, (first, last) in enumerate(pairwise(ends.tolist())):
+            if first == last:
+                continue
+            self._make_room(part)
+            columns = slots[first:last] - part * self._COLUMNS
+            if columns[-1] - columns[0] == last - first - 1:
+                self._parts[part][rows, columns[0] : columns[-1] + 1] = values[:, first:last]
+            else:
+                self._parts[part][rows[:, None], columns] = values[:, first:last]
+        self._computed[rows] = moment
+
+    def _make_room(self, part: int) -> None:
+        with self._lock:
+            while part >= len(self._parts):
+                self._parts.append(np.zeros((len(self._row_of), self._COLUMNS), self._dtype))
+
+    def take(self, rows: _Index, out: _Array) -> None:
+        """Copy the columns that are kept; some of them may be out of date."""
+        for part, columns in self._pieces(out.shape[1]):
+            out[:, columns] = self._parts[part][rows, : columns.stop - columns.start]
+
+    def products(self, rows: _Index, coefficients: _Array) -> NDArray[np.float64]:
+        """The kept values of these rows, which are in increasing order, times coefficients, which have a row per slot.
+
+        Where most of the rows in between are asked for, all are multiplied: that is cheaper than copying.
+        """
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        is_dense = last - first < 2 * len(rows)
+        chosen = slice(first, last) if is_dense else rows
+        out = np.zeros((last - first if is_dense else len(rows), coefficients.shape[1]))
+        for part, columns in self._pieces(len(coefficients)):
+            out += self._parts[part][chosen, : columns.stop - columns.start] @ coefficients[columns]
+        return out[rows - first] if is_dense else out
+
+    def _pieces(self, width: int) -> list[tuple[int, slice]]:
+        ends = [(part, min(width, (part + 1) * self._COLUMNS)) for part in range(len(self._parts))]
+        return [(part, slice(part * self._COLUMNS, end)) for part, end in ends if end > part * self._COLUMNS]

@@ -1,0 +1,330 @@
+"""The exact kernel solver: MCSVM's active set, on matrix products.
+
+The active set of Crammer and Singer (JMLR 2001, section 7) holds the examples with coefficients. One round
+
+1. optimizes its members against each other in the compiled core until none violates optimality by more than `tau`,
+2. looks at the other examples: their scores, by one product of all kernel values with all coefficients,
+3. lets those join that violate optimality by more than `tau`, the worst first, and members take up further classes.
+
+`tau` falls as fewer examples join ("cooling"). A look also gives the primal objective. Examples far beyond their
+margin are left out of looks (shrinking) until the gap seems closed; the last look is at all of them and is the
+certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank import _core
+from larank.blocks import Blocks
+from larank.feeding import KernelFeed, Stream
+from larank.multiclass.problem import Problem
+
+__all__ = ["ActiveSetSettings", "ActiveSetTraining"]
+
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+_LARANK_TAU = 0.08  # as in LaRankClassifier
+_SAMPLE = 1.0  # of the examples, for the LaRank pass
+_FIRST_TAU = 0.02
+_COOLING = 1 / 4
+_NEAR = 0.3  # beyond the margin
+_SHARE_WITHIN_DRIFT = 0.95
+_COOLED = 0.1  # tau over the worst violation of those that join
+_VISITS_AT_ONCE = 200_000
+_EXAMPLES_AT_ONCE = 4096
+_SHARE_OF_BLOCKS = 0.1  # of the memory limit
+_ROOM_TO_GROW = 1.3  # of what the core takes; the rest may go to the table of kernel values
+_SCALES = (0.9, 1.1)
+
+
+@dataclass(frozen=True)
+class ActiveSetSettings:
+    """What may be chosen; `MulticlassSVC` says what each is."""
+
+    tol: float
+    init: str
+    working_set: int
+    shrinking: bool
+    memory_limit: float
+
+
+@dataclass(frozen=True)
+class _Objectives:
+    primal: float
+    dual: float
+    violation: float
+
+
+@dataclass(frozen=True)
+class _Members:
+    """The active set slot by slot."""
+
+    slots: _Index
+    ids: _Index
+    beta: _Float  # a column per class
+
+
+class ActiveSetTraining:
+    """The active set as the training loop sees it."""
+
+    def __init__(
+        self, settings: ActiveSetSettings, problem: Problem, blocks: Blocks, random: np.random.RandomState
+    ) -> None:
+        self.settings, self.problem, self.blocks, self.random = settings, problem, blocks, random
+        machine = _core.KernelLaRank32 if blocks.dtype == np.float32 else _core.KernelLaRank64
+        self.session = machine(
+            adaptive=True,
+            n_reprocess=1,
+            operations=[True] * 3,
+            tau=_LARANK_TAU,
+            seed=int(random.randint(2**31 - 1)),
+            memory_limit=int(settings.memory_limit),
+        )
+        for _ in range(problem.n_classes):
+            self.session.add_class()
+        self.session.set_margins(np.ascontiguousarray(1 - problem.delta))
+        size = len(problem.labels)
+        self.scores = np.zeros((size, problem.n_classes))  # as of the last look at each example
+        self.excess = np.zeros(size)  # the largest of Delta(y_i, y) + S(x_i, y) - S(x_i, y_i), as of the last look
+        self.drift = np.zeros(size)  # what it is expected to have changed by since then, at most
+        self.looks = 0
+        self.visited = 0.0
+        self.scale = 1.0
+        self.objectives: _Objectives | None = None
+        self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
+        self.is_told = True
+        self.has_stalled = False
+        self.seconds = {"look": 0.0}
+        blocks.keep_values(size)
+        self._work = self._rounds(from_scratch=True)
+
+    def raise_costs(self, factor: float) -> None:
+        """Go on with all costs multiplied: what was feasible still is."""
+        self.problem = replace(self.problem, costs=self.problem.costs * factor)
+        self.session.multiply_costs(factor)
+        self.is_certified = self.has_stalled = False
+        self._work = self._rounds(from_scratch=False)
+
+    # What the training loop asks.
+
+    def advance(self) -> bool:
+        return next(self._work, True)
+
+    def estimate(self) -> _Objectives | None:
+        if self.is_told:
+            return None
+        self.is_told = True
+        return self.objectives
+
+    def evaluate(self) -> _Objectives:
+        if not self.is_certified:
+            for _ in self._look(np.arange(len(self.problem.labels))):
+                pass
+        assert self.objectives is not None
+        return self.objectives
+
+    def iterations(self) -> float:
+        return self.visited / len(self.problem.labels)
+
+    def details(self) -> Mapping[str, Any]:
+        return {"kernel_values": self.blocks.kernel_values, "support_patterns": self.session.support_patterns}
+
+    # The solver.
+
+    def _rounds(self, *, from_scratch: bool) -> Iterator[bool]:
+        if from_scratch and self.settings.init == "larank":
+            yield from self._larank_pass()
+        if self.problem.formulation == "weston-watkins":
+            self.session.pair_with_label()
+        tau, tol = _FIRST_TAU, self.settings.tol
+        finest = 16 * np.finfo(self.blocks.dtype).eps
+        while True:
+            self.session.set_tau(tau)
+            yield from self._converge()
+            yield from self._look(self._candidates())
+            if self._gap() <= tol and not self.is_certified:
+                yield from self._look(np.arange(len(self.problem.labels)))
+            if self._gap() <= tol:
+                return
+            worst = yield from self._extend(tau)
+            tau = min(tau, max(_COOLING * tau, _COOLED * worst))
+            if tau < finest * max(1.0, float(np.abs(self.scores).max())):
+                self.has_stalled = True
+                return
+
+    def _larank_pass(self) -> Iterator[bool]:
+        problem = self.problem
+        order = self.random.permutation(np.flatnonzero(problem.costs > 0))
+        order = order[: max(self.settings.working_set, int(_SAMPLE * len(order)))]
+        stream = Stream(problem.X, np.arange(len(problem.labels)), problem.labels, problem.costs, order, None)
+        feed = KernelFeed(self.session, self.blocks, stream.blocks(order, self._batch_size))
+        try:
+            while worked := feed.advance(256):
+                self.visited += worked
+                self._share_memory()
+                yield False
+        finally:
+            feed.close()
+
+    def _converge(self) -> Iterator[bool]:
+        """Optimize the members against each other."""
+        while state := self.session.converge(_VISITS_AT_ONCE):
+            if state == 1:
+                self._provide_rows()
+            yield False
+
+    def _candidates(self) -> _Index:
+        """The examples to look at: members, and those that may have come to violate optimality."""
+        everything = np.arange(len(self.problem.labels))
+        if not self.settings.shrinking:
+            return everything
+        is_candidate = self.excess + self.drift > -_NEAR
+        is_candidate[self._members().ids] = True
+        return everything[is_candidate]
+
+    def _look(self, rows: _Index) -> Iterator[bool]:
+        """Compute the scores of these examples, and what follows: excess and objectives."""
+        self._share_memory()
+        members = self._members()
+        for first in range(0, len(rows), _EXAMPLES_AT_ONCE):
+            some = rows[first : first + _EXAMPLES_AT_ONCE]
+            self.scores[some] = self.blocks.scores_in_training(
+                self.problem.X, some, members.slots, members.beta, self._is_near
+            )
+            yield False
+        self.looks += 1
+        self.visited += len(rows)
+        self._note_excess(rows)
+        self._note_objectives(members)
+        self.is_certified = len(rows) == len(self.problem.labels)
+        self.is_told = False
+
+    def _is_near(self, rows: _Index, scores: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether examples with these scores will be looked at again soon."""
+        excess, _ = _core.excess_and_loss(
+            scores.astype(np.float64), self.problem.labels[rows], self.problem.delta, np.arange(len(rows)), 1.0, False
+        )
+        return np.asarray(excess > -_NEAR)
+
+    def _note_excess(self, rows: _Index) -> None:
+        before = self.excess[rows]
+        self.excess[rows], _ = self._excess_and_loss(rows, 1.0)
+        if self.looks > 1:
+            change = float(np.quantile(np.abs(self.excess[rows] - before), _SHARE_WITHIN_DRIFT)) if len(rows) else 0.0
+            self.drift[rows] = 0.0
+            self.drift = np.hypot(self.drift, change)
+
+    def _note_objectives(self, members: _Members) -> None:
+        """The dual objective, and the primal one at the multiple of w where it is smallest."""
+        problem, own = self.problem, self.scores[members.ids]
+        half_squared_norm = float((members.beta * own).sum()) / 2
+        linear = -float((problem.delta[problem.labels[members.ids]] * members.beta).sum())
+        low, high = _SCALES
+        near = np.flatnonzero(self.excess > -(1 / low - 1) * float(problem.delta.max()))
+
+        def primal(scale: float) -> float:
+            _, losses = self._excess_and_loss(near, scale)
+            return scale * scale * half_squared_norm + float(problem.costs[near] @ losses)
+
+        self.scale = _lowest(primal, low, high)
+        violation = float(self._member_violations(members).max(initial=0.0))
+        violation = max(violation, float(np.delete(self.excess, members.ids).max(initial=0.0)))
+        self.objectives = _Objectives(primal(self.scale), linear - half_squared_norm, violation)
+
+    def _extend(self, tau: float) -> Generator[bool, None, float]:
+        """Let examples join, and members take up further classes; returns the worst violation of these examples."""
+        self.is_certified = False
+        members = self._members()
+        wider = members.slots[self._member_violations(members) > tau]
+        self.session.begin_widening(wider.tolist())
+        while self.session.widen():
+            self._provide_rows()
+        is_free = self.problem.costs > 0
+        is_free[members.ids] = False
+        joining = self.random.permutation(np.flatnonzero(is_free & (self.excess > tau)))
+        joining = joining[np.argsort(-self.excess[joining], kind="stable")]
+        joining = joining[: max(self.settings.working_set, len(members.ids))]
+        size = self._batch_size()
+        for first in range(0, len(joining), size):
+            self._admit(joining[first : first + size])
+            yield False
+        return float(self.excess[joining[0]]) if len(joining) else 0.0
+
+    def _admit(self, rows: _Index) -> None:
+        batch = self.blocks.batch(self.problem.X, rows, rows)
+        kernel = self.blocks.against_support(batch, self.session.slots + len(rows))
+        diagonal = self.blocks.diagonal(batch)
+        costs, labels = self.problem.costs[rows], self.problem.labels[rows]
+        self.session.feed(kernel, self.blocks.within(batch), rows, labels, costs, diagonal)
+        self.session.admit(len(rows))
+        slots, ids = self.session.newborn()
+        place = np.argsort(rows)
+        self.blocks.store(slots, batch, place[np.searchsorted(rows[place], ids)])
+        self._share_memory()
+
+    # What it is made of.
+
+    def _gap(self) -> float:
+        at = self.objectives
+        assert at is not None
+        return (at.primal - at.dual) / at.primal if at.primal > 0 else 0.0
+
+    def _members(self) -> _Members:
+        slots, ids, _, _, _, beta, classes, starts = self.session.table()
+        dense = np.zeros((len(ids), self.problem.n_classes))
+        dense[np.repeat(np.arange(len(ids)), np.diff(starts)), classes] = beta
+        return _Members(slots.astype(np.int64), ids, dense)
+
+    def _member_violations(self, members: _Members) -> _Float:
+        problem, ids = self.problem, members.ids
+        some = replace(problem, X=None, labels=problem.labels[ids], costs=problem.costs[ids])
+        return some.losses_and_violations(self.scores[ids], members.beta)[1]
+
+    def _excess_and_loss(self, rows: _Index, scale: float) -> tuple[_Float, _Float]:
+        problem = self.problem
+        is_sum = problem.formulation == "weston-watkins"
+        excess, loss = _core.excess_and_loss(
+            self.scores, problem.labels, problem.delta, rows.astype(np.int64, copy=False), scale, is_sum
+        )
+        return excess, loss
+
+    def _provide_rows(self) -> None:
+        needed = self.session.lacking
+        rows = np.zeros((len(needed), self.session.slots), self.blocks.dtype)
+        rows[:, : self.blocks.size] = self.blocks.rows(np.asarray(needed))
+        self.session.provide(needed, rows)
+
+    def _batch_size(self) -> int:
+        """256, or less where the kernel values of two blocks would take too much of the memory."""
+        values = self.settings.memory_limit * _SHARE_OF_BLOCKS / self.blocks.dtype.itemsize
+        return int(np.clip(values / (2 * (self.session.slots + 512)), 1, 256))
+
+    def _share_memory(self) -> None:
+        """What the core leaves goes to the table of kernel values."""
+        others = self.blocks.nbytes + self.scores.nbytes
+        self.session.set_foreign_bytes(int(others + _SHARE_OF_BLOCKS * self.settings.memory_limit))
+        self.blocks.share_memory(self.settings.memory_limit - _ROOM_TO_GROW * self.session.bytes)
+
+
+def _lowest(function: Any, low: float, high: float) -> float:
+    """Where a convex function is smallest, by golden section."""
+    golden = (np.sqrt(5) - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = function(left), function(right)
+    while high - low > 1e-7:
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = function(right)
+    return float(left if at_left < at_right else right)

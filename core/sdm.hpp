@@ -22,6 +22,7 @@
 #include "coefficients.hpp"
 #include "dispatch/units.hpp"
 #include "matrix.hpp"
+#include "objectives.hpp"
 #include "prefetch.hpp"
 #include "random.hpp"
 
@@ -34,10 +35,6 @@ struct SdmOptions {
     bool shrinking = true;
     bool cooling = true;
     uint64_t seed = 0;
-};
-
-struct Objectives {
-    double primal = 0, dual = 0, violation = 0;
 };
 
 struct SdmCounters {

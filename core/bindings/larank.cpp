@@ -112,17 +112,16 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
     bound.def("run", &Session::run, "end"_a, nb::call_guard<nb::gil_scoped_release>())
         .def(
             "finish", [](Session& s) { return s.solver.finish(); }, nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "admit", &Session::admit, "count"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("admit", &Session::admit, "count"_a, nb::call_guard<nb::gil_scoped_release>())
         .def(
             "converge", [](Session& s, int64_t visits) { return int(s.active_set.converge(visits)); }, "visits"_a,
             nb::call_guard<nb::gil_scoped_release>())
-        .def("begin_widening", [](Session& s, std::vector<int32_t> slots) { s.active_set.begin_widening(std::move(slots)); })
+        .def("begin_widening",
+             [](Session& s, std::vector<int32_t> slots) { s.active_set.begin_widening(std::move(slots)); })
         .def("widen", [](Session& s) { return int(s.active_set.widen()); })
         .def("pair_with_label", [](Session& s) { s.steps.set_formulation(larank::Formulation::weston_watkins); })
         .def(
-            "multiply_costs", [](Session& s, double factor) { s.machine().table().multiply_costs(factor); },
-            "factor"_a)
+            "multiply_costs", [](Session& s, double factor) { s.machine().table().multiply_costs(factor); }, "factor"_a)
         .def_prop_ro("lacking", [](const Session& s) { return s.active_set.needed(); })
         .def("go_on", [](Session& s) { s.solver.go_on(); })
         .def("begin_another_epoch", [](Session& s) { s.begin_another_epoch(); })
@@ -206,13 +205,12 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
                 if (int64_t(row.shape(0)) != s.machine().table().slots() + 1)
                     throw std::invalid_argument("row must hold the values with the slots before it and its own");
                 s.steps.restore(row.data(), id, label, cost, diagonal, classes.data(), beta.data(),
-                                 int64_t(beta.shape(0)));
+                                int64_t(beta.shape(0)));
             },
             "row"_a.noconvert(), "id"_a, "label"_a, "cost"_a, "diagonal"_a, "classes"_a.noconvert(),
             "beta"_a.noconvert())
         .def(
-            "set_foreign_bytes", [](Session& s, int64_t bytes) { s.machine().set_foreign_bytes(bytes); },
-            "bytes"_a)
+            "set_foreign_bytes", [](Session& s, int64_t bytes) { s.machine().set_foreign_bytes(bytes); }, "bytes"_a)
         .def_prop_ro("keeps_sets", [](const Session& s) { return s.machine().keeps_sets(); })
         .def_prop_ro("resident_rows", [](const Session& s) { return s.machine().resident_rows(); });
 }
@@ -283,8 +281,8 @@ void bind_linear_larank(nb::module_& m, const char* name) {
             "restore",
             [](Session& s, int64_t row, int64_t id, int32_t label, double cost, double diagonal,
                Vector<int32_t> classes, Vector<double> beta) {
-                s.steps.restore(s.machine().block_row(row), id, label, cost, diagonal, classes.data(),
-                                 beta.data(), int64_t(beta.shape(0)));
+                s.steps.restore(s.machine().block_row(row), id, label, cost, diagonal, classes.data(), beta.data(),
+                                int64_t(beta.shape(0)));
             },
             "row"_a, "id"_a, "label"_a, "cost"_a, "diagonal"_a, "classes"_a.noconvert(), "beta"_a.noconvert())
         .def_prop_ro("features", [](const Session& s) { return s.machine().features(); })
@@ -315,8 +313,8 @@ nb::tuple excess_and_loss(Table<double> scores, Vector<int32_t> labels, Table<do
         const int64_t i = rows.data()[n];
         if (i < 0 || i >= examples || labels.data()[i] < 0 || labels.data()[i] >= classes)
             throw std::invalid_argument("rows and labels must be in range");
-        const larank::Excess at = larank::excess_of(scores.data() + i * classes, classes, labels.data()[i],
-                                                    delta.data(), scale, formulation);
+        const larank::Excess at =
+            larank::excess_of(scores.data() + i * classes, classes, labels.data()[i], delta.data(), scale, formulation);
         largest[n] = at.largest, losses[n] = at.loss;
     }
     return nb::make_tuple(to_numpy(std::move(largest), {count}), to_numpy(std::move(losses), {count}));

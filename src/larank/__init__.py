@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from larank.multiclass.larank import LaRankClassifier
+    from larank.multiclass.mcsvm import MulticlassSVC
+    from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
 
-__all__ = ["LaRankClassifier", "LinearMulticlassSVC", "__version__"]
+__all__ = ["LaRankClassifier", "LinearMulticlassSVC", "MulticlassSVC", "Published", "__version__"]
 
 __version__ = version("larank")
 
 _HOME = {
     "LaRankClassifier": "larank.multiclass.larank",
     "LinearMulticlassSVC": "larank.multiclass.sdm",
+    "MulticlassSVC": "larank.multiclass.mcsvm",
+    "Published": "larank.multiclass.published",
 }
 
 

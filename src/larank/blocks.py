@@ -10,7 +10,6 @@ shapes alone and each is worked on by one thread, so the values do not depend on
 
 from __future__ import annotations
 
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -23,8 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from larank import _core
-from larank.kerneltable import KernelTable
 from larank.kernels import CallableKernel, Kernel, PrecomputedKernel, ProductKernel, RowKernel
+from larank.kerneltable import KernelTable
 from larank.support import Batch, GramRows, Support, rows_like
 from larank.workers import Background, Workers
 
@@ -76,7 +75,6 @@ class Blocks(ABC):
         self.seconds = {"product": 0.0, "map": 0.0}
         self._support = support
         self._table: KernelTable | None = None
-        self._own = threading.local()
         self._workers = Workers(n_jobs)
 
     @staticmethod
@@ -163,13 +161,13 @@ class Blocks(ABC):
             raise ValueError(f"width must be at least the number of slots, {size}, got {width}")
         table = np.empty((len(batch), width), self.dtype) if out is None else out[: len(batch), :width]
         if size:
-            self._count(len(batch) * self._fill(batch, support, table[:, :size]))
+            self._count(len(batch) * self._fill_against(batch, support, table[:, :size]))
             for i, slot in self._support.find(batch.ids):
                 if slot < size:
                     table[i, slot] = batch.diagonal[i]
         return table
 
-    def _fill(self, batch: Batch, support: Batch, out: _Array) -> int:
+    def _fill_against(self, batch: Batch, support: Batch, out: _Array) -> int:
         """Kernel values with all slots; returns how many of these had to be computed."""
         table, size = self._table, len(support)
         rows = _NONE if table is None else table.rows_of(batch.ids)
@@ -192,7 +190,7 @@ class Blocks(ABC):
         Kernel values that are kept are used. `is_worth_keeping` is given numbers and scores of examples and says whose
         values are to be kept.
         """
-        if self._table is None:
+        if self._table is None or not len(slots):
             self._count(len(ids) * len(slots))
             return self.scores(_rows_of(X, ids), slots, coefficients)
         dense = np.zeros((self.size, coefficients.shape[1]), self.dtype)
@@ -203,7 +201,8 @@ class Blocks(ABC):
         known = np.flatnonzero(rows >= 0)
         known = known[np.argsort(rows[known])]
         unknown = np.flatnonzero(rows < 0)
-        tasks = [(self._look_again, known[some]) for some in _pieces(len(known), _ROWS_AT_ONCE)]
+        tasks: list[tuple[Callable[..., _Array], _Index]] = []
+        tasks += [(self._look_again, known[some]) for some in _pieces(len(known), _ROWS_AT_ONCE)]
         tasks += [(self._look_anew, unknown[some]) for some in _pieces(len(unknown), _ROWS_AT_ONCE)]
 
         def fill(task: tuple[Callable[..., _Array], _Index]) -> None:
@@ -217,15 +216,13 @@ class Blocks(ABC):
                 fill(task)
         return out
 
-    def _look_anew(
-        self, X: Any, ids: _Index, coefficients: _Array, is_worth_keeping: _IsWorthKeeping
-    ) -> NDArray[np.floating[Any]]:
+    def _look_anew(self, X: Any, ids: _Index, coefficients: _Array, is_worth_keeping: _IsWorthKeeping) -> _Array:
         """Scores of examples that are not in the table; some of them are put there."""
         table, everything = self._table, np.arange(len(coefficients))
         assert table is not None
         moment = table.now
         values = self._computed(X, ids, everything)
-        scores = values @ coefficients
+        scores: _Array = values @ coefficients
         kept = np.flatnonzero(is_worth_keeping(ids, scores))
         rows = table.new_rows(ids[kept], len(everything))
         if len(rows):
@@ -243,24 +240,19 @@ class Blocks(ABC):
         values = self._computed(X, ids, missing)
         table.put(rows, missing, values, moment)
         outside = np.searchsorted(missing, table.columns)  # there is no room for these
-        return table.products(rows, coefficients) + values[:, outside:] @ coefficients[missing[outside:]]
+        scores = table.products(rows, coefficients)
+        scores += values[:, outside:] @ coefficients[missing[outside:]]
+        return scores
 
     def _computed(self, X: Any, ids: _Index, slots: _Index) -> _Array:
         """Kernel values of training examples with some slots, computed in the calling thread and soon overwritten."""
-        batch = self.batch(X, ids, ids)
-        values = self._scratch(len(batch), len(slots))
-        self._values_alone(batch, self._held(slots), values)
+        values = self._workers.scratch(len(ids), len(slots), self.dtype)
+        self._values_alone(self._batch_for_scores(X, ids), self._held(slots), values)
         self._count(values.size)
-        for i, slot in self._support.find(ids):
-            values[i, slots == slot] = batch.diagonal[i]
         return values
 
-    def _scratch(self, rows: int, columns: int) -> _Array:
-        """Memory of the calling thread, which is slow to get and used again and again."""
-        if getattr(self._own, "values", _NONE).size < rows * columns:
-            self._own.values = np.empty(rows * columns * 5 // 4, self.dtype)
-        scratch: _Array = self._own.values[: rows * columns].reshape(rows, columns)
-        return scratch
+    def _batch_for_scores(self, X: Any, ids: _Index) -> Batch:
+        return self.batch(X, ids, ids)
 
     def within(self, batch: Batch) -> _Array:
         """Kernel values of a batch with itself: symmetric, with the exact diagonal."""
@@ -551,6 +543,9 @@ class _PrecomputedBlocks(Blocks):
         """The stream ids of the examples in these slots."""
         return self._support.ids[self._checked(slots)]
 
+    def keep_values(self, examples: int) -> None:
+        """All values are kept by the caller."""
+
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         ids = self.patterns(slots)
         if len(ids) and ids.max() >= X.shape[1]:
@@ -613,6 +608,10 @@ class _CallableBlocks(Blocks):
         for rows in _pieces(len(ids), 16):  # only the diagonal is needed, so no table of all with all
             batch = self.batch(patterns, ids[rows], rows)
             self.store(np.arange(rows.start, rows.stop), batch, np.arange(len(batch)))
+
+    def _batch_for_scores(self, X: Any, ids: _Index) -> Batch:
+        nothing = np.zeros(len(ids))
+        return Batch(_rows_of(X, ids), ids, nothing, nothing)
 
     def _check_symmetry(self, table: _Array, ids: _Index) -> None:
         apart = np.abs(table - table.T) > _tolerance(self.dtype) * max(float(np.abs(table).max(initial=0.0)), 1e-300)

@@ -59,7 +59,7 @@ class KernelTable:
         return len(self._parts) * self._bytes_of_part()
 
     def _bytes_of_part(self) -> int:
-        return max(1, self._rows) * self._COLUMNS * self._dtype.itemsize
+        return max(1, self._rows) * self._COLUMNS * int(self._dtype.itemsize)
 
     def stay_within(self, nbytes: float) -> None:
         """Keep no more columns than fit."""

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 __all__ = ["Checkpoint", "Result", "Status"]
 
-Status = Literal["converged", "completed", "max_iter", "time_limit", "interrupted"]
-"""How training ended; "completed": the passes asked for were made."""
+Status = Literal["converged", "completed", "max_iter", "time_limit", "precision", "interrupted"]
+"""How training ended; "completed": the passes asked for were made, "precision": the numbers allow no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["Background", "Workers"]
@@ -29,6 +31,7 @@ class Workers:
             raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")
         self.count = int(effective_n_jobs(n_jobs))
         self.lock = threading.Lock()
+        self._own = threading.local()
         self._depth = 0
         self._pool: ThreadPoolExecutor | None = None
         self._behind: ThreadPoolExecutor | None = None
@@ -82,6 +85,13 @@ class Workers:
         if self._behind is None:
             self._behind = ThreadPoolExecutor(1, _BACKGROUND, _one_blas_thread.limit)
         return Background(self, self._behind.submit(function))
+
+    def scratch(self, rows: int, columns: int, dtype: Any) -> NDArray[Any]:
+        """Memory of the calling thread, which is slow to get new and overwritten by its next call."""
+        if len(getattr(self._own, "values", ())) < rows * columns or self._own.values.dtype != dtype:
+            self._own.values = np.empty(rows * columns * 5 // 4, dtype)
+        values: NDArray[Any] = self._own.values[: rows * columns].reshape(rows, columns)
+        return values
 
     def assist(self) -> None:
         """Take part in whatever is being run."""

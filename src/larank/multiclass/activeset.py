@@ -13,9 +13,10 @@ certificate.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,16 +30,18 @@ __all__ = ["ActiveSetSettings", "ActiveSetTraining"]
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
+_Result = TypeVar("_Result")
 
 _LARANK_TAU = 0.08  # as in LaRankClassifier
-_SAMPLE = 1.0  # of the examples, for the LaRank pass
 _FIRST_TAU = 0.02
 _COOLING = 1 / 4
 _NEAR = 0.3  # beyond the margin
 _SHARE_WITHIN_DRIFT = 0.95
 _COOLED = 0.1  # tau over the worst violation of those that join
 _VISITS_AT_ONCE = 200_000
+_MOST_SWEEPS = 3000
 _EXAMPLES_AT_ONCE = 4096
+_FIRST_TO_JOIN = 512  # or as many as there are members
 _SHARE_OF_BLOCKS = 0.1  # of the memory limit
 _ROOM_TO_GROW = 1.3  # of what the core takes; the rest may go to the table of kernel values
 _SCALES = (0.9, 1.1)
@@ -50,7 +53,6 @@ class ActiveSetSettings:
 
     tol: float
     init: str
-    working_set: int
     shrinking: bool
     memory_limit: float
 
@@ -97,11 +99,12 @@ class ActiveSetTraining:
         self.looks = 0
         self.visited = 0.0
         self.scale = 1.0
+        self.half_squared_norm = 0.0
         self.objectives: _Objectives | None = None
         self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
         self.is_told = True
         self.has_stalled = False
-        self.seconds = {"look": 0.0}
+        self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
         blocks.keep_values(size)
         self._work = self._rounds(from_scratch=True)
 
@@ -115,15 +118,18 @@ class ActiveSetTraining:
     # What the training loop asks.
 
     def advance(self) -> bool:
+        """Do a little of the round at hand; True once the gap is closed, or cannot be."""
         return next(self._work, True)
 
     def estimate(self) -> _Objectives | None:
+        """What the last look saw, once."""
         if self.is_told:
             return None
         self.is_told = True
         return self.objectives
 
     def evaluate(self) -> _Objectives:
+        """The objectives of all examples at the present coefficients."""
         if not self.is_certified:
             for _ in self._look(np.arange(len(self.problem.labels))):
                 pass
@@ -131,38 +137,71 @@ class ActiveSetTraining:
         return self.objectives
 
     def iterations(self) -> float:
+        """Examples visited or looked at, over their number."""
         return self.visited / len(self.problem.labels)
 
     def details(self) -> Mapping[str, Any]:
+        """What the history records besides the objectives."""
         return {"kernel_values": self.blocks.kernel_values, "support_patterns": self.session.support_patterns}
+
+    # What is left of it.
+
+    def support(self) -> tuple[_Index, _Float]:
+        """The examples with coefficients in increasing order, and their coefficients."""
+        members = self._members()
+        order = np.argsort(members.ids)
+        return members.ids[order], members.beta[order]
+
+    @property
+    def operations(self) -> Mapping[str, int]:
+        """How often what was done."""
+        new, old, optimize = self.session.counters.operations
+        steps = self.session.counters.steps
+        return {"looks": self.looks, "process_new": new, "process_old": old, "optimize": optimize, "steps": steps}
+
+    @property
+    def breakdown(self) -> Mapping[str, float]:
+        """Seconds of each kind of work; those of products and maps are added up over threads."""
+        return {**self.blocks.seconds, **self.seconds}
 
     # The solver.
 
     def _rounds(self, *, from_scratch: bool) -> Iterator[bool]:
         if from_scratch and self.settings.init == "larank":
-            yield from self._larank_pass()
+            yield from self._timed("larank pass", self._larank_pass())
         if self.problem.formulation == "weston-watkins":
             self.session.pair_with_label()
         tau, tol = _FIRST_TAU, self.settings.tol
         finest = 16 * np.finfo(self.blocks.dtype).eps
         while True:
             self.session.set_tau(tau)
-            yield from self._converge()
-            yield from self._look(self._candidates())
+            yield from self._timed("converge", self._converge())
+            yield from self._timed("look", self._look(self._candidates()))
             if self._gap() <= tol and not self.is_certified:
-                yield from self._look(np.arange(len(self.problem.labels)))
+                yield from self._timed("look", self._look(np.arange(len(self.problem.labels))))
             if self._gap() <= tol:
                 return
-            worst = yield from self._extend(tau)
+            worst = yield from self._timed("extend", self._extend(tau))
             tau = min(tau, max(_COOLING * tau, _COOLED * worst))
             if tau < finest * max(1.0, float(np.abs(self.scores).max())):
                 self.has_stalled = True
                 return
 
-    def _larank_pass(self) -> Iterator[bool]:
+    def _timed(self, name: str, work: Generator[bool, None, _Result]) -> Generator[bool, None, _Result]:
+        while True:
+            began = time.perf_counter()
+            try:
+                next(work)
+            except StopIteration as end:
+                result: _Result = end.value
+                return result
+            finally:
+                self.seconds[name] += time.perf_counter() - began
+            yield False
+
+    def _larank_pass(self) -> Generator[bool, None, None]:
         problem = self.problem
         order = self.random.permutation(np.flatnonzero(problem.costs > 0))
-        order = order[: max(self.settings.working_set, int(_SAMPLE * len(order)))]
         stream = Stream(problem.X, np.arange(len(problem.labels)), problem.labels, problem.costs, order, None)
         feed = KernelFeed(self.session, self.blocks, stream.blocks(order, self._batch_size))
         try:
@@ -173,11 +212,14 @@ class ActiveSetTraining:
         finally:
             feed.close()
 
-    def _converge(self) -> Iterator[bool]:
-        """Optimize the members against each other."""
+    def _converge(self) -> Generator[bool, None, None]:
+        """Optimize the members against each other, not for ever."""
+        optimized = self.session.counters.operations[2]
         while state := self.session.converge(_VISITS_AT_ONCE):
             if state == 1:
                 self._provide_rows()
+            if self.session.counters.operations[2] - optimized > _MOST_SWEEPS * self.session.support_patterns:
+                return
             yield False
 
     def _candidates(self) -> _Index:
@@ -189,7 +231,7 @@ class ActiveSetTraining:
         is_candidate[self._members().ids] = True
         return everything[is_candidate]
 
-    def _look(self, rows: _Index) -> Iterator[bool]:
+    def _look(self, rows: _Index) -> Generator[bool, None, None]:
         """Compute the scores of these examples, and what follows: excess and objectives."""
         self._share_memory()
         members = self._members()
@@ -224,7 +266,7 @@ class ActiveSetTraining:
     def _note_objectives(self, members: _Members) -> None:
         """The dual objective, and the primal one at the multiple of w where it is smallest."""
         problem, own = self.problem, self.scores[members.ids]
-        half_squared_norm = float((members.beta * own).sum()) / 2
+        half_squared_norm = self.half_squared_norm = float((members.beta * own).sum()) / 2
         linear = -float((problem.delta[problem.labels[members.ids]] * members.beta).sum())
         low, high = _SCALES
         near = np.flatnonzero(self.excess > -(1 / low - 1) * float(problem.delta.max()))
@@ -250,7 +292,7 @@ class ActiveSetTraining:
         is_free[members.ids] = False
         joining = self.random.permutation(np.flatnonzero(is_free & (self.excess > tau)))
         joining = joining[np.argsort(-self.excess[joining], kind="stable")]
-        joining = joining[: max(self.settings.working_set, len(members.ids))]
+        joining = joining[: max(_FIRST_TO_JOIN, len(members.ids))]
         size = self._batch_size()
         for first in range(0, len(joining), size):
             self._admit(joining[first : first + size])

@@ -150,10 +150,33 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with blocks.threads():
             return blocks.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
 
+    def _check_definite(self, half_squared_norm: float, dual: float, costs: NDArray[np.float64], dtype: Any) -> None:
+        """With a kernel that is one, no norm is negative and no dual objective exceeds the primal one of w = 0.
+
+        There every wrong class is violated by all of its margin.
+        """
+        largest = 1.0 if self.cost_matrix is None else float(np.max(self.cost_matrix))
+        at_zero = largest * float(costs.sum()) * self._losses_at_zero()
+        tolerance = 1e-4 if dtype == np.float32 else 1e-9
+        if half_squared_norm >= -tolerance * at_zero and dual <= at_zero * (1 + tolerance):
+            return
+        message = (
+            f"kernel must be positive semi-definite, got one that is not on these examples: |w|^2 is "
+            f"{2 * half_squared_norm:.3g}, and the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}"
+        )
+        if self.kernel != "sigmoid":
+            raise ValueError(message)
+        warnings.warn(f"{message}; the certificate proves nothing", UserWarning, stacklevel=2)
+
+    def _losses_at_zero(self) -> int:
+        """Of an example, in margins."""
+        return 1
+
     def _warn_if_early(self, outcome: Outcome, stacklevel: int) -> None:
         reasons = {
             "max_iter": f"after max_iter={self.max_iter} passes over the data",
             "time_limit": f"after time_limit={self.time_limit} seconds",
+            "precision": "where kernel values are not precise enough to go on, float64 data may do",
             "interrupted": "by an interrupt",
         }
         if outcome.status in reasons:

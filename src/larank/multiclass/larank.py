@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
@@ -757,19 +756,7 @@ class _Training:
         return _Objectives(half + losses, linear - half, violation)
 
     def _check_definite(self, half_squared_norm: float, dual: float) -> None:
-        """With a kernel that is one, no norm is negative and no dual objective exceeds the primal one of w = 0."""
-        largest = 1.0 if self.model.cost_matrix is None else float(np.max(self.model.cost_matrix))
-        at_zero = largest * float(self.stream.costs.sum())
-        tolerance = 1e-4 if self.running.dtype == np.float32 else 1e-9
-        if half_squared_norm >= -tolerance * at_zero and dual <= at_zero * (1 + tolerance):
-            return
-        message = (
-            f"kernel must be positive semi-definite, got one that is not on these examples: |w|^2 is "
-            f"{2 * half_squared_norm:.3g}, and the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}"
-        )
-        if self.model.kernel != "sigmoid":
-            raise ValueError(message)
-        warnings.warn(f"{message}; the certificate proves nothing", UserWarning, stacklevel=2)
+        self.model._check_definite(half_squared_norm, dual, self.stream.costs, self.running.dtype)
 
     def _coefficients(self, table: _Table) -> NDArray[np.float64]:
         """A row per pattern and a column per class of the stream, those included that have yet to arrive."""

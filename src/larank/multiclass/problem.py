@@ -106,4 +106,5 @@ class Problem:
         return np.take_along_axis(table, self.labels[:, None].astype(np.intp), axis=1)
 
     def _is_label(self) -> NDArray[np.bool_]:
-        return np.arange(self.n_classes) == self.labels[:, None]
+        is_label: NDArray[np.bool_] = np.arange(self.n_classes) == self.labels[:, None]
+        return is_label

@@ -126,6 +126,7 @@ class PublishedTraining:
             epsilon=float(settings.epsilon),
             cache_bytes=int(min(max(0.0, memory_limit - self._bytes_of_state()), 2.0**62)),
         )
+        self.half_squared_norm = 0.0  # of the last evaluation
         self._next_estimate = 0
         self._estimated_after = -1
 
@@ -186,6 +187,7 @@ class PublishedTraining:
             slots = np.arange(len(support))
             self.blocks.store(slots, self.blocks.batch(self.problem.X, support, support), slots)
             scores = self.blocks.scores(self.problem.X, slots, beta[support])
+        self.half_squared_norm = float((beta * scores).sum()) / 2
         return self.problem.objectives(scores, beta)
 
     def iterations(self) -> float:
@@ -200,6 +202,20 @@ class PublishedTraining:
     def coefficients(self) -> NDArray[np.float64]:
         """Beta, one row per example and one column per class."""
         return self._session.coefficients()
+
+    scale = 1.0  # the certificate is that of the coefficients as they are
+    has_stalled = False
+
+    def support(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The examples with coefficients, and these."""
+        beta = self.coefficients
+        ids = np.flatnonzero(beta.any(axis=1))
+        return ids, beta[ids]
+
+    @property
+    def breakdown(self) -> Mapping[str, float]:
+        """Seconds of each kind of work."""
+        return dict(self.blocks.seconds)
 
     @property
     def operations(self) -> Mapping[str, int]:

@@ -407,6 +407,7 @@ class _DenseBlocks(_TiledBlocks):
     # Squared distance of the mean from the origin over the variance, by precision.
     _FAR = MappingProxyType({np.dtype(np.float32): 16.0, np.dtype(np.float64): 1e8})
     _SAMPLE = 1024
+    _CHEAP_FEATURES = 64
 
     def __init__(self, kernel: Kernel, X: _Array, n_jobs: int | None) -> None:
         dtype = _precision(X)
@@ -427,6 +428,11 @@ class _DenseBlocks(_TiledBlocks):
         mean = sample.mean(axis=0)
         spread = float(np.square(sample - mean).sum()) / len(sample)
         return mean.astype(X.dtype) if float(mean @ mean) > cls._FAR[X.dtype] * spread else None
+
+    def keep_values(self, examples: int) -> None:
+        """Keep kernel values, unless it is cheaper to compute them again."""
+        if isinstance(self.kernel, RowKernel) or self._features >= self._CHEAP_FEATURES:
+            super().keep_values(examples)
 
     def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
         originals = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)

@@ -35,7 +35,7 @@ class KernelTable:
         Of the values.
     """
 
-    _COLUMNS = 512  # of one part; parts are what is given up when memory is short
+    _COLUMNS = 1024  # of one part; parts are what is given up when memory is short
 
     def __init__(self, examples: int, size: int, dtype: Any) -> None:
         self._dtype = np.dtype(dtype)

@@ -360,7 +360,7 @@ def _lowest(function: Any, low: float, high: float) -> float:
     golden = (np.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
     at_left, at_right = function(left), function(right)
-    while high - low > 1e-7:
+    while high - low > 1e-6:
         if at_left < at_right:
             high, right, at_right = right, left, at_left
             left = high - golden * (high - low)

@@ -60,17 +60,26 @@ class ActiveSet {
         return ready ? Progress::done : Progress::rows_needed;
     }
 
-    // Goes on for about so many visits. Members that moved are visited again until they rest, then all are.
+    // Goes on for about so many visits. Members that moved are visited again until they rest, then all are. Those whose
+    // kernel values are not at hand wait until the others rest.
     Progress converge(int64_t visits) {
         if (!is_sweeping_) begin_sweep(steps_.machine().table().present());
         while (visits > 0) {
-            if (!sweep()) return Progress::rows_needed;
+            sweep();
             visits -= int64_t(visits_.slots().size()) + 1;
-            if (is_whole_ && int64_t(moved_.size()) * rest_share <= steps_.machine().table().size()) {
+            if (!moved_.empty() &&
+                (!is_whole_ || int64_t(moved_.size()) * rest_share > steps_.machine().table().size())) {
+                begin_sweep(std::exchange(moved_, {}));
+            } else if (visits_.take_up()) {
+                is_whole_ = false;
+                moved_.clear();
+                return Progress::rows_needed;
+            } else if (is_whole_) {
                 is_sweeping_ = false;
                 return Progress::done;
+            } else {
+                begin_sweep(steps_.machine().table().present());
             }
-            begin_sweep(moved_.empty() ? steps_.machine().table().present() : std::exchange(moved_, {}));
         }
         return Progress::unfinished;
     }
@@ -78,23 +87,25 @@ class ActiveSet {
     const std::vector<int32_t>& needed() const { return visits_.needed(); }
 
   private:
-    static constexpr int64_t rest_share = 256;
+    static constexpr int64_t rest_share = 256;  // of the members may still move when the others rest
 
     void begin_sweep(std::vector<int32_t> slots) {
         is_sweeping_ = true;
         is_whole_ = slots.size() == std::size_t(steps_.machine().table().size());
         visits_.slots() = std::move(slots);
         visits_.begin(Operation::optimize);
+        visits_.forget_put_off();
         moved_.clear();
         steps_.begin_operation();
     }
 
-    bool sweep() {
-        return visits_.go_on([&](int32_t slot) {
+    void sweep() {
+        const auto note = [&](int32_t slot) {
             if (steps_.increase() > 0 && steps_.machine().table().contains(slot)) moved_.push_back(slot);
             steps_.end_operation(Operation::optimize);
             steps_.begin_operation();
-        });
+        };
+        visits_.go_on(note, true);
     }
 
     Steps<Machine>& steps_;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #if defined(__linux__)
@@ -73,6 +74,50 @@ class AlignedArray {
 
     int64_t size_;
     std::unique_ptr<T, Free> data_;
+};
+
+// Memory of its own that goes back to the system when it is freed, whatever the heap keeps; zeros.
+template <class T>
+class Pages {
+  public:
+    Pages() = default;
+    explicit Pages(int64_t size) : bytes_(std::size_t(size) * sizeof(T)) {
+#if defined(__linux__)
+        if (bytes_ >= least) {
+            void* const p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (p == MAP_FAILED) throw std::bad_alloc();
+            madvise(p, bytes_, MADV_HUGEPAGE);
+            data_ = static_cast<T*>(p);
+            return;
+        }
+#endif
+        data_ = static_cast<T*>(allocate_aligned(bytes_));
+        std::memset(static_cast<void*>(data_), 0, bytes_);
+    }
+    Pages(Pages&& other) noexcept
+        : bytes_(std::exchange(other.bytes_, 0)), data_(std::exchange(other.data_, nullptr)) {}
+    Pages& operator=(Pages&& other) noexcept {
+        std::swap(bytes_, other.bytes_);
+        std::swap(data_, other.data_);
+        return *this;
+    }
+    ~Pages() {
+#if defined(__linux__)
+        if (bytes_ >= least) {
+            munmap(data_, bytes_);
+            return;
+        }
+#endif
+        std::free(data_);
+    }
+
+    T* data() const { return data_; }
+
+  private:
+    static constexpr std::size_t least = std::size_t{1} << 20;
+
+    std::size_t bytes_ = 0;
+    T* data_ = nullptr;
 };
 
 }  // namespace larank

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "aligned.hpp"
 #include "prefetch.hpp"
+#include "rowpool.hpp"
 
 namespace larank {
 
@@ -30,26 +30,26 @@ class Gram {
         widen(row, columns);
         row.seen = births_.size();
         touch(place);
-        return row.values.data();
+        return row.piece.values;
     }
 
     // The row with all columns up to date, or null where it was dropped or leans on one that was.
     const T* find(int64_t place, int64_t columns) {
         Row& row = rows_[std::size_t(place)];
-        if (row.values.empty() || !catch_up(place, columns)) return nullptr;
+        if (!row.is_here() || !catch_up(place, columns)) return nullptr;
         touch(place);
-        return row.values.data();
+        return row.piece.values;
     }
 
     // The row of a member that was just added or found.
-    const T* row(int64_t place) const { return rows_[std::size_t(place)].values.data(); }
+    const T* row(int64_t place) const { return rows_[std::size_t(place)].piece.values; }
 
     // A row that will be used soon: first where it is, then, once that has arrived, its values.
     void prefetch_place(int64_t place) const { prefetch(&rows_[std::size_t(place)]); }
     void prefetch_row(int64_t place) const {
         constexpr int64_t lines = 4, line = 64 / int64_t(sizeof(T));
-        const LargeVector<T>& values = rows_[std::size_t(place)].values;
-        for (int64_t l = 0; l < lines; ++l) prefetch(values.data() + l * line);
+        const T* const values = rows_[std::size_t(place)].piece.values;
+        for (int64_t l = 0; l < lines; ++l) prefetch(values + l * line);
     }
 
     // Frees the row that has not been used for the longest time; false if there is none but `kept`.
@@ -66,10 +66,11 @@ class Gram {
         rows_.shrink_to_fit();
         births_.clear();
         newest_ = oldest_ = -1;
-        bytes_ = resident_ = 0;
+        pool_.clear();
+        resident_ = 0;
     }
 
-    int64_t bytes() const { return bytes_ + int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
+    int64_t bytes() const { return pool_.bytes() + int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
     int64_t resident() const { return resident_; }
 
     // Brings all rows up to date at once. Row after row, the values of the newborn members are read side by side, so
@@ -79,17 +80,20 @@ class Gram {
         std::vector<bool> is_newborn(rows_.size());
         for (const int32_t place : births_) {
             is_newborn[std::size_t(place)] = true;
-            if (!rows_[std::size_t(place)].values.empty()) catch_up(place, columns);
+            if (rows_[std::size_t(place)].is_here()) catch_up(place, columns);
         }
         std::vector<const T*> newborn;  // where their rows are, now that they have grown
-        for (const int32_t place : births_) newborn.push_back(rows_[std::size_t(place)].values.data());
+        for (const int32_t place : births_) newborn.push_back(rows_[std::size_t(place)].piece.values);
         const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
         constexpr std::size_t ahead = 6, lines = 4, line = 64 / sizeof(T);
-        for (std::size_t place = 0; place < rows_.size(); ++place) {
-            if (place + ahead < rows_.size())
+        const std::vector<int32_t> places = in_order_of_address();
+        for (std::size_t n = 0; n < places.size(); ++n) {
+            if (n + ahead < places.size())
                 for (std::size_t l = 0; l < lines; ++l)
-                    prefetch(rows_[place + ahead].values.data() + std::size_t(births_.front()) + l * line);
-            if (is_newborn[place] || rows_[place].values.empty()) continue;
+                    prefetch(rows_[std::size_t(places[n + ahead])].piece.values + std::size_t(births_.front()) +
+                             l * line);
+            const std::size_t place = std::size_t(places[n]);
+            if (is_newborn[place]) continue;
             if (all_resident)
                 take_in(rows_[place], place, newborn, columns);
             else
@@ -102,25 +106,37 @@ class Gram {
 
   private:
     struct Row {
-        LargeVector<T> values;
+        typename RowPool<T>::Piece piece;
+        bool is_here() const { return piece.values; }
         std::size_t seen = 0;  // how many births it has taken in
         int32_t older = -1, newer = -1;
     };
+
+    // Rows that lie together grow together, and leave no half empty slabs behind.
+    std::vector<int32_t> in_order_of_address() const {
+        std::vector<int32_t> places;
+        for (std::size_t place = 0; place < rows_.size(); ++place)
+            if (rows_[place].is_here()) places.push_back(int32_t(place));
+        std::sort(places.begin(), places.end(), [&](int32_t a, int32_t b) {
+            return rows_[std::size_t(a)].piece.values < rows_[std::size_t(b)].piece.values;
+        });
+        return places;
+    }
 
     bool catch_up(int64_t place, int64_t columns) {
         Row& row = rows_[std::size_t(place)];
         if (row.seen == births_.size()) return true;
         widen(row, columns);
-        T* const values = row.values.data();
+        T* const values = row.piece.values;
         constexpr std::size_t ahead = 12;
         for (std::size_t b = row.seen; b < births_.size(); ++b) {
-            if (b + ahead < births_.size()) prefetch(rows_[std::size_t(births_[b + ahead])].values.data() + place);
+            if (b + ahead < births_.size()) prefetch(rows_[std::size_t(births_[b + ahead])].piece.values + place);
             const Row& younger = rows_[std::size_t(births_[b])];
-            if (younger.values.empty()) {
+            if (!younger.is_here()) {
                 drop(int32_t(place));
                 return false;
             }
-            values[births_[b]] = younger.values[std::size_t(place)];
+            values[births_[b]] = younger.piece.values[place];
         }
         row.seen = births_.size();
         return true;
@@ -128,27 +144,26 @@ class Gram {
 
     void take_in(Row& row, std::size_t place, const std::vector<const T*>& newborn, int64_t columns) {
         widen(row, columns);
-        T* const values = row.values.data();
+        T* const values = row.piece.values;
         for (std::size_t b = 0; b < newborn.size(); ++b) values[births_[b]] = newborn[b][place];
     }
 
     void widen(Row& row, int64_t columns) {
-        if (int64_t(row.values.size()) >= columns) return;
-        constexpr int64_t line = 64 / int64_t(sizeof(T));
-        const int64_t wanted = (columns + columns / 2 + line) / line * line;
-        bytes_ += (wanted - int64_t(row.values.size())) * int64_t(sizeof(T));
-        resident_ += row.values.empty();
-        LargeVector<T> wider(std::size_t(wanted), T(0));
-        std::copy(row.values.begin(), row.values.end(), wider.begin());
-        row.values.swap(wider);
+        if (row.piece.room >= columns) return;
+        const auto wider = pool_.take(columns);
+        resident_ += !row.is_here();
+        std::copy(row.piece.values, row.piece.values + row.piece.room, wider.values);
+        std::fill(wider.values + row.piece.room, wider.values + wider.room, T(0));
+        pool_.give_back(row.piece);
+        row.piece = wider;
     }
 
     void drop(int32_t place) {
         Row& row = rows_[std::size_t(place)];
         unlink(place);
-        bytes_ -= int64_t(row.values.size() * sizeof(T));
+        pool_.give_back(row.piece);
+        row.piece = {};
         --resident_;
-        LargeVector<T>().swap(row.values);
     }
 
     void touch(int64_t place) {
@@ -173,7 +188,8 @@ class Gram {
     std::vector<Row> rows_;
     std::vector<int32_t> births_;  // places in the order in which their members came
     int32_t newest_ = -1, oldest_ = -1;
-    int64_t bytes_ = 0, resident_ = 0;
+    RowPool<T> pool_;
+    int64_t resident_ = 0;
 };
 
 }  // namespace larank

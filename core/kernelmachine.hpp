@@ -184,7 +184,7 @@ class KernelMachine {
     }
     bool keeps_sets() const { return keeps_sets_; }
     // Rows to be computed together: not so many that they push each other out.
-    int64_t rows_at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, 64); }
+    int64_t rows_at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, 256); }
     int64_t resident_rows() const { return gram_.resident(); }
 
   private:

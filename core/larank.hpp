@@ -71,6 +71,8 @@ class LaRank {
         steps_.set_objective(before_);
     }
 
+    void process_new_only() { schedule_.process_new_only(); }
+
     const std::vector<int32_t>& needed() const { return visits_.needed(); }
 
     LaRankState state() const {

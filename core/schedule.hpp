@@ -31,6 +31,8 @@ class Schedule {
 
     Operation next(Random& random) { return options_.adaptive ? draw(random) : turn(); }
 
+    void process_new_only() { options_.allowed = {true, false, false}; }
+
     // Whether OPTIMIZE ever has its turn.
     bool optimizes() const {
         return allowed(std::size_t(Operation::optimize)) && (options_.adaptive || options_.n_reprocess > 0);

@@ -356,23 +356,36 @@ class Visits {
     }
 
     // Operates on the patterns that are still there; false if rows of kernel values are needed first. `visited` is told
-    // of each.
+    // of each. Those that wait for their rows can be put off.
     template <class Visited>
-    bool go_on(Visited visited) {
+    bool go_on(Visited visited, bool puts_off = false) {
         const Machine& machine = steps_.machine();
         for (; at_ < slots_.size(); ++at_) {
             const int32_t slot = slots_[at_];
             if (!machine.table().contains(slot)) continue;  // it left while the ones before were worked on
             if (operation_ == Operation::optimize && at_ + rows_ahead < slots_.size())
                 machine.prefetch_kernel_values(slots_[at_ + rows_ahead]);
-            if (!(operation_ == Operation::optimize ? steps_.optimize(slot) : steps_.process_old(slot))) {
+            if (operation_ == Operation::optimize ? steps_.optimize(slot) : steps_.process_old(slot)) {
+                visited(slot);
+            } else if (puts_off) {
+                put_off_.push_back(slot);
+            } else {
                 ask_for_rows();
                 return false;
             }
-            visited(slot);
         }
         return true;
     }
+    // Turns to some of those that were put off, whose rows are needed first; false if there are none.
+    bool take_up() {
+        const std::size_t count = std::min(put_off_.size(), std::size_t(steps_.machine().rows_at_once()));
+        slots_.assign(put_off_.end() - int64_t(count), put_off_.end());
+        needed_ = slots_;
+        put_off_.clear();
+        at_ = 0;
+        return count > 0;
+    }
+    void forget_put_off() { put_off_.clear(); }
     // The slots whose rows are waited for, the most urgent one last.
     const std::vector<int32_t>& needed() const { return needed_; }
 
@@ -398,7 +411,7 @@ class Visits {
     }
 
     Steps<Machine>& steps_;
-    std::vector<int32_t> slots_, needed_;
+    std::vector<int32_t> slots_, needed_, put_off_;
     std::size_t at_ = 0;
     Operation operation_ = Operation::optimize;
 };

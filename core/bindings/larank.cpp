@@ -6,6 +6,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "activeset.hpp"
 #include "kernelmachine.hpp"
 #include "larank.hpp"
@@ -123,6 +127,7 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
         .def(
             "multiply_costs", [](Session& s, double factor) { s.machine().table().multiply_costs(factor); }, "factor"_a)
         .def_prop_ro("lacking", [](const Session& s) { return s.active_set.needed(); })
+        .def("process_new_only", [](Session& s) { s.solver.process_new_only(); })
         .def("go_on", [](Session& s) { s.solver.go_on(); })
         .def("begin_another_epoch", [](Session& s) { s.begin_another_epoch(); })
         .def(
@@ -209,6 +214,40 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
             },
             "row"_a.noconvert(), "id"_a, "label"_a, "cost"_a, "diagonal"_a, "classes"_a.noconvert(),
             "beta"_a.noconvert())
+        // Scores of all classes, row by row, and the slots whose rows of kernel values are not here.
+        .def(
+            "member_scores",
+            [](Session& s, const std::vector<int32_t>& slots) {
+                auto& machine = s.machine();
+                const std::size_t classes = std::size_t(machine.classes()), count = slots.size();
+                std::vector<double> scores(count * classes);
+                std::vector<int32_t> lacking;
+                {
+                    nb::gil_scoped_release release;
+                    for (std::size_t n = 0; n < count; ++n)
+                        if (machine.has_row(slots[n]))
+                            machine.scores_of_old(slots[n], scores.data() + n * classes);
+                        else
+                            lacking.push_back(int32_t(n));
+                }
+                return nb::make_tuple(to_numpy(std::move(scores), {count, classes}), lacking);
+            },
+            "slots"_a)
+        // The scores of the support vectors, in the order of `table`.
+        .def("vector_scores",
+             [](const Session& s) {
+                 std::vector<double> scores, own;
+                 const auto& table = s.machine().table();
+                 for (int32_t slot = 0; slot < table.slots(); ++slot) {
+                     if (!table.contains(slot)) continue;
+                     own.resize(table[slot].vectors.size());
+                     s.machine().scores_of_vectors(slot, own.data());
+                     for (std::size_t n = 0; n < own.size(); ++n)
+                         if (table[slot].vectors[n].beta != 0) scores.push_back(own[n]);
+                 }
+                 const std::size_t count = scores.size();
+                 return to_numpy(std::move(scores), {count});
+             })
         .def(
             "set_foreign_bytes", [](Session& s, int64_t bytes) { s.machine().set_foreign_bytes(bytes); }, "bytes"_a)
         .def_prop_ro("keeps_sets", [](const Session& s) { return s.machine().keeps_sets(); })
@@ -329,6 +368,12 @@ void bind_larank(nb::module_& m) {
         .def_ro("argmax", &larank::StepCounters::argmax)
         .def_ro("selection_seconds", &larank::StepCounters::selection_seconds)
         .def_ro("step_seconds", &larank::StepCounters::step_seconds);
+    // What was freed goes back to the system, where the heap can do that.
+    m.def("trim_heap", [] {
+#if defined(__GLIBC__)
+        malloc_trim(0);
+#endif
+    });
     m.def("excess_and_loss", &excess_and_loss, "scores"_a.noconvert(), "labels"_a.noconvert(), "delta"_a.noconvert(),
           "rows"_a.noconvert(), "scale"_a, "is_sum"_a);
     bind_kernel_larank<float>(m, "KernelLaRank32");

@@ -105,6 +105,11 @@ class Blocks(ABC):
         """From now on keep kernel values of training examples, of which there are so many, numbered from 0."""
         self._table = KernelTable(examples, self.size, self.dtype)
 
+    @property
+    def keeps_values(self) -> bool:
+        """Whether it pays to keep kernel values, for computing them again is dear."""
+        return self._table is not None
+
     def share_memory(self, nbytes: float) -> None:
         """So much memory is there for kernel values of training examples."""
         if self._table is not None:
@@ -190,7 +195,7 @@ class Blocks(ABC):
         Kernel values that are kept are used. `is_worth_keeping` is given numbers and scores of examples and says whose
         values are to be kept.
         """
-        if self._table is None or not len(slots):
+        if self._table is None or not self._table.columns or not len(slots):
             self._count(len(ids) * len(slots))
             return self.scores(_rows_of(X, ids), slots, coefficients)
         dense = np.zeros((self.size, coefficients.shape[1]), self.dtype)

@@ -35,14 +35,18 @@ _Result = TypeVar("_Result")
 _LARANK_TAU = 0.08  # as in LaRankClassifier
 _FIRST_TAU = 0.02
 _COOLING = 1 / 4
-_NEAR = 0.3  # beyond the margin
+_NEAR = 0.2  # beyond the margin; such examples are looked at in every round
+_NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
 _SHARE_WITHIN_DRIFT = 0.95
 _COOLED = 0.1  # tau over the worst violation of those that join
 _VISITS_AT_ONCE = 200_000
 _MOST_SWEEPS = 3000
-_EXAMPLES_AT_ONCE = 4096
+_EXAMPLES_AT_ONCE = 2048
+_LOOKS_WITH_MEMBERS = 3  # one in so many
 _FIRST_TO_JOIN = 512  # or as many as there are members
 _SHARE_OF_BLOCKS = 0.1  # of the memory limit
+_SHARE_OF_OTHERS = 0.36  # of it: blocks, what threads work in, and holes in the heap
+_TURNS_BETWEEN_TRIMS = 4  # of the heap, where memory is short
 _ROOM_TO_GROW = 1.3  # of what the core takes; the rest may go to the table of kernel values
 _SCALES = (0.9, 1.1)
 
@@ -71,6 +75,8 @@ class _Members:
     slots: _Index
     ids: _Index
     beta: _Float  # a column per class
+    rows: _Index  # where beta is not zero
+    columns: _Index
 
 
 class ActiveSetTraining:
@@ -100,8 +106,10 @@ class ActiveSetTraining:
         self.visited = 0.0
         self.scale = 1.0
         self.half_squared_norm = 0.0
+        self.turns_until_trim = 0
         self.objectives: _Objectives | None = None
         self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
+        self.knows_members = False  # whether their scores of all classes are those of the last look
         self.is_told = True
         self.has_stalled = False
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
@@ -131,7 +139,7 @@ class ActiveSetTraining:
     def evaluate(self) -> _Objectives:
         """The objectives of all examples at the present coefficients."""
         if not self.is_certified:
-            for _ in self._look(np.arange(len(self.problem.labels))):
+            for _ in self._look(everything=True):
                 pass
         assert self.objectives is not None
         return self.objectives
@@ -176,9 +184,9 @@ class ActiveSetTraining:
         while True:
             self.session.set_tau(tau)
             yield from self._timed("converge", self._converge())
-            yield from self._timed("look", self._look(self._candidates()))
+            yield from self._timed("look", self._look(everything=False))
             if self._gap() <= tol and not self.is_certified:
-                yield from self._timed("look", self._look(np.arange(len(self.problem.labels))))
+                yield from self._timed("look", self._look(everything=True))
             if self._gap() <= tol:
                 return
             worst = yield from self._timed("extend", self._extend(tau))
@@ -208,6 +216,8 @@ class ActiveSetTraining:
             while worked := feed.advance(256):
                 self.visited += worked
                 self._share_memory()
+                if self.session.resident_rows < self.session.support_patterns:
+                    self.session.process_new_only()  # random patterns would have to be computed again and again
                 yield False
         finally:
             feed.close()
@@ -222,31 +232,55 @@ class ActiveSetTraining:
                 return
             yield False
 
-    def _candidates(self) -> _Index:
-        """The examples to look at: members, and those that may have come to violate optimality."""
-        everything = np.arange(len(self.problem.labels))
-        if not self.settings.shrinking:
-            return everything
-        is_candidate = self.excess + self.drift > -_NEAR
-        is_candidate[self._members().ids] = True
-        return everything[is_candidate]
+    def _look(self, *, everything: bool) -> Generator[bool, None, None]:
+        """Compute the scores of examples, and what follows: excess and objectives.
 
-    def _look(self, rows: _Index) -> Generator[bool, None, None]:
-        """Compute the scores of these examples, and what follows: excess and objectives."""
+        The scores of members with the classes they have coefficients for are known at any time, their others are
+        computed now and then where kernel values are dear.
+        """
         self._share_memory()
         members = self._members()
+        with_members = everything or self.looks % _LOOKS_WITH_MEMBERS == 0 or not self.blocks.keeps_values
+        is_candidate = self._is_candidate(everything)
+        is_candidate[members.ids] = not self.blocks.keeps_values
+        rows = np.flatnonzero(is_candidate)
         for first in range(0, len(rows), _EXAMPLES_AT_ONCE):
             some = rows[first : first + _EXAMPLES_AT_ONCE]
             self.scores[some] = self.blocks.scores_in_training(
                 self.problem.X, some, members.slots, members.beta, self._is_near
             )
             yield False
+        if not with_members:
+            self.scores[members.ids[members.rows], members.columns] = self.session.vector_scores()
+        elif self.blocks.keeps_values:
+            yield from self._look_at_members(members)
+        rows = np.union1d(rows, members.ids)
         self.looks += 1
         self.visited += len(rows)
         self._note_excess(rows)
         self._note_objectives(members)
-        self.is_certified = len(rows) == len(self.problem.labels)
+        self.is_certified = len(rows) == len(self.problem.labels) and with_members
+        self.knows_members = with_members
         self.is_told = False
+
+    def _is_candidate(self, everything: bool) -> NDArray[np.bool_]:
+        """The examples to look at: those that may have come to violate optimality."""
+        if everything or not self.settings.shrinking:
+            return np.ones(len(self.problem.labels), bool)
+        reach = _NEAR if self.blocks.kept_nbytes else _NEAR_WITHOUT_TABLE
+        return np.asarray(self.excess + self.drift > -reach)
+
+    def _look_at_members(self, members: _Members) -> Generator[bool, None, None]:
+        for first in range(0, len(members.ids), _EXAMPLES_AT_ONCE):
+            some = slice(first, first + _EXAMPLES_AT_ONCE)
+            ids = members.ids[some]
+            self.scores[ids], lacking = self.session.member_scores(members.slots[some].tolist())
+            if lacking:
+                others = ids[lacking]
+                X = [self.problem.X[i] for i in others] if isinstance(self.problem.X, list | tuple) else None
+                X = self.problem.X[others] if X is None else X
+                self.scores[others] = self.blocks.scores(X, members.slots, members.beta)
+            yield False
 
     def _is_near(self, rows: _Index, scores: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether examples with these scores will be looked at again soon."""
@@ -284,10 +318,11 @@ class ActiveSetTraining:
         """Let examples join, and members take up further classes; returns the worst violation of these examples."""
         self.is_certified = False
         members = self._members()
-        wider = members.slots[self._member_violations(members) > tau]
-        self.session.begin_widening(wider.tolist())
-        while self.session.widen():
-            self._provide_rows()
+        if self.knows_members:
+            wider = members.slots[self._member_violations(members) > tau]
+            self.session.begin_widening(wider.tolist())
+            while self.session.widen():
+                self._provide_rows()
         is_free = self.problem.costs > 0
         is_free[members.ids] = False
         joining = self.random.permutation(np.flatnonzero(is_free & (self.excess > tau)))
@@ -320,9 +355,10 @@ class ActiveSetTraining:
 
     def _members(self) -> _Members:
         slots, ids, _, _, _, beta, classes, starts = self.session.table()
+        rows = np.repeat(np.arange(len(ids)), np.diff(starts))
         dense = np.zeros((len(ids), self.problem.n_classes))
-        dense[np.repeat(np.arange(len(ids)), np.diff(starts)), classes] = beta
-        return _Members(slots.astype(np.int64), ids, dense)
+        dense[rows, classes] = beta
+        return _Members(slots.astype(np.int64), ids, dense, rows, classes)
 
     def _member_violations(self, members: _Members) -> _Float:
         problem, ids = self.problem, members.ids
@@ -350,9 +386,14 @@ class ActiveSetTraining:
 
     def _share_memory(self) -> None:
         """What the core leaves goes to the table of kernel values."""
-        others = self.blocks.nbytes + self.scores.nbytes
-        self.session.set_foreign_bytes(int(others + _SHARE_OF_BLOCKS * self.settings.memory_limit))
-        self.blocks.share_memory(self.settings.memory_limit - _ROOM_TO_GROW * self.session.bytes)
+        limit = self.settings.memory_limit
+        self.session.set_foreign_bytes(int(self.blocks.nbytes + self.scores.nbytes + _SHARE_OF_OTHERS * limit))
+        self.blocks.share_memory(limit - _ROOM_TO_GROW * self.session.bytes)
+        if _ROOM_TO_GROW * self.session.bytes > limit:
+            self.turns_until_trim -= 1
+            if self.turns_until_trim < 0:
+                _core.trim_heap()
+                self.turns_until_trim = _TURNS_BETWEEN_TRIMS
 
 
 def _lowest(function: Any, low: float, high: float) -> float:

@@ -31,6 +31,7 @@ __all__ = ["MulticlassSVC", "Published"]
 INITS = ("larank", "zero")
 SOLVERS = ("active-set", "published")
 
+_SMALL = 0.1  # of the memory limit: that much may be copied
 _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are constant pays
 
 
@@ -271,7 +272,7 @@ default="rbf"
         if hasattr(kernel, "gamma"):
             self.gamma_ = float(kernel.gamma)
         examples = X
-        if isinstance(kernel, ProductKernel) and kernel.of_distance:
+        if isinstance(kernel, ProductKernel) and kernel.of_distance and _nbytes(X) < _SMALL * self.memory_limit:
             examples = _without_constant_features(X)
         if self.fit_intercept:
             kernel = with_bias(kernel)
@@ -393,10 +394,12 @@ def _checked_costs(Cs: Iterable[float]) -> list[float]:
     return [parameters.positive(f"Cs[{number}]", C) for number, C in enumerate(Cs)]
 
 
+def _nbytes(X: Any) -> float:
+    return float(X.nbytes) if isinstance(X, np.ndarray) else math.inf
+
+
 def _without_constant_features(X: Any) -> Any:
     """Dense examples without the features in which all agree, where there are many of these: no distance changes."""
-    if not isinstance(X, np.ndarray):
-        return X
     varies = X.min(axis=0) != X.max(axis=0)
     if varies.all() or not varies.any() or 1 - varies.mean() < _WORTH_DROPPING:
         return X

@@ -172,21 +172,25 @@ class PublishedTraining:
         """The objectives of the scores at hand, at first after every round, later twenty times per pass."""
         rounds = self._rounds()
         is_due = rounds >= self._next_estimate or self._session.is_done
-        if not is_due or rounds == self._estimated_after:
+        is_first = self._estimated_after < 0
+        if not (is_due or is_first) or rounds == self._estimated_after:
             return None
         self._estimated_after = rounds
         return self._session.objectives()
 
     def evaluate(self) -> Objectives:
         """The objectives of the coefficients, with scores computed again."""
+        return self.problem.objectives(self.scores(self.problem.X), self.coefficients)
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Scores of any examples with the coefficients as they are, computed from scratch."""
         beta = self.coefficients
         support = np.flatnonzero(beta.any(axis=1))
-        scores = np.zeros_like(beta)
-        if len(support):
-            slots = np.arange(len(support))
-            self.blocks.store(slots, self.blocks.batch(self.problem.X, support, support), slots)
-            scores = self.blocks.scores(self.problem.X, slots, beta[support])
-        return self.problem.objectives(scores, beta)
+        if not len(support):
+            return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), self.problem.n_classes))
+        slots = np.arange(len(support))
+        self.blocks.store(slots, self.blocks.batch(self.problem.X, support, support), slots)
+        return self.blocks.scores(X, slots, beta[support])
 
     def iterations(self) -> float:
         """Rounds over examples."""

@@ -131,13 +131,12 @@ class PublishedTraining:
         self._estimated_after = -1
 
     def _batches(self) -> list[Batch]:
-        """All examples, prepared for products."""
-        step = _CALLABLE_PIECE if isinstance(self.blocks.kernel, CallableKernel) else self._examples
-        firsts = range(0, self._examples, step)
-        ends = [min(first + step, self._examples) for first in firsts]
-        return [
-            self.blocks.batch(self.problem.X, first, slice(first, end)) for first, end in zip(firsts, ends, strict=True)
-        ]
+        """All examples, prepared for products; in one batch, which needs no copy, where the kernel allows it."""
+        X, n = self.problem.X, self._examples
+        if not isinstance(self.blocks.kernel, CallableKernel):
+            return [self.blocks.batch(X, 0)]
+        firsts = range(0, n, _CALLABLE_PIECE)
+        return [self.blocks.batch(X, first, slice(first, min(first + _CALLABLE_PIECE, n))) for first in firsts]
 
     def _check_diagonal(self) -> None:
         if (self._diagonal < 0).any():
@@ -173,22 +172,27 @@ class PublishedTraining:
         """The objectives of the scores at hand, at first after every round, later twenty times per pass."""
         rounds = self._rounds()
         is_due = rounds >= self._next_estimate or self._session.is_done
-        if not is_due or rounds == self._estimated_after:
+        is_first = self._estimated_after < 0
+        if not (is_due or is_first) or rounds == self._estimated_after:
             return None
         self._estimated_after = rounds
         return self._session.objectives()
 
     def evaluate(self) -> Objectives:
         """The objectives of the coefficients, with scores computed again."""
-        beta = self.coefficients
-        support = np.flatnonzero(beta.any(axis=1))
-        scores = np.zeros_like(beta)
-        if len(support):
-            slots = np.arange(len(support))
-            self.blocks.store(slots, self.blocks.batch(self.problem.X, support, support), slots)
-            scores = self.blocks.scores(self.problem.X, slots, beta[support])
+        scores, beta = self.scores(self.problem.X), self.coefficients
         self.half_squared_norm = float((beta * scores).sum()) / 2
         return self.problem.objectives(scores, beta)
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Scores of any examples with the coefficients as they are, computed from scratch."""
+        beta = self.coefficients
+        support = np.flatnonzero(beta.any(axis=1))
+        if not len(support):
+            return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), self.problem.n_classes))
+        slots = np.arange(len(support))
+        self.blocks.store(slots, self.blocks.batch(self.problem.X, support, support), slots)
+        return self.blocks.scores(X, slots, beta[support])
 
     def iterations(self) -> float:
         """Rounds over examples."""

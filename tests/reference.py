@@ -125,32 +125,48 @@ def with_constant(X, value):
     return X if value == 0 else np.hstack([X, np.full((len(X), 1), value)])
 
 
-def kernel_optimum(K, labels, costs, delta):
-    """The maximum of the kernel dual [larank] (4), with margins `delta`: a variable per example and wrong class."""
+def kernel_optimum(K, labels, costs, delta, formulation="crammer-singer"):
+    """The maximum of the kernel dual with margins `delta`, [larank] (4) or that of [sdm] (14).
+
+    There is a variable per example and wrong class. Crammer-Singer bounds their sum, Weston-Watkins each of them.
+    """
     n_classes = len(delta)
     pairs = [(i, m) for i in np.flatnonzero(costs) for m in range(n_classes) if m != labels[i]]
     directions = np.array([np.eye(n_classes)[labels[i]] - np.eye(n_classes)[m] for i, m in pairs])
     examples = np.array([i for i, _ in pairs])
     P = K[np.ix_(examples, examples)] * (directions @ directions.T)
     q = -np.array([delta[labels[i], m] for i, m in pairs])
-    sums = (examples == np.flatnonzero(costs)[:, None]).astype(float)
-    G = np.vstack([-np.eye(len(pairs)), sums])
-    h = np.concatenate([np.zeros(len(pairs)), costs[costs > 0]])
+    bounded, bounds = (examples == np.flatnonzero(costs)[:, None]).astype(float), costs[costs > 0]
+    if formulation == "weston-watkins":
+        bounded, bounds = np.eye(len(pairs)), costs[examples]
+    G = np.vstack([-np.eye(len(pairs)), bounded])
+    h = np.concatenate([np.zeros(len(pairs)), bounds])
     _, bound = interior_point(P, q, G, h)
     return -bound
 
 
-def kernel_certificate(beta, K, labels, costs, delta):
-    """Primal (3), dual (7) and the largest violation of [larank] section 3.4, example by example."""
+def kernel_certificate(beta, K, labels, costs, delta, formulation="crammer-singer", scale=1.0, kappa=0.0):
+    """Primal (3) at `scale` times w, dual (7) and the largest violation of [larank] section 3.4, example by example.
+
+    For Weston-Watkins, those of [sdm] (14), (16) and (18). A coefficient is at its bound if it is as close as `kappa`.
+    """
     scores = K @ beta
     half_squared_norm = 0.5 * (beta * scores).sum()
     gains, losses, violation = 0.0, 0.0, 0.0
     for i, label in enumerate(labels):
         if costs[i] == 0:
             continue
-        g = [1 - delta[label, m] - scores[i, m] for m in range(len(delta))]
-        gains += sum((1 - delta[label, m]) * beta[i, m] for m in range(len(delta)))
-        losses += costs[i] * max(delta[label, m] + scores[i, m] - scores[i, label] for m in range(len(delta)))
-        can_grow = [m for m in range(len(delta)) if beta[i, m] < (costs[i] if m == label else 0)]
-        violation = max(violation, max([g[m] for m in can_grow], default=-np.inf) - min(g))
-    return half_squared_norm + losses, gains - half_squared_norm, violation
+        others = [m for m in range(len(delta)) if m != label]
+        gains -= sum(delta[label, m] * beta[i, m] for m in others)
+        hinges = [max(0.0, delta[label, m] + scale * (scores[i, m] - scores[i, label])) for m in others]
+        losses += costs[i] * (max(hinges) if formulation == "crammer-singer" else sum(hinges))
+        g = [-delta[label, m] - scores[i, m] for m in range(len(delta))]
+        most = costs[i] * (1 - kappa)
+        if formulation == "crammer-singer":
+            can_grow = [m for m in range(len(delta)) if beta[i, m] < (most if m == label else 0)]
+            violation = max(violation, max([g[m] for m in can_grow], default=-np.inf) - min(g))
+            continue
+        for m in others:
+            violation = max(violation, g[label] - g[m] if -beta[i, m] < most else 0.0)
+            violation = max(violation, g[m] - g[label] if beta[i, m] < 0 else 0.0)
+    return scale * scale * half_squared_norm + losses, gains - half_squared_norm, violation

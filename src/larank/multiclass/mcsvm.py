@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -319,7 +319,8 @@ default="rbf"
         if self.kernel != "precomputed":
             self.support_vectors_ = [X[i] for i in ids] if isinstance(X, list | tuple) else X[ids]
         if self.kernel == "linear":
-            weights = training.scale * np.asarray(self.dual_coef_.T @ self.support_vectors_)
+            weights = self.dual_coef_.T @ self.support_vectors_
+            weights = training.scale * (weights.toarray() if issparse(weights) else weights)
             self.coef_ = weights[1:] - weights[:1] if len(weights) == 2 else weights
         at = outcome.objectives
         operations = dict(training.operations)

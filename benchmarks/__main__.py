@@ -1,4 +1,4 @@
-"""`python -m benchmarks linear` and `python -m benchmarks kernel`: larank against other SVM libraries."""
+"""`python -m benchmarks COMMAND`: larank against other SVM libraries, or its exact kernel solver against itself."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.kernel.command import KERNEL
+from benchmarks.kernel.costpath import PATH
+from benchmarks.kernel.memorylimit import MEMORY
 from benchmarks.linear.command import LINEAR
 from benchmarks.measure import load_average
 
-COMMANDS = (LINEAR, KERNEL)
+COMMANDS = (LINEAR, KERNEL, MEMORY, PATH)
 
 
 def _arguments() -> argparse.Namespace:
@@ -24,10 +26,11 @@ def _arguments() -> argparse.Namespace:
         options.add_argument(
             "--problems", nargs="+", choices=command.problems, default=command.default_problems, metavar="NAME"
         )
-        options.add_argument(
-            "--solvers", nargs="+", choices=command.solvers, default=tuple(command.solvers), metavar="NAME"
-        )
-        options.add_argument("--repeats", type=int, default=3, help="runs of each solver, the best counts")
+        if command.solvers:
+            options.add_argument(
+                "--solvers", nargs="+", choices=command.solvers, default=tuple(command.solvers), metavar="NAME"
+            )
+        options.add_argument("--repeats", type=int, default=3, help="runs of each kind, the best counts")
         options.add_argument(
             "--limit", type=float, default=command.default_limit, help="seconds after which a single run is given up"
         )

@@ -11,7 +11,10 @@ from benchmarks.report import Report
 
 @dataclass(frozen=True)
 class Command:
-    """`libraries` are the packages whose versions are printed; every command has the options of `__main__`."""
+    """`libraries` are the packages whose versions are printed; every command has the options of `__main__`.
+
+    A command without `solvers` has no choice of them.
+    """
 
     name: str
     summary: str

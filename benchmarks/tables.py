@@ -11,7 +11,7 @@ from rich.table import Table
 MEGABYTE = 1e6
 
 Columns = dict[str, Callable[[Any], str]]
-LEFT = {"problem", "objective", "solver"}
+LEFT = {"problem", "objective", "solver", "training"}
 
 
 def on_terminal(title: str, columns: Columns, rows: Sequence[Any]) -> Table:

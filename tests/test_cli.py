@@ -21,7 +21,7 @@ from rich.text import Text
 from scipy import sparse
 from typer.testing import CliRunner
 
-from larank import LinearMulticlassSVC, cli, persistence
+from larank import LinearMulticlassSVC, MulticlassSVC, cli, persistence
 from larank.reproduce import Scope
 
 COMMANDS = ["train", "predict", "eval", "info", "demo", "reproduce"]
@@ -190,7 +190,7 @@ def test_options_left_away_keep_the_defaults_shown(files: Files, tmp_path: Path)
     assert f"margin. [default: ({defaults['formulation']})]" in text
     assert f"smoother. [default: ({defaults['C']:g})]" in text
     assert f"reached. [default: ({defaults['max_iter']})" in text
-    assert f"(sdm: {defaults['tol']}; larank: gap below C)" in text
+    assert f"(sdm, mcsvm: {defaults['tol']}; larank: gap below C)" in text
     assert f"(sdm: {defaults['stop']}; larank: epochs)" in text
 
 
@@ -203,6 +203,88 @@ def test_options_left_away_keep_the_defaults_shown_of_larank(files: Files, tmp_p
         assert option[option.index("[default: (") :].startswith(f"[default: ({parameters[name]})")
     assert (parameters["C"], parameters["memory_limit"], parameters["coef0"]) == (1.0, 2e9, 0.0)
     assert (parameters["tol"], parameters["stop"]) == (None, "epochs")
+
+
+def test_options_reach_mcsvm(files: Files, tmp_path: Path) -> None:
+    options = ["--kernel", "poly", "--gamma", "0.5", "--degree", 2, "--coef0", 1, "-C", 10, "--tol", "0.01"]
+    options += ["--formulation", "weston-watkins", "--max-iter", 500, "--memory-limit", "1e8", "--n-jobs", 1]
+    options += ["--intercept", "--time-limit", 60, "--class-weight", "balanced", "--seed", 7]
+    larank("train", files.train, tmp_path / "m.larank", "--algorithm", "mcsvm", *options, "--quiet")
+    estimator = persistence.load(tmp_path / "m.larank")
+    assert type(estimator).__name__ == "MulticlassSVC"
+    parameters = estimator.get_params()
+    expected = {
+        "kernel": "poly",
+        "gamma": 0.5,
+        "degree": 2,
+        "coef0": 1.0,
+        "C": 10.0,
+        "tol": 0.01,
+        "formulation": "weston-watkins",
+        "max_iter": 500,
+        "memory_limit": 1e8,
+        "n_jobs": 1,
+        "fit_intercept": True,
+        "time_limit": 60.0,
+        "class_weight": "balanced",
+        "random_state": 7,
+    }
+    assert {name: parameters[name] for name in expected} == expected
+    assert estimator.result_.relative_gap <= 0.01
+
+
+def test_options_left_away_keep_the_defaults_shown_of_mcsvm(files: Files, tmp_path: Path) -> None:
+    text = " ".join(larank("train", "--help").stdout.split("Options:")[1].split())
+    larank("train", files.train, tmp_path / "m", "--algorithm", "mcsvm", "--quiet")
+    parameters = persistence.load(tmp_path / "m").get_params()
+    assert parameters == MulticlassSVC().get_params() | {"random_state": 0}
+    for name in ("formulation", "kernel", "gamma", "degree", "max_iter"):
+        option = text[text.index(f" --{name.replace('_', '-')} ") :]
+        assert option[option.index("[default: (") :].startswith(f"[default: ({parameters[name]})")
+    assert (parameters["memory_limit"], parameters["fit_intercept"]) == (4e9, False)
+    assert "(larank: 2e9; mcsvm: 4e9)" in text
+    assert "(sdm: yes; mcsvm: no)" in text
+
+
+def test_an_mcsvm_model_serves_every_command(files: Files, tmp_path: Path) -> None:
+    model, page = tmp_path / "m.larank", tmp_path / "r.html"
+    options = ["--algorithm", "mcsvm", "--gamma", 0.1, "-C", 10, "--test", files.test, "--report", page]
+    result = larank("train", files.train, model, *options)
+    assert "converged" in result.stdout
+    assert "stopped early" not in result.stderr
+    assert "MulticlassSVC on train.svm" in page.read_text()
+    X, y = examples(seed=1)
+    predicted = persistence.load(model).predict(sparse.csr_matrix(X.round(6)))
+    assert larank("predict", model, files.test).stdout.split() == [str(label) for label in predicted]
+    assert larank("predict", model, files.test, "--scores").stdout.startswith("label\t0\t1\t2\n")
+    error = f"{np.mean(predicted != y):.2%}"
+    assert error in larank("eval", model, files.test).stdout
+    assert error in result.stdout
+    information = larank("info", model).stdout
+    for piece in ("MulticlassSVC", "crammer-singer", "rbf", "0, 1, 2", "converged", "kernel values"):
+        assert piece in information
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--stop", "gap"], "--stop cannot act with --algorithm mcsvm"),
+        (["--epochs", "2"], "--epochs cannot act with --algorithm mcsvm"),
+        (["--schedule", "fixed"], "--schedule cannot act with --algorithm mcsvm"),
+        (
+            ["--formulation", "one-vs-rest"],
+            "--formulation one-vs-rest is not for --algorithm mcsvm; it has crammer-singer or weston-watkins",
+        ),
+        (["--degree", "2"], "--degree cannot act with --kernel rbf; it acts with poly"),
+        (["--kernel", "linear", "--gamma", "1"], "--gamma cannot act with --kernel linear"),
+    ],
+)
+def test_options_of_mcsvm_that_cannot_act_are_refused(
+    options: list[str], said: str, files: Files, tmp_path: Path
+) -> None:
+    stderr = larank("train", files.train, tmp_path / "m", "--algorithm", "mcsvm", *options, code=2).stderr
+    assert said in " ".join(stderr.split())
+    assert not (tmp_path / "m").exists()
 
 
 def test_a_larank_model_serves_every_command(files: Files, tmp_path: Path) -> None:

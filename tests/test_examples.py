@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = {
     "linear_text.py": "weston-watkins",
     "c_path.py": "best C",
+    "exact_kernel.py": "converged",
     "own_stopping.py": "same predictions True",
     "larank_one_pass.py": "completed after 1 pass",
     "precomputed_kernel.py": "same predictions True",

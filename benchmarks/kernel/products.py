@@ -31,6 +31,11 @@ def block_shapes(result: Any, examples: int, batch_size: int) -> list[tuple[int,
     return [(int(height), int(width)) for height, width in zip(rows, widths, strict=True) if width]
 
 
+def equal_blocks(kernel_values: int, patterns: int, rows: int = 256) -> list[tuple[int, int]]:
+    """Products of so many rows with all support patterns, as many as make so many values, up to one product."""
+    return [(rows, patterns)] * max(1, round(kernel_values / (rows * patterns))) if kernel_values and patterns else []
+
+
 def time_products(X: NDArray[np.float32], shapes: Sequence[tuple[int, int]], threads: int) -> Stopwatch:
     """`np.matmul` of blocks of examples with blocks of examples, the faster of two ways.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,23 +17,30 @@ THREADS = 2
 
 @dataclass(frozen=True)
 class KernelRun(Measurement):
-    """One training and one prediction of the test set, in wall-clock seconds; `product` is the bare product's."""
+    """One training and one prediction of the test set, in wall-clock seconds; `product` is the bare product's.
+
+    `objective` is what `primal` and `dual` are of.
+    """
 
     predict: float
     predict_cpu: float
     error: float
     support_patterns: int
     support_vectors: int
+    objective: str
+    primal: float | None
+    dual: float
     product: float | None
     product_cpu: float | None
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What computing it took, and the primal objective it found."""
+    """What computing it took, and the objectives it found."""
 
     seconds: float
     primal: float
+    dual: float
 
 
 def stored(problem: Problem) -> AbstractContextManager[Path]:
@@ -49,3 +57,18 @@ def measure_fit(folder: Path, solver: str, limit: float | None) -> KernelRun:
 def measure_certificate(folder: Path, limit: float | None) -> Certificate:
     """Train larank once more, with the certificate."""
     return Certificate(**ask(TASKS, "certificate", folder, THREADS, limit))
+
+
+def measure_limited(folder: Path, memory_limit: float, limit: float | None) -> Measurement:
+    """Train the exact solver once with so many bytes."""
+    return Measurement(**ask(TASKS, "fit_limited", folder, THREADS, limit, memory_limit=memory_limit))
+
+
+def measure_path(folder: Path, costs: Sequence[float], limit: float | None) -> Measurement:
+    """Train the exact solver for several values of C, one after the other."""
+    return Measurement(**ask(TASKS, "path", folder, THREADS, limit, costs=list(costs)))
+
+
+def measure_from_scratch(folder: Path, C: float, limit: float | None) -> Measurement:
+    """Train the exact solver for one value of C."""
+    return Measurement(**ask(TASKS, "fit_at", folder, THREADS, limit, C=C))

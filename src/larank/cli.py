@@ -65,6 +65,7 @@ class Algorithm(StrEnum):
 
     sdm = "sdm"
     larank = "larank"
+    mcsvm = "mcsvm"
 
 
 class Formulation(StrEnum):
@@ -76,7 +77,7 @@ class Formulation(StrEnum):
 
 
 class Kernel(StrEnum):
-    """The kernels LaRank computes itself from the features."""
+    """The kernels computed from the features."""
 
     linear = "linear"
     rbf = "rbf"
@@ -143,23 +144,28 @@ NewModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to wr
 TestFile = Annotated[Path | None, typer.Option("--test", metavar="DATA", help="Measure the error on this file.")]
 ReportFile = Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a one-page HTML report.")]
 AlgorithmName = Annotated[
-    Algorithm, typer.Option(help="sdm: linear, LinearMulticlassSVC. larank: with a kernel, LaRankClassifier.")
+    Algorithm,
+    typer.Option(
+        help="sdm: linear, LinearMulticlassSVC. larank: with a kernel, in passes, LaRankClassifier. mcsvm: with a "
+        "kernel, to the optimum, MulticlassSVC."
+    ),
 ]
 FormulationName = Annotated[
-    Formulation | None, typer.Option(help="sdm: how the classes share the margin.", show_default="crammer-singer")
+    Formulation | None,
+    typer.Option(help="sdm, mcsvm: how the classes share the margin.", show_default="crammer-singer"),
 ]
-KernelName = Annotated[Kernel | None, typer.Option(help="larank: the kernel.", show_default="rbf")]
+KernelName = Annotated[Kernel | None, typer.Option(help="larank, mcsvm: the kernel.", show_default="rbf")]
 Gamma = Annotated[
     Any,
     typer.Option(
         parser=_gamma,
         metavar="NUMBER|scale|auto",
-        help="larank: the factor in the kernel; auto is 1 / features, scale divides that by the variance.",
+        help="larank, mcsvm: the factor in the kernel; auto is 1 / features, scale divides that by the variance.",
         show_default="scale",
     ),
 ]
-Degree = Annotated[int | None, typer.Option(min=1, help="larank: the degree of poly.", show_default="3")]
-Coef0 = Annotated[float | None, typer.Option(help="larank: the constant in poly and sigmoid.", show_default="0")]
+Degree = Annotated[int | None, typer.Option(min=1, help="larank, mcsvm: the degree of poly.", show_default="3")]
+Coef0 = Annotated[float | None, typer.Option(help="larank, mcsvm: the constant in poly and sigmoid.", show_default="0")]
 ScheduleName = Annotated[
     Schedule | None, typer.Option(help="larank: when it works on old examples.", show_default="adaptive")
 ]
@@ -168,9 +174,14 @@ Reprocess = Annotated[
 ]
 Memory = Annotated[
     float | None,
-    typer.Option(metavar="BYTES", callback=_positive, help="larank: memory for the kernel.", show_default="2e9"),
+    typer.Option(
+        metavar="BYTES",
+        callback=_positive,
+        help="larank, mcsvm: memory for the kernel.",
+        show_default="larank: 2e9; mcsvm: 4e9",
+    ),
 ]
-Threads = Annotated[int | None, typer.Option(help="larank: threads; -1 for all cores.")]
+Threads = Annotated[int | None, typer.Option(help="larank, mcsvm: threads; -1 for all cores.")]
 Cost = Annotated[
     float | None,
     typer.Option("-C", callback=_positive, help="Cost of an error; smaller is smoother.", show_default="1"),
@@ -179,8 +190,8 @@ Tolerance = Annotated[
     float | None,
     typer.Option(
         callback=_positive,
-        help="Stop once --stop is below this.",
-        show_default="sdm: 0.001; larank: gap below C",
+        help="Stop once --stop, of mcsvm the relative duality gap, is below this.",
+        show_default="sdm, mcsvm: 0.001; larank: gap below C",
     ),
 ]
 StopName = Annotated[
@@ -197,7 +208,11 @@ Passes = Annotated[
 Seconds = Annotated[float | None, typer.Option(metavar="SECONDS", callback=_positive, help="Stop after so much time.")]
 Intercept = Annotated[
     bool | None,
-    typer.Option("--intercept/--no-intercept", help="sdm: learn a constant for every class.", show_default="intercept"),
+    typer.Option(
+        "--intercept/--no-intercept",
+        help="sdm, mcsvm: learn a constant for every class.",
+        show_default="sdm: yes; mcsvm: no",
+    ),
 ]
 Weights = Annotated[ClassWeight | None, typer.Option(help="Let rare classes weigh as much as frequent ones.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
@@ -276,6 +291,7 @@ def train(
     Examples:
       larank train letter.svm letter.larank
       larank train letter.csv letter.larank --algorithm larank --gamma 0.025 -C 10 --test test.csv
+      larank train letter.csv letter.larank --algorithm mcsvm --gamma 0.025 -C 10 --tol 0.01
       larank train news.svm.gz news.larank -C 0.5 --formulation weston-watkins
       larank train letter.csv letter.larank --test test.csv --report letter.html
       larank train big.npz big.larank --tol 0.01 --time-limit 60
@@ -701,7 +717,12 @@ def _short(values: Sequence[Any], shown: int = 10) -> str:
 
 # ---- Training and testing ----
 
-_STOPS = {Algorithm.sdm: ("gap", "violation"), Algorithm.larank: ("epochs", "gap")}
+# What an option may be, where some of its values are for other algorithms.
+_ACCEPTED = {
+    ("stop", Algorithm.sdm): ("gap", "violation"),
+    ("stop", Algorithm.larank): ("epochs", "gap"),
+    ("formulation", Algorithm.mcsvm): ("crammer-singer", "weston-watkins"),
+}
 
 # What an option acts with: another one, and the values of that one.
 _ACTS_WITH = {
@@ -720,15 +741,17 @@ def _estimator(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
     given = {name: value.value if isinstance(value, StrEnum) else value for name, value in options.items()}
     estimator = _default_estimator(algorithm)
     parameters = {**estimator.get_params(), **given}
-    for name in given:
+    for name, value in given.items():
         if name not in estimator.get_params():
             raise typer.BadParameter(f"{_option(name)} cannot act with --algorithm {algorithm}")
-    if parameters["stop"] not in _STOPS[algorithm]:
-        accepted = " or ".join(_STOPS[algorithm])
-        raise typer.BadParameter(f"--stop {parameters['stop']} is not for --algorithm {algorithm}; it has {accepted}")
+        accepted = _ACCEPTED.get((name, algorithm), (value,))
+        if value not in accepted:
+            raise typer.BadParameter(
+                f"{_option(name)} {value} is not for --algorithm {algorithm}; it has {' or '.join(accepted)}"
+            )
     for name, (other, values) in _ACTS_WITH.items():
-        if name in given and parameters[other] not in values:
-            able = " or ".join(value for value in values if other != "stop" or value in _STOPS[algorithm])
+        if name in given and other in parameters and parameters[other] not in values:
+            able = " or ".join(value for value in values if value in _ACCEPTED.get((other, algorithm), values))
             raise typer.BadParameter(
                 f"{_option(name)} cannot act with {_option(other)} {parameters[other]}; it acts with {able}"
             )
@@ -738,6 +761,10 @@ def _estimator(algorithm: Algorithm, options: Mapping[str, Any]) -> Any:
 def _default_estimator(algorithm: Algorithm) -> Any:
     if algorithm is Algorithm.sdm:
         return LinearMulticlassSVC()
+    if algorithm is Algorithm.mcsvm:
+        from larank.multiclass.mcsvm import MulticlassSVC
+
+        return MulticlassSVC()
     from larank.multiclass.larank import LaRankClassifier
 
     return LaRankClassifier()

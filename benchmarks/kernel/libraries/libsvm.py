@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.kernel.libraries.solver import CACHE_MEGABYTES, Fit, TrainingSet
+from benchmarks.kernel.libraries.solver import CACHE_MEGABYTES, ONE_VS_ONE, Fit, Objectives, TrainingSet
+from benchmarks.kernel.objectives import pair_by_pair, sum_of_binary_duals
 from benchmarks.stopwatch import Stopwatch
 
 
@@ -35,14 +36,19 @@ class Libsvm:
             labels, _, _ = svm_predict([], X, model, "-q")
             return np.asarray(labels)
 
+        def objectives() -> Objectives:
+            support = np.array(model.get_sv_indices()) - 1
+            order = np.argsort(model.get_labels())  # LIBSVM numbers classes in the order in which it meets them
+            columns = pair_by_pair(_coefficients(model), order[data.y[support]])
+            return Objectives(ONE_VS_ONE, None, sum_of_binary_duals(data.X[support], columns, gamma))
+
         extra = {"conversion_cpu": conversion.cpu, "conversion_wall": conversion.wall}
-        return Fit(predict, watch, model.l, _coefficients(model), extra=extra)
+        return Fit(predict, watch, model.l, int(np.count_nonzero(_coefficients(model))), objectives, extra=extra)
 
 
-def _coefficients(model: Any) -> int:
-    """How many are not zero, of the (classes - 1) x (support vectors) that LIBSVM stores."""
-    rows = (np.ctypeslib.as_array(model.sv_coef[row], (model.l,)) for row in range(model.nr_class - 1))
-    return sum(int(np.count_nonzero(row)) for row in rows)
+def _coefficients(model: Any) -> NDArray[np.float64]:
+    """The (classes - 1) x (support vectors) that LIBSVM stores."""
+    return np.array([np.ctypeslib.as_array(model.sv_coef[row], (model.l,)) for row in range(model.nr_class - 1)])
 
 
 SOLVERS = (Libsvm("libsvm"),)

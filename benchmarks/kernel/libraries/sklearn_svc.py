@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.kernel.libraries.solver import CACHE_MEGABYTES, Fit, TrainingSet
+from benchmarks.kernel.libraries.solver import (
+    CACHE_MEGABYTES,
+    ONE_VS_ONE,
+    ONE_VS_REST,
+    Fit,
+    Objectives,
+    TrainingSet,
+)
+from benchmarks.kernel.objectives import pair_by_pair, side_by_side, sum_of_binary_duals
 from benchmarks.stopwatch import Stopwatch
 
 
@@ -26,7 +34,13 @@ def fit_svc(model: Any, data: TrainingSet) -> Fit:
     """Train anything with the face of `SVC`."""
     with Stopwatch() as watch:
         model.fit(data.X, data.y)
-    return Fit(model.predict, watch, len(model.support_), int(np.count_nonzero(model.dual_coef_)))
+
+    def objectives() -> Objectives:
+        columns = pair_by_pair(np.asarray(model.dual_coef_), data.y[model.support_])
+        dual = sum_of_binary_duals(data.X[model.support_], columns, data.parameters.gamma)
+        return Objectives(ONE_VS_ONE, None, dual)
+
+    return Fit(model.predict, watch, len(model.support_), int(np.count_nonzero(model.dual_coef_)), objectives)
 
 
 @dataclass(frozen=True)
@@ -55,8 +69,13 @@ class SklearnOneVsRest:
         model = OneVsRestClassifier(SVC(**svc_settings(data)), n_jobs=threads)
         with Stopwatch() as watch, parallel_config("threading"):
             model.fit(data.X, data.y)
-        supports = [binary.support_ for binary in model.estimators_]
-        return Fit(model.predict, watch, len(np.unique(np.concatenate(supports))), sum(map(len, supports)))
+        support, columns = side_by_side(model.estimators_)
+
+        def objectives() -> Objectives:
+            dual = sum_of_binary_duals(data.X[support], columns, data.parameters.gamma)
+            return Objectives(ONE_VS_REST, None, dual)
+
+        return Fit(model.predict, watch, len(support), int(np.count_nonzero(columns)), objectives)
 
 
 SOLVERS = (SklearnSvc("svc"), SklearnOneVsRest("svc-ovr"))

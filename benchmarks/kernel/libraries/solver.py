@@ -16,6 +16,11 @@ CACHE_MEGABYTES = 1000
 """Of kernel values, for the rivals; their default is 100 or 200."""
 
 
+CRAMMER_SINGER = "Crammer-Singer"
+ONE_VS_ONE = "one-versus-one, summed"
+ONE_VS_REST = "one-versus-rest, summed"
+
+
 @dataclass(frozen=True)
 class TrainingSet:
     """What a solver is given: dense examples in float32, labels 0 .. k - 1, the kernel and C."""
@@ -26,17 +31,31 @@ class TrainingSet:
 
 
 @dataclass(frozen=True)
+class Objectives:
+    """What was reached, of the problem that was solved: objectives of different problems say nothing together.
+
+    Of binary problems, `dual` is the sum of theirs. `primal` is known to solvers that compute it.
+    """
+
+    problem: str
+    primal: float | None
+    dual: float
+
+
+@dataclass(frozen=True)
 class Fit:
     """A trained model: how it predicts labels, the time it took, its size, and what else the library tells.
 
     `support_patterns` counts examples with some coefficient, `support_vectors` the coefficients that are not zero.
-    `blocks` are the shapes of the products training needed, if it is known to have computed them in blocks.
+    `objectives` may take a while to compute. `blocks` are the shapes of the products training needed, if it is known to
+    have computed them in blocks.
     """
 
     predict: Callable[[NDArray[np.float32]], NDArray[Any]]
     seconds: Stopwatch
     support_patterns: int
     support_vectors: int
+    objectives: Callable[[], Objectives]
     blocks: Sequence[tuple[int, int]] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 

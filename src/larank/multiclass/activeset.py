@@ -39,6 +39,8 @@ _NEAR = 0.2  # beyond the margin; such examples are looked at in every round
 _NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
 _SHARE_WITHIN_DRIFT = 0.95
 _COOLED = 0.1  # tau over the worst violation of those that join
+_PROGRESS = 0.9  # the gap of a round over the best before, if it is to count as progress
+_PATIENCE = 10  # rounds without any, at the finest tau
 _VISITS_AT_ONCE = 200_000
 _MOST_SWEEPS = 3000
 _EXAMPLES_AT_ONCE = 2048
@@ -180,7 +182,7 @@ class ActiveSetTraining:
         if self.problem.formulation == "weston-watkins":
             self.session.pair_with_label()
         tau, tol = _FIRST_TAU, self.settings.tol
-        finest = 16 * np.finfo(self.blocks.dtype).eps
+        best, rounds_since = np.inf, 0
         while True:
             self.session.set_tau(tau)
             yield from self._timed("converge", self._converge())
@@ -189,11 +191,13 @@ class ActiveSetTraining:
                 yield from self._timed("look", self._look(everything=True))
             if self._gap() <= tol:
                 return
-            worst = yield from self._timed("extend", self._extend(tau))
-            tau = min(tau, max(_COOLING * tau, _COOLED * worst))
-            if tau < finest * max(1.0, float(np.abs(self.scores).max())):
+            best, rounds_since = (self._gap(), 0) if self._gap() < _PROGRESS * best else (best, rounds_since + 1)
+            finest = 16 * float(np.finfo(self.blocks.dtype).eps) * max(1.0, float(np.abs(self.scores).max()))
+            if tau <= finest and rounds_since > _PATIENCE:
                 self.has_stalled = True
                 return
+            worst = yield from self._timed("extend", self._extend(tau))
+            tau = max(finest, min(tau, max(_COOLING * tau, _COOLED * worst)))
 
     def _timed(self, name: str, work: Generator[bool, None, _Result]) -> Generator[bool, None, _Result]:
         while True:

@@ -123,8 +123,10 @@ PROBLEMS: dict[str, Problem] = {
     "news20": Problem({"kernel": "linear", "C": 1.0}, _news20),
 }
 _NOTES = {
-    "letter": "LETTER: the optimum of the dual, certified by a gap of 3, is 5462.6; the duals of MCSVM and SVMstruct in "
-    "the paper lie above it.",
+    "letter": (
+        "LETTER: the optimum of the dual, certified by a gap of 3, is 5462.6; the duals of MCSVM and SVMstruct in the "
+        "paper lie above it."
+    ),
     "mnist": "MNIST: the optimum of the dual is 3688.8; most duals in the paper lie above it.",
     "usps": "USPS: values in [0, 1] and gamma 0.037. The paper does not state its preprocessing; this has its optimum.",
     "news20": "news20 (tf-idf, linear kernel, C = 1) stands in for INEX: no published figure can be compared.",

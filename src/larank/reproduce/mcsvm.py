@@ -490,8 +490,8 @@ class Everything:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""
-        parts = dict(zip(("figure5", "figure6", "figure7"), self.figures, strict=True))
-        return {**{name: part.to_dict() for name, part in parts.items()}, "table2": self.table2.to_dict()}
+        figure5, figure6, figure7 = (part.to_dict() for part in self.figures)
+        return {"figure5": figure5, "figure6": figure6, "figure7": figure7, "table2": self.table2.to_dict()}
 
     def to_table(self) -> Table:
         """Their tables, one below the other."""

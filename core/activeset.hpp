@@ -39,12 +39,12 @@ class ActiveSet {
 
     enum class Progress { done, rows_needed, unfinished };
 
-    // Those of the first `count` examples of the block that violate optimality by more than tau join.
+    // The first `count` examples of the block join, with coefficients if they violate optimality by more than tau.
     void admit(int64_t count) {
         is_sweeping_ = false;
         for (int64_t b = 0; b < count; ++b) {
             steps_.begin_operation();
-            steps_.process_new(b);
+            steps_.process_new(b, true);
             steps_.end_operation(Operation::process_new);
         }
     }
@@ -56,7 +56,15 @@ class ActiveSet {
         visits_.begin(Operation::process_old);
     }
     Progress widen() {
-        const bool ready = visits_.go_on([&](int32_t) { steps_.end_operation(Operation::process_old); });
+        const auto again = [&](int32_t slot) {
+            for (int64_t n = 0; n < most_classes; ++n) {
+                steps_.end_operation(Operation::process_old);
+                steps_.begin_operation();
+                if (!steps_.machine().table().contains(slot) || !steps_.process_old(slot) || steps_.increase() == 0)
+                    break;
+            }
+        };
+        const bool ready = visits_.go_on(again);
         return ready ? Progress::done : Progress::rows_needed;
     }
 
@@ -84,9 +92,17 @@ class ActiveSet {
         return Progress::unfinished;
     }
 
+    // Members without coefficients leave.
+    void prune() {
+        const std::vector<int32_t> slots = steps_.machine().table().present();
+        for (const int32_t slot : slots)
+            if (!steps_.machine().table()[slot].is_support()) steps_.machine().remove_zeros(slot);
+    }
+
     const std::vector<int32_t>& needed() const { return visits_.needed(); }
 
   private:
+    static constexpr int64_t most_classes = 8;  // that a member takes up at once
     static constexpr int64_t rest_share = 256;  // of the members may still move when the others rest
 
     void begin_sweep(std::vector<int32_t> slots) {

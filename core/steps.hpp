@@ -82,7 +82,8 @@ class Steps {
     double increase() const { return increase_; }
     int64_t work() const { return work_; }
 
-    void process_new(int64_t b) {  // [larank] algorithm 2
+    // `joins_anyway` makes it a pattern even if there is no step to take.
+    void process_new(int64_t b, bool joins_anyway = false) {  // [larank] algorithm 2
         const int32_t label = examples_.labels[b];
         while (machine_.classes() <= label) machine_.add_class();
         const int32_t present = machine_.table().slot_of(examples_.ids[b]);
@@ -92,13 +93,13 @@ class Steps {
         }
         const Choice choice = choose_new(b, label);
         loss_ += examples_.costs[b] * loss_of_new(label, choice);
-        if (choice.violation() <= tau_ || examples_.costs[b] <= 0) return;
+        if ((choice.violation() <= tau_ && !joins_anyway) || examples_.costs[b] <= 0) return;
         const Timer timer(is_timed_, counters_.step_seconds);
         const int32_t slot =
             machine_.add_pattern(b, examples_.ids[b], label, examples_.costs[b], examples_.diagonal[b]);
         machine_.add_vector(slot, label, scores_[std::size_t(label)]);
         machine_.add_vector(slot, choice.y_minus, scores_[std::size_t(choice.y_minus)]);
-        smo_step(slot, choice);
+        if (choice.violation() > tau_) smo_step(slot, choice);
     }
 
     // The following two are false if the pattern's row of kernel values must be computed first.

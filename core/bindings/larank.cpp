@@ -123,6 +123,7 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
         .def("begin_widening",
              [](Session& s, std::vector<int32_t> slots) { s.active_set.begin_widening(std::move(slots)); })
         .def("widen", [](Session& s) { return int(s.active_set.widen()); })
+        .def("prune", [](Session& s) { s.active_set.prune(); })
         .def("pair_with_label", [](Session& s) { s.steps.set_formulation(larank::Formulation::weston_watkins); })
         .def(
             "multiply_costs", [](Session& s, double factor) { s.machine().table().multiply_costs(factor); }, "factor"_a)

@@ -113,7 +113,7 @@ class Blocks(ABC):
     def share_memory(self, nbytes: float) -> None:
         """So much memory is there for kernel values of training examples."""
         if self._table is not None:
-            self._table.stay_within(nbytes)
+            self._table.stay_within(nbytes, self.size)
 
     @property
     def kept_nbytes(self) -> int:
@@ -229,7 +229,7 @@ class Blocks(ABC):
         values = self._computed(X, ids, everything)
         scores: _Array = values @ coefficients
         kept = np.flatnonzero(is_worth_keeping(ids, scores))
-        rows = table.new_rows(ids[kept], len(everything))
+        rows = table.new_rows(ids[kept])
         if len(rows):
             table.put(rows, everything, values[kept[: len(rows)]], moment)
         return scores

@@ -40,7 +40,8 @@ class KernelTable:
     def __init__(self, examples: int, size: int, dtype: Any) -> None:
         self._dtype = np.dtype(dtype)
         self._parts: list[_Array] = []
-        self._limit = 0.0
+        self._given_up: set[int] = set()
+        self._most_parts = self._most_rows = 0
         self._row_of = np.full(examples, -1, np.int64)
         self._rows = 0
         self._came = np.zeros(size, np.int64)  # when the pattern of a slot did
@@ -50,21 +51,25 @@ class KernelTable:
 
     @property
     def columns(self) -> int:
-        """Slots whose values may be kept: those below this number."""
-        return int(self._limit / self._bytes_of_part()) * self._COLUMNS
+        """Slots whose values are kept: those below this number."""
+        return self._most_parts * self._COLUMNS
 
     @property
     def nbytes(self) -> int:
         """What the values take."""
-        return len(self._parts) * self._bytes_of_part()
+        return len(self._parts) * self._rows * self._bytes_per_row()
 
-    def _bytes_of_part(self) -> int:
-        return max(1, self._rows) * self._COLUMNS * int(self._dtype.itemsize)
+    def _bytes_per_row(self) -> int:
+        return self._COLUMNS * int(self._dtype.itemsize)
 
-    def stay_within(self, nbytes: float) -> None:
-        """Keep no more columns than fit."""
-        self._limit = max(0.0, nbytes)
-        del self._parts[self.columns // self._COLUMNS :]
+    def stay_within(self, nbytes: float, size: int) -> None:
+        """Keep no more than fits: columns for `size` slots and some more first, then rows."""
+        pieces = max(0, int(nbytes / self._bytes_per_row()))  # of a row, each as wide as a part
+        wanted = int(_ROOM_TO_GROW * size / self._COLUMNS) + 1
+        self._most_parts = min(wanted, pieces // max(1, self._rows))
+        self._most_rows = pieces // self._most_parts if self._most_parts else 0
+        self._given_up.update(range(self._most_parts + 1, len(self._parts) + 1))
+        del self._parts[self._most_parts :]
 
     def note_arrivals(self, slots: _Index) -> None:
         """These slots hold other patterns from now on."""
@@ -79,11 +84,10 @@ class KernelTable:
         rows: _Index = self._row_of[ids]
         return rows
 
-    def new_rows(self, ids: _Index, columns: int) -> _Index:
-        """Rows for the first of these examples, which are not kept yet: as many as fit if so many columns are used."""
+    def new_rows(self, ids: _Index) -> _Index:
+        """Rows for the first of these examples, which are not kept yet: as many as fit."""
         with self._lock:
-            most = int(self._limit / (_ROOM_TO_GROW * max(1, columns) * self._dtype.itemsize))
-            rows = np.arange(self._rows, max(self._rows, min(most, self._rows + len(ids))))
+            rows = np.arange(self._rows, max(self._rows, min(self._most_rows, self._rows + len(ids))))
             self._rows += len(rows)
         self._row_of[ids[: len(rows)]] = rows
         return rows
@@ -112,9 +116,14 @@ class KernelTable:
         self._computed[rows] = moment
 
     def _make_room(self, part: int) -> None:
+        """A part that was given up and comes back holds nothing for anyone yet."""
         with self._lock:
             while part >= len(self._parts):
+                first = len(self._parts) * self._COLUMNS
                 self._parts.append(np.zeros((len(self._row_of), self._COLUMNS), self._dtype))
+                if len(self._parts) in self._given_up:
+                    self.now += 1
+                    self._came[first : first + self._COLUMNS] = self.now
 
     def take(self, rows: _Index, out: _Array) -> None:
         """Copy the columns that are kept; some of them may be out of date."""

@@ -14,7 +14,7 @@ certificate.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -38,16 +38,20 @@ _COOLING = 1 / 4
 _NEAR = 0.2  # beyond the margin; such examples are looked at in every round
 _NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
 _SHARE_WITHIN_DRIFT = 0.95
-_COOLED = 0.1  # tau over the worst violation of those that join
+_COOLED = 0.3  # tau over the worst violation of those that join
 _PROGRESS = 0.9  # the gap of a round over the best before, if it is to count as progress
 _PATIENCE = 10  # rounds without any, at the finest tau
 _VISITS_AT_ONCE = 200_000
 _MOST_SWEEPS = 3000
 _EXAMPLES_AT_ONCE = 2048
-_LOOKS_WITH_MEMBERS = 3  # one in so many
+_LOOKS_WITH_MEMBERS = 1  # one in so many
+_REACH = 0.5  # of the worst violation: examples as far beyond their margin join too
+_MOST_REACH = 0.1
+_WATCHED = 0.08  # of the members, at most
 _FIRST_TO_JOIN = 512  # or as many as there are members
 _SHARE_OF_BLOCKS = 0.1  # of the memory limit
 _SHARE_OF_OTHERS = 0.36  # of it: blocks, what threads work in, and holes in the heap
+_MOST_OF_OTHERS = 2.5e8
 _TURNS_BETWEEN_TRIMS = 4  # of the heap, where memory is short
 _ROOM_TO_GROW = 1.3  # of what the core takes; the rest may go to the table of kernel values
 _SCALES = (0.9, 1.1)
@@ -233,8 +237,9 @@ class ActiveSetTraining:
             if state == 1:
                 self._provide_rows()
             if self.session.counters.operations[2] - optimized > _MOST_SWEEPS * self.session.support_patterns:
-                return
+                break
             yield False
+        self.session.prune()
 
     def _look(self, *, everything: bool) -> Generator[bool, None, None]:
         """Compute the scores of examples, and what follows: excess and objectives.
@@ -313,13 +318,16 @@ class ActiveSetTraining:
             _, losses = self._excess_and_loss(near, scale)
             return scale * scale * half_squared_norm + float(problem.costs[near] @ losses)
 
-        self.scale = _lowest(primal, low, high)
+        self.scale = _lowest(primal, low, high, precision=min(1e-6, 0.01 * self.settings.tol))
         violation = float(self._member_violations(members).max(initial=0.0))
-        violation = max(violation, float(np.delete(self.excess, members.ids).max(initial=0.0)))
+        violation = max(violation, float(self.excess[self._is_free(members)].max(initial=0.0)))
         self.objectives = _Objectives(primal(self.scale), linear - half_squared_norm, violation)
 
     def _extend(self, tau: float) -> Generator[bool, None, float]:
-        """Let examples join, and members take up further classes; returns the worst violation of these examples."""
+        """Let examples join, and members take up further classes; returns the worst violation of these examples.
+
+        Examples that are close to violating optimality join as well, without coefficients as yet: in a while they may.
+        """
         self.is_certified = False
         members = self._members()
         if self.knows_members:
@@ -327,16 +335,25 @@ class ActiveSetTraining:
             self.session.begin_widening(wider.tolist())
             while self.session.widen():
                 self._provide_rows()
-        is_free = self.problem.costs > 0
-        is_free[members.ids] = False
-        joining = self.random.permutation(np.flatnonzero(is_free & (self.excess > tau)))
+        is_free = self._is_free(members)
+        worst = float(self.excess[is_free].max(initial=0.0))
+        reach = min(_REACH * worst, _MOST_REACH)
+        joining = self.random.permutation(np.flatnonzero(is_free & (self.excess > min(tau, -reach))))
         joining = joining[np.argsort(-self.excess[joining], kind="stable")]
-        joining = joining[: max(_FIRST_TO_JOIN, len(members.ids))]
+        violating = int((self.excess[joining] > tau).sum())
+        most = max(_FIRST_TO_JOIN, len(members.ids))
+        joining = joining[: min(most, violating + int(_WATCHED * len(members.ids)))]
         size = self._batch_size()
         for first in range(0, len(joining), size):
             self._admit(joining[first : first + size])
             yield False
-        return float(self.excess[joining[0]]) if len(joining) else 0.0
+        return worst if violating else 0.0
+
+    def _is_free(self, members: _Members) -> NDArray[np.bool_]:
+        """Which examples can join."""
+        is_free: NDArray[np.bool_] = self.problem.costs > 0
+        is_free[members.ids] = False
+        return is_free
 
     def _admit(self, rows: _Index) -> None:
         batch = self.blocks.batch(self.problem.X, rows, rows)
@@ -391,7 +408,8 @@ class ActiveSetTraining:
     def _share_memory(self) -> None:
         """What the core leaves goes to the table of kernel values."""
         limit = self.settings.memory_limit
-        self.session.set_foreign_bytes(int(self.blocks.nbytes + self.scores.nbytes + _SHARE_OF_OTHERS * limit))
+        others = min(_SHARE_OF_OTHERS * limit, _MOST_OF_OTHERS)
+        self.session.set_foreign_bytes(int(self.blocks.nbytes + self.scores.nbytes + others))
         self.blocks.share_memory(limit - _ROOM_TO_GROW * self.session.bytes)
         if _ROOM_TO_GROW * self.session.bytes > limit:
             self.turns_until_trim -= 1
@@ -400,12 +418,12 @@ class ActiveSetTraining:
                 self.turns_until_trim = _TURNS_BETWEEN_TRIMS
 
 
-def _lowest(function: Any, low: float, high: float) -> float:
+def _lowest(function: Callable[[float], float], low: float, high: float, *, precision: float) -> float:
     """Where a convex function is smallest, by golden section."""
     golden = (np.sqrt(5) - 1) / 2
     left, right = high - golden * (high - low), low + golden * (high - low)
     at_left, at_right = function(left), function(right)
-    while high - low > 1e-6:
+    while high - low > precision:
         if at_left < at_right:
             high, right, at_right = right, left, at_left
             left = high - golden * (high - low)

@@ -430,7 +430,8 @@ def test_the_published_algorithm_agrees_with_the_default(n, k, seed, C, weights,
         assert published.result_.status == "converged"
         assert published.scale_ == 1.0
         assert published.result_.dual == pytest.approx(exact.result_.dual, rel=1e-6, abs=1e-9 * C)
-        assert published.result_.primal == pytest.approx(exact.result_.primal, rel=1e-6, abs=1e-6 * C)
+        far = 1e-8 * C * weight.sum()  # a violation of epsilon costs an example no more than C times that
+        assert published.result_.primal == pytest.approx(exact.result_.primal, rel=1e-6, abs=2 * far)
         assert_certificate(published, rbf(X) + fit_intercept, y, C * weight, delta, close=1e-8)
         assert (coefficients(published, n) * (np.arange(k) != y[:, None]) <= 0).all()
 

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC, persistence
 from larank.kernels import kernel_names
+from larank.multiclass.activeset import ActiveSetTraining
 from larank.multiclass.published import Published
 from larank.training import TrainingWarning
 from reference import kernel_certificate, kernel_optimum
@@ -332,8 +333,21 @@ def test_the_certificate_holds_for_every_layout_and_precision(formulation, layou
     assert_certificate(model, rbf(X.astype(float)), y, np.full(400, 2.0), 1 - np.eye(4), close)
 
 
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("tol", [0.2, 1e-2, 1e-4])
+def test_the_certificate_is_that_of_all_examples_also_where_too_many_were_left_out(formulation, tol, monkeypatch):
+    def as_few_as_can_be(training):
+        return np.union1d(training._members().ids, np.flatnonzero(training.excess >= 0))
+
+    monkeypatch.setattr(ActiveSetTraining, "_candidates", as_few_as_can_be)
+    X, y = data(200, 3)
+    model = svc(C=10.0, tol=tol, formulation=formulation).fit(X, y)
+    assert model.result_.relative_gap <= tol
+    assert_certificate(model, rbf(X), y, np.full(200, 10.0), 1 - np.eye(3))
+
+
 def test_the_dual_never_falls_and_every_primal_is_an_upper_bound_where_exact():
-    X, y = data(1500, 5)
+    X, y = data(900, 5)
     for formulation in FORMULATIONS:
         result = svc(C=20.0, tol=1e-6, formulation=formulation).fit(X, y).result_
         duals = np.array([point.dual for point in result.history])
@@ -416,7 +430,8 @@ def test_the_published_algorithm_agrees_with_the_default(n, k, seed, C, weights,
         assert published.result_.status == "converged"
         assert published.scale_ == 1.0
         assert published.result_.dual == pytest.approx(exact.result_.dual, rel=1e-6, abs=1e-9 * C)
-        assert published.result_.primal == pytest.approx(exact.result_.primal, rel=1e-6, abs=1e-6 * C)
+        far = 1e-8 * C * weight.sum()  # a violation of epsilon costs an example no more than C times that
+        assert published.result_.primal == pytest.approx(exact.result_.primal, rel=1e-6, abs=2 * far)
         assert_certificate(published, rbf(X) + fit_intercept, y, C * weight, delta, close=1e-8)
         assert (coefficients(published, n) * (np.arange(k) != y[:, None]) <= 0).all()
 
@@ -459,11 +474,11 @@ def tight_limit(X, y, **parameters):
 @pytest.mark.parametrize("init", ["larank", "zero"])
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_a_tiny_memory_limit_does_not_change_the_optimum(formulation, init, jobs):
-    X, y = data(350, 3)
+    X, y = data(200, 3)
     parameters = {"tol": 1e-5, "n_jobs": jobs, "init": init, "formulation": formulation}
     free = svc(**parameters).fit(X, y)
     limit = tight_limit(X, y, **parameters)
-    assert limit < 400_000
+    assert limit < 200_000
     for factor in (1, 1.5, 3, 8):
         model = svc(memory_limit=factor * limit, **parameters).fit(X, y)
         assert model.result_.dual == pytest.approx(free.result_.dual, rel=2e-5)
@@ -473,7 +488,7 @@ def test_a_tiny_memory_limit_does_not_change_the_optimum(formulation, init, jobs
 MANY = data(1500, 3)
 
 
-@pytest.mark.parametrize("memory_limit", [3e6, 6e6, 1.2e7, 2.5e7])
+@pytest.mark.parametrize("memory_limit", [4e6, 1.2e7, 2.5e7])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum(memory_limit, dtype):
     X, y = MANY[0].astype(dtype), MANY[1]

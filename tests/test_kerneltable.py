@@ -99,7 +99,6 @@ def test_what_is_kept_is_right_while_memory_stays_or_shrinks(examples, seed, lim
             truth.check()
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason=REGROWN)
 def test_what_is_kept_is_right_when_memory_shrinks_and_grows_again():
     truth = Truth(2, seed=0)
     truth.table.stay_within(PLENTY)
@@ -113,9 +112,6 @@ def test_what_is_kept_is_right_when_memory_shrinks_and_grows_again():
     truth.check()  # the second part of the second row is zero
 
 
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="rows that come later lack the columns there is no room for"
-)
 def test_what_is_kept_is_right_when_more_rows_leave_room_for_fewer_columns():
     truth = Truth(4, seed=0)
     truth.store(np.arange(5))
@@ -267,7 +263,6 @@ def test_scores_in_training_are_those_of_prediction(kernel, make, dtype, limit):
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason=REGROWN)
 def test_scores_in_training_are_those_of_prediction_while_memory_comes_and_goes():
     slots = Slots("rbf", dense(np.float64))
     for limit in (PLENTY, 90 * 8 * 8, PLENTY):
@@ -280,9 +275,6 @@ def test_scores_in_training_are_those_of_prediction_while_memory_comes_and_goes(
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="rows that come later lack the columns there is no room for"
-)
 def test_examples_that_join_right_after_a_look_get_their_kernel_values():
     slots = Slots("rbf", dense(np.float64))
     slots.store(18)
@@ -296,9 +288,6 @@ def test_examples_that_join_right_after_a_look_get_their_kernel_values():
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.xfail(
-    strict=True, raises=AssertionError, reason="table.columns is asked twice, and threads change it between"
-)
 def test_rows_kept_by_another_thread_meanwhile_do_not_change_scores(monkeypatch):
     slots = Slots("rbf", dense(np.float64))
     slots.store(20)

@@ -11,8 +11,8 @@ An estimator class takes part by naming the fitted attributes that make up the m
 
 Attributes that an instance does not have are left out. `load` calls the constructor with the saved parameters
 and sets the attributes; nothing else of the class is used. Parameters and attributes may be None, booleans,
-numbers, strings, arrays of numbers or strings, CSR matrices, a `Result`, and lists, tuples and dicts of
-these.
+numbers, strings, arrays of numbers or strings, CSR matrices, a `Result`, dataclasses registered with
+`persistable_value`, and lists, tuples and dicts of these.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from importlib.metadata import version
 from typing import IO, Any, NamedTuple, Protocol, TypeVar
 
@@ -36,7 +37,16 @@ from sklearn.exceptions import NotFittedError
 from larank.data import atomic_write
 from larank.result import Result
 
-__all__ = ["FORMAT_VERSION", "ArrayInfo", "ModelFileError", "describe", "load", "persistable", "save"]
+__all__ = [
+    "FORMAT_VERSION",
+    "ArrayInfo",
+    "ModelFileError",
+    "describe",
+    "load",
+    "persistable",
+    "persistable_value",
+    "save",
+]
 
 FORMAT_VERSION = 1
 _FORMAT = "larank-model"
@@ -83,6 +93,16 @@ def persistable(*attributes: str) -> Callable[[_Class], _Class]:
         return cls
 
     return register
+
+
+_Value = TypeVar("_Value", bound=type[Any])
+_values: dict[str, type[Any]] = {}
+
+
+def persistable_value(cls: _Value) -> _Value:
+    """Register a dataclass whose instances may be parameters of saved estimators; a decorator."""
+    _values[cls.__name__] = cls
+    return cls
 
 
 def save(estimator: _Estimator, path: _PathLike) -> None:
@@ -210,6 +230,9 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if isinstance(value, dict):
         pairs = enumerate(value.items())
         return {"$dict": [[_encode(k, name, arrays), _encode(v, f"{name}/{i}", arrays)] for i, (k, v) in pairs]}
+    if type(value).__name__ in _values and _values[type(value).__name__] is type(value):
+        settings = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {"$value": type(value).__name__, "settings": _encode(settings, name, arrays)}
     if isinstance(value, Result):
         return {"$result": _encode(value.to_dict(), name, arrays)}
     raise TypeError(_cannot_save(value, name))
@@ -253,6 +276,8 @@ def _decode(value: Any, array: Callable[[str], Any]) -> Any:
         return tuple(_decode(value["$tuple"], array))
     if "$dict" in value:
         return {_decode(k, array): _decode(v, array) for k, v in value["$dict"]}
+    if "$value" in value:
+        return _value_class(value["$value"])(**_decode(value["settings"], array))
     if "$result" in value:
         return Result.from_dict(_decode(value["$result"], array))
     if "$objects" in value:
@@ -260,6 +285,14 @@ def _decode(value: Any, array: Callable[[str], Any]) -> Any:
     if "$sparse" in value:
         return _decode_sparse(value, array)
     return _find(value["$array"], array)
+
+
+def _value_class(name: str) -> type[Any]:
+    if name not in _values:
+        getattr(importlib.import_module("larank"), name, None)  # values register when they are imported
+    if name not in _values:
+        raise ValueError(f"there is no {name!r}")
+    return _values[name]
 
 
 def _decode_objects(value: Mapping[str, Any], array: Callable[[str], Any]) -> NDArray[Any]:

@@ -38,7 +38,7 @@ _COOLING = 1 / 4
 _NEAR = 0.2  # beyond the margin; such examples are looked at in every round
 _NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
 _SHARE_WITHIN_DRIFT = 0.95
-_COOLED = 0.3  # tau over the worst violation of those that join
+_COOLED = 0.3  # tau over the worst violation seen
 _PROGRESS = 0.9  # the gap of a round over the best before, if it is to count as progress
 _PATIENCE = 10  # rounds without any, at the finest tau
 _VISITS_AT_ONCE = 200_000
@@ -120,6 +120,7 @@ class ActiveSetTraining:
         self.has_stalled = False
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
         blocks.keep_values(size)
+        self._before = self._counts()
         self._work = self._rounds(from_scratch=True)
 
     def raise_costs(self, factor: float) -> None:
@@ -127,6 +128,9 @@ class ActiveSetTraining:
         self.problem = replace(self.problem, costs=self.problem.costs * factor)
         self.session.multiply_costs(factor)
         self.is_certified = self.has_stalled = False
+        self.visited = 0.0
+        self._before = self._counts()
+        self.seconds = dict.fromkeys(self.seconds, 0.0)
         self._work = self._rounds(from_scratch=False)
 
     # What the training loop asks.
@@ -156,7 +160,7 @@ class ActiveSetTraining:
 
     def details(self) -> Mapping[str, Any]:
         """What the history records besides the objectives."""
-        return {"kernel_values": self.blocks.kernel_values, "support_patterns": self.session.support_patterns}
+        return {"kernel_values": self.kernel_values, "support_patterns": self.session.support_patterns}
 
     # What is left of it.
 
@@ -168,10 +172,25 @@ class ActiveSetTraining:
 
     @property
     def operations(self) -> Mapping[str, int]:
-        """How often what was done."""
+        """How often what was done, since the costs were last raised."""
+        counts = self._counts()
+        return {name: counts[name] - self._before[name] for name in counts if name != "kernel_values"}
+
+    @property
+    def kernel_values(self) -> int:
+        """Computed since the costs were last raised."""
+        return self.blocks.kernel_values - self._before["kernel_values"]
+
+    def _counts(self) -> dict[str, int]:
         new, old, optimize = self.session.counters.operations
-        steps = self.session.counters.steps
-        return {"looks": self.looks, "process_new": new, "process_old": old, "optimize": optimize, "steps": steps}
+        return {
+            "looks": self.looks,
+            "process_new": new,
+            "process_old": old,
+            "optimize": optimize,
+            "steps": self.session.counters.steps,
+            "kernel_values": self.blocks.kernel_values,
+        }
 
     @property
     def breakdown(self) -> Mapping[str, float]:
@@ -200,7 +219,9 @@ class ActiveSetTraining:
             if tau <= finest and rounds_since > _PATIENCE:
                 self.has_stalled = True
                 return
-            worst = yield from self._timed("extend", self._extend(tau))
+            yield from self._timed("extend", self._extend(tau))
+            assert self.objectives is not None
+            worst = self.objectives.violation if rounds_since == 0 else 0.0
             tau = max(finest, min(tau, max(_COOLING * tau, _COOLED * worst)))
 
     def _timed(self, name: str, work: Generator[bool, None, _Result]) -> Generator[bool, None, _Result]:
@@ -323,8 +344,8 @@ class ActiveSetTraining:
         violation = max(violation, float(self.excess[self._is_free(members)].max(initial=0.0)))
         self.objectives = _Objectives(primal(self.scale), linear - half_squared_norm, violation)
 
-    def _extend(self, tau: float) -> Generator[bool, None, float]:
-        """Let examples join, and members take up further classes; returns the worst violation of these examples.
+    def _extend(self, tau: float) -> Generator[bool, None, None]:
+        """Let examples join, and members take up further classes.
 
         Examples that are close to violating optimality join as well, without coefficients as yet: in a while they may.
         """
@@ -347,7 +368,6 @@ class ActiveSetTraining:
         for first in range(0, len(joining), size):
             self._admit(joining[first : first + size])
             yield False
-        return worst if violating else 0.0
 
     def _is_free(self, members: _Members) -> NDArray[np.bool_]:
         """Which examples can join."""

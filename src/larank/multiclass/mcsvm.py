@@ -304,8 +304,7 @@ default="rbf"
         )
         with progress_for(self.verbose) as progress:
             progress.start(f"{about}, memory limit {self.memory_limit / 1e6:.0f} MB")
-            began = training.iterations()
-            outcome = train(training, Limits(None, began + self.max_iter, self.time_limit), progress)
+            outcome = train(training, Limits(None, self.max_iter, self.time_limit), progress)
         dtype = training.blocks.dtype
         self._check_definite(training.half_squared_norm, outcome.objectives.dual, problem.costs, dtype)
         return replace(outcome, status="precision") if training.has_stalled else outcome
@@ -334,7 +333,7 @@ default="rbf"
             seconds=outcome.seconds,
             support_patterns=len(ids),
             support_vectors=self.dual_coef_.nnz,
-            kernel_values=training.blocks.kernel_values,
+            kernel_values=training.kernel_values,
             operations=operations,
             history=outcome.history,
             breakdown={**training.breakdown, "certificate": outcome.certificate_seconds},

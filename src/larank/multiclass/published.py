@@ -15,6 +15,7 @@ from larank.blocks import Batch, Blocks
 from larank.kernels import CallableKernel
 from larank.multiclass.problem import Problem
 from larank.parameters import flag, one_of, positive
+from larank.persistence import persistable_value
 from larank.training import Objectives
 
 __all__ = ["COOLING", "ROW_SOLVERS", "SELECTION", "Published", "PublishedTraining"]
@@ -30,6 +31,7 @@ _ESTIMATES_PER_PASS = 20
 _CALLABLE_PIECE = 64  # a batch of a callable kernel is compared with itself
 
 
+@persistable_value
 @dataclass(frozen=True)
 class Published:
     """The solver of Crammer and Singer (2001), round by round.
@@ -215,6 +217,11 @@ class PublishedTraining:
         beta = self.coefficients
         ids = np.flatnonzero(beta.any(axis=1))
         return ids, beta[ids]
+
+    @property
+    def kernel_values(self) -> int:
+        """Computed so far."""
+        return self.blocks.kernel_values
 
     @property
     def breakdown(self) -> Mapping[str, float]:

@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise
 
-from larank.blocks import blocks_for
+from larank.blocks import _DenseBlocks, blocks_for
 from larank.kernels import kernel_for, kernel_names, with_bias
 from larank.kerneltable import KernelTable
 
 PLENTY = 1e9
-REGROWN = "columns that were given up come back as zeros, and rows computed before count as kept there"
 
 
 class NarrowTable(KernelTable):
@@ -56,7 +55,7 @@ class Truth:
             products = table.products(rows, coefficients) + computed[:, outside:] @ coefficients[missing[outside:]]
             np.testing.assert_allclose(products, self.values[known] @ coefficients, atol=1e-12)
         unknown = ids[table.rows_of(ids) < 0]
-        rows = table.new_rows(unknown, self.size)
+        rows = table.new_rows(unknown)
         np.testing.assert_array_equal(table.rows_of(unknown[: len(rows)]), rows)
         assert (table.rows_of(unknown[len(rows) :]) < 0).all()
         if len(rows):
@@ -91,23 +90,23 @@ def test_what_is_kept_is_right_while_memory_stays_or_shrinks(examples, seed, lim
     truth = Truth(examples, seed, dtype)
     for limit in sorted(limits, reverse=True):
         for _ in range(2):
-            truth.table.stay_within(limit)
+            truth.table.stay_within(limit, truth.size)
             truth.store(random_slots(truth.random, truth.size))
             truth.look(truth.random.permutation(examples)[: truth.random.integers(1, examples + 1)])
-            truth.table.stay_within(limit)
+            truth.table.stay_within(limit, truth.size)
             assert truth.table.nbytes <= limit
             truth.check()
 
 
 def test_what_is_kept_is_right_when_memory_shrinks_and_grows_again():
     truth = Truth(2, seed=0)
-    truth.table.stay_within(PLENTY)
+    truth.table.stay_within(PLENTY, 12)
     truth.store(np.arange(8))
     for ids in ([0], [1]):
         truth.look(np.array(ids))
-    truth.table.stay_within(2 * 4 * 8)  # the first part of both rows
+    truth.table.stay_within(2 * 4 * 8, 8)  # the first part of both rows
     truth.check()
-    truth.table.stay_within(PLENTY)
+    truth.table.stay_within(PLENTY, 12)
     truth.look(np.array([0]))
     truth.check()  # the second part of the second row is zero
 
@@ -115,7 +114,7 @@ def test_what_is_kept_is_right_when_memory_shrinks_and_grows_again():
 def test_what_is_kept_is_right_when_more_rows_leave_room_for_fewer_columns():
     truth = Truth(4, seed=0)
     truth.store(np.arange(5))
-    truth.table.stay_within(4 * 1.2 * 5 * 8)  # four rows fit, but two parts of no more than three
+    truth.table.stay_within(4 * 1.2 * 5 * 8, 5)  # four rows fit, but two parts of no more than three
     truth.look(np.array([0]))
     truth.look(np.array([1, 2, 3]))
     truth.check()  # before anybody says again how much memory there is, as when examples join after a look
@@ -133,7 +132,7 @@ def test_memory_that_comes_later_is_used():
     truth = Truth(5, seed=0)
     truth.store(np.arange(6))
     truth.look(np.arange(5))
-    truth.table.stay_within(PLENTY)
+    truth.table.stay_within(PLENTY, 12)
     truth.look(np.arange(5))
     assert (truth.table.rows_of(np.arange(5)) >= 0).all()
     truth.check()
@@ -142,7 +141,7 @@ def test_memory_that_comes_later_is_used():
 
 def test_only_slots_with_other_patterns_are_missing():
     truth = Truth(5, seed=0)
-    truth.table.stay_within(PLENTY)
+    truth.table.stay_within(PLENTY, 12)
     truth.store(np.arange(10))
     truth.look(np.arange(5))
     truth.store(np.array([7, 2]))
@@ -156,7 +155,7 @@ def test_only_slots_with_other_patterns_are_missing():
 
 def test_products_of_few_rows_far_apart_equal_those_of_many():
     truth = Truth(50, seed=0)
-    truth.table.stay_within(PLENTY)
+    truth.table.stay_within(PLENTY, 12)
     truth.store(np.arange(11))
     truth.look(np.arange(50))
     coefficients = truth.random.normal(size=(11, 2))
@@ -196,6 +195,7 @@ def kinds():
 @pytest.fixture
 def narrow(monkeypatch):
     monkeypatch.setattr(KernelTable, "_COLUMNS", 8)
+    monkeypatch.setattr(_DenseBlocks, "_CHEAP_FEATURES", 0)
 
 
 def rows_of(X, rows):
@@ -301,7 +301,7 @@ def test_rows_kept_by_another_thread_meanwhile_do_not_change_scores(monkeypatch)
 
     def put_while_another_thread_keeps_rows(table, *arguments):
         put(table, *arguments)
-        table.new_rows(np.arange(10, 60), size)
+        table.new_rows(np.arange(10, 60))
 
     monkeypatch.setattr(KernelTable, "put", put_while_another_thread_keeps_rows)
     slots.look(np.arange(10))

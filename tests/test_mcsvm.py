@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone, is_classifier
@@ -122,7 +122,10 @@ def test_the_optimum_is_that_of_a_general_solver(
     X, y = data(n, k, seed, dimensions=3)  # with duplicates of conflicting labels and zero vectors
     delta, weight = margins_and_weights(k, n, y, seed, with_margins, weights)
     K = rbf(X) if kernel == "rbf" else X @ X.T
-    best = kernel_optimum(K + fit_intercept, y, C * weight, delta, formulation) if delta.any() else 0.0
+    try:
+        best = kernel_optimum(K + fit_intercept, y, C * weight, delta, formulation) if delta.any() else 0.0
+    except ArithmeticError:  # the reference did not converge
+        reject()
     model = svc("precomputed", C=C, formulation=formulation, init=init, shrinking=shrinking, tol=3e-7)
     model.set_params(fit_intercept=fit_intercept, cost_matrix=delta if with_margins else None).fit(K, y, weight)
     assert model.result_.status == "converged"

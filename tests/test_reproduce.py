@@ -17,7 +17,19 @@ from rich.console import Console
 from larank.reproduce import Scope, experiments
 from larank.reproduce import larank as larank_paper
 from larank.reproduce.datasets import available, load
-from larank.reproduce.larank import EXPECTED, GAP, ONE_PASS, PAPER, PAPER_ARGMAX, Curve, Entry, Point, Run, Table2
+from larank.reproduce.larank import (
+    EXPECTED,
+    EXACT,
+    GAP,
+    ONE_PASS,
+    PAPER,
+    PAPER_ARGMAX,
+    Curve,
+    Entry,
+    Point,
+    Run,
+    Table2,
+)
 from larank.reproduce.sdm import QUICK, Comparison, Row, partition
 
 
@@ -129,9 +141,10 @@ class Certificate:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
-    module = ModuleType("larank.multiclass.larank")
-    module.LaRankClassifier = StandIn  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for home, name in (("larank", "LaRankClassifier"), ("mcsvm", "MulticlassSVC")):
+        module = ModuleType(f"larank.multiclass.{home}")
+        setattr(module, name, StandIn)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(StandIn, "made", [])
     return StandIn
 
@@ -211,11 +224,12 @@ def test_quick_forms_train_on_a_part_of_the_embedded_data(
     assert not any("expected" in line for line in text)
 
 
-def test_table_2_trains_with_both_stopping_rules_over_five_seeds(stand_in: type[StandIn]):
+def test_table_2_trains_with_both_stopping_rules_and_exactly_over_five_seeds(stand_in: type[StandIn]):
     table = experiments()["larank-table2"].run(Scope(datasets=("letter",)), lambda line: None)
-    assert [len(row["runs"]) for row in table.to_dict()["entries"]] == [5, 5]
-    stops = [(model.settings.get("stop"), model.settings.get("epochs")) for model in stand_in.made]
-    assert stops == [("gap", None)] * 5 + [(None, 1)] * 5
+    assert [len(row["runs"]) for row in table.to_dict()["entries"]] == [5, 5, 5]
+    names = ("stop", "epochs", "tol")
+    stops = [tuple(model.settings.get(name) for name in names) for model in stand_in.made]
+    assert stops == [("gap", None, None)] * 5 + [(None, 1, None)] * 5 + [(None, None, 1e-3)] * 5
     assert all(model.examples == 16000 for model in stand_in.made)
     assert any(line.startswith("as expected") for line in printed(table))
 
@@ -224,7 +238,7 @@ def test_entries_that_take_minutes_have_one_seed_unless_told_otherwise(
     stand_in: type[StandIn], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(larank_paper, "SLOW", {("letter", GAP)})
-    for seeds, expected in ((None, [1, 5]), (2, [2, 2])):
+    for seeds, expected in ((None, [1, 5, 5]), (2, [2, 2, 2])):
         table = experiments()["larank-table2"].run(Scope(seeds=seeds, datasets=("letter",)), lambda line: None)
         assert [len(row["runs"]) for row in table.to_dict()["entries"]] == expected
 
@@ -266,8 +280,9 @@ def test_an_interrupted_training_ends_the_experiment(stand_in: type[StandIn], mo
 
 def test_one_pass_over_a_part_of_letter_learns_it():
     table = experiments()["larank-table2"].run(Scope(quick=True), lambda line: None)
-    gap, one_pass = table.entries
-    assert (gap.algorithm, one_pass.algorithm) == (GAP, ONE_PASS)
+    gap, one_pass, exact = table.entries
+    assert (gap.algorithm, one_pass.algorithm, exact.algorithm) == (GAP, ONE_PASS, EXACT)
+    assert exact.mean("dual") == pytest.approx(gap.mean("dual"), rel=2e-3)
     assert gap.mean("error") < 17
     assert one_pass.mean("error") < 20
     assert 0 < one_pass.mean("dual") < gap.mean("dual")

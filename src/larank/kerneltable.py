@@ -23,7 +23,7 @@ class KernelTable:
     Slots are used again, and then their column is out of date. Two clocks tell: a value holds if its row was computed
     after the pattern came to the slot. Columns of slots that never held a pattern are zero.
 
-    Rows are given out one after the other out of room for all examples, which takes no memory until it is written to.
+    Rows are given out one after the other, out of room that takes no memory until it is written to.
 
     Parameters
     ----------
@@ -40,8 +40,7 @@ class KernelTable:
     def __init__(self, examples: int, size: int, dtype: Any) -> None:
         self._dtype = np.dtype(dtype)
         self._parts: list[_Array] = []
-        self._given_up: set[int] = set()
-        self._most_parts = self._most_rows = 0
+        self._most_rows = 0
         self._row_of = np.full(examples, -1, np.int64)
         self._rows = 0
         self._came = np.zeros(size, np.int64)  # when the pattern of a slot did
@@ -52,7 +51,7 @@ class KernelTable:
     @property
     def columns(self) -> int:
         """Slots whose values are kept: those below this number."""
-        return self._most_parts * self._COLUMNS
+        return len(self._parts) * self._COLUMNS
 
     @property
     def nbytes(self) -> int:
@@ -66,10 +65,19 @@ class KernelTable:
         """Keep no more than fits: columns for `size` slots and some more first, then rows."""
         pieces = max(0, int(nbytes / self._bytes_per_row()))  # of a row, each as wide as a part
         wanted = int(_ROOM_TO_GROW * size / self._COLUMNS) + 1
-        self._most_parts = min(wanted, pieces // max(1, self._rows))
-        self._most_rows = pieces // self._most_parts if self._most_parts else 0
-        self._given_up.update(range(self._most_parts + 1, len(self._parts) + 1))
-        del self._parts[self._most_parts :]
+        most_parts = min(wanted, pieces // max(1, self._rows))
+        self._most_rows = min(len(self._row_of), pieces // most_parts) if most_parts else 0
+        del self._parts[most_parts:]
+        while len(self._parts) < most_parts:
+            self._add_part()
+        self._most_rows = min([self._most_rows, *map(len, self._parts)])
+
+    def _add_part(self) -> None:
+        """A part in which nothing is known of anyone."""
+        first = len(self._parts) * self._COLUMNS
+        self._parts.append(np.zeros((self._most_rows, self._COLUMNS), self._dtype))
+        self.now += 1
+        self._came[first : first + self._COLUMNS] = self.now
 
     def note_arrivals(self, slots: _Index) -> None:
         """These slots hold other patterns from now on."""
@@ -95,7 +103,7 @@ class KernelTable:
     def missing(self, rows: _Index, size: int) -> _Index:
         """Those of the first `size` slots whose values do not hold, or are not kept, for all of these rows."""
         is_missing = self._came[:size] > self._computed[rows].min(initial=self.now)
-        is_missing[len(self._parts) * self._COLUMNS :] = True
+        is_missing[self.columns :] = True
         return np.flatnonzero(is_missing)
 
     def put(self, rows: _Index, slots: _Index, values: _Array, moment: int) -> None:
@@ -107,23 +115,12 @@ class KernelTable:
         for part, (first, last) in enumerate(pairwise(ends.tolist())):
             if first == last:
                 continue
-            self._make_room(part)
             columns = slots[first:last] - part * self._COLUMNS
             if columns[-1] - columns[0] == last - first - 1:
                 self._parts[part][rows, columns[0] : columns[-1] + 1] = values[:, first:last]
             else:
                 self._parts[part][rows[:, None], columns] = values[:, first:last]
         self._computed[rows] = moment
-
-    def _make_room(self, part: int) -> None:
-        """A part that was given up and comes back holds nothing for anyone yet."""
-        with self._lock:
-            while part >= len(self._parts):
-                first = len(self._parts) * self._COLUMNS
-                self._parts.append(np.zeros((len(self._row_of), self._COLUMNS), self._dtype))
-                if len(self._parts) in self._given_up:
-                    self.now += 1
-                    self._came[first : first + self._COLUMNS] = self.now
 
     def take(self, rows: _Index, out: _Array) -> None:
         """Copy the columns that are kept; some of them may be out of date."""

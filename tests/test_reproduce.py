@@ -18,8 +18,8 @@ from larank.reproduce import Scope, experiments
 from larank.reproduce import larank as larank_paper
 from larank.reproduce.datasets import available, load
 from larank.reproduce.larank import (
-    EXPECTED,
     EXACT,
+    EXPECTED,
     GAP,
     ONE_PASS,
     PAPER,

@@ -35,9 +35,11 @@ _Result = TypeVar("_Result")
 _LARANK_TAU = 0.08  # as in LaRankClassifier
 _FIRST_TAU = 0.02
 _COOLING = 1 / 4
+_WARMED = 16  # tau when costs are raised, over its last value
 _NEAR = 0.2  # beyond the margin; such examples are looked at in every round
 _NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
 _SHARE_WITHIN_DRIFT = 0.95
+_WEIGHT_OF_MEMBERS = 0.1
 _COOLED = 0.3  # tau over the worst violation seen
 _PROGRESS = 0.9  # the gap of a round over the best before, if it is to count as progress
 _PATIENCE = 10  # rounds without any, at the finest tau
@@ -107,6 +109,7 @@ class ActiveSetTraining:
         size = len(problem.labels)
         self.scores = np.zeros((size, problem.n_classes))  # as of the last look at each example
         self.excess = np.zeros(size)  # the largest of Delta(y_i, y) + S(x_i, y) - S(x_i, y_i), as of the last look
+        self.tau = np.inf
         self.drift = np.zeros(size)  # what it is expected to have changed by since then, at most
         self.looks = 0
         self.visited = 0.0
@@ -204,9 +207,10 @@ class ActiveSetTraining:
             yield from self._timed("larank pass", self._larank_pass())
         if self.problem.formulation == "weston-watkins":
             self.session.pair_with_label()
-        tau, tol = _FIRST_TAU, self.settings.tol
+        tau, tol = min(_FIRST_TAU, _WARMED * self.tau), self.settings.tol
         best, rounds_since = np.inf, 0
         while True:
+            self.tau = tau
             self.session.set_tau(tau)
             yield from self._timed("converge", self._converge())
             yield from self._timed("look", self._look(everything=False))
@@ -220,9 +224,18 @@ class ActiveSetTraining:
                 self.has_stalled = True
                 return
             yield from self._timed("extend", self._extend(tau))
-            assert self.objectives is not None
-            worst = self.objectives.violation if rounds_since == 0 else 0.0
-            tau = max(finest, min(tau, max(_COOLING * tau, _COOLED * worst)))
+            tau = max(finest, self._cooled(tau, self._worst() if rounds_since == 0 else 0.0))
+
+    def _worst(self) -> float:
+        """The worst violation; those of members, which need no kernel values to be mended, count less."""
+        assert self.objectives is not None
+        outside = float(self.excess[self._is_free(self._members())].max(initial=0.0))
+        return max(outside, _WEIGHT_OF_MEMBERS * self.objectives.violation)
+
+    @staticmethod
+    def _cooled(tau: float, worst: float) -> float:
+        """In step with the worst violation; where that is above tau, not too fast."""
+        return min(tau, _COOLED * worst) if 0 < worst < tau else min(tau, max(_COOLING * tau, _COOLED * worst))
 
     def _timed(self, name: str, work: Generator[bool, None, _Result]) -> Generator[bool, None, _Result]:
         while True:

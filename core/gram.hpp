@@ -72,6 +72,7 @@ class Gram {
 
     int64_t bytes() const { return pool_.bytes() + int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
     int64_t resident() const { return resident_; }
+    void be_tight() { pool_.be_tight(); }  // memory is short
 
     // Brings all rows up to date at once. Row after row, the values of the newborn members are read side by side, so
     // this is cheaper than many rows that catch up alone; and births that every row has seen can be forgotten.

@@ -223,6 +223,8 @@ class KernelMachine {
     // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently,
     // but not that of `kept`.
     void stay_within_limit(int32_t kept) {
+        if (2 * bytes() <= memory_limit_) return;
+        gram_.be_tight();
         if (bytes() <= memory_limit_) return;
         if (keeps_sets_) {
             keeps_sets_ = false;

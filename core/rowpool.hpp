@@ -54,6 +54,7 @@ class RowPool {
     }
 
     void clear() { *this = RowPool(); }
+    void be_tight() { is_tight_ = true; }
     int64_t bytes() const { return bytes_; }  // of the rows in use
 
   private:
@@ -81,11 +82,13 @@ class RowPool {
         return slab.room == room && !slab.free.empty();
     }
 
-    // An eighth more than asked for, in steps of an eighth, so that rows asked for at about the same time share slabs.
-    static int64_t room_for(int64_t columns) {
+    // More than asked for, by half or, where memory is short, by an eighth; in steps of an eighth, so that rows asked
+    // for at about the same time share slabs.
+    int64_t room_for(int64_t columns) const {
         constexpr int64_t line = 64 / int64_t(sizeof(T));
-        int64_t room = 4 * line;
-        while (room < columns + columns / 8) room = (room + room / 8 + line) / line * line;
+        const int64_t wanted = columns + (is_tight_ ? columns / 8 : columns / 2);
+        int64_t room = 2 * line;
+        while (room < wanted) room = (room + room / 8 + line) / line * line;
         return room;
     }
 
@@ -110,6 +113,7 @@ class RowPool {
     std::vector<int32_t> unused_;
     std::map<int64_t, std::vector<int32_t>> open_;  // slabs with free rows, by room; some may be gone or full by now
     int64_t bytes_ = 0;
+    bool is_tight_ = false;
 };
 
 }  // namespace larank

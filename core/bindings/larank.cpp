@@ -234,21 +234,6 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
                 return nb::make_tuple(to_numpy(std::move(scores), {count, classes}), lacking);
             },
             "slots"_a)
-        // The scores of the support vectors, in the order of `table`.
-        .def("vector_scores",
-             [](const Session& s) {
-                 std::vector<double> scores, own;
-                 const auto& table = s.machine().table();
-                 for (int32_t slot = 0; slot < table.slots(); ++slot) {
-                     if (!table.contains(slot)) continue;
-                     own.resize(table[slot].vectors.size());
-                     s.machine().scores_of_vectors(slot, own.data());
-                     for (std::size_t n = 0; n < own.size(); ++n)
-                         if (table[slot].vectors[n].beta != 0) scores.push_back(own[n]);
-                 }
-                 const std::size_t count = scores.size();
-                 return to_numpy(std::move(scores), {count});
-             })
         .def(
             "set_foreign_bytes", [](Session& s, int64_t bytes) { s.machine().set_foreign_bytes(bytes); }, "bytes"_a)
         .def_prop_ro("keeps_sets", [](const Session& s) { return s.machine().keeps_sets(); })

@@ -162,7 +162,6 @@ class _LaRank:
 
 class _KernelLaRank(_LaRank):
     def member_scores(self, slots: list[int]) -> tuple[NDArray[np.float64], list[int]]: ...
-    def vector_scores(self) -> NDArray[np.float64]: ...
     def __init__(
         self,
         *,

@@ -14,7 +14,7 @@ certificate.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -38,15 +38,14 @@ _COOLING = 1 / 4
 _WARMED = 16  # tau when costs are raised, over its last value
 _NEAR = 0.2  # beyond the margin; such examples are looked at in every round
 _NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
-_SHARE_WITHIN_DRIFT = 0.95
-_WEIGHT_OF_MEMBERS = 0.1
+_SHARE_WITHIN_DRIFT = 0.95  # of the examples looked at changed by less than what is taken for all
+_WEIGHT_OF_MEMBERS = 0.1  # in the worst violation
 _COOLED = 0.3  # tau over the worst violation seen
 _PROGRESS = 0.9  # the gap of a round over the best before, if it is to count as progress
 _PATIENCE = 10  # rounds without any, at the finest tau
 _VISITS_AT_ONCE = 200_000
-_MOST_SWEEPS = 3000
+_MOST_SWEEPS = 3000  # of converging before the next look
 _EXAMPLES_AT_ONCE = 2048
-_LOOKS_WITH_MEMBERS = 1  # one in so many
 _REACH = 0.5  # of the worst violation: examples as far beyond their margin join too
 _MOST_REACH = 0.1
 _WATCHED = 0.08  # of the members, at most
@@ -83,8 +82,6 @@ class _Members:
     slots: _Index
     ids: _Index
     beta: _Float  # a column per class
-    rows: _Index  # where beta is not zero
-    columns: _Index
 
 
 class ActiveSetTraining:
@@ -109,7 +106,7 @@ class ActiveSetTraining:
         size = len(problem.labels)
         self.scores = np.zeros((size, problem.n_classes))  # as of the last look at each example
         self.excess = np.zeros(size)  # the largest of Delta(y_i, y) + S(x_i, y) - S(x_i, y_i), as of the last look
-        self.tau = np.inf
+        self.tau = np.inf  # of the last round
         self.drift = np.zeros(size)  # what it is expected to have changed by since then, at most
         self.looks = 0
         self.visited = 0.0
@@ -118,7 +115,6 @@ class ActiveSetTraining:
         self.turns_until_trim = 0
         self.objectives: _Objectives | None = None
         self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
-        self.knows_members = False  # whether their scores of all classes are those of the last look
         self.is_told = True
         self.has_stalled = False
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
@@ -152,6 +148,7 @@ class ActiveSetTraining:
     def evaluate(self) -> _Objectives:
         """The objectives of all examples at the present coefficients."""
         if not self.is_certified:
+            self._work.close()  # wherever it was
             for _ in self._look(everything=True):
                 pass
         assert self.objectives is not None
@@ -202,7 +199,7 @@ class ActiveSetTraining:
 
     # The solver.
 
-    def _rounds(self, *, from_scratch: bool) -> Iterator[bool]:
+    def _rounds(self, *, from_scratch: bool) -> Generator[bool, None, None]:
         if from_scratch and self.settings.init == "larank":
             yield from self._timed("larank pass", self._larank_pass())
         if self.problem.formulation == "weston-watkins":
@@ -278,12 +275,10 @@ class ActiveSetTraining:
     def _look(self, *, everything: bool) -> Generator[bool, None, None]:
         """Compute the scores of examples, and what follows: excess and objectives.
 
-        The scores of members with the classes they have coefficients for are known at any time, their others are
-        computed now and then where kernel values are dear.
+        Where kernel values are dear, those of members come from the core, which has them.
         """
         self._share_memory()
         members = self._members()
-        with_members = everything or self.looks % _LOOKS_WITH_MEMBERS == 0 or not self.blocks.keeps_values
         is_candidate = self._is_candidate(everything)
         is_candidate[members.ids] = not self.blocks.keeps_values
         rows = np.flatnonzero(is_candidate)
@@ -293,17 +288,14 @@ class ActiveSetTraining:
                 self.problem.X, some, members.slots, members.beta, self._is_near
             )
             yield False
-        if not with_members:
-            self.scores[members.ids[members.rows], members.columns] = self.session.vector_scores()
-        elif self.blocks.keeps_values:
+        if self.blocks.keeps_values:
             yield from self._look_at_members(members)
         rows = np.union1d(rows, members.ids)
         self.looks += 1
         self.visited += len(rows)
         self._note_excess(rows)
         self._note_objectives(members)
-        self.is_certified = len(rows) == len(self.problem.labels) and with_members
-        self.knows_members = with_members
+        self.is_certified = len(rows) == len(self.problem.labels)
         self.is_told = False
 
     def _is_candidate(self, everything: bool) -> NDArray[np.bool_]:
@@ -320,9 +312,9 @@ class ActiveSetTraining:
             self.scores[ids], lacking = self.session.member_scores(members.slots[some].tolist())
             if lacking:
                 others = ids[lacking]
-                X = [self.problem.X[i] for i in others] if isinstance(self.problem.X, list | tuple) else None
-                X = self.problem.X[others] if X is None else X
-                self.scores[others] = self.blocks.scores(X, members.slots, members.beta)
+                X = self.problem.X
+                some_of_X = [X[i] for i in others] if isinstance(X, list | tuple) else X[others]
+                self.scores[others] = self.blocks.scores(some_of_X, members.slots, members.beta)
             yield False
 
     def _is_near(self, rows: _Index, scores: NDArray[Any]) -> NDArray[np.bool_]:
@@ -364,11 +356,10 @@ class ActiveSetTraining:
         """
         self.is_certified = False
         members = self._members()
-        if self.knows_members:
-            wider = members.slots[self._member_violations(members) > tau]
-            self.session.begin_widening(wider.tolist())
-            while self.session.widen():
-                self._provide_rows()
+        wider = members.slots[self._member_violations(members) > tau]
+        self.session.begin_widening(wider.tolist())
+        while self.session.widen():
+            self._provide_rows()
         is_free = self._is_free(members)
         worst = float(self.excess[is_free].max(initial=0.0))
         reach = min(_REACH * worst, _MOST_REACH)
@@ -412,7 +403,7 @@ class ActiveSetTraining:
         rows = np.repeat(np.arange(len(ids)), np.diff(starts))
         dense = np.zeros((len(ids), self.problem.n_classes))
         dense[rows, classes] = beta
-        return _Members(slots.astype(np.int64), ids, dense, rows, classes)
+        return _Members(slots.astype(np.int64), ids, dense)
 
     def _member_violations(self, members: _Members) -> _Float:
         problem, ids = self.problem, members.ids

@@ -2,7 +2,8 @@
 //
 // Members are the examples with coefficients. They are optimized against each other, each on the classes it has
 // coefficients for, until none of them violates optimality by more than tau. The caller then looks at all examples and
-// all classes, tells members of classes they lack (`widen`), and lets others join (`admit`); tau falls as fewer do.
+// all classes, tells members of classes they lack (`widen`), and lets others join (`admit`); tau falls with the
+// violations found.
 #pragma once
 
 #include <algorithm>

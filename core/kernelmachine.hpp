@@ -233,8 +233,9 @@ class KernelMachine {
         while (bytes() > memory_limit_)
             if (!gram_.drop_oldest(kept))
                 throw std::length_error("memory_limit must be at least " + std::to_string(bytes()) +
-                                        " bytes for one row of kernel values beside the coefficients of " +
-                                        std::to_string(table_.size()) + " support patterns, got " +
+                                        " bytes for one row of kernel values beside the coefficients of the " +
+                                        std::to_string(table_.size()) +
+                                        " support patterns so far, and more for those to come; got " +
                                         std::to_string(memory_limit_));
     }
 

@@ -93,7 +93,7 @@ class Steps {
         }
         const Choice choice = choose_new(b, label);
         loss_ += examples_.costs[b] * loss_of_new(label, choice);
-        if ((choice.violation() <= tau_ && !joins_anyway) || examples_.costs[b] <= 0) return;
+        if ((choice.violation() <= tau_ && !joins_anyway) || examples_.costs[b] <= 0 || choice.y_minus < 0) return;
         const Timer timer(is_timed_, counters_.step_seconds);
         const int32_t slot =
             machine_.add_pattern(b, examples_.ids[b], label, examples_.costs[b], examples_.diagonal[b]);

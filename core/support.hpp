@@ -72,8 +72,9 @@ class SupportTable {
             for (SupportVector& v : patterns_[std::size_t(slot)].vectors) v.beta = remembered_[n++];
     }
 
-    void multiply_costs(double factor) {
-        for (const int32_t slot : present_) patterns_[std::size_t(slot)].cost *= factor;
+    // `costs` has an entry for every id.
+    void set_costs(const double* costs) {
+        for (const int32_t slot : present_) patterns_[std::size_t(slot)].cost = costs[patterns_[std::size_t(slot)].id];
     }
 
     // (x_i, y) joins with coefficient zero.

@@ -159,7 +159,7 @@ def kernel_certificate(beta, K, labels, costs, delta, formulation="crammer-singe
         others = [m for m in range(len(delta)) if m != label]
         gains -= sum(delta[label, m] * beta[i, m] for m in others)
         hinges = [max(0.0, delta[label, m] + scale * (scores[i, m] - scores[i, label])) for m in others]
-        losses += costs[i] * (max(hinges) if formulation == "crammer-singer" else sum(hinges))
+        losses += costs[i] * (max(hinges, default=0.0) if formulation == "crammer-singer" else sum(hinges))
         g = [-delta[label, m] - scores[i, m] for m in range(len(delta))]
         most = costs[i] * (1 - kappa)
         if formulation == "crammer-singer":

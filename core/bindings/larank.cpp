@@ -126,7 +126,15 @@ nb::class_<LaRankSession<Machine>> bind_larank_session(nb::module_& m, const cha
         .def("prune", [](Session& s) { s.active_set.prune(); })
         .def("pair_with_label", [](Session& s) { s.steps.set_formulation(larank::Formulation::weston_watkins); })
         .def(
-            "multiply_costs", [](Session& s, double factor) { s.machine().table().multiply_costs(factor); }, "factor"_a)
+            "set_costs",
+            [](Session& s, Vector<double> costs) {
+                const auto& table = s.machine().table();
+                for (const int32_t slot : table.present())
+                    if (table[slot].id < 0 || table[slot].id >= int64_t(costs.shape(0)))
+                        throw std::invalid_argument("costs must have an entry for every example");
+                s.machine().table().set_costs(costs.data());
+            },
+            "costs"_a.noconvert())
         .def_prop_ro("lacking", [](const Session& s) { return s.active_set.needed(); })
         .def("process_new_only", [](Session& s) { s.solver.process_new_only(); })
         .def("go_on", [](Session& s) { s.solver.go_on(); })

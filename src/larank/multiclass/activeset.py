@@ -3,10 +3,10 @@
 The active set of Crammer and Singer (JMLR 2001, section 7) holds the examples with coefficients. One round
 
 1. optimizes its members against each other in the compiled core until none violates optimality by more than `tau`,
-2. looks at the other examples: their scores, by one product of all kernel values with all coefficients,
+2. looks at the examples: their scores, by one product of all kernel values with all coefficients,
 3. lets those join that violate optimality by more than `tau`, the worst first, and members take up further classes.
 
-`tau` falls as fewer examples join ("cooling"). A look also gives the primal objective. Examples far beyond their
+`tau` falls with the worst violation ("cooling"). A look also gives the primal objective. Examples far beyond their
 margin are left out of looks (shrinking) until the gap seems closed; the last look is at all of them and is the
 certificate.
 """
@@ -122,10 +122,10 @@ class ActiveSetTraining:
         self._before = self._counts()
         self._work = self._rounds(from_scratch=True)
 
-    def raise_costs(self, factor: float) -> None:
-        """Go on with all costs multiplied: what was feasible still is."""
-        self.problem = replace(self.problem, costs=self.problem.costs * factor)
-        self.session.multiply_costs(factor)
+    def raise_costs(self, costs: _Float) -> None:
+        """Go on with higher costs: what was feasible still is."""
+        self.problem = replace(self.problem, costs=costs)
+        self.session.set_costs(costs)
         self.is_certified = self.has_stalled = False
         self.visited = 0.0
         self._before = self._counts()
@@ -396,7 +396,7 @@ class ActiveSetTraining:
     def _gap(self) -> float:
         at = self.objectives
         assert at is not None
-        return (at.primal - at.dual) / at.primal if at.primal > 0 else 0.0
+        return 0.0 if at.primal <= 0 else (at.primal - at.dual) / at.primal
 
     def _members(self) -> _Members:
         slots, ids, _, _, _, beta, classes, starts = self.session.table()

@@ -235,20 +235,20 @@ default="rbf"
         Cs = _checked_costs(Cs)
         models: dict[int, Self] = {}
         order = sorted(range(len(Cs)), key=Cs.__getitem__)
-        first = clone(self).set_params(C=Cs[order[0]])
+        first = clone(self).set_params(C=1.0)
         data, problem, blocks = first._problem(X, y, sample_weight)
+        weights = problem.costs
         with blocks.threads():
-            training = first._training(problem, blocks)
-            before = Cs[order[0]]
+            training = first._training(replace(problem, costs=_finite(Cs[order[0]] * weights)), blocks)
             for place in order:
                 model = clone(self).set_params(C=Cs[place])
                 model._begin_like(first)
                 if models:
-                    training.raise_costs(Cs[place] / before)
+                    training.raise_costs(_finite(Cs[place] * weights))
                 outcome = model._run(training)
                 model._keep_model(training, outcome, data)
                 model._warn_if_early(outcome, stacklevel=2)
-                models[place], before = model, Cs[place]
+                models[place] = model
                 if outcome.status == "interrupted":
                     break
         return [models[place] for place in sorted(models)]
@@ -262,7 +262,7 @@ default="rbf"
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
-        costs = self._costs(X, y, classes, sample_weight, self.class_weight)
+        costs = _finite(self._costs(X, y, classes, sample_weight, self.class_weight))
         if len(np.unique(labels[costs > 0])) < 2:
             raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
         for name in ("gamma_", "coef_", "support_vectors_"):
@@ -392,6 +392,12 @@ def _checked_costs(Cs: Iterable[float]) -> list[float]:
     if not Cs:
         raise ValueError("Cs must hold at least one value, got none")
     return [parameters.positive(f"Cs[{number}]", C) for number, C in enumerate(Cs)]
+
+
+def _finite(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not np.isfinite(costs.sum()):
+        raise ValueError(f"C times the weights must have a finite sum, got {costs.max():g} for one example")
+    return costs
 
 
 def _nbytes(X: Any) -> float:

@@ -235,7 +235,7 @@ class KernelMachine {
                 throw std::length_error("memory_limit must be at least " + std::to_string(bytes()) +
                                         " bytes for one row of kernel values beside the coefficients of the " +
                                         std::to_string(table_.size()) +
-                                        " support patterns so far, and more for those to come; got " +
+                                        " support patterns so far and more for those to come, got " +
                                         std::to_string(memory_limit_));
     }
 

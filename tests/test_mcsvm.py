@@ -458,7 +458,7 @@ def tight_limit(X, y, **parameters):
         try:
             svc(memory_limit=limit, **parameters).fit(X, y)
         except ValueError as error:
-            said, got = re.search(r"memory_limit must be at least (\d+) bytes .*; got (\d+)", str(error)).groups()
+            said, got = re.search(r"memory_limit must be at least (\d+) bytes .*, got (\d+)", str(error)).groups()
             if int(got) != limit or int(said) <= limit:
                 raise
             limit = int(1.1 * int(said))

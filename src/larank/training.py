@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from larank.progress import Progress
 from larank.result import Checkpoint, Status
 
-__all__ = ["Limits", "Objectives", "Outcome", "Session", "TrainingWarning", "train"]
+__all__ = ["Limits", "ObjectiveValues", "Objectives", "Outcome", "Session", "TrainingWarning", "train"]
 
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
@@ -37,6 +37,15 @@ class Objectives(Protocol):
     def dual(self) -> float: ...  # noqa: D102
     @property
     def violation(self) -> float: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class ObjectiveValues:
+    """`Objectives` as plain numbers."""
+
+    primal: float
+    dual: float
+    violation: float
 
 
 class Session(Protocol):

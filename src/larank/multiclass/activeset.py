@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,12 @@ from larank import _core
 from larank.blocks import Blocks
 from larank.feeding import KernelFeed, Stream
 from larank.multiclass.problem import Problem
+from larank.training import ObjectiveValues
 
 __all__ = ["ActiveSetSettings", "ActiveSetTraining"]
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
-_Result = TypeVar("_Result")
 
 _LARANK_TAU = 0.08  # as in LaRankClassifier
 _FIRST_TAU = 0.02
@@ -66,13 +67,6 @@ class ActiveSetSettings:
     init: str
     shrinking: bool
     memory_limit: float
-
-
-@dataclass(frozen=True)
-class _Objectives:
-    primal: float
-    dual: float
-    violation: float
 
 
 @dataclass(frozen=True)
@@ -113,7 +107,7 @@ class ActiveSetTraining:
         self.scale = 1.0
         self.half_squared_norm = 0.0
         self.turns_until_trim = 0
-        self.objectives: _Objectives | None = None
+        self.objectives: ObjectiveValues | None = None
         self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
         self.is_told = True
         self.has_stalled = False
@@ -138,14 +132,14 @@ class ActiveSetTraining:
         """Do a little of the round at hand; True once the gap is closed, or cannot be."""
         return next(self._work, True)
 
-    def estimate(self) -> _Objectives | None:
+    def estimate(self) -> ObjectiveValues | None:
         """What the last look saw, once."""
         if self.is_told:
             return None
         self.is_told = True
         return self.objectives
 
-    def evaluate(self) -> _Objectives:
+    def evaluate(self) -> ObjectiveValues:
         """The objectives of all examples at the present coefficients."""
         if not self.is_certified:
             self._work.close()  # wherever it was
@@ -234,17 +228,14 @@ class ActiveSetTraining:
         """In step with the worst violation; where that is above tau, not too fast."""
         return min(tau, _COOLED * worst) if 0 < worst < tau else min(tau, max(_COOLING * tau, _COOLED * worst))
 
-    def _timed(self, name: str, work: Generator[bool, None, _Result]) -> Generator[bool, None, _Result]:
-        while True:
-            began = time.perf_counter()
-            try:
-                next(work)
-            except StopIteration as end:
-                result: _Result = end.value
-                return result
-            finally:
+    def _timed(self, name: str, work: Generator[bool, None, None]) -> Generator[bool, None, None]:
+        began = time.perf_counter()
+        with closing(work):
+            for done in work:
                 self.seconds[name] += time.perf_counter() - began
-            yield False
+                yield done
+                began = time.perf_counter()
+        self.seconds[name] += time.perf_counter() - began
 
     def _larank_pass(self) -> Generator[bool, None, None]:
         problem = self.problem
@@ -347,7 +338,7 @@ class ActiveSetTraining:
         self.scale = _lowest(primal, low, high, precision=min(1e-6, 0.01 * self.settings.tol))
         violation = float(self._member_violations(members).max(initial=0.0))
         violation = max(violation, float(self.excess[self._is_free(members)].max(initial=0.0)))
-        self.objectives = _Objectives(primal(self.scale), linear - half_squared_norm, violation)
+        self.objectives = ObjectiveValues(primal(self.scale), linear - half_squared_norm, violation)
 
     def _extend(self, tau: float) -> Generator[bool, None, None]:
         """Let examples join, and members take up further classes.

@@ -20,7 +20,7 @@ from larank.multiclass.kernelclassifier import KernelClassifier, checked_cost_ma
 from larank.persistence import persistable
 from larank.progress import progress_for
 from larank.result import Result
-from larank.training import Limits, Outcome, train
+from larank.training import Limits, ObjectiveValues, Outcome, train
 
 __all__ = ["LaRankClassifier"]
 
@@ -618,13 +618,6 @@ class _Running:
             )
 
 
-@dataclass(frozen=True)
-class _Objectives:
-    primal: float
-    dual: float
-    violation: float
-
-
 class _Training:
     """LaRank as the training loop sees it: epochs over a stream, a block at a time."""
 
@@ -712,7 +705,7 @@ class _Training:
         size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
         return min(wanted, max(1, int(size)))
 
-    def estimate(self) -> _Objectives | None:
+    def estimate(self) -> ObjectiveValues | None:
         size = len(self.stream.order)
         if self.visited < self.next_estimate and self.visited % size:
             return None
@@ -724,9 +717,9 @@ class _Training:
             loss += left * (self.loss_before if self.epoch else loss / (1 - left))
         dual = self.session.dual
         # No primal objective is below the dual, whatever was seen on the way.
-        return _Objectives(max(dual, self.session.half_squared_norm + loss), dual, math.nan)
+        return ObjectiveValues(max(dual, self.session.half_squared_norm + loss), dual, math.nan)
 
-    def evaluate(self) -> _Objectives:
+    def evaluate(self) -> ObjectiveValues:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
         if self.model.stop == "epochs":
             self.feed.finish()  # this is the end
@@ -753,7 +746,7 @@ class _Training:
             violation = max(violation, float((best - worst).max()))
         half = squared_norm / 2
         self._check_definite(half, linear - half)
-        return _Objectives(half + losses, linear - half, violation)
+        return ObjectiveValues(half + losses, linear - half, violation)
 
     def _check_definite(self, half_squared_norm: float, dual: float) -> None:
         self.model._check_definite(half_squared_norm, dual, self.stream.costs, self.running.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.training import Objectives
+from larank.training import ObjectiveValues
 
 __all__ = ["FORMULATIONS", "Problem"]
 
@@ -17,13 +17,6 @@ FORMULATIONS = ("crammer-singer", "weston-watkins")
 _KAPPA = 1e-10  # a coefficient so close to its bound is at it, [larank] section 3.4
 
 _Float = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Values:
-    primal: float
-    dual: float
-    violation: float
 
 
 @dataclass(frozen=True)
@@ -63,7 +56,7 @@ class Problem:
     delta: _Float
     formulation: str
 
-    def objectives(self, scores: _Float, beta: _Float) -> Objectives:
+    def objectives(self, scores: _Float, beta: _Float) -> ObjectiveValues:
         """Primal, dual and largest violation, computed from scratch.
 
         Parameters
@@ -76,7 +69,7 @@ class Problem:
         margins = self.delta[self.labels]
         half_squared_norm = float((beta * scores).sum()) / 2
         losses, violations = self.losses_and_violations(scores, beta)
-        return _Values(
+        return ObjectiveValues(
             half_squared_norm + float(self.costs @ losses),
             -float((margins * beta).sum()) - half_squared_norm,
             float(violations[self.costs > 0].max(initial=0.0)),

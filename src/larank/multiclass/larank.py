@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from larank import _core, parameters
 from larank.blocks import Blocks, blocks_for, check_gram
 from larank.feeding import Examples, Feed, KernelFeed, LinearFeed, Stream, feed_linear, squared_norms
-from larank.multiclass.kernelclassifier import KernelClassifier, checked_cost_matrix, unchanged_on_failure
+from larank.kernelclassifier import KernelClassifier, checked_cost_matrix, unchanged_on_failure
 from larank.persistence import persistable
 from larank.progress import progress_for
 from larank.result import Result

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from larank import _core, parameters
 from larank.csr import sound_csr
-from larank.multiclass.labels import best_labels, example_costs
+from larank.labels import best_labels, example_costs
 from larank.persistence import persistable
 from larank.progress import progress_for
 from larank.result import Result

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info
 from larank.blocks import blocks_for
 from larank.csr import sound_csr
 from larank.kernels import Kernel, kernel_for
-from larank.multiclass.labels import best_labels, example_costs
+from larank.labels import best_labels, example_costs
 from larank.result import Result
 from larank.training import Outcome, TrainingWarning
 

@@ -1,0 +1,1 @@
+"""Which example to ask about next."""

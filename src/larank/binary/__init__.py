@@ -1,0 +1,1 @@
+"""The package of binary estimators; more classes by one-versus-rest."""

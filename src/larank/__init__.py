@@ -7,16 +7,25 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from larank.active import ActiveLearner
     from larank.multiclass.larank import LaRankClassifier
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
 
-__all__ = ["LaRankClassifier", "LinearMulticlassSVC", "MulticlassSVC", "Published", "__version__"]
+__all__ = [
+    "ActiveLearner",
+    "LaRankClassifier",
+    "LinearMulticlassSVC",
+    "MulticlassSVC",
+    "Published",
+    "__version__",
+]
 
 __version__ = version("larank")
 
 _HOME = {
+    "ActiveLearner": "larank.active",
     "LaRankClassifier": "larank.multiclass.larank",
     "LinearMulticlassSVC": "larank.multiclass.sdm",
     "MulticlassSVC": "larank.multiclass.mcsvm",

@@ -599,8 +599,10 @@ def _example(X: Any, number: int) -> Any:
 
 def _one_row(x: Any, pool: Any) -> Any:
     """A collection of one example, like the pool."""
-    if issparse(x) or _is_frame(x):
-        return x.reshape(1, -1) if x.ndim == 1 else x
+    if _is_frame(x):
+        return x
+    if issparse(x):
+        return x.reshape(1, -1)
     is_table = issparse(pool) or _is_frame(pool) or (isinstance(pool, np.ndarray) and pool.ndim == 2)
     return np.asarray(x).reshape(1, -1) if is_table else [x]
 

@@ -298,9 +298,10 @@ def test_autoactive_reaches_as_far_as_the_estimator_says() -> None:
 
     learner = informed(numbered(), selection=Watching())
     learner.teach(learner.query()[1], 0)
-    learner.estimator.delta_ = 0.5
-    learner.query()
-    assert reaches == [1.0, 1.25]
+    for delta in (np.float64(0.5), np.array([0.5, 0.1])):  # the second is none for a model of many
+        learner.estimator.delta_ = delta
+        learner.teach(learner.query()[1], 0)
+    assert reaches == [1.0, 1.25, 1.0]
 
 
 def test_a_query_stays_until_it_is_answered() -> None:
@@ -361,6 +362,10 @@ def test_an_example_of_the_pool_may_be_taught_in_a_form_of_ones_own() -> None:
     learner.teach(x / 2, 1, index=index)
     assert np.array_equal(learner.estimator.given[0][0], [x / 2])
     assert learner.remaining == 29
+    _, x = learner.query()
+    learner.teach(x, 0, index=index - 1)  # it counts as that one, as it was said to be
+    assert np.array_equal(learner.estimator.given[1][0], [x])
+    assert learner.query()[1] is x
 
 
 def test_the_budget_ends_queries_and_lessons() -> None:
@@ -437,8 +442,11 @@ def test_learners_that_cannot_be_made_say_why(settings: dict[str, Any], message:
         ({"y": 1, "index": 1.5}, r"index must be an integer or an array of integers, got 1.5"),
         ({"y": [1, 0], "index": [3, 3]}, r"index must not name an example twice, got \[3, 3\]"),
         ({"y": [1, 0], "index": 3}, r"index and y must be of the same shape, got \(\) and \(2,\)"),
-        ({"y": [], "x": np.zeros((0, 2))}, r"y must be a label per example, at least one; got shape \(0,\)"),
-        ({"y": [1, 0], "x": np.zeros((3, 2))}, r"y must be a label per example, .* got shape \(2,\) for 3 examples"),
+        ({"y": [], "x": np.zeros((0, 2))}, r"y must be a label or a one-dimensional array .* got shape \(0,\)"),
+        ({"y": [], "index": []}, r"y must be a label or a one-dimensional array .* got shape \(0,\)"),
+        ({"y": [[1]], "index": [[3]]}, r"y must be a label or a one-dimensional array .* got shape \(1, 1\)"),
+        ({"y": [1, 0], "x": np.zeros((3, 2))}, r"y must be one label per example, got 2 for 3 examples"),
+        ({"y": 1, "x": np.zeros((1, 2)), "index": True}, r"index must be an integer .* got True"),
     ],
 )
 def test_lessons_that_make_no_sense_are_refused(arguments: dict[str, Any], message: str) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -449,6 +450,8 @@ class ActiveLearner:
         if x is _NOT_GIVEN and index is None:
             raise ValueError("x must be an example, got nothing; without it, index must name one of the pool")
         labels = np.asarray(y) if np.ndim(y) else np.asarray([y])
+        if labels.ndim != 1 or not len(labels):
+            raise ValueError(f"y must be a label or a one-dimensional array of labels, got shape {labels.shape}")
         numbers = self._answered(x) if index is None and not np.ndim(y) else self._checked_numbers(index, y)
         self._check_budget(len(labels))
         self._train(self._examples(x, numbers, is_single=not np.ndim(y)), labels)
@@ -469,8 +472,9 @@ class ActiveLearner:
             return int(self._pool.draw(1)[0])
         candidates = self._pool.draw(strategy.draws)
         margins = uncertainty_margin(self._decisions(candidates))
-        delta = getattr(self.estimator, "delta_", 0.0)
-        return int(candidates[strategy.choose(margins, 1 + delta / 2)])
+        delta = getattr(self.estimator, "delta_", None)
+        reach = 1 + float(delta) / 2 if isinstance(delta, Real) else 1.0
+        return int(candidates[strategy.choose(margins, reach)])
 
     def _decisions(self, candidates: _Index) -> _Float:
         decisions = np.asarray(self.estimator.decision_function(_rows(self._X, candidates)))
@@ -514,15 +518,14 @@ class ActiveLearner:
 
     def _examples(self, x: Any, numbers: list[int], *, is_single: bool) -> Any:
         """What `partial_fit` takes: rows of the pool, or what the caller gave."""
-        if numbers and (x is _NOT_GIVEN or (self._asked is not None and x is self._asked[1])):
+        is_answer = self._asked is not None and numbers == [self._asked[0]] and x is self._asked[1]
+        if x is _NOT_GIVEN or is_answer:
             return _rows(self._X, np.array(numbers))
         return _one_row(x, self._X) if is_single else x
 
     def _train(self, X: Any, labels: NDArray[Any]) -> None:
-        if not len(labels) or labels.ndim != 1 or len(labels) != _length(X):
-            raise ValueError(
-                f"y must be a label per example, at least one; got shape {labels.shape} for {_length(X)} examples"
-            )
+        if len(labels) != _length(X):
+            raise ValueError(f"y must be one label per example, got {len(labels)} for {_length(X)} examples")
         if self._classes is None:
             self.estimator.partial_fit(X, labels)
         else:

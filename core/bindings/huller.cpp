@@ -1,6 +1,6 @@
 // The Huller.
 #include "bindings/arrays.hpp"
-#include "bindings/supportarrays.hpp"
+#include "bindings/sessions.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/tuple.h>
@@ -16,36 +16,21 @@ namespace {
 using Products = std::vector<std::array<double, 3>>;
 using Begun = std::vector<std::array<int64_t, 3>>;
 
-// It keeps the arrays of the block it works on alive.
 template <class T>
 class HullerSession {
   public:
-    using Kernel = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
     HullerSession(uint64_t seed, int64_t memory_limit) : solver(seed, memory_limit) {}
     HullerSession(const HullerSession&) = delete;
 
-    void feed(Kernel kernel, Table<T> within, Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs,
+    void feed(KernelBlock<T> kernel, Table<T> within, Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs,
               Vector<double> diagonal) {
-        const int64_t examples = int64_t(kernel.shape(0));
-        if (int64_t(within.shape(0)) != examples || int64_t(within.shape(1)) != examples)
-            throw std::invalid_argument("within must have one row and column per row of kernel");
-        for (const std::size_t length : {ids.shape(0), labels.shape(0), costs.shape(0), diagonal.shape(0)})
-            if (int64_t(length) != examples) throw std::invalid_argument("the block's arrays differ in length");
-        for (int64_t i = 0; i < examples; ++i)
-            if (labels.data()[i] < 0) throw std::invalid_argument("labels must not be negative");
-        {
-            nb::gil_scoped_release release;
-            solver.feed({examples, int64_t(kernel.shape(1)), kernel.data(), within.data()},
-                        {examples, ids.data(), labels.data(), costs.data(), diagonal.data()});
-        }
-        arrays_ = {nb::cast(kernel), nb::cast(within), nb::cast(ids),
-                   nb::cast(labels), nb::cast(costs),  nb::cast(diagonal)};
-        examples_ = examples;
+        const auto [block, examples] = fed_.keep(kernel, within, ids, labels, costs, diagonal);
+        nb::gil_scoped_release release;
+        solver.feed(block, examples);
     }
 
     bool run(int64_t end) {
-        if (end > examples_) throw std::invalid_argument("the block has fewer examples than that");
+        fed_.check(end);
         return solver.run(end);
     }
 
@@ -70,8 +55,7 @@ class HullerSession {
     larank::Huller<T> solver;
 
   private:
-    std::vector<nb::object> arrays_;
-    int64_t examples_ = 0;
+    FedBlock<T> fed_;
 };
 
 // The patterns slot by slot, free slots left out, and their coefficients alpha as CSR rows, a column per problem.

@@ -431,8 +431,7 @@ class OnlineTraining(ABC):
             if details[0] is not None:
                 self.feed.wait()
                 return
-            if self.model.stop == "epochs":
-                self.feed.finish()
+            self._finish()
             self.feed.close()
         finally:
             if self._threads is not None:
@@ -454,18 +453,28 @@ class OnlineTraining(ABC):
             return False
         self.epoch += 1
         if self.model.stop == "epochs" and self.epoch >= self.epochs:
-            self.feed.finish()
+            self._finish()
             return True
         self.epoch_is_over = True
         return False
 
+    def _finish(self) -> None:
+        """Bring the session to where a model can be taken from it."""
+        if self.model.stop == "epochs":
+            self.feed.finish()
+
     def _begin_epoch(self) -> None:
         self.feed.close()
-        self.loss_before = self.session.loss
+        self.loss_before = self._loss_of_epoch()
         self.session.begin_another_epoch()
         self.visited_in_epoch = 0
         self.epoch_is_over = False
         self.feed = self._feed(self.stream.next_order())
+
+    def _loss_of_epoch(self) -> float:
+        """Of all examples, each as it was when it came."""
+        loss: float = self.session.loss
+        return loss
 
     def _feed(self, order: NDArray[np.intp]) -> Feed:
         return self.running.feed(self.stream.blocks(order, self._batch_size))

@@ -81,6 +81,16 @@ class Tracker {
     int32_t problems() const { return int32_t(problems_.size()); }
     const TrackedProblem& problem(int32_t p) const { return problems_[std::size_t(p)]; }
     int64_t examples() const { return table().slots(); }
+    double sum_of_costs() const { return sum_of_costs_; }
+    double largest_diagonal() const { return largest_diagonal_; }
+    // Examples that have a coefficient in some problem.
+    int64_t support_patterns() const {
+        int64_t count = 0;
+        for (std::size_t i = 0; i < std::size_t(examples()); ++i)
+            count += std::any_of(problems_.begin() + first_problem(), problems_.end(),
+                                 [&](const TrackedProblem& problem) { return problem.alpha[i] > 0; });
+        return count;
+    }
 
     void feed(const Block<T>& block, const Examples& examples) {
         rows_.feed(block);
@@ -162,6 +172,8 @@ class Tracker {
         }
         newest_ = rows_.add(b, examples_.ids[b], examples_.labels[b], examples_.costs[b], examples_.diagonal[b]);
         everyone_.push_back(newest_);
+        sum_of_costs_ += examples_.costs[b];
+        largest_diagonal_ = std::max(largest_diagonal_, examples_.diagonal[b]);
         stay_within_limit(newest_);
     }
     const LargeVector<double>& signed_alpha(const TrackedProblem& problem) {
@@ -240,6 +252,7 @@ class Tracker {
     int32_t classes_ = 0;
     std::vector<int32_t> everyone_;  // 0, 1, ...: the slots of all examples
     LargeVector<double> signed_alpha_;
+    double sum_of_costs_ = 0, largest_diagonal_ = 0;
     TrackingCounters counters_;
 
     Examples examples_;

@@ -87,17 +87,16 @@ void bind_tracking_session(nb::module_& m, const char* name) {
             "set_foreign_bytes", [](Session& s, int64_t bytes) { s.solver.set_foreign_bytes(bytes); }, "bytes"_a)
         .def_prop_ro("classes", [](const Session& s) { return s.solver.classes(); })
         .def_prop_ro("slots", [](const Session& s) { return s.solver.table().slots(); })
-        .def_prop_ro("support_patterns",
-                     [](const Session& s) {
-                         int64_t count = 0;
-                         for (int32_t i = 0; i < int32_t(s.solver.examples()); ++i) {
-                             bool is_support = false;
-                             for (int32_t p = s.solver.first_problem(); p < s.solver.problems(); ++p)
-                                 is_support |= s.solver.problem(p).alpha[std::size_t(i)] > 0;
-                             count += is_support;
-                         }
-                         return count;
-                     })
+        .def_prop_ro("support_patterns", [](const Session& s) { return s.solver.support_patterns(); })
+        .def_prop_ro("sum_of_costs", [](const Session& s) { return s.solver.sum_of_costs(); })
+        .def_prop_ro("largest_diagonal", [](const Session& s) { return s.solver.largest_diagonal(); })
+        .def("labels",
+             [](const Session& s) {
+                 std::vector<int32_t> labels;
+                 for (int32_t i = 0; i < int32_t(s.solver.examples()); ++i) labels.push_back(s.solver.table()[i].label);
+                 const std::size_t count = labels.size();
+                 return to_numpy(std::move(labels), {count});
+             })
         .def_prop_ro("resident_rows", [](Session& s) { return s.solver.rows().resident(); })
         .def_prop_ro("bytes", [](const Session& s) { return s.solver.bytes(); })
         .def_prop_ro("counters", [](const Session& s) { return s.solver.counters(); })

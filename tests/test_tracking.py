@@ -79,6 +79,13 @@ def test_many_passes_reach_the_svm_without_bias(algorithm, dtype):
     assert (model.intercept_ == 0).all()
 
 
+def test_it_stops_at_a_gap():
+    model = tracking(stop="gap", tol=1e-3).fit(X, y)
+    assert model.result_.status == "converged"
+    assert model.result_.exact
+    assert model.result_.relative_gap <= 1e-3
+
+
 def test_three_classes_are_three_problems_with_costs():
     weight = np.random.default_rng(0).uniform(0.3, 3, 75)
     model = tracking(epochs=200, n_steps=50, C=2.0).fit(X[::2], names[y[::2]], sample_weight=weight)
@@ -196,7 +203,7 @@ def test_a_fitted_model_goes_on_and_a_copy_says_why_it_cannot(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"algorithm": "other"}, r"algorithm must be one of .*, got 'other'"),
+        ({"algorithm": "other"}, r"algorithm must be one of .*; got 'other'"),
         ({"n_steps": 0}, r"n_steps must be .*, got 0"),
         ({"n_steps": 1.5}, r"n_steps must be .*, got 1\.5"),
         ({"C": -1.0}, r"C must be .*, got -1\.0"),

@@ -67,7 +67,14 @@ default="rbf"
     coef0 : float, default=0.0
         The constant of the kernels "poly" and "sigmoid".
     epochs : int, default=1
-        Passes over the data. An example that comes again is stepped on again; the problem does not grow.
+        Passes over the data with ``stop="epochs"``. An example that comes again is stepped on again; the problem does
+        not grow.
+    stop : {"epochs", "gap"}, default="epochs"
+        Whether to stop after `epochs` passes or at a duality gap.
+    tol : float, optional
+        With ``stop="gap"`` the relative duality gap to stop at; if not given, a gap of `C`.
+    max_iter : int, default=1000
+        With ``stop="gap"`` the passes after which training stops with a warning.
     time_limit : float, optional
         Seconds after which training stops with a warning.
     class_weight : dict or "balanced", optional
@@ -147,6 +154,9 @@ default="rbf"
         degree: int = 3,
         coef0: float = 0.0,
         epochs: int = 1,
+        stop: str = "epochs",
+        tol: float | None = None,
+        max_iter: int = 1000,
         time_limit: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         shuffle: bool = True,
@@ -166,6 +176,9 @@ default="rbf"
         self.degree = degree
         self.coef0 = coef0
         self.epochs = epochs
+        self.stop = stop
+        self.tol = tol
+        self.max_iter = max_iter
         self.time_limit = time_limit
         self.class_weight = class_weight
         self.shuffle = shuffle

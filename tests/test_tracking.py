@@ -2,7 +2,9 @@
 
 import doctest
 import pickle
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,6 +46,13 @@ def checks():
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_check_estimator(estimator, check):
     check(estimator)
+
+
+def test_python_on_its_page_runs(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "tracking.md").read_text()
+    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    exec(block, {})
+    assert len(capsys.readouterr().out.splitlines()) >= 3
 
 
 def test_the_example_of_the_documentation_is_true():

@@ -242,6 +242,19 @@ def test_points_that_coincide_do_no_harm(points):
     assert np.isfinite(drive.session.estimated_bound)
 
 
+def test_coefficients_that_shrink_again_and_again_still_add_up_to_one():
+    """Every example is so much nearer to the other class that nine tenths of the point move there."""
+    n = 250
+    K = np.diag(np.concatenate([[0.0], 10.0 ** -np.arange(n)]))
+    labels = np.concatenate([[0], np.ones(n)]).astype(np.int32)
+    drive = Drive(session(), K, labels, np.ones(n + 1), look=assert_in_the_hulls).epoch()
+    alpha, _ = coefficients(drive)
+    nearest = 10.0 ** np.arange(n)  # the point of the simplex nearest to the origin has alpha proportional to 1 / K
+    np.testing.assert_allclose(alpha[-3:, 1], nearest[-3:] / nearest.sum(), rtol=0.5)
+    np.testing.assert_allclose(drive.session.state[2][1], products_from_scratch(drive, 1), rtol=1e-9)
+    assert alpha[alpha > 0].min() < 1e-100
+
+
 # Blocks, memory and interruption
 
 

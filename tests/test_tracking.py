@@ -16,6 +16,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from larank import TrackingSVC, persistence
+from larank.training import TrainingWarning
 from reference import interior_point
 
 X, y = load_iris(return_X_y=True)
@@ -204,6 +205,25 @@ def test_a_fitted_model_goes_on_and_a_copy_says_why_it_cannot(tmp_path):
             copy.partial_fit(X[120:], names[y[120:]])
     model.partial_fit(X[120:], names[y[120:]])
     assert model.support_.max() >= 120
+
+
+def test_a_stream_of_precomputed_values_has_a_column_for_every_example_so_far():
+    order = np.random.default_rng(3).permutation(len(y))
+    K = rbf_kernel(X[order], gamma=0.3)
+    whole = tracking(shuffle=False).fit(X[order], y[order])
+    model = tracking("precomputed")
+    for part in np.array_split(np.arange(len(y)), 5):
+        model.partial_fit(np.ascontiguousarray(K[part, : part[-1] + 1]), y[order][part])
+    np.testing.assert_allclose(model.decision_function(K), whole.decision_function(X[order]), atol=1e-6)
+
+
+def test_a_training_that_is_cut_short_leaves_a_valid_model():
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        model = tracking(epochs=1000, time_limit=1e-9).fit(X, names[y])
+    assert model.result_.status == "time_limit"
+    assert model.decision_function(X).shape == (len(X), 3)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert 0 <= model.result_.dual <= model.result_.primal
 
 
 # Bad input

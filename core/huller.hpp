@@ -79,7 +79,8 @@ struct HullerState {
 template <class T>
 class Huller {
   public:
-    Huller(uint64_t seed, int64_t memory_limit) : rows_(memory_limit), random_(seed), problems_(2) {}
+    Huller(uint64_t seed, int64_t memory_limit)
+        : rows_(memory_limit, 1, births_to_settle), random_(seed), problems_(2) {}
 
     PatternRows<T>& rows() { return rows_; }
     const SupportTable& table() const { return rows_.table(); }
@@ -178,6 +179,7 @@ class Huller {
   private:
     // Each point begins as the average of so many examples: "a few", algorithm 10.
     static constexpr int64_t averaged_at_first = 3;
+    static constexpr int64_t births_to_settle = 256;
     static constexpr double tiny_scale = 1e-100, large_scale = 1e100;
 
     struct Visit {
@@ -318,7 +320,8 @@ class Huller {
         constexpr double rounding = 4 * std::numeric_limits<T>::epsilon();
         if (!(denominator > rounding * (own + x.squared))) return {};  // x_k is X_own, as far as can be seen
         const double lambda = numerator / denominator;                 // [thesis] eq. (4.6), (4.7)
-        const double lowest = -alpha_k / (1 - alpha_k);
+        // Rounding may leave nothing of the others, and then there is no bound.
+        const double lowest = alpha_k < 1 ? -alpha_k / (1 - alpha_k) : -std::numeric_limits<double>::infinity();
         if (alpha_k > 0 && lambda <= lowest) return {lowest, true};
         // A step that ends within rounding of x_k ends there: what was left of the others would be rounding only.
         if (lambda > 1 - 1e-14) return {1, false};

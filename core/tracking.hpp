@@ -70,7 +70,7 @@ template <class T>
 class Tracker {
   public:
     Tracker(Tracking algorithm, int64_t steps, uint64_t seed, int64_t memory_limit)
-        : algorithm_(algorithm), steps_(steps), rows_(memory_limit), random_(seed), problems_(2) {}
+        : algorithm_(algorithm), steps_(steps), rows_(memory_limit, 1, births_to_settle), random_(seed), problems_(2) {}
 
     PatternRows<T>& rows() { return rows_; }
     const SupportTable& table() const { return rows_.table(); }
@@ -149,6 +149,8 @@ class Tracker {
     const TrackingCounters& counters() const { return counters_; }
 
   private:
+    static constexpr int64_t births_to_settle = 256;
+
     int64_t first_step() const { return algorithm_ == Tracking::process_reprocess ? 0 : 1; }
 
     void begin_example(int64_t b) {

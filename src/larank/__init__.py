@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from larank.active import ActiveLearner
     from larank.binary.huller import HullerClassifier
     from larank.binary.lasvm import LaSVMClassifier
     from larank.binary.tracking import TrackingSVC
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from larank.multiclass.sdm import LinearMulticlassSVC
 
 __all__ = [
+    "ActiveLearner",
     "HullerClassifier",
     "LaRankClassifier",
     "LaSVMClassifier",
@@ -29,6 +31,7 @@ __all__ = [
 __version__ = version("larank")
 
 _HOME = {
+    "ActiveLearner": "larank.active",
     "HullerClassifier": "larank.binary.huller",
     "LaRankClassifier": "larank.multiclass.larank",
     "LaSVMClassifier": "larank.binary.lasvm",

@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
     bind_sdm(m);
     bind_larank(m);
     bind_mcsvm(m);
+    bind_perceptrons(m);
     bind_kernel_maps(m);
     bind_svmlight(m);
 }

@@ -7,16 +7,27 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from larank.binary.perceptrons import KernelPassiveAggressive, KernelPerceptron
     from larank.multiclass.larank import LaRankClassifier
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
 
-__all__ = ["LaRankClassifier", "LinearMulticlassSVC", "MulticlassSVC", "Published", "__version__"]
+__all__ = [
+    "KernelPassiveAggressive",
+    "KernelPerceptron",
+    "LaRankClassifier",
+    "LinearMulticlassSVC",
+    "MulticlassSVC",
+    "Published",
+    "__version__",
+]
 
 __version__ = version("larank")
 
 _HOME = {
+    "KernelPassiveAggressive": "larank.binary.perceptrons",
+    "KernelPerceptron": "larank.binary.perceptrons",
     "LaRankClassifier": "larank.multiclass.larank",
     "LinearMulticlassSVC": "larank.multiclass.sdm",
     "MulticlassSVC": "larank.multiclass.mcsvm",

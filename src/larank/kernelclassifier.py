@@ -180,10 +180,11 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "interrupted": "by an interrupt",
         }
         if outcome.status in reasons:
-            gap = f"{self.result_.relative_gap:.2g}" + ("" if outcome.exact else " by an estimate made on the way")
+            gap = f", its relative duality gap is {self.result_.relative_gap:.2g}"
+            gap += "" if outcome.exact else " by an estimate made on the way"
             warnings.warn(
                 f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the "
-                f"data; the model is valid, its relative duality gap is {gap}",
+                f"data; the model is valid{gap if self.result_.has_objective else ''}",
                 TrainingWarning,
                 stacklevel=stacklevel + 1,
             )

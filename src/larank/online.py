@@ -461,11 +461,16 @@ class OnlineTraining(ABC):
 
     def _begin_epoch(self) -> None:
         self.feed.close()
-        self.loss_before = self.session.loss
+        self.loss_before = self._loss_of_epoch()
         self.session.begin_another_epoch()
         self.visited_in_epoch = 0
         self.epoch_is_over = False
         self.feed = self._feed(self.stream.next_order())
+
+    def _loss_of_epoch(self) -> float:
+        """Of all examples, each as it was when it came."""
+        loss: float = self.session.loss
+        return loss
 
     def _feed(self, order: NDArray[np.intp]) -> Feed:
         return self.running.feed(self.stream.blocks(order, self._batch_size))

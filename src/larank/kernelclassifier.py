@@ -174,7 +174,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn_if_early(self, outcome: Outcome, stacklevel: int) -> None:
         reasons = {
-            "max_iter": f"after max_iter={self.max_iter} passes over the data",
+            "max_iter": f"after max_iter={getattr(self, 'max_iter', None)} passes over the data",
             "time_limit": f"after time_limit={self.time_limit} seconds",
             "precision": "where kernel values are not precise enough to go on, float64 data may do",
             "interrupted": "by an interrupt",

@@ -103,7 +103,9 @@ class _PerceptronClassifier(OnlineClassifier):
         if is_single:  # the first class to arrive is that below zero
             return arrived if columns[0] == 0 else -arrived
         coefficients = csr_matrix(
-            (arrived.data, columns[arrived.indices], arrived.indptr), shape=(arrived.shape[0], len(self.classes_))
+            (arrived.data, columns[arrived.indices], arrived.indptr),
+            shape=(arrived.shape[0], len(self.classes_)),
+            copy=True,
         )
         coefficients.sort_indices()
         return coefficients
@@ -221,7 +223,7 @@ default="rbf"
     >>> from larank.data import load_letter
     >>> letter = load_letter()
     >>> X, y = letter.X_train[:4000].astype("float32"), letter.y_train[:4000]
-    >>> model = KernelPerceptron(decision="average", gamma=0.025, random_state=0).fit(X, y)
+    >>> model = KernelPerceptron(decision="average", gamma=0.025, epochs=5, random_state=0).fit(X, y)
     >>> bool(model.score(letter.X_test.astype("float32"), letter.y_test) > 0.85)
     True
     """

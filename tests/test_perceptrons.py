@@ -4,7 +4,9 @@ import doctest
 import itertools
 import math
 import pickle
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -424,6 +426,12 @@ def test_the_examples_of_the_documentation_are_true():
     results = doctest.testmod(sys.modules[KernelPerceptron.__module__])
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_the_page_about_them_runs(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "perceptrons.md").read_text()
+    exec(re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1], {})
+    assert "perceptron: error 6" in capsys.readouterr().out
 
 
 # Mistakes of the caller

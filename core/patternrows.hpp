@@ -36,7 +36,10 @@ struct Examples {
 template <class T>
 class PatternRows {
   public:
-    explicit PatternRows(int64_t memory_limit) : memory_limit_(memory_limit) {}
+    // A step of the machine reads `rows_in_use` rows at the same time. Where it comes back to most rows soon, they are
+    // brought up to date together now and then, after `births_to_settle` patterns have come.
+    PatternRows(int64_t memory_limit, int64_t rows_in_use, int64_t births_to_settle)
+        : memory_limit_(memory_limit), rows_in_use_(rows_in_use), births_to_settle_(births_to_settle) {}
 
     SupportTable& table() { return table_; }
     const SupportTable& table() const { return table_; }
@@ -45,7 +48,7 @@ class PatternRows {
         if (block.width < table_.slots() + block.examples)
             throw std::invalid_argument("the block has too few columns for the slots it may need");
         block_ = block;
-        if (gram_.births() >= births_to_settle) gram_.settle(table_.slots());
+        if (gram_.births() >= births_to_settle_) gram_.settle(table_.slots());
     }
     // The kernel values of example b of the block with all patterns.
     const T* of_example(int64_t b) const { return block_.kernel + b * block_.width; }
@@ -73,6 +76,8 @@ class PatternRows {
         return slot;
     }
 
+    // Whether the row of a pattern is kept, up to date or not.
+    bool is_kept(int32_t slot) const { return gram_.is_kept(slot); }
     // Whether the row of a pattern is here; it is brought up to date. False if it must be computed first.
     bool find(int32_t slot) { return gram_.find(slot, table_.slots()) != nullptr; }
     // The row of a pattern that was just added or found.
@@ -94,26 +99,25 @@ class PatternRows {
         if (2 * (bytes() + beside) > memory_limit_) gram_.be_tight();
         return bytes() + beside <= memory_limit_;
     }
-    // Drops the rows used least recently, but not that of `kept`, until they fit.
+    int64_t room_beside(int64_t beside) const { return memory_limit_ - table_.bytes() - foreign_bytes_ - beside; }
+    // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
     void drop_until_fit(int64_t beside, int32_t kept) {
         while (!fit_with(beside))
-            if (!gram_.drop_oldest(kept))
-                throw std::length_error("memory_limit must be at least " + std::to_string(bytes() + beside) +
-                                        " bytes for one row of kernel values beside the coefficients of the " +
-                                        std::to_string(table_.size()) +
-                                        " support patterns so far and more for those to come, got " +
-                                        std::to_string(memory_limit_));
+            if (gram_.resident() <= rows_in_use_ || !gram_.drop_oldest(kept))
+                throw std::length_error(
+                    "memory_limit must be at least " + std::to_string(bytes() + beside) + " bytes for " +
+                    (rows_in_use_ == 1 ? "one row" : "two rows") + " of kernel values beside the coefficients of the " +
+                    std::to_string(table_.size()) + " support patterns so far and more for those to come, got " +
+                    std::to_string(memory_limit_));
     }
 
   private:
-    static constexpr int64_t births_to_settle = 256;
-
     void tell_later_examples(int64_t b, int32_t slot) {
         for (int64_t later = b + 1; later < block_.examples; ++later)
             block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];
     }
 
-    int64_t memory_limit_;
+    int64_t memory_limit_, rows_in_use_, births_to_settle_;
     SupportTable table_;
     Gram<T> gram_;
     Block<T> block_;

@@ -63,7 +63,7 @@ class Perceptron {
     static constexpr int64_t no_budget = std::numeric_limits<int64_t>::max();
 
     Perceptron(const Rule& rule, int64_t budget, int64_t memory_limit)
-        : rule_(rule), budget_(budget), rows_(memory_limit), columns_(1) {}
+        : rule_(rule), budget_(budget), rows_(memory_limit, 1, births_to_settle), columns_(1) {}
 
     // From one column for two classes to a column for each; from here on there may be any number of them.
     void split_column() {
@@ -142,6 +142,8 @@ class Perceptron {
     int64_t resident_rows() const { return rows_.resident(); }
 
   private:
+    static constexpr int64_t births_to_settle = 256;
+
     // The coefficients of one column side by side. With a budget also, by slot, the scores that support patterns would
     // have without their own coefficients.
     struct Column {

@@ -1,6 +1,6 @@
 // LaRank on kernels and on linear features.
 #include "bindings/arrays.hpp"
-#include "bindings/tables.hpp"
+#include "bindings/sessions.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>

@@ -1,6 +1,6 @@
 // Kernel perceptrons.
 #include "bindings/arrays.hpp"
-#include "bindings/tables.hpp"
+#include "bindings/sessions.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
@@ -16,30 +16,20 @@ namespace {
 template <class T, class Rule>
 class PerceptronSession {
   public:
-    using Kernel = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
     PerceptronSession(const Rule& rule, std::optional<int64_t> budget, int64_t memory_limit)
         : solver(rule, budget.value_or(Solver::no_budget), memory_limit) {}
     PerceptronSession(const PerceptronSession&) = delete;
 
-    void feed(Kernel kernel, Table<T> within, Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs,
+    void feed(KernelBlock<T> kernel, Table<T> within, Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs,
               Vector<double> diagonal) {
-        const int64_t examples = int64_t(kernel.shape(0));
-        if (int64_t(within.shape(0)) != examples || int64_t(within.shape(1)) != examples)
-            throw std::invalid_argument("within must have one row and column per row of kernel");
-        for (const std::size_t length : {ids.shape(0), labels.shape(0), costs.shape(0), diagonal.shape(0)})
-            if (int64_t(length) != examples) throw std::invalid_argument("the block's arrays differ in length");
-        for (int64_t i = 0; i < examples; ++i) check_label(labels.data()[i]);
-        arrays_ = {nb::cast(kernel), nb::cast(within), nb::cast(ids),
-                   nb::cast(labels), nb::cast(costs),  nb::cast(diagonal)};
-        examples_ = examples;
+        const auto [block, examples] = fed_.keep(kernel, within, ids, labels, costs, diagonal);
+        for (int64_t i = 0; i < examples.count; ++i) check_label(examples.labels[i]);
         nb::gil_scoped_release release;
-        solver.feed({examples, int64_t(kernel.shape(1)), kernel.data(), within.data()},
-                    {examples, ids.data(), labels.data(), costs.data(), diagonal.data()});
+        solver.feed(block, examples);
     }
 
     bool run(int64_t end) {
-        if (end > examples_) throw std::invalid_argument("the block has fewer examples than that");
+        fed_.check(end);
         return solver.run(end);
     }
 
@@ -98,8 +88,7 @@ class PerceptronSession {
             throw std::invalid_argument("columns must be 0 while there is one column of coefficients");
     }
 
-    std::vector<nb::object> arrays_;
-    int64_t examples_ = 0;
+    FedBlock<T> fed_;
 };
 
 using State = std::tuple<int64_t, int64_t, int64_t, int64_t>;

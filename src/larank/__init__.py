@@ -7,6 +7,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from larank.active import ActiveLearner
+    from larank.binary.lasvm import LaSVMClassifier
     from larank.binary.perceptrons import KernelPassiveAggressive, KernelPerceptron
     from larank.multiclass.larank import LaRankClassifier
     from larank.multiclass.mcsvm import MulticlassSVC
@@ -14,9 +16,11 @@ if TYPE_CHECKING:
     from larank.multiclass.sdm import LinearMulticlassSVC
 
 __all__ = [
+    "ActiveLearner",
     "KernelPassiveAggressive",
     "KernelPerceptron",
     "LaRankClassifier",
+    "LaSVMClassifier",
     "LinearMulticlassSVC",
     "MulticlassSVC",
     "Published",
@@ -26,9 +30,11 @@ __all__ = [
 __version__ = version("larank")
 
 _HOME = {
+    "ActiveLearner": "larank.active",
     "KernelPassiveAggressive": "larank.binary.perceptrons",
     "KernelPerceptron": "larank.binary.perceptrons",
     "LaRankClassifier": "larank.multiclass.larank",
+    "LaSVMClassifier": "larank.binary.lasvm",
     "LinearMulticlassSVC": "larank.multiclass.sdm",
     "MulticlassSVC": "larank.multiclass.mcsvm",
     "Published": "larank.multiclass.published",

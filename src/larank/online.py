@@ -432,8 +432,7 @@ class OnlineTraining(ABC):
             if details[0] is not None:
                 self.feed.wait()
                 return
-            if self.model.stop == "epochs":
-                self.feed.finish()
+            self._finish()
             self.feed.close()
         finally:
             if self._threads is not None:
@@ -455,10 +454,15 @@ class OnlineTraining(ABC):
             return False
         self.epoch += 1
         if self.model.stop == "epochs" and self.epoch >= self.epochs:
-            self.feed.finish()
+            self._finish()
             return True
         self.epoch_is_over = True
         return False
+
+    def _finish(self) -> None:
+        """Bring the session to where a model can be taken from it."""
+        if self.model.stop == "epochs":
+            self.feed.finish()
 
     def _begin_epoch(self) -> None:
         self.feed.close()

@@ -54,7 +54,7 @@ class _PerceptronClassifier(OnlineClassifier):
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         linear = self.kernel == "linear"
-        scores = np.asarray(X @ self.coef_.T, dtype=np.float64) if linear else super()._scores(X)
+        scores = np.asarray(X @ self.coef_.T, dtype=np.float64) if linear else self._expansions(X)
         if self.dual_coef_.shape[1] > 1:
             return scores
         return np.column_stack([-scores / 2, scores / 2])[:, : len(self.classes_)]

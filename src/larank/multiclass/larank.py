@@ -377,8 +377,7 @@ class _Training(OnlineTraining):
 
     def evaluate(self) -> ObjectiveValues:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
-        if self.model.stop == "epochs":
-            self.feed.finish()  # this is the end
+        self._finish()
         self.feed.flush()
         stream, table = self.stream, _Table(*self.session.table())
         beta = self._coefficients(table)

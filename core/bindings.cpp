@@ -18,6 +18,8 @@ NB_MODULE(_core, m) {
     bind_lasvm(m);
     bind_mcsvm(m);
     bind_perceptrons(m);
+    bind_huller(m);
+    bind_tracking(m);
     bind_kernel_maps(m);
     bind_svmlight(m);
 }

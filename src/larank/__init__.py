@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from larank.active import ActiveLearner
+    from larank.binary.huller import HullerClassifier
     from larank.binary.lasvm import LaSVMClassifier
     from larank.binary.perceptrons import KernelPassiveAggressive, KernelPerceptron
+    from larank.binary.tracking import TrackingSVC
     from larank.multiclass.larank import LaRankClassifier
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActiveLearner",
+    "HullerClassifier",
     "KernelPassiveAggressive",
     "KernelPerceptron",
     "LaRankClassifier",
@@ -24,6 +27,7 @@ __all__ = [
     "LinearMulticlassSVC",
     "MulticlassSVC",
     "Published",
+    "TrackingSVC",
     "__version__",
 ]
 
@@ -31,6 +35,7 @@ __version__ = version("larank")
 
 _HOME = {
     "ActiveLearner": "larank.active",
+    "HullerClassifier": "larank.binary.huller",
     "KernelPassiveAggressive": "larank.binary.perceptrons",
     "KernelPerceptron": "larank.binary.perceptrons",
     "LaRankClassifier": "larank.multiclass.larank",
@@ -38,6 +43,7 @@ _HOME = {
     "LinearMulticlassSVC": "larank.multiclass.sdm",
     "MulticlassSVC": "larank.multiclass.mcsvm",
     "Published": "larank.multiclass.published",
+    "TrackingSVC": "larank.binary.tracking",
 }
 
 

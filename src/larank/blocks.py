@@ -277,11 +277,11 @@ class Blocks(ABC):
         self._count(table.size)
         return table
 
-    def rows(self, slots: Any) -> _Array:
-        """Kernel values of some slots with all of them, with the exact diagonal."""
+    def rows(self, slots: Any, out: _Array | None = None) -> _Array:
+        """Kernel values of some slots with all of them, with the exact diagonal, in a new table or in `out`."""
         slots = self._checked(slots)
         chosen, support = self._held(slots), self._held()
-        table = np.empty((len(slots), len(support)), self.dtype)
+        table = np.empty((len(slots), len(support)), self.dtype) if out is None else out
         self._values(chosen, support, table)
         table[np.arange(len(slots)), slots] = chosen.diagonal
         self._count(table.size)
@@ -491,13 +491,15 @@ class _CsrBlocks(_TiledBlocks):
 
     def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
         assert isinstance(self.kernel, ProductKernel)
-        examples = sparse.csr_matrix(X if rows is None else X[rows], dtype=self.dtype)
+        examples = X if rows is None else X[rows]
+        if examples.dtype != self.dtype or examples.format != "csr":
+            examples = sparse.csr_matrix(examples, dtype=self.dtype)
         if examples.shape[1] != self._features:
             raise ValueError(f"X must have {self._features} features, got {examples.shape[1]}")
         if not examples.has_canonical_format:
             examples = examples.copy()
             examples.sum_duplicates()
-        norms = np.asarray(examples.astype(np.float64).power(2).sum(axis=1)).ravel()
+        norms = _squared_norms(examples)
         diagonal = self.kernel.diagonal(norms)
         return Batch(examples, _ids(ids, examples.shape[0]), diagonal, norms.astype(self.dtype))
 
@@ -510,6 +512,15 @@ class _CsrBlocks(_TiledBlocks):
         multiplied = time.perf_counter()
         self.kernel.map(out, left.norms[rows], right.norms[columns])
         return multiplied - start, time.perf_counter() - multiplied
+
+
+def _squared_norms(rows: Any) -> _Float:
+    """x'x of CSR rows."""
+    norms = np.zeros(rows.shape[0])
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    if len(filled):
+        norms[filled] = np.add.reduceat(rows.data.astype(np.float64) ** 2, rows.indptr[filled])
+    return norms
 
 
 class _PrecomputedBlocks(Blocks):

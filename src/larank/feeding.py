@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from larank.workers import Background
 __all__ = [
     "Examples",
     "Feed",
+    "GradualSession",
     "KernelFeed",
     "KernelSession",
     "LinearFeed",
@@ -47,6 +48,12 @@ class KernelSession(Protocol):
     def finish(self) -> bool: ...  # noqa: D102
     def provide(self, slots: list[int], rows: Any) -> None: ...  # noqa: D102
     def set_foreign_bytes(self, bytes: int) -> None: ...  # noqa: D102
+
+
+class GradualSession(KernelSession, Protocol):
+    """A session whose finish takes long enough to be looked at on the way."""
+
+    def finish_some(self, steps: int) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,7 @@ class KernelFeed:
         self._done = 0
         # The values of the next block are written while those of this one are read.
         self._tables = [np.zeros(0, blocks.dtype), np.zeros(0, blocks.dtype)]
+        self._rows = np.zeros(0, blocks.dtype)
 
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
@@ -152,7 +160,7 @@ class KernelFeed:
 
     def finish_some(self, steps: int) -> bool:
         """The same, a bounded number of steps at a time; True once it is done."""
-        if self._session.finish(steps):
+        if cast(GradualSession, self._session).finish_some(steps):
             return True
         if self._session.needed:
             self._provide_rows()
@@ -240,8 +248,11 @@ class KernelFeed:
         """Rows of kernel values that fell out of the memory budget, in one product."""
         self.flush()
         needed = self._session.needed
-        rows = np.zeros((len(needed), self._session.slots), self._blocks.dtype)
-        rows[:, : self._blocks.size] = self._blocks.rows(np.asarray(needed))
+        shape = (len(needed), self._session.slots)
+        if len(self._rows) < shape[0] * shape[1]:
+            self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self._blocks.dtype)
+        rows = self._rows[: shape[0] * shape[1]].reshape(shape)
+        self._blocks.rows(np.asarray(needed), out=rows[:, : self._blocks.size])
         self._session.provide(needed, rows)
 
 

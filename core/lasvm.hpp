@@ -109,10 +109,13 @@ class LaSVM {
         while (finishing_ < problems_.size()) {
             if (finished_.size() == finishing_) begin_finish(problems_[finishing_]);
             Smo<T>& smo = *finished_[finishing_];
-            const int64_t before = smo.steps();
-            const Progress progress = smo.run(steps);
-            counters_.finishing_steps += smo.steps() - before;
-            stay_within_limit();
+            Progress progress = Progress::more;
+            for (int64_t done = 0; done < steps && progress == Progress::more; done += between_looks) {
+                const int64_t before = smo.steps();
+                progress = smo.run(std::min(between_looks, steps - done));
+                counters_.finishing_steps += smo.steps() - before;
+                stay_within_limit();
+            }
             if (progress != Progress::done) {
                 needed_ = smo.needed();
                 return progress;
@@ -188,7 +191,8 @@ class LaSVM {
 
   private:
     static constexpr int64_t rarely = int64_t{1}
-                                      << 16;  // most support vectors stay at a bound, and nobody reads their rows
+                                      << 16;      // most support vectors stay at a bound, and nobody reads their rows
+    static constexpr int64_t between_looks = 64;  // steps of finishing, at the memory
     static constexpr double share_of_finish = 0.75;  // of the memory for rows
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
 

@@ -66,7 +66,11 @@ class Smo {
         cache_ = RowCache<T>();
         cache_bytes_ = 0;
     }
-    int64_t bytes() const { return cache_bytes_ + 2 * all_.bytes(); }
+    int64_t bytes() const {
+        int64_t total = cache_.bytes() + 2 * all_.bytes();
+        for (const Departed& group : departed_) total += int64_t(group.alpha.size() * sizeof(double));
+        return total;
+    }
 
   private:
     // [thesis] 4.2.4: "about every 1000 iterations"; less often where a return to the whole set costs more than it

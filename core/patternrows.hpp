@@ -100,7 +100,11 @@ class PatternRows {
         return bytes() + beside <= memory_limit_;
     }
     void be_tight() { gram_.be_tight(); }
-    int64_t room_beside(int64_t beside) const { return memory_limit_ - table_.bytes() - foreign_bytes_ - beside; }
+    // What is left for others beside the rows in use, which may have half as much room again as they need.
+    int64_t room_beside(int64_t beside) const {
+        const int64_t in_use = rows_in_use_ * (table_.slots() * 3 / 2) * int64_t(sizeof(T));
+        return memory_limit_ - table_.bytes() - gram_.bytes_beside_values() - in_use - foreign_bytes_ - beside;
+    }
     // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
     void drop_until_fit(int64_t beside, int32_t kept) {
         while (!fit_with(beside))

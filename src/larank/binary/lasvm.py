@@ -247,7 +247,7 @@ default="rbf"
     def _keep_model(self, running: Running) -> None:
         model = _Model(*running.session.model())
         self._keep_support(running, model.slots, model.ids, model.alpha, model.bias, absent=-1.0)
-        self.delta_ = np.abs(self._by_class(model.delta[None], running.session.classes, 0.0)[0])
+        self.delta_ = np.abs(self._by_class(np.maximum(0, model.delta)[None], running.session.classes, 0.0)[0])
         self.support_costs_, self.support_labels_ = model.costs, self._arrived[model.labels]
 
 
@@ -277,7 +277,8 @@ class _Training(OneVersusRestTraining):
         """Work on the next few examples or finishing steps; True once all epochs are over and finished."""
         if not self.is_finishing:
             is_over = super().advance()
-            if not self.model.finish or not (is_over or self.epoch_is_over):
+            is_due = self.model.finish and (is_over or (self.epoch_is_over and self.model.stop == "gap"))
+            if not is_due:
                 return is_over
             self.is_finishing = True
         if not self._finish_some():

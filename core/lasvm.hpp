@@ -127,7 +127,8 @@ class LaSVM {
         }
         return Progress::done;
     }
-    bool is_finishing() const { return !finished_.empty(); }
+    // What finishing waits for where it needs products.
+    Smo<T>* finishing() { return finishing_ < finished_.size() ? finished_[finishing_].get() : nullptr; }
     const Smo<T>* finished(std::size_t problem) const {
         return problem < finished_.size() ? finished_[problem].get() : nullptr;
     }
@@ -195,6 +196,7 @@ class LaSVM {
     static constexpr int64_t rarely = int64_t{1}
                                       << 16;      // most support vectors stay at a bound, and nobody reads their rows
     static constexpr int64_t between_looks = 64;  // steps of finishing, at the memory
+    static constexpr int64_t cheap_to_settle = int64_t{1} << 26;
     static constexpr double share_of_finish = 0.75;  // of the memory for rows
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
 
@@ -385,6 +387,7 @@ class LaSVM {
             slots.push_back(s.slot_of[std::size_t(place)]);
         }
         finished_.push_back(std::make_unique<Smo<T>>(s.members.at(places), std::move(slots), rows_, options_.tau));
+        if (finished_.size() == 1 && rows_.bytes() < cheap_to_settle) rows_.settle();
         const int64_t whole = int64_t(places.size() * places.size() * sizeof(T));
         const int64_t room = int64_t(share_of_finish * double(rows_.room_beside(bytes_beside_rows())));
         finished_.back()->keep_rows(std::clamp<int64_t>(room, 0, whole));

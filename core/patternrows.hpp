@@ -48,8 +48,10 @@ class PatternRows {
         if (block.width < table_.slots() + block.examples)
             throw std::invalid_argument("the block has too few columns for the slots it may need");
         block_ = block;
-        if (gram_.births() >= births_to_settle_) gram_.settle(table_.slots());
+        if (gram_.births() >= births_to_settle_) settle();
     }
+    // Brings all rows up to date, which costs less than one by one where most of them will be used.
+    void settle() { gram_.settle(table_.slots()); }
     // The kernel values of example b of the block with all patterns.
     const T* of_example(int64_t b) const { return block_.kernel + b * block_.width; }
 

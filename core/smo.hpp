@@ -20,7 +20,7 @@
 
 namespace larank {
 
-enum class Progress { done, needs_rows, more };
+enum class Progress { done, needs_rows, needs_products, more };
 
 template <class T>
 class Smo {
@@ -42,20 +42,51 @@ class Smo {
     // So many steps, or until no violating pair is left.
     Progress run(int64_t steps) {
         needed_.clear();
+        waits_for_products_ = false;
         for (; steps > 0; --steps) {
             if (extremes_.largest - extremes_.smallest <= tau_) {
                 if (int64_t(active_.size()) == all_.size()) return Progress::done;
-                if (!unshrink()) return Progress::needs_rows;
+                write_back();
+                waits_for_products_ = !departed_.empty();
+                if (waits_for_products_) return Progress::needs_products;
+                become_whole();
                 continue;
             }
             if (!step()) return Progress::needs_rows;
-            if (++since_look_ >= std::max(look_every, work_.size() / 2)) shrink();
+            if (++since_look_ >= look_every) shrink();
         }
         return Progress::more;
     }
 
     // Rows without which it cannot go on, and some that it will ask for next.
     const std::vector<int32_t>& needed() const { return needed_; }
+
+    // Where it waits for products: those who left the active set last, and whose coefficients have changed since.
+    std::vector<int32_t> stale() const {
+        std::vector<int32_t> slots;
+        if (!waits_for_products_ || departed_.empty()) return slots;
+        for (const int32_t n : departed_.back().members) slots.push_back(slots_[std::size_t(n)]);
+        return slots;
+    }
+    std::vector<int32_t> changed() const {
+        std::vector<int32_t> slots;
+        if (!waits_for_products_ || departed_.empty()) return slots;
+        for (std::size_t n = 0; n < slots_.size(); ++n)
+            if (all_.alpha(int64_t(n)) != departed_.back().alpha[n]) slots.push_back(slots_[n]);
+        return slots;
+    }
+    // `kernel` has a row for some of the stale, from place `first` on, and a column for each of the changed. After the
+    // last of them the ones that left before have their turn.
+    void bring_back(int64_t first, int64_t count, const T* kernel) {
+        const Departed& group = departed_.back();
+        std::vector<double> changes;
+        for (std::size_t n = 0; n < slots_.size(); ++n)
+            if (const double change = all_.alpha(int64_t(n)) - group.alpha[n]; change != 0) changes.push_back(change);
+        for (int64_t m = 0; m < count; ++m)
+            all_.gradients()[group.members[std::size_t(first + m)]] -=
+                units<T>().dot_row(kernel + std::size_t(m) * changes.size(), changes.data(), int64_t(changes.size()));
+        if (std::size_t(first + count) == group.members.size()) departed_.pop_back();
+    }
 
     // All members; gradients of those outside the active set are those of some time ago.
     const Members& members() {
@@ -173,33 +204,10 @@ class Smo {
         }
     }
 
-    // The gradients of those who left follow the coefficients that have changed since. False if rows are needed first;
-    // what has been taken in stays so.
-    bool unshrink() {
-        write_back();
-        for (std::size_t n = 0; n < slots_.size(); ++n) {
-            const double now = all_.alpha(int64_t(n));
-            const auto has_changed = [&](const Departed& group) { return group.alpha[n] != now; };
-            if (std::none_of(departed_.begin(), departed_.end(), has_changed)) continue;
-            if (!rows_.find(slots_[n])) {
-                if (int64_t(needed_.size()) < rows_.at_once()) needed_.push_back(slots_[n]);
-                continue;
-            }
-            const T* const whole = rows_[slots_[n]];
-            for (Departed& group : departed_) {
-                const double change = now - group.alpha[n];
-                if (change == 0) continue;
-                for (const int32_t m : group.members)
-                    all_.gradients()[m] -= change * double(whole[slots_[std::size_t(m)]]);
-                group.alpha[n] = now;
-            }
-        }
-        if (!needed_.empty()) return false;
-        departed_.clear();
+    void become_whole() {
         active_.resize(slots_.size());
         for (std::size_t n = 0; n < slots_.size(); ++n) active_[n] = int32_t(n);
         begin();
-        return true;
     }
 
     // Members that left the active set together, and the coefficients that their gradients are of.
@@ -219,6 +227,7 @@ class Smo {
     RowCache<T> cache_;
     Extremes extremes_;
     std::vector<Departed> departed_;
+    bool waits_for_products_ = false;
     std::vector<int32_t> needed_;
     int64_t since_look_ = 0, steps_ = 0;
     double gain_ = 0;

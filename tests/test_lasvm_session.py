@@ -30,8 +30,18 @@ class Lasvm(Drive):
                 self.rounds += 1
                 present = self.session.slot_ids()
                 self.session.provide(needed, self.columns(present[needed], len(present)))
+            self.bring_back()
             self.look(self)
         return self
+
+    def bring_back(self):
+        """Products that finishing waits for, a few rows at a time."""
+        ids = self.session.slot_ids()
+        while len((slots := self.session.stale())[0]):
+            stale, changed = (ids[some] for some in slots)
+            table = np.ascontiguousarray(self.K[np.ix_(stale, changed)])
+            for first in range(0, len(stale), 7):
+                self.session.bring_back(first, table[first : first + 7])
 
     @property
     def problems(self):

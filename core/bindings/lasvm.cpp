@@ -111,6 +111,29 @@ void bind_session(nb::module_& m, const char* name) {
         .def(
             "finish_some", [](Session& s, int64_t steps) { return s.solver.finish(steps) == larank::Progress::done; },
             "steps"_a, nb::call_guard<nb::gil_scoped_release>())
+        // Members whose gradients must be brought up to date before finishing goes on, and the patterns whose
+        // coefficients have changed.
+        .def("stale",
+             [](Session& s) {
+                 const larank::Smo<T>* const smo = s.solver.finishing();
+                 std::vector<int32_t> stale, changed;
+                 if (smo) stale = smo->stale(), changed = smo->changed();
+                 const std::size_t rows = stale.size(), columns = changed.size();
+                 return nb::make_tuple(to_numpy(std::move(stale), {rows}), to_numpy(std::move(changed), {columns}));
+             })
+        .def(
+            "bring_back",
+            [](Session& s, int64_t first, Table<T> kernel) {
+                larank::Smo<T>* const smo = s.solver.finishing();
+                const int64_t count = int64_t(kernel.shape(0));
+                if (!smo || first < 0 || first + count > int64_t(smo->stale().size()) ||
+                    kernel.shape(1) != smo->changed().size())
+                    throw std::invalid_argument(
+                        "kernel must have a row for each stale member from the first on and a "
+                        "column for each changed pattern");
+                smo->bring_back(first, count, kernel.data());
+            },
+            "first"_a, "kernel"_a.noconvert())
         .def("take_over_finish", [](Session& s) { s.solver.take_over_finish(); })
         .def("go_on", [](Session& s) { s.solver.go_on(); })
         .def(

@@ -176,6 +176,10 @@ class Blocks(ABC):
         """Kernel values of a batch with some slots."""
         return self.cross(batch, self._held(self._checked(slots)))
 
+    def between(self, slots: Any, others: Any) -> _Array:
+        """Kernel values of some slots with others, none of which is among them."""
+        return self.cross(self._held(self._checked(slots)), self._held(self._checked(others)))
+
     def _fill_against(self, batch: Batch, support: Batch, out: _Array) -> int:
         """Kernel values with all slots; returns how many of these had to be computed."""
         table, size = self._table, len(support)

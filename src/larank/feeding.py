@@ -30,9 +30,13 @@ __all__ = [
     "KernelSession",
     "LinearFeed",
     "Stream",
+    "bring_back",
     "feed_linear",
     "squared_norms",
 ]
+
+
+_PRODUCTS_AT_ONCE = 1 << 22  # kernel values
 
 
 class KernelSession(Protocol):
@@ -54,6 +58,8 @@ class GradualSession(KernelSession, Protocol):
     """A session whose finish takes long enough to be looked at on the way."""
 
     def finish_some(self, steps: int) -> bool: ...  # noqa: D102
+    def stale(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...  # noqa: D102
+    def bring_back(self, first: int, kernel: Any) -> None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -159,10 +165,13 @@ class KernelFeed:
 
     def finish_some(self, steps: int) -> bool:
         """The same, a bounded number of steps at a time; True once it is done."""
-        if cast(GradualSession, self._session).finish_some(steps):
+        session = cast(GradualSession, self._session)
+        if session.finish_some(steps):
             return True
-        if self._session.needed:
+        if session.needed:
             self._provide_rows()
+        else:
+            bring_back(session, self._blocks)
         return False
 
     def wait(self) -> None:
@@ -251,6 +260,15 @@ class KernelFeed:
         rows = self._rows[: shape[0] * shape[1]].reshape(shape)
         self._blocks.rows(np.asarray(needed), out=rows[:, : self._blocks.size])
         self._session.provide(needed, rows)
+
+
+def bring_back(session: GradualSession, blocks: Blocks) -> None:
+    """Bring gradients that finishing has left behind up to date, where it waits for that."""
+    while len((slots := session.stale())[0]):
+        stale, changed = slots
+        size = max(1, _PRODUCTS_AT_ONCE // max(1, len(changed)))
+        for first in range(0, len(stale), size):
+            session.bring_back(first, blocks.between(stale[first : first + size], changed))
 
 
 class LinearFeed:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from larank.active import GradualStrategy, Pool, Strategy, label_margin, uncertainty_margin
 from larank.blocks import Batch, Blocks
-from larank.feeding import GradualSession, KernelSession, Stream
+from larank.feeding import GradualSession, KernelSession, Stream, bring_back
 
 __all__ = ["SelectingFeed"]
 
@@ -60,10 +60,13 @@ class SelectingFeed:
 
     def finish_some(self, steps: int) -> bool:
         """The same, a bounded number of steps at a time; True once it is done."""
-        if cast(GradualSession, self._session).finish_some(steps):
+        session = cast(GradualSession, self._session)
+        if session.finish_some(steps):
             return True
-        if self._session.needed:
+        if session.needed:
             self._provide_rows()
+        else:
+            bring_back(session, self._blocks)
         return False
 
     def flush(self) -> None:

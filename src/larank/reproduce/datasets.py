@@ -24,6 +24,7 @@ __all__ = [
     "Dataset",
     "DenseDataset",
     "available",
+    "drawn_part",
     "load",
     "load_binary",
     "load_dense",
@@ -189,6 +190,14 @@ def _forest() -> BinaryDataset:
     return BinaryDataset(X[:FOREST_TRAIN], y[:FOREST_TRAIN], X[FOREST_TRAIN:], y[FOREST_TRAIN:])
 
 
+def drawn_part(data: BinaryDataset, train: int, test: int) -> BinaryDataset:
+    """So many examples of both parts, drawn with a fixed seed."""
+    random = np.random.default_rng(0)
+    kept = random.permutation(len(data.y_train))[:train]
+    tested = random.permutation(len(data.y_test))[:test]
+    return BinaryDataset(data.X_train[kept], data.y_train[kept], data.X_test[tested], data.y_test[tested])
+
+
 def with_flipped_labels(data: BinaryDataset, share: float = NOISE, seed: int = 0) -> BinaryDataset:
     """The same with this share of the training labels flipped, drawn with the seed."""
     flipped = np.random.default_rng(seed).permutation(len(data.y_train))[: round(share * len(data.y_train))]
@@ -205,7 +214,10 @@ _WAVEFORM_NOTE = (
     "class 0 against the rest, unscaled; the thesis says neither, and its count of support vectors is that of class 1 "
     "with columns of unit variance"
 )
-_MNIST_NOTE = "values in [-1, 1]: the thesis does not state its scaling"
+_MNIST_NOTE = (
+    "values in [-1, 1]: the thesis does not state its scaling, and with this one the exact solution of the ten "
+    "problems together has its test error, 1.36 %"
+)
 _zero_of_usps = partial(_label_of, "usps", 0, 2.0, 0.5)
 
 BINARY: dict[str, BinaryProblem] = {
@@ -230,6 +242,13 @@ BINARY: dict[str, BinaryProblem] = {
         )
         for digit in range(10)
     },
+    "mnist8-noise": BinaryProblem(
+        "mnist",
+        1000.0,
+        0.005,
+        lambda: with_flipped_labels(_label_of("mnist", 8, 127.5, -1.0)),
+        f"{_MNIST_NOTE}; labels flipped with seed 0",
+    ),
 }
 """Of the binary experiments: [thesis] table 4.2, and each digit of MNIST against the others."""
 

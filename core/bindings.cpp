@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
     m.def("set_simd_level", &larank::set_simd_level, "level"_a);
     bind_sdm(m);
     bind_larank(m);
+    bind_lasvm(m);
     bind_mcsvm(m);
     bind_kernel_maps(m);
     bind_svmlight(m);

@@ -41,6 +41,7 @@ class Gram {
         return row.piece.values;
     }
 
+    bool is_kept(int64_t place) const { return rows_[std::size_t(place)].is_here(); }
     // The row of a member that was just added or found.
     const T* row(int64_t place) const { return rows_[std::size_t(place)].piece.values; }
 

@@ -1,101 +1,83 @@
 // A multiclass kernel machine: S(x, y) = sum_i beta_i^y k(x_i, x), its support vectors class by class.
 //
-// The core never evaluates a kernel. It is handed blocks: the kernel values of a few new examples with every pattern in
-// the table, and among themselves. A pattern born from the block finds its values in the latter, so the size of blocks
-// does not change the result.
-//
 // Each class keeps its support vectors side by side, with their coefficients and scores, and, where memory allows, the
 // sets E(y, i) = { k(x_i, x_j) : (x_j, y) in S } of [larank] section 3: a change of one coefficient is one
 // streaming pass over one such set. Where memory does not allow them, the values are gathered from the pattern's row.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "dispatch/units.hpp"
 #include "gram.hpp"
+#include "patternrows.hpp"
 #include "support.hpp"
 
 namespace larank {
 
-// New examples and their kernel values; `kernel` has room for the slots born while the block is worked on.
-template <class T>
-struct Block {
-    int64_t examples = 0;
-    int64_t width = 0;          // of `kernel`, at least slots + examples
-    T* kernel = nullptr;        // [examples][width], with the pattern slots
-    const T* within = nullptr;  // [examples][examples]
-};
-
 template <class T>
 class KernelMachine {
   public:
-    explicit KernelMachine(int64_t memory_limit) : memory_limit_(memory_limit) {}
+    explicit KernelMachine(int64_t memory_limit) : rows_(memory_limit) {}
 
-    SupportTable& table() { return table_; }
-    const SupportTable& table() const { return table_; }
+    SupportTable& table() { return rows_.table(); }
+    const SupportTable& table() const { return rows_.table(); }
     int64_t classes() const { return int64_t(classes_.size()); }
     void add_class() { classes_.emplace_back(); }
 
     void begin_another_epoch() {}
 
     void feed(const Block<T>& block) {
-        if (block.width < table_.slots() + block.examples)
-            throw std::invalid_argument("the block has too few columns for the slots it may need");
-        block_ = block;
-        if (gram_.births() >= births_to_settle) gram_.settle(table_.slots());
+        rows_.feed(block);
         stay_within_limit(-1);
     }
 
     // S(x, y) of example b of the block, for all classes. Returns the work: an example also pays for its kernel values.
     int64_t scores_of_new(int64_t b, double* scores) const {
-        scores_of(block_.kernel + b * block_.width, scores);
-        return table_.vectors() + kernel_value_work * table_.size();
+        scores_of(rows_.of_example(b), scores);
+        return table().vectors() + kernel_value_work * table().size();
     }
 
     // The same for a pattern that is ready.
     int64_t scores_of_old(int32_t slot, double* scores) const {
-        scores_of(gram_.row(slot), scores);
-        return table_.vectors();
+        scores_of(rows_[slot], scores);
+        return table().vectors();
     }
 
     // S(x_i, y) of the pattern's own support vectors, which are kept up to date.
     int64_t scores_of_vectors(int32_t slot, double* scores) const {
-        for (const SupportVector& v : table_[slot].vectors)
+        for (const SupportVector& v : table()[slot].vectors)
             *scores++ = classes_[std::size_t(v.label)].scores[std::size_t(v.place)];
         return 1;
     }
 
     // Whether the pattern's row of kernel values is here and up to date, or must be computed first.
     bool has_row(int32_t slot) {
-        const int64_t before = gram_.bytes();
-        if (!gram_.find(slot, table_.slots())) return false;
-        if (gram_.bytes() > before) stay_within_limit(slot);
+        const int64_t before = rows_.bytes();
+        if (!rows_.find(slot)) return false;
+        if (rows_.bytes() > before) stay_within_limit(slot);
         return true;
     }
     // Whether its coefficients can be changed.
     bool can_step(int32_t slot) { return keeps_sets_ || has_row(slot); }
 
     void provide(int32_t slot, const T* row) {
-        std::copy(row, row + table_.slots(), gram_.fill(slot, table_.slots()));
+        rows_.provide(slot, row);
         stay_within_limit(slot);
     }
 
     // Example b becomes a pattern, without support vectors yet.
     int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
-        const int32_t slot = add_row(block_.kernel + b * block_.width, id, label, cost, diagonal);
-        for (int64_t later = b + 1; later < block_.examples; ++later)
-            block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];
+        const int32_t slot = rows_.add(b, id, label, cost, diagonal);
+        stay_within_limit(slot);
         return slot;
     }
 
     // The same for a pattern of a saved model; `row` holds its kernel values with the slots before it.
     int32_t restore_pattern(const T* row, int64_t id, int32_t label, double cost, double diagonal, double* scores) {
-        const int32_t slot = add_row(row, id, label, cost, diagonal);
-        scores_of(gram_.row(slot), scores);
+        const int32_t slot = rows_.restore(row, id, label, cost, diagonal);
+        stay_within_limit(slot);
+        scores_of(rows_[slot], scores);
         return slot;
     }
 
@@ -111,9 +93,9 @@ class KernelMachine {
             list.slots[std::size_t(place)] = slot;
             list.scores[std::size_t(place)] = score;
         }
-        table_.add_vector(slot, y, place);
+        table().add_vector(slot, y, place);
         if (keeps_sets_) {
-            const T* const row = gram_.row(slot);
+            const T* const row = rows_[slot];
             T* const set = list.sets.add(place, list.size());
             for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
             if (list.sets.births() > 4 * list.size() + 1024) list.sets.settle(list.size());
@@ -134,29 +116,29 @@ class KernelMachine {
             have_sets_grown_ |= list.sets.bytes() > before;
             units<T>().add_row_values(set, change, list.size(), list.scores.data());
         } else {
-            units<T>().add_row_values_at(gram_.row(slot), list.slots.data(), change, list.size(), list.scores.data());
+            units<T>().add_row_values_at(rows_[slot], list.slots.data(), change, list.size(), list.scores.data());
         }
         return list.size();
     }
 
     // Coefficients and scores as they are now, and back to them.
     void remember() {
-        table_.remember();
+        table().remember();
         for (ClassList& list : classes_) list.remembered_beta = list.beta, list.remembered_scores = list.scores;
     }
     void go_back() {
-        table_.go_back();
+        table().go_back();
         for (ClassList& list : classes_) list.beta = list.remembered_beta, list.scores = list.remembered_scores;
     }
 
     void remove_zeros(int32_t slot) {
-        table_.remove_zeros(slot,
-                            [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); });
+        table().remove_zeros(slot,
+                             [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); });
     }
 
     // What an OPTIMIZE on this pattern will read, the two stages some time apart.
     void prefetch_scores(int32_t slot) const {
-        for (const SupportVector& v : table_[slot].vectors) {
+        for (const SupportVector& v : table()[slot].vectors) {
             const ClassList& list = classes_[std::size_t(v.label)];
             prefetch(list.scores.data() + v.place);
             if (keeps_sets_) list.sets.prefetch_place(v.place);
@@ -164,17 +146,13 @@ class KernelMachine {
     }
     void prefetch_kernel_values(int32_t slot) const {
         if (!keeps_sets_) return;
-        for (const SupportVector& v : table_[slot].vectors) classes_[std::size_t(v.label)].sets.prefetch_row(v.place);
+        for (const SupportVector& v : table()[slot].vectors) classes_[std::size_t(v.label)].sets.prefetch_row(v.place);
     }
 
-    int64_t bytes() const {
-        int64_t total = table_.bytes() + gram_.bytes() + foreign_bytes_;
-        for (const ClassList& list : classes_) total += list.bytes() + list.sets.bytes();
-        return total;
-    }
+    int64_t bytes() const { return rows_.bytes() + bytes_beside_rows(); }
     // What others hold on behalf of this machine, such as the patterns themselves.
     void set_foreign_bytes(int64_t bytes) {
-        foreign_bytes_ = bytes;
+        rows_.set_foreign_bytes(bytes);
         stay_within_limit(-1);
     }
     // Sets grow when they catch up, and must not go before both coefficients of a step are changed.
@@ -183,15 +161,13 @@ class KernelMachine {
         have_sets_grown_ = false;
     }
     bool keeps_sets() const { return keeps_sets_; }
-    // Rows to be computed together: not so many that they push each other out.
-    int64_t rows_at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, 256); }
-    int64_t resident_rows() const { return gram_.resident(); }
+    int64_t rows_at_once() const { return rows_.at_once(); }
+    int64_t resident_rows() const { return rows_.resident(); }
 
   private:
     // The schedule weighs dual increase against work, and an example must pay for its kernel values: charging less
     // starves reprocessing, charging more buys little dual for the time. docs/larank.md says what was tried.
     static constexpr int64_t kernel_value_work = 20;
-    static constexpr int64_t births_to_settle = 256;
 
     struct ClassList {
         std::vector<int32_t> slots;
@@ -203,14 +179,10 @@ class KernelMachine {
         int64_t bytes() const { return int64_t(slots.capacity() * 4 + 2 * (beta.capacity() + scores.capacity()) * 8); }
     };
 
-    int32_t add_row(const T* kernel, int64_t id, int32_t label, double cost, double diagonal) {
-        const int32_t slot = table_.add(id, label, cost, diagonal);
-        const int64_t columns = table_.slots();
-        T* const row = gram_.add(slot, columns);
-        std::copy(kernel, kernel + columns, row);
-        row[slot] = T(diagonal);
-        stay_within_limit(slot);
-        return slot;
+    int64_t bytes_beside_rows() const {
+        int64_t total = 0;
+        for (const ClassList& list : classes_) total += list.bytes() + list.sets.bytes();
+        return total;
     }
 
     void scores_of(const T* row, double* scores) const {
@@ -223,28 +195,16 @@ class KernelMachine {
     // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently,
     // but not that of `kept`.
     void stay_within_limit(int32_t kept) {
-        if (2 * bytes() <= memory_limit_) return;
-        gram_.be_tight();
-        if (bytes() <= memory_limit_) return;
+        if (rows_.fit_with(bytes_beside_rows())) return;
         if (keeps_sets_) {
             keeps_sets_ = false;
             for (ClassList& list : classes_) list.sets.clear();
         }
-        while (bytes() > memory_limit_)
-            if (!gram_.drop_oldest(kept))
-                throw std::length_error("memory_limit must be at least " + std::to_string(bytes()) +
-                                        " bytes for one row of kernel values beside the coefficients of the " +
-                                        std::to_string(table_.size()) +
-                                        " support patterns so far and more for those to come, got " +
-                                        std::to_string(memory_limit_));
+        rows_.drop_until_fit(bytes_beside_rows(), kept);
     }
 
-    int64_t memory_limit_;
-    SupportTable table_;
+    PatternRows<T> rows_;
     std::vector<ClassList> classes_;
-    Gram<T> gram_;
-    Block<T> block_;
-    int64_t foreign_bytes_ = 0;
     bool keeps_sets_ = true, have_sets_grown_ = false;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <list>
 #include <vector>
 
 #include "aligned.hpp"
@@ -14,51 +13,103 @@ namespace larank {
 template <class T>
 class RowCache {
   public:
-    // Whatever the budget, there is room for one row: the one in use.
-    RowCache(int64_t examples, int64_t bytes)
+    RowCache() = default;
+    // Whatever the budget, there is room for the rows in use.
+    RowCache(int64_t examples, int64_t bytes, int64_t in_use = 1)
         : columns_(examples),
-          capacity_(std::max<int64_t>(1, bytes / std::max<int64_t>(1, examples * int64_t{sizeof(T)}))),
-          where_(std::size_t(examples), rows_.end()) {}
+          capacity_(std::max<int64_t>(in_use, bytes / std::max<int64_t>(1, examples * int64_t{sizeof(T)}))),
+          where_(std::size_t(examples), -1) {}
+
+    bool has(int64_t example) const { return where_[std::size_t(example)] >= 0; }
 
     // The row of an example, from now on the one used last; null where it is not kept.
     const T* find(int64_t example) {
-        const auto row = where_[std::size_t(example)];
-        if (row == rows_.end()) return nullptr;
-        rows_.splice(rows_.begin(), rows_, row);
-        return row->values.data();
+        const int32_t row = where_[std::size_t(example)];
+        if (row < 0) return nullptr;
+        touch(row);
+        return rows_[std::size_t(row)].values.data();
     }
 
-    void insert(int64_t example, const T* values) {
+    // Room for the row of an example, to be filled by the caller.
+    T* make(int64_t example) {
         forget(example);
-        if (int64_t(rows_.size()) < capacity_) {
-            rows_.emplace_front();
+        int32_t row = int32_t(rows_.size());
+        if (!free_.empty()) {
+            row = free_.back();
+            free_.pop_back();
+        } else if (row < capacity_) {
+            rows_.emplace_back();
         } else {
-            where_[std::size_t(rows_.back().example)] = rows_.end();
-            rows_.splice(rows_.begin(), rows_, std::prev(rows_.end()));
+            row = oldest_;
+            where_[std::size_t(rows_[std::size_t(row)].example)] = -1;
+            unlink(row);
         }
-        rows_.front().example = example;
-        rows_.front().values.assign(values, values + columns_);
-        where_[std::size_t(example)] = rows_.begin();
+        Row& made = rows_[std::size_t(row)];
+        made.example = example;
+        made.values.resize(std::size_t(columns_));
+        where_[std::size_t(example)] = row;
+        touch(row);
+        return made.values.data();
     }
+    void insert(int64_t example, const T* values) { std::copy(values, values + columns_, make(example)); }
 
     void forget(int64_t example) {
-        auto& row = where_[std::size_t(example)];
-        if (row == rows_.end()) return;
-        rows_.erase(row);
-        row = rows_.end();
+        const int32_t row = where_[std::size_t(example)];
+        if (row < 0) return;
+        where_[std::size_t(example)] = -1;
+        unlink(row);
+        free_.push_back(row);
     }
 
-    int64_t rows() const { return int64_t(rows_.size()); }
+    // Only these examples go on, in this order, numbered from 0; they are in ascending order.
+    void narrow(const std::vector<int32_t>& kept) {
+        std::vector<int32_t> where(kept.size());
+        for (std::size_t n = 0; n < kept.size(); ++n) where[n] = where_[std::size_t(kept[n])];
+        for (std::size_t n = 0; n < kept.size(); ++n) where_[std::size_t(kept[n])] = -1;
+        for (int64_t gone = 0; gone < columns_; ++gone) forget(gone);
+        for (std::size_t n = 0; n < kept.size(); ++n) {
+            if (where[n] < 0) continue;
+            Row& row = rows_[std::size_t(where[n])];
+            row.example = int64_t(n);
+            for (std::size_t m = 0; m < kept.size(); ++m) row.values[m] = row.values[std::size_t(kept[m])];
+            row.values.resize(kept.size());
+        }
+        where_ = std::move(where);
+        columns_ = int64_t(kept.size());
+    }
+
+    int64_t rows() const { return int64_t(rows_.size() - free_.size()); }
+    int64_t bytes() const { return int64_t(rows_.size()) * columns_ * int64_t{sizeof(T)}; }
 
   private:
     struct Row {
-        int64_t example;
+        int64_t example = -1;
         LargeVector<T> values;
+        int32_t older = -1, newer = -1;
     };
 
-    int64_t columns_, capacity_;
-    std::list<Row> rows_;  // the one used last first
-    std::vector<typename std::list<Row>::iterator> where_;
+    void touch(int32_t row) {
+        if (newest_ == row) return;
+        unlink(row);
+        rows_[std::size_t(row)].older = newest_;
+        if (newest_ >= 0) rows_[std::size_t(newest_)].newer = row;
+        newest_ = row;
+        if (oldest_ < 0) oldest_ = row;
+    }
+
+    void unlink(int32_t at) {
+        Row& row = rows_[std::size_t(at)];
+        if (row.newer >= 0) rows_[std::size_t(row.newer)].older = row.older;
+        if (row.older >= 0) rows_[std::size_t(row.older)].newer = row.newer;
+        if (oldest_ == at) oldest_ = row.newer;
+        if (newest_ == at) newest_ = row.older;
+        row.older = row.newer = -1;
+    }
+
+    int64_t columns_ = 0, capacity_ = 1;
+    std::vector<Row> rows_;
+    std::vector<int32_t> where_, free_;  // which row is an example's, and rows that are nobody's
+    int32_t newest_ = -1, oldest_ = -1;
 };
 
 }  // namespace larank

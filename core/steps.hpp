@@ -24,20 +24,12 @@
 #include <vector>
 
 #include "dispatch/units.hpp"
+#include "patternrows.hpp"
 #include "prefetch.hpp"
 #include "schedule.hpp"
 #include "support.hpp"
 
 namespace larank {
-
-// What a block says of its examples beside their kernel values.
-struct Examples {
-    int64_t count = 0;
-    const int64_t* ids = nullptr;
-    const int32_t* labels = nullptr;  // classes in the order of their arrival
-    const double* costs = nullptr;
-    const double* diagonal = nullptr;  // k(x_i, x_i)
-};
 
 struct StepCounters {
     std::array<int64_t, operation_count> operations{};

@@ -100,6 +100,18 @@ class SupportTable {
         if (vectors.empty()) remove(slot);
     }
 
+    void remove(int32_t slot) {
+        Pattern& p = patterns_[std::size_t(slot)];
+        slot_of_.erase(p.id);
+        const int32_t last = present_.back();
+        present_[std::size_t(p.position)] = last;
+        patterns_[std::size_t(last)].position = p.position;
+        present_.pop_back();
+        p.position = -1;
+        p.vectors.clear();
+        free_.push_back(slot);
+    }
+
     bool contains(int32_t slot) const { return patterns_[std::size_t(slot)].position >= 0; }
     int32_t slot_of(int64_t id) const {  // -1 if it is no support pattern
         const auto found = slot_of_.find(id);
@@ -129,18 +141,6 @@ class SupportTable {
     }
 
   private:
-    void remove(int32_t slot) {
-        Pattern& p = patterns_[std::size_t(slot)];
-        slot_of_.erase(p.id);
-        const int32_t last = present_.back();
-        present_[std::size_t(p.position)] = last;
-        patterns_[std::size_t(last)].position = p.position;
-        present_.pop_back();
-        p.position = -1;
-        p.vectors.clear();
-        free_.push_back(slot);
-    }
-
     std::vector<Pattern> patterns_;
     std::vector<int32_t> present_;  // the slots in use, in no order
     std::vector<int32_t> free_, newborn_;

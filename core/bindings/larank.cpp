@@ -1,5 +1,6 @@
 // LaRank on kernels and on linear features.
 #include "bindings/arrays.hpp"
+#include "bindings/sessions.hpp"
 
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/string.h>
@@ -90,23 +91,6 @@ nb::tuple table_arrays(const larank::SupportTable& table) {
                           to_numpy(std::move(labels), {patterns}), to_numpy(std::move(costs), {patterns}),
                           to_numpy(std::move(diagonal), {patterns}), to_numpy(std::move(beta), {vectors}),
                           to_numpy(std::move(classes), {vectors}), to_numpy(std::move(starts), {patterns + 1}));
-}
-
-// The slots and ids of the patterns that were born from the block at hand.
-nb::tuple newborn_arrays(const larank::SupportTable& table) {
-    std::vector<int32_t> slots = table.newborn();
-    std::vector<int64_t> ids;
-    for (const int32_t slot : slots) ids.push_back(table[slot].id);
-    const std::size_t count = ids.size();
-    return nb::make_tuple(to_numpy(std::move(slots), {count}), to_numpy(std::move(ids), {count}));
-}
-
-// The id in each slot, -1 where it is free; for tests.
-nb::ndarray<nb::numpy, int64_t> slot_ids(const larank::SupportTable& table) {
-    std::vector<int64_t> ids;
-    for (int32_t slot = 0; slot < table.slots(); ++slot) ids.push_back(table.contains(slot) ? table[slot].id : -1);
-    const std::size_t count = ids.size();
-    return to_numpy(std::move(ids), {count});
 }
 
 template <class Machine>

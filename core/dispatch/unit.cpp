@@ -1,6 +1,7 @@
 // Compiled once per instruction set: LARANK_UNIT names it, the build gives the flags that go with it.
 #include <type_traits>
 
+#include "gradient.hpp"
 #include "kernelmap.hpp"
 #include "kernelrow.hpp"
 #include "rowqp.hpp"
@@ -23,6 +24,11 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.add_row_values = add_row_values<T>;
     units.add_row_values_at = add_row_values_at<T>;
     units.dot_row_at = dot_row_at<T>;
+    units.find_extremes = find_extremes;
+    units.move_gradient = move_gradient<T>;
+    units.move_gradient_at = move_gradient_at<T>;
+    units.best_partner = best_partner<T>;
+    units.dot_row = dot_row<T>;
     units.map_products[int(ProductKernel::rbf)] = map_tile<Rbf, T>;
     units.map_products[int(ProductKernel::polynomial)] = map_tile<Polynomial, T>;
     units.map_products[int(ProductKernel::sigmoid)] = map_tile<Sigmoid, T>;

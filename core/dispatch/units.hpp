@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,14 @@ struct MapArguments {
     int64_t degree;
 };
 
+// The largest of some values that may grow and the smallest of those that may shrink; -1 where there is none.
+struct Extremes {
+    double largest = -std::numeric_limits<double>::infinity();
+    int64_t at_largest = -1;
+    double smallest = std::numeric_limits<double>::infinity();
+    int64_t at_smallest = -1;
+};
+
 template <class T>
 struct Units {
     // out = x' W over all lanes, and W += x coefficients'.
@@ -88,6 +97,15 @@ struct Units {
     void (*add_row_values)(const T* k, double a, int64_t count, double* g);
     void (*add_row_values_at)(const T* k, const int32_t* slots, double a, int64_t count, double* g);
     double (*dot_row_at)(const T* k, const int32_t* slots, const double* beta, int64_t count);
+    // The gradient of a binary dual and the choice of a step, see gradient.hpp.
+    Extremes (*find_extremes)(const double* g, const float* up, const float* down, int64_t count);
+    Extremes (*move_gradient)(const T* ki, const T* kj, double step, const float* up, const float* down, int64_t count,
+                              double* g);
+    Extremes (*move_gradient_at)(const T* ki, const T* kj, const int32_t* slots, double step, const float* up,
+                                 const float* down, int64_t count, double* g);
+    int64_t (*best_partner)(const T* ki, const double* diagonal, double kii, double gi, const double* g,
+                            const float* down, int64_t count);
+    double (*dot_row)(const T* k, const double* beta, int64_t count);
     // Indexed by ProductKernel: inner products become kernel values, in place.
     void (*map_products[3])(const Tile<T>& products, const MapArguments<T>& with);
     // Indexed by RowKernel: out = k(row of X, row of Z), dense rows of `features` values one after another.

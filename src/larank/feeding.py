@@ -150,6 +150,14 @@ class KernelFeed:
         while not self._session.finish():
             self._provide_rows()
 
+    def finish_some(self, steps: int) -> bool:
+        """The same, a bounded number of steps at a time; True once it is done."""
+        if self._session.finish(steps):
+            return True
+        if self._session.needed:
+            self._provide_rows()
+        return False
+
     def wait(self) -> None:
         """Wait for what runs in the background."""
         if self._next is not None:

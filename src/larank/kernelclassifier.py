@@ -137,6 +137,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.kernel == "linear":
             scores = np.asarray(X @ self.coef_.T, dtype=np.float64)
             return np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
+        return self._expansions(X)
+
+    def _expansions(self, X: Any) -> NDArray[np.float64]:
+        """sum_i beta_i k(x_i, x), a column for each of `dual_coef_`."""
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
         support = self.support_vectors_

@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state
 
 from larank import parameters
 from larank.blocks import Blocks, blocks_for, check_gram
+from larank.kernelclassifier import KernelClassifier, checked_cost_matrix, unchanged_on_failure
 from larank.kernels import ProductKernel, with_bias
 from larank.multiclass.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernelclassifier import KernelClassifier, checked_cost_matrix, unchanged_on_failure
 from larank.multiclass.problem import FORMULATIONS, Problem
 from larank.multiclass.published import Published, PublishedTraining
 from larank.persistence import persistable

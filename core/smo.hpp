@@ -1,0 +1,214 @@
+// SMO on the members of a binary problem, with shrinking: the finishing step of LaSVM, [thesis] 4.2.4.
+//
+// Steps take the pair of largest gradient and, against it, the partner that gains most. Every so often members at a
+// bound that cannot be in a violating pair leave the active set, and the kept rows of kernel values become as much
+// shorter. When the active set has no violating pair left, the gradients of the others are brought up to date and all
+// of them are looked at again.
+//
+// It works on a copy: the members it was made from go on as if nothing had happened, unless they take over the outcome.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "binaryproblem.hpp"
+#include "dispatch/units.hpp"
+#include "patternrows.hpp"
+#include "rowcache.hpp"
+
+namespace larank {
+
+enum class Progress { done, needs_rows, more };
+
+template <class T>
+class Smo {
+  public:
+    // `slots` are those of the members' patterns.
+    Smo(const Members& members, std::vector<int32_t> slots, PatternRows<T>& rows, double tau, int64_t cache_bytes)
+        : all_(members), slots_(std::move(slots)), rows_(rows), tau_(tau), cache_bytes_(cache_bytes) {
+        active_.resize(slots_.size());
+        for (std::size_t n = 0; n < slots_.size(); ++n) active_[n] = int32_t(n);
+        begin();
+    }
+
+    // So many steps, or until no violating pair is left.
+    Progress run(int64_t steps) {
+        needed_.clear();
+        for (; steps > 0; --steps) {
+            if (extremes_.largest - extremes_.smallest <= tau_) {
+                if (int64_t(active_.size()) == all_.size()) return Progress::done;
+                if (!unshrink()) return Progress::needs_rows;
+                continue;
+            }
+            if (!step()) return Progress::needs_rows;
+            if (++since_look_ >= look_every) shrink();
+        }
+        return Progress::more;
+    }
+
+    // Rows without which it cannot go on, and some that it will ask for next.
+    const std::vector<int32_t>& needed() const { return needed_; }
+
+    // All members; gradients of those outside the active set are those of some time ago.
+    const Members& members() {
+        write_back();
+        return all_;
+    }
+    const std::vector<int32_t>& slots() const { return slots_; }
+    bool is_up_to_date() const { return active_.size() == slots_.size(); }
+    double gain() const { return gain_; }
+    int64_t steps() const { return steps_; }
+    Extremes extremes() const { return extremes_; }
+    // The rows are of no use any more.
+    void release_rows() {
+        cache_ = RowCache<T>();
+        cache_bytes_ = 0;
+    }
+    int64_t bytes() const { return cache_bytes_ + 2 * all_.bytes(); }
+
+  private:
+    static constexpr int64_t look_every = 1000;     // [thesis] 4.2.4: "about every 1000 iterations"
+    static constexpr double worth_shrinking = 0.1;  // of the active set, for rows must be rewritten
+
+    void begin() {
+        work_ = all_.at(active_);
+        cache_ = RowCache<T>(int64_t(active_.size()), cache_bytes_, 2);
+        extremes_ = units<T>().find_extremes(work_.gradients(), work_.up(), work_.down(), work_.size());
+        since_look_ = 0;
+    }
+
+    bool step() {
+        const int64_t i = extremes_.at_largest;
+        const T* const ki = row(i);
+        if (!ki) return ask(i);
+        const int64_t j = units<T>().best_partner(ki, work_.diagonals(), work_.diagonal(i), work_.g(i),
+                                                  work_.gradients(), work_.down(), work_.size());
+        const T* const kj = row(j);
+        if (!kj) return ask(j);
+        const PairStep taken = work_.step(i, j, double(row(i)[j]));
+        extremes_ = units<T>().move_gradient(row(i), kj, taken.lambda, work_.up(), work_.down(), work_.size(),
+                                             work_.gradients());
+        gain_ += taken.gain;
+        ++steps_;
+        return true;
+    }
+
+    // A member's kernel values with the active set; null if its pattern's row must be computed first.
+    const T* row(int64_t place) {
+        if (const T* const kept = cache_.find(place)) return kept;
+        const int32_t slot = slots_[std::size_t(active_[std::size_t(place)])];
+        if (!rows_.find(slot)) return nullptr;
+        const T* const whole = rows_[slot];
+        T* const values = cache_.make(place);
+        for (std::size_t n = 0; n < active_.size(); ++n) values[n] = whole[slots_[std::size_t(active_[n])]];
+        return values;
+    }
+
+    // The row of this member, and of those next in line at either end.
+    bool ask(int64_t place) {
+        std::vector<std::pair<double, int32_t>> line;
+        for (int64_t n = 0; n < work_.size(); ++n) {
+            if (n == place || cache_.has(n)) continue;
+            const int32_t slot = slots_[std::size_t(active_[std::size_t(n)])];
+            if (rows_.is_kept(slot)) continue;
+            const double above = work_.can_grow(n) ? work_.g(n) - extremes_.smallest : 0;
+            const double below = work_.can_shrink(n) ? extremes_.largest - work_.g(n) : 0;
+            if (const double violation = std::max(above, below); violation > tau_) line.push_back({-violation, slot});
+        }
+        const std::size_t more = std::min(line.size(), std::size_t(rows_.at_once() - 1));
+        std::partial_sort(line.begin(), line.begin() + std::ptrdiff_t(more), line.end());
+        needed_ = {slots_[std::size_t(active_[std::size_t(place)])]};
+        for (std::size_t n = 0; n < more; ++n) needed_.push_back(line[n].second);
+        return false;
+    }
+
+    void shrink() {
+        since_look_ = 0;
+        std::vector<int32_t> kept;
+        for (int64_t n = 0; n < work_.size(); ++n) {
+            const bool only_shrinks = !work_.can_grow(n) && work_.g(n) > extremes_.largest;
+            const bool only_grows = !work_.can_shrink(n) && work_.g(n) < extremes_.smallest;
+            if (!only_shrinks && !only_grows) kept.push_back(int32_t(n));
+        }
+        if (double(kept.size()) > (1 - worth_shrinking) * double(work_.size())) return;
+        write_back();
+        leave(kept);
+        cache_.narrow(kept);
+        std::vector<int32_t> fewer(kept.size());
+        for (std::size_t n = 0; n < kept.size(); ++n) fewer[n] = active_[std::size_t(kept[n])];
+        active_ = std::move(fewer);
+        work_ = work_.at(kept);
+        extremes_ = units<T>().find_extremes(work_.gradients(), work_.up(), work_.down(), work_.size());
+    }
+
+    // Those of the active set that are not kept.
+    void leave(const std::vector<int32_t>& kept) {
+        departed_.push_back({{}, {all_.alphas(), all_.alphas() + all_.size()}});
+        for (std::size_t n = 0, k = 0; n < active_.size(); ++n)
+            if (k < kept.size() && kept[k] == int32_t(n))
+                ++k;
+            else
+                departed_.back().members.push_back(active_[n]);
+    }
+
+    void write_back() {
+        for (std::size_t n = 0; n < active_.size(); ++n) {
+            all_.set_alpha(active_[n], work_.alpha(int64_t(n)));
+            all_.gradients()[active_[n]] = work_.g(int64_t(n));
+        }
+    }
+
+    // The gradients of those who left follow the coefficients that have changed since. False if rows are needed first;
+    // what has been taken in stays so.
+    bool unshrink() {
+        write_back();
+        for (std::size_t n = 0; n < slots_.size(); ++n) {
+            const double now = all_.alpha(int64_t(n));
+            const auto has_changed = [&](const Departed& group) { return group.alpha[n] != now; };
+            if (std::none_of(departed_.begin(), departed_.end(), has_changed)) continue;
+            if (!rows_.find(slots_[n])) {
+                if (int64_t(needed_.size()) < rows_.at_once()) needed_.push_back(slots_[n]);
+                continue;
+            }
+            const T* const whole = rows_[slots_[n]];
+            for (Departed& group : departed_) {
+                const double change = now - group.alpha[n];
+                if (change == 0) continue;
+                for (const int32_t m : group.members)
+                    all_.gradients()[m] -= change * double(whole[slots_[std::size_t(m)]]);
+                group.alpha[n] = now;
+            }
+        }
+        if (!needed_.empty()) return false;
+        departed_.clear();
+        active_.resize(slots_.size());
+        for (std::size_t n = 0; n < slots_.size(); ++n) active_[n] = int32_t(n);
+        begin();
+        return true;
+    }
+
+    // Members that left the active set together, and the coefficients that their gradients are of.
+    struct Departed {
+        std::vector<int32_t> members;
+        std::vector<double> alpha;
+    };
+
+    Members all_;
+    std::vector<int32_t> slots_;
+    PatternRows<T>& rows_;
+    double tau_;
+    int64_t cache_bytes_;
+
+    std::vector<int32_t> active_;  // places in `all_`
+    Members work_;                 // the active ones
+    RowCache<T> cache_;
+    Extremes extremes_;
+    std::vector<Departed> departed_;
+    std::vector<int32_t> needed_;
+    int64_t since_look_ = 0, steps_ = 0;
+    double gain_ = 0;
+};
+
+}  // namespace larank

@@ -154,8 +154,8 @@ class Gram {
         if (row.piece.room >= columns) return;
         const auto wider = pool_.take(columns);
         resident_ += !row.is_here();
+        // Beyond its columns stands what the memory held before: zeros, or kernel values of other rows.
         std::copy(row.piece.values, row.piece.values + row.piece.room, wider.values);
-        std::fill(wider.values + row.piece.room, wider.values + wider.room, T(0));
         pool_.give_back(row.piece);
         row.piece = wider;
     }

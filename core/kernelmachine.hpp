@@ -18,7 +18,7 @@ namespace larank {
 template <class T>
 class KernelMachine {
   public:
-    explicit KernelMachine(int64_t memory_limit) : rows_(memory_limit) {}
+    explicit KernelMachine(int64_t memory_limit) : rows_(memory_limit, 1, 256) {}
 
     SupportTable& table() { return rows_.table(); }
     const SupportTable& table() const { return rows_.table(); }

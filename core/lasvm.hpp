@@ -64,7 +64,7 @@ template <class T>
 class LaSVM {
   public:
     LaSVM(const LaSVMOptions& options, int64_t memory_limit)
-        : options_(options), rows_(memory_limit, 2), problems_(1) {}
+        : options_(options), rows_(memory_limit, 2, rarely), problems_(1) {}
 
     PatternRows<T>& rows() { return rows_; }
     const PatternRows<T>& rows() const { return rows_; }
@@ -185,6 +185,8 @@ class LaSVM {
     }
 
   private:
+    static constexpr int64_t rarely = int64_t{1}
+                                      << 16;  // most support vectors stay at a bound, and nobody reads their rows
     static constexpr double share_of_finish = 0.75;  // of the memory for rows
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
 

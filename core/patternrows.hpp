@@ -36,9 +36,10 @@ struct Examples {
 template <class T>
 class PatternRows {
   public:
-    // A step of the machine reads `rows_in_use` rows at the same time.
-    explicit PatternRows(int64_t memory_limit, int64_t rows_in_use = 1)
-        : memory_limit_(memory_limit), rows_in_use_(rows_in_use) {}
+    // A step of the machine reads `rows_in_use` rows at the same time. Where it comes back to most rows soon, they are
+    // brought up to date together now and then, after `births_to_settle` patterns have come.
+    PatternRows(int64_t memory_limit, int64_t rows_in_use, int64_t births_to_settle)
+        : memory_limit_(memory_limit), rows_in_use_(rows_in_use), births_to_settle_(births_to_settle) {}
 
     SupportTable& table() { return table_; }
     const SupportTable& table() const { return table_; }
@@ -47,7 +48,7 @@ class PatternRows {
         if (block.width < table_.slots() + block.examples)
             throw std::invalid_argument("the block has too few columns for the slots it may need");
         block_ = block;
-        if (gram_.births() >= births_to_settle) gram_.settle(table_.slots());
+        if (gram_.births() >= births_to_settle_) gram_.settle(table_.slots());
     }
     // The kernel values of example b of the block with all patterns.
     const T* of_example(int64_t b) const { return block_.kernel + b * block_.width; }
@@ -104,9 +105,7 @@ class PatternRows {
     }
 
   private:
-    static constexpr int64_t births_to_settle = 256;
-
-    int64_t memory_limit_, rows_in_use_;
+    int64_t memory_limit_, rows_in_use_, births_to_settle_;
     SupportTable table_;
     Gram<T> gram_;
     Block<T> block_;

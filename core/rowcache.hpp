@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
-
-#include "aligned.hpp"
 
 namespace larank {
 
@@ -27,7 +27,7 @@ class RowCache {
         const int32_t row = where_[std::size_t(example)];
         if (row < 0) return nullptr;
         touch(row);
-        return rows_[std::size_t(row)].values.data();
+        return rows_[std::size_t(row)].values.get();
     }
 
     // Room for the row of an example, to be filled by the caller.
@@ -46,10 +46,10 @@ class RowCache {
         }
         Row& made = rows_[std::size_t(row)];
         made.example = example;
-        made.values.resize(std::size_t(columns_));
+        if (!made.values) made.values.reset(new T[std::size_t(columns_)]);
         where_[std::size_t(example)] = row;
         touch(row);
-        return made.values.data();
+        return made.values.get();
     }
     void insert(int64_t example, const T* values) { std::copy(values, values + columns_, make(example)); }
 
@@ -72,7 +72,6 @@ class RowCache {
             Row& row = rows_[std::size_t(where[n])];
             row.example = int64_t(n);
             for (std::size_t m = 0; m < kept.size(); ++m) row.values[m] = row.values[std::size_t(kept[m])];
-            row.values.resize(kept.size());
         }
         where_ = std::move(where);
         columns_ = int64_t(kept.size());
@@ -84,7 +83,7 @@ class RowCache {
   private:
     struct Row {
         int64_t example = -1;
-        LargeVector<T> values;
+        std::unique_ptr<T[]> values;
         int32_t older = -1, newer = -1;
     };
 

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {
+    "active_learning.py": "the best of all",
     "linear_text.py": "weston-watkins",
     "c_path.py": "best C",
     "exact_kernel.py": "converged",
@@ -45,8 +46,9 @@ def test_every_example_is_run_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
 
 
-def test_python_in_the_readme_runs(tmp_path: Path) -> None:
-    blocks = FENCED_PYTHON.findall((ROOT / "README.md").read_text())
+@pytest.mark.parametrize("page", ["README.md", "docs/active.md"])
+def test_python_in_a_page_runs(page: str, tmp_path: Path) -> None:
+    blocks = FENCED_PYTHON.findall((ROOT / page).read_text())
     assert blocks
     run("-c", "\n".join(blocks), cwd=tmp_path)
 

@@ -7,17 +7,27 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from larank.active import ActiveLearner
     from larank.binary.lasvm import LaSVMClassifier
     from larank.multiclass.larank import LaRankClassifier
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
 
-__all__ = ["LaRankClassifier", "LaSVMClassifier", "LinearMulticlassSVC", "MulticlassSVC", "Published", "__version__"]
+__all__ = [
+    "ActiveLearner",
+    "LaRankClassifier",
+    "LaSVMClassifier",
+    "LinearMulticlassSVC",
+    "MulticlassSVC",
+    "Published",
+    "__version__",
+]
 
 __version__ = version("larank")
 
 _HOME = {
+    "ActiveLearner": "larank.active",
     "LaRankClassifier": "larank.multiclass.larank",
     "LaSVMClassifier": "larank.binary.lasvm",
     "LinearMulticlassSVC": "larank.multiclass.sdm",

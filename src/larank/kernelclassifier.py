@@ -13,7 +13,6 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_info
 
 from larank.blocks import blocks_for
 from larank.csr import sound_csr
@@ -21,6 +20,7 @@ from larank.kernels import Kernel, kernel_for
 from larank.labels import best_labels, example_costs
 from larank.result import Result
 from larank.training import Outcome, TrainingWarning
+from larank.workers import blas_threads
 
 __all__ = ["KernelClassifier", "checked_cost_matrix", "unchanged_on_failure"]
 
@@ -129,9 +129,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _threads(self) -> int:
         if self.n_jobs is not None:
             return self.n_jobs
-        return max(
-            (library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"), default=1
-        )
+        return blas_threads()
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         if self.kernel == "linear":

@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Background", "Workers"]
+__all__ = ["Background", "Workers", "blas_threads"]
 
 _Result = TypeVar("_Result")
 _BACKGROUND = "larank-background"
@@ -185,6 +185,11 @@ class _OneBlasThread:
 
 
 _one_blas_thread = _OneBlasThread()
+
+
+def blas_threads() -> int:
+    """How many threads the linear algebra library uses."""
+    return max((library.num_threads for library in _threadpools().select(user_api="blas").lib_controllers), default=1)
 
 
 @lru_cache(maxsize=1)

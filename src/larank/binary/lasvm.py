@@ -205,9 +205,7 @@ default="rbf"
 
     def _session(self, blocks: Blocks, seed: int) -> Any:
         session = _core.LaSVM32 if blocks.dtype == np.float32 else _core.LaSVM64
-        return session(
-            tau=float(self.tau), delta_max=float(self.delta_max or 0), memory_limit=int(self.memory_limit)
-        )
+        return session(tau=float(self.tau), delta_max=float(self.delta_max or 0), memory_limit=int(self.memory_limit))
 
     def _restore(self, running: Running) -> None:
         for _ in self._arrived:

@@ -1,0 +1,581 @@
+"""Selection strategies, the pool they draw from, and the learner that asks for labels."""
+
+from __future__ import annotations
+
+import doctest
+import sys
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csc_matrix, csr_array, csr_matrix
+from scipy.stats import chisquare
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+import larank
+from larank import LaRankClassifier
+from larank.active import (
+    STRATEGIES,
+    Active,
+    ActiveLearner,
+    AutoActive,
+    Gradient,
+    LabelBudgetExhausted,
+    Pool,
+    PoolExhausted,
+    Random,
+    Strategy,
+    label_margin,
+    strategy_named,
+    uncertainty_margin,
+)
+from larank.data import load_letter
+
+MARGINS = st.lists(st.integers(0, 9).map(lambda tenth: tenth / 5), min_size=1, max_size=30)
+
+
+def pool(size: int, seed: int = 0) -> Pool:
+    return Pool(size, np.random.RandomState(seed))
+
+
+# Margins
+
+
+@given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 1000))
+def test_margins_are_those_of_sorted_scores_and_of_all_other_classes(classes: int, examples: int, seed: int) -> None:
+    random = np.random.RandomState(seed)
+    scores = random.randint(-3, 4, (examples, classes)) / 2  # with ties
+    labels = random.randint(classes, size=examples)
+    ordered = [sorted(row) for row in scores.tolist()]
+    assert uncertainty_margin(scores).tolist() == [row[-1] - row[-2] for row in ordered]
+    others = [max(s for c, s in enumerate(row) if c != y) for row, y in zip(scores.tolist(), labels, strict=True)]
+    own = [row[y] for row, y in zip(scores.tolist(), labels, strict=True)]
+    assert label_margin(scores, labels).tolist() == [mine - other for mine, other in zip(own, others, strict=True)]
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1)])
+def test_binary_margins_are_those_of_the_scores_minus_and_plus_half_f(shape: tuple[int, ...]) -> None:
+    f, labels = np.array([-2.0, 0.5, 0.0, 3.0]), np.array([0, 0, 1, 1])
+    scores = np.column_stack([-f / 2, f / 2])
+    assert uncertainty_margin(f.reshape(shape)).tolist() == uncertainty_margin(scores).tolist() == [2, 0.5, 0, 3]
+    assert label_margin(f.reshape(shape), labels).tolist() == label_margin(scores, labels).tolist() == [2, -0.5, 0, 3]
+
+
+def test_the_uncertainty_margin_is_the_label_margin_of_the_prediction() -> None:
+    scores = np.random.RandomState(0).randn(40, 5)
+    assert np.array_equal(uncertainty_margin(scores), label_margin(scores, scores.argmax(axis=1)))
+
+
+def test_margins_leave_the_decisions_alone() -> None:
+    scores = np.random.RandomState(0).randn(40, 5)
+    before = scores.copy()
+    uncertainty_margin(scores)
+    label_margin(scores, np.zeros(40, int))
+    assert np.array_equal(scores, before)
+
+
+@pytest.mark.parametrize(("decisions", "wrong"), [(np.zeros((2, 3)), 3), (np.zeros((2, 3)), -1), (np.zeros(2), 2)])
+def test_a_label_without_a_column_is_named(decisions: np.ndarray, wrong: int) -> None:
+    with pytest.raises(ValueError, match=rf"labels must be numbers of classes, 0 to \d; got {wrong}"):
+        label_margin(decisions, np.array([0, wrong]))
+
+
+# Strategies
+
+
+@given(MARGINS)
+def test_gradient_and_active_choose_the_first_of_the_smallest_margins(margins: list[float]) -> None:
+    place = min(range(len(margins)), key=lambda k: (margins[k], k))
+    assert Gradient().choose(np.array(margins), 1.0) == place
+    assert Active().choose(np.array(margins), 1.0) == place
+
+
+@given(MARGINS, st.integers(1, 6), st.integers(0, 9).map(lambda tenth: tenth / 5))
+def test_autoactive_chooses_as_if_it_had_drawn_one_by_one(margins: list[float], enough: int, reach: float) -> None:
+    drawn: list[float] = []
+    for margin in margins:
+        drawn.append(margin)
+        if sum(m < reach for m in drawn) == enough:
+            break
+    assert AutoActive(enough=enough).choose(np.array(margins), reach) == drawn.index(min(drawn))
+
+
+def test_autoactive_does_not_see_a_nearer_example_after_it_has_enough() -> None:
+    margins = np.array([3, 0.9, 0.8, 2, 0.01])
+    assert AutoActive(enough=2).choose(margins, 1.0) == 2
+    assert AutoActive(enough=3).choose(margins, 1.0) == 4
+
+
+def test_random_takes_the_first_drawn() -> None:
+    assert Random().choose(np.array([3.0]), 1.0) == 0
+    assert (Random().draws, Random().needs_scores, Random().needs_labels) == (1, False, False)
+
+
+def test_strategies_are_found_by_name_with_the_sizes_of_the_thesis() -> None:
+    assert [strategy_named(name) for name in STRATEGIES] == [
+        Random(),
+        Gradient(sample_size=50),
+        Active(sample_size=50),
+        AutoActive(sample_size=100, enough=5),
+    ]
+    assert [strategy_named(name).draws for name in STRATEGIES] == [1, 50, 50, 100]
+    assert [name for name in STRATEGIES if strategy_named(name).needs_labels] == ["gradient"]
+    assert strategy_named("active", 7) == Active(7)
+    assert strategy_named("autoactive", 7) == AutoActive(sample_size=7)
+
+
+def test_a_strategy_of_ones_own_is_taken_as_it_is() -> None:
+    class Farthest:
+        draws, needs_scores, needs_labels = 3, True, False
+
+        def choose(self, margins: np.ndarray, reach: float) -> int:
+            return int(margins.argmax())
+
+    strategy = Farthest()
+    assert isinstance(strategy, Strategy)
+    assert strategy_named(strategy) is strategy
+
+
+@pytest.mark.parametrize(
+    ("selection", "sample_size", "message"),
+    [
+        ("near", None, r"selection must be one of 'random', 'gradient', 'active', 'autoactive'; got 'near'"),
+        (3, None, r"selection must be one of .* or a strategy such as Active\(sample_size=50\); got 3"),
+        (Active, None, r"or a strategy such as .*; got <class"),
+        (Active(), 7, r"sample_size acts with the name of a strategy only; got sample_size=7"),
+        ("random", 7, r"sample_size cannot act with selection='random'; got sample_size=7"),
+        ("active", 0, r"sample_size must be an integer >= 1, got 0"),
+        ("active", 2.5, r"sample_size must be an integer >= 1, got 2.5"),
+    ],
+)
+def test_strategy_errors_say_what_would_do(selection: Any, sample_size: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        strategy_named(selection, sample_size)
+
+
+def test_autoactive_needs_a_number_that_is_enough() -> None:
+    with pytest.raises(ValueError, match="enough must be an integer >= 1, got 0"):
+        AutoActive(enough=0)
+
+
+# The pool
+
+
+@given(st.integers(1, 200), st.integers(1, 70), st.integers(0, 1000))
+def test_candidates_are_different_and_in_the_pool(size: int, count: int, seed: int) -> None:
+    numbers = pool(size, seed)
+    for taken in range(size // 2):
+        numbers.remove(taken)
+    drawn = numbers.draw(count)
+    assert drawn.dtype == np.int64
+    assert len(drawn) == len(set(drawn.tolist())) == min(count, len(numbers))
+    assert all(number in numbers and number >= size // 2 for number in drawn.tolist())
+
+
+@pytest.mark.parametrize(("size", "count"), [(5, 1), (5, 4), (9, 3), (12, 3)])
+def test_every_candidate_is_equally_likely_at_every_place(size: int, count: int) -> None:
+    numbers = pool(size)
+    draws = np.array([numbers.draw(count) for _ in range(4000)])
+    for place in range(count):
+        assert chisquare(np.bincount(draws[:, place], minlength=size)).pvalue > 1e-3
+    if count > 1:  # and so is every pair of them
+        pairs = np.bincount(draws[:, 0] * size + draws[:, 1], minlength=size * size).reshape(size, size)
+        assert not pairs.diagonal().any()
+        assert chisquare(pairs[~np.eye(size, dtype=bool)]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("count", [1, 4, 50, None])
+def test_a_pool_gives_every_number_exactly_once(count: int | None) -> None:
+    numbers, given = pool(173), []
+    while len(numbers):
+        given.append(int(numbers.draw(count)[0]))
+        numbers.remove(given[-1])
+        assert given[-1] not in numbers
+    assert sorted(given) == list(range(173))
+    assert not len(numbers.draw(count))
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    assert np.array_equal(pool(1000, 3).draw(50), pool(1000, 3).draw(50))
+    assert not np.array_equal(pool(1000, 3).draw(50), pool(1000, 4).draw(50))
+
+
+def test_the_whole_pool_comes_in_random_order() -> None:
+    drawn = pool(100).draw(None)
+    assert sorted(drawn.tolist()) == list(range(100))
+    assert drawn.tolist() != list(range(100))
+
+
+@pytest.mark.parametrize("number", [3, -1, 10])
+def test_what_is_not_in_the_pool_cannot_be_removed(number: int) -> None:
+    numbers = pool(10)
+    numbers.remove(3)
+    with pytest.raises(ValueError, match=f"number must be in the pool, got {number}"):
+        numbers.remove(number)
+
+
+# The learner
+
+
+class Recorder:
+    """An estimator that writes down what it is given; its decision is the first feature."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[Any, list[Any], dict[str, Any]]] = []
+        self.looked_at: list[int] = []
+
+    def partial_fit(self, X: Any, y: Any, **others: Any) -> None:
+        self.given.append((X, np.asarray(y).tolist(), others))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        self.looked_at.append(len(X))
+        return np.asarray(X, dtype=float)[:, 0]
+
+
+def numbered(size: int = 30) -> np.ndarray:
+    """Examples whose first feature is their distance to the boundary."""
+    return np.column_stack([np.linspace(-3, 4, size), np.arange(size)])
+
+
+def informed(X: Any, **settings: Any) -> ActiveLearner:
+    """A learner whose estimator knows two classes."""
+    estimator = Recorder()
+    estimator.classes_ = np.array([0, 1])
+    return ActiveLearner(estimator, X, random_state=0, **settings)
+
+
+def ask_for(learner: ActiveLearner, labels: Any) -> list[int]:
+    asked = []
+    while learner.remaining:
+        index, x = learner.query()
+        learner.teach(x, labels[index])
+        asked.append(index)
+    return asked
+
+
+def test_looking_at_all_examples_asks_in_order_of_their_distance() -> None:
+    X = numbered()
+    learner = informed(X, selection=Active(sample_size=None))
+    assert ask_for(learner, np.zeros(len(X), int)) == np.argsort(np.abs(X[:, 0])).tolist()
+
+
+def test_a_sample_is_no_larger_than_asked_for_and_each_label_is_one_step() -> None:
+    learner = informed(numbered(), sample_size=4, label_budget=20)
+    asked = ask_for(learner, np.arange(30) % 2)
+    assert learner.estimator.looked_at == [4] * 20
+    assert [(X[0, 1], y) for X, y, _ in learner.estimator.given] == [(index, [index % 2]) for index in asked]
+    assert len(set(asked)) == 20
+
+
+def test_queries_are_random_until_two_classes_are_known() -> None:
+    learner = ActiveLearner(Recorder(), numbered(), random_state=0)
+    for _ in range(6):
+        _, x = learner.query()
+        learner.teach(x, "cat")
+    assert learner.estimator.looked_at == []
+    learner.teach(learner.query()[1], "dog")
+    learner.query()
+    assert learner.estimator.looked_at == [23]  # what is left of a pool smaller than the sample
+
+
+def test_random_selection_never_looks_at_scores() -> None:
+    learner = informed(numbered(), selection="random")
+    assert sorted(ask_for(learner, np.arange(30) % 2)) == list(range(30))
+    assert learner.estimator.looked_at == []
+
+
+def test_autoactive_reaches_as_far_as_the_estimator_says() -> None:
+    reaches = []
+
+    class Watching(AutoActive):
+        def choose(self, margins: np.ndarray, reach: float) -> int:
+            reaches.append(reach)
+            return super().choose(margins, reach)
+
+    learner = informed(numbered(), selection=Watching())
+    learner.teach(learner.query()[1], 0)
+    for delta in (np.float64(0.5), np.array([0.5, 0.1])):  # the second is none for a model of many
+        learner.estimator.delta_ = delta
+        learner.teach(learner.query()[1], 0)
+    assert reaches == [1.0, 1.25, 1.0]
+
+
+def test_a_query_stays_until_it_is_answered() -> None:
+    learner = informed(numbered(), sample_size=3)
+    index, x = learner.query()
+    learner.teach(np.array([5.0, 5.0]), 1)
+    learner.teach(y=0, index=(index + 1) % 30)
+    again, same = learner.query()
+    assert again == index
+    assert same is x
+    learner.teach(x.copy(), 1)  # an equal one answers it as well
+    assert learner.query()[0] != index
+    assert (learner.labels_used, learner.remaining) == (3, 28)
+
+
+def test_the_same_seed_asks_the_same_questions() -> None:
+    first, second, other = (
+        ActiveLearner(Recorder(), numbered(), sample_size=3, random_state=seed) for seed in (1, 1, 2)
+    )
+    labels = np.arange(30) % 2
+    questions = ask_for(first, labels)
+    assert questions == ask_for(second, labels)
+    assert questions != ask_for(other, labels)
+
+
+def test_skipped_examples_are_not_asked_about_again_but_may_be_taught() -> None:
+    learner = informed(numbered(5))
+    skipped, _ = learner.query()
+    learner.skip()
+    assert (learner.remaining, learner.labels_used) == (4, 0)
+    assert skipped not in ask_for(learner, np.zeros(5, int))
+    learner.teach(y=1, index=skipped)
+    assert learner.labels_used == 5
+    with pytest.raises(ValueError, match=f"without a label, got {skipped}, which has one"):
+        learner.teach(y=1, index=skipped)
+    with pytest.raises(PoolExhausted, match="all 5 examples of X were labelled or skipped"):
+        learner.query()
+    with pytest.raises(ValueError, match=r"skip\(\) must follow query\(\)"):
+        learner.skip()
+
+
+def test_several_labels_are_one_call_and_leave_the_pool() -> None:
+    X = numbered()
+    learner = informed(X)
+    learner.teach(y=[1, 0, 1], index=[4, 2, 9])
+    learner.teach(np.array([[7.0, 7.0], [8.0, 8.0]]), [0, 1])
+    (first, y, _), (second, z, _) = learner.estimator.given
+    assert np.array_equal(first, X[[4, 2, 9]])
+    assert np.array_equal(second, [[7, 7], [8, 8]])
+    assert (y, z) == ([1, 0, 1], [0, 1])
+    assert (learner.labels_used, learner.remaining) == (5, 27)
+    assert not {4, 2, 9} & set(ask_for(learner, np.zeros(30, int)))
+
+
+def test_an_example_of_the_pool_may_be_taught_in_a_form_of_ones_own() -> None:
+    learner = informed(numbered())
+    index, x = learner.query()
+    learner.teach(x / 2, 1, index=index)
+    assert np.array_equal(learner.estimator.given[0][0], [x / 2])
+    assert learner.remaining == 29
+    _, x = learner.query()
+    learner.teach(x, 0, index=index - 1)  # it counts as that one, as it was said to be
+    assert np.array_equal(learner.estimator.given[1][0], [x])
+    assert learner.query()[1] is x
+
+
+def test_the_budget_ends_queries_and_lessons() -> None:
+    learner = informed(numbered(), label_budget=3)
+    learner.teach(y=[0, 1], index=[0, 1])
+    assert learner.remaining == 1
+    with pytest.raises(LabelBudgetExhausted, match="label_budget=3 does not allow 2 more, 2 labels were used"):
+        learner.teach(y=[0, 1], index=[2, 3])
+    learner.teach(learner.query()[1], 0)
+    assert learner.remaining == 0
+    with pytest.raises(LabelBudgetExhausted, match="label_budget=3 does not allow 1 more, 3 labels were used"):
+        learner.query()
+    assert len(learner.estimator.given) == 2
+    assert issubclass(LabelBudgetExhausted, RuntimeError)
+
+
+def test_a_lesson_that_fails_changes_nothing() -> None:
+    X = np.array([[0.0, 1.0], [1.0, np.nan], [1.0, 1.0]])
+    learner = ActiveLearner(LaRankClassifier(gamma=0.1), X, random_state=0)
+    with pytest.raises(ValueError, match="NaN"):
+        learner.teach(y="bad", index=1)
+    assert (learner.labels_used, learner.remaining) == (0, 3)
+
+
+def test_classes_go_to_the_first_step_alone() -> None:
+    learner = informed(numbered(), classes=[0, 1, 2], label_budget=3)
+    ask_for(learner, np.zeros(30, int))
+    assert [list(others) for _, _, others in learner.estimator.given] == [["classes"], [], []]
+    assert learner.estimator.given[0][2]["classes"].tolist() == [0, 1, 2]
+
+
+def test_the_pool_is_neither_copied_nor_changed() -> None:
+    X = numbered()
+    X.setflags(write=False)
+    learner = informed(X)
+    _, x = learner.query()
+    assert np.shares_memory(x, X)
+    learner.teach(x, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"selection": "gradient"}, r"selection must not depend on labels .* 'random', 'active' and 'autoactive' do"),
+        ({"selection": Gradient()}, r"selection must not depend on labels .*; got Gradient\(sample_size=50\)"),
+        ({"selection": "nearest"}, r"selection must be one of .*; got 'nearest'"),
+        ({"label_budget": 0}, r"label_budget must be an integer >= 1, got 0"),
+        ({"estimator": LogisticRegression()}, r"estimator must be an object with partial_fit, .*; got LogisticReg"),
+        ({"estimator": LaRankClassifier}, r"estimator must be an object with partial_fit, .*; got <class"),
+        ({"estimator": LaRankClassifier("precomputed")}, r"estimator must compute its kernel, got kernel='precomp"),
+        ({"X": csc_matrix(np.eye(3))}, r"X must be a CSR matrix if it is sparse, got format 'csc'; X.tocsr\(\) would"),
+        ({"X": np.zeros(3)}, r"X must have two dimensions, or be a sequence of objects; got shape \(3,\)"),
+        ({"X": np.zeros((0, 3))}, r"X must hold at least one example, got none"),
+        ({"X": []}, r"X must hold at least one example, got none"),
+        ({"X": "abc"}, r"X must be an array, a CSR matrix, a data frame or a sequence, got str"),
+        ({"X": 3}, r"X must be an array, .* got int"),
+        ({"random_state": "seed"}, r"'seed' cannot be used to seed"),
+    ],
+)
+def test_learners_that_cannot_be_made_say_why(settings: dict[str, Any], message: str) -> None:
+    arguments = {"estimator": Recorder(), "X": numbered(), **settings}
+    with pytest.raises(ValueError, match=message):
+        ActiveLearner(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": np.zeros(2)}, r"y must be a label or an array of labels, got nothing; skip\(\) leaves"),
+        ({"x": np.zeros(2), "y": None}, r"y must be a label or an array of labels, got None"),
+        ({"y": 1}, r"x must be an example, got nothing; without it, index must name one"),
+        ({"y": 1, "index": 30}, r"index must be from 0 to 29, got 30"),
+        ({"y": 1, "index": -1}, r"index must be from 0 to 29, got -1"),
+        ({"y": 1, "index": 1.5}, r"index must be an integer or an array of integers, got 1.5"),
+        ({"y": [1, 0], "index": [3, 3]}, r"index must not name an example twice, got \[3, 3\]"),
+        ({"y": [1, 0], "index": 3}, r"index and y must be of the same shape, got \(\) and \(2,\)"),
+        ({"y": [], "x": np.zeros((0, 2))}, r"y must be a label or a one-dimensional array .* got shape \(0,\)"),
+        ({"y": [], "index": []}, r"y must be a label or a one-dimensional array .* got shape \(0,\)"),
+        ({"y": [[1]], "index": [[3]]}, r"y must be a label or a one-dimensional array .* got shape \(1, 1\)"),
+        ({"y": [1, 0], "x": np.zeros((3, 2))}, r"y must be one label per example, got 2 for 3 examples"),
+        ({"y": 1, "x": np.zeros((1, 2)), "index": True}, r"index must be an integer .* got True"),
+    ],
+)
+def test_lessons_that_make_no_sense_are_refused(arguments: dict[str, Any], message: str) -> None:
+    learner = informed(numbered())
+    with pytest.raises(ValueError, match=message):
+        learner.teach(**arguments)
+    assert (learner.labels_used, learner.remaining, learner.estimator.given) == (0, 30, [])
+
+
+@pytest.mark.parametrize(("decisions", "message"), [(np.full(30, np.nan), "finite numbers, got nan"), (0.0, "shape")])
+def test_decisions_that_are_none_are_refused(decisions: Any, message: str) -> None:
+    learner = informed(numbered())
+    learner.estimator.decision_function = lambda X: np.atleast_1d(decisions)
+    with pytest.raises(ValueError, match=rf"estimator.decision_function must return .*{message}"):
+        learner.query()
+
+
+# With real estimators and all kinds of data
+
+
+def two_moons(size: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.RandomState(0)
+    angle, y = random.uniform(0, np.pi, size), random.randint(2, size=size)
+    X = np.column_stack([np.cos(angle), np.sin(angle)]) * np.where(y, 1, -1)[:, None] + np.outer(y, [1, -0.5])
+    return X + random.normal(scale=0.1, size=X.shape), np.array(["left", "right"])[y]
+
+
+@pytest.mark.parametrize("kind", [csr_matrix, csr_array, pandas.DataFrame, polars.DataFrame, np.ndarray.tolist])
+@pytest.mark.filterwarnings("error")
+def test_the_kind_of_pool_does_not_change_the_questions(kind: Any) -> None:
+    X, y = two_moons()
+    asked = []
+    for examples in (X, kind(X)):
+        model = LaRankClassifier(C=10, gamma=2.0, random_state=0)
+        learner = ActiveLearner(model, examples, sample_size=10, label_budget=25, random_state=0)
+        asked.append(ask_for(learner, y))
+    assert asked[0] == asked[1]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix, csr_array, pandas.DataFrame, np.ndarray.tolist])
+def test_an_equal_example_answers_the_question_and_another_does_not(kind: Any) -> None:
+    X, y = two_moons(20)
+    learner = ActiveLearner(LaRankClassifier(gamma=2.0, random_state=0), kind(X), random_state=0)
+    for _ in range(3):
+        index, x = learner.query()
+        learner.teach(x.copy(), y[index])
+    assert learner.remaining == 17
+    index, x = learner.query()
+    learner.teach(kind(X[:1] + 7) if not isinstance(x, list | np.ndarray) else X[0] + 7, y[0])
+    assert (learner.remaining, learner.labels_used, learner.query()[0]) == (17, 4, index)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, tuple, lambda words: np.array(words, object)])
+def test_a_pool_of_words_with_a_kernel_of_ones_own(kind: Any) -> None:
+    words = ["aa", "ab", "aaa", "bb", "bbb", "ba", "aaaa", "bbbb", "aab", "bba"]
+    labels = [max("ab", key=word.count) if word.count("a") != word.count("b") else "b" for word in words]
+
+    def kernel(left: Any, right: Any) -> list[list[float]]:
+        return [[a.count("a") * b.count("a") + a.count("b") * b.count("b") for b in right] for a in left]
+
+    learner = ActiveLearner(LaRankClassifier(kernel, random_state=0), kind(words), sample_size=3, random_state=0)
+    while learner.remaining:
+        index, word = learner.query()
+        learner.teach(str(word), labels[index])  # equal, though not the same object
+    assert learner.labels_used == 10
+    learner.teach("aaaaa", "a")
+    assert learner.estimator.predict(["aaaaaa", "bbbbbb"]).tolist() == ["a", "b"]
+
+
+def test_a_matrix_of_kernel_values_works_the_way_the_error_says() -> None:
+    X, y = two_moons(60)
+    K = np.exp(-2 * ((X[:, None] - X) ** 2).sum(axis=2))
+    numbers = list(range(len(K)))
+    model = LaRankClassifier(lambda a, b: K[np.ix_(a, b)], C=10, random_state=0)
+    ask_for(ActiveLearner(model, numbers, label_budget=40, random_state=0), y)
+    assert model.score(numbers, y) > 0.9
+
+
+def test_a_linear_model_of_scikit_learn_learns_from_few_labels() -> None:
+    random = np.random.RandomState(0)
+    X = random.randn(600, 5)
+    y = np.where(X @ [1, -2, 0.5, 0, 1] > 0, "above", "below")
+    model = SGDClassifier(random_state=0)
+    learner = ActiveLearner(model, X, classes=["above", "below"], label_budget=60, random_state=0)
+    ask_for(learner, y)
+    assert learner.estimator is model
+    assert model.score(X, y) > 0.9
+
+
+def test_scikit_learn_says_itself_that_it_needs_classes() -> None:
+    learner = ActiveLearner(SGDClassifier(), numbered(), random_state=0)
+    with pytest.raises(ValueError, match="classes must be passed on the first call to partial_fit"):
+        learner.teach(learner.query()[1], 1)
+    assert learner.labels_used == 0
+
+
+def test_a_new_class_may_appear_in_an_answer() -> None:
+    X, y = two_moons()
+    learner = ActiveLearner(LaRankClassifier(gamma=2.0, random_state=0), X, label_budget=30, random_state=0)
+    ask_for(learner, np.where(X[:, 0] > 1.5, "far", y))
+    assert learner.estimator.classes_.tolist() == ["far", "left", "right"]
+
+
+def test_a_model_trained_before_chooses_from_the_first_question_on() -> None:
+    X, y = two_moons()
+    model = LaRankClassifier(C=10, gamma=2.0, random_state=0).partial_fit(X[:40], y[:40])
+    distance = np.abs(model.decision_function(X[40:]))
+    learner = ActiveLearner(model, X[40:], selection=Active(sample_size=None), random_state=0)
+    assert learner.query()[0] == distance.argmin()
+
+
+def error_on_letters(selection: str, seed: int) -> float:
+    """Six letters that look alike, 150 labels."""
+    letter = load_letter()
+    train, test = (np.isin(y, list("BDEFPR")) for y in (letter.y_train, letter.y_test))
+    X, y = letter.X_train[train].astype(np.float32), letter.y_train[train]
+    model = LaRankClassifier(kernel="rbf", C=10, gamma=0.025, n_jobs=1, random_state=seed)
+    ask_for(ActiveLearner(model, X, selection=selection, label_budget=150, random_state=seed), y)
+    return 1 - model.score(letter.X_test[test], letter.y_test[test])
+
+
+@pytest.mark.parametrize("selection", ["active", "autoactive"])
+def test_chosen_labels_teach_more_than_random_ones(selection: str) -> None:
+    chosen, random = (np.mean([error_on_letters(name, seed) for seed in range(3)]) for name in (selection, "random"))
+    assert chosen < 0.9 * random
+
+
+def test_the_learner_is_public_and_its_example_runs() -> None:
+    assert larank.ActiveLearner is ActiveLearner
+    results = doctest.testmod(sys.modules[ActiveLearner.__module__])
+    assert results.attempted > 0
+    assert results.failed == 0

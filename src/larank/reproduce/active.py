@@ -112,18 +112,17 @@ def _lasvm_points(dataset: str, selection: str, data: BinaryDataset, labels: Ite
     """A training from the start for each number of labels: what comes out of the finishing step is not trained on."""
     from larank.binary.lasvm import LaSVMClassifier
 
+    settings: dict[str, Any] = {
+        "C": BINARY[dataset].C,
+        "gamma": BINARY[dataset].gamma,
+        "selection": _strategy(selection),
+        "certify": False,
+        "n_jobs": -1,
+        "random_state": seed,
+    }
     points = []
     for budget in labels:
-        model = LaSVMClassifier(
-            "rbf",
-            C=BINARY[dataset].C,
-            gamma=BINARY[dataset].gamma,
-            selection=_strategy(selection),
-            label_budget=budget,
-            certify=False,
-            n_jobs=-1,
-            random_state=seed,
-        )
+        model = LaSVMClassifier("rbf", **settings | {"label_budget": budget})
         began = time.perf_counter()
         model.fit(data.X_train, data.y_train)
         seconds = time.perf_counter() - began

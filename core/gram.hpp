@@ -132,6 +132,7 @@ class Gram {
         T* const values = row.piece.values;
         constexpr std::size_t ahead = 12;
         for (std::size_t b = row.seen; b < births_.size(); ++b) {
+            if (b + 2 * ahead < births_.size()) prefetch(&rows_[std::size_t(births_[b + 2 * ahead])]);
             if (b + ahead < births_.size()) prefetch(rows_[std::size_t(births_[b + ahead])].piece.values + place);
             const Row& younger = rows_[std::size_t(births_[b])];
             if (!younger.is_here()) {

@@ -64,7 +64,9 @@ template <class T>
 class LaSVM {
   public:
     LaSVM(const LaSVMOptions& options, int64_t memory_limit)
-        : options_(options), rows_(memory_limit, 2, rarely), problems_(1) {}
+        : options_(options), rows_(memory_limit, 2, rarely), problems_(1) {
+        rows_.be_tight();  // few rows will grow
+    }
 
     PatternRows<T>& rows() { return rows_; }
     const PatternRows<T>& rows() const { return rows_; }

@@ -92,6 +92,7 @@ class PatternRows {
         if (2 * (bytes() + beside) > memory_limit_) gram_.be_tight();
         return bytes() + beside <= memory_limit_;
     }
+    void be_tight() { gram_.be_tight(); }
     int64_t room_beside(int64_t beside) const { return memory_limit_ - table_.bytes() - foreign_bytes_ - beside; }
     // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
     void drop_until_fit(int64_t beside, int32_t kept) {

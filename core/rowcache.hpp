@@ -14,6 +14,8 @@ template <class T>
 class RowCache {
   public:
     RowCache() = default;
+    RowCache(RowCache&&) = default;
+    RowCache& operator=(RowCache&&) = default;
     // Whatever the budget, there is room for the rows in use.
     RowCache(int64_t examples, int64_t bytes, int64_t in_use = 1)
         : columns_(examples),

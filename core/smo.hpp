@@ -43,7 +43,7 @@ class Smo {
                 continue;
             }
             if (!step()) return Progress::needs_rows;
-            if (++since_look_ >= look_every) shrink();
+            if (++since_look_ >= std::max(look_every, work_.size() / 2)) shrink();
         }
         return Progress::more;
     }
@@ -69,7 +69,10 @@ class Smo {
     int64_t bytes() const { return cache_bytes_ + 2 * all_.bytes(); }
 
   private:
-    static constexpr int64_t look_every = 1000;     // [thesis] 4.2.4: "about every 1000 iterations"
+    // [thesis] 4.2.4: "about every 1000 iterations"; less often where a return to the whole set costs more than it
+    // saves.
+    static constexpr int64_t look_every = 1000;
+    static constexpr std::size_t rows_ahead = 31;
     static constexpr double worth_shrinking = 0.1;  // of the active set, for rows must be rewritten
 
     void begin() {
@@ -117,7 +120,7 @@ class Smo {
             const double below = work_.can_shrink(n) ? extremes_.largest - work_.g(n) : 0;
             if (const double violation = std::max(above, below); violation > tau_) line.push_back({-violation, slot});
         }
-        const std::size_t more = std::min(line.size(), std::size_t(rows_.at_once() - 1));
+        const std::size_t more = std::min(line.size(), std::min(rows_ahead, std::size_t(rows_.at_once() - 1)));
         std::partial_sort(line.begin(), line.begin() + std::ptrdiff_t(more), line.end());
         needed_ = {slots_[std::size_t(active_[std::size_t(place)])]};
         for (std::size_t n = 0; n < more; ++n) needed_.push_back(line[n].second);

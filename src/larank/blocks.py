@@ -277,11 +277,11 @@ class Blocks(ABC):
         self._count(table.size)
         return table
 
-    def rows(self, slots: Any) -> _Array:
-        """Kernel values of some slots with all of them, with the exact diagonal."""
+    def rows(self, slots: Any, out: _Array | None = None) -> _Array:
+        """Kernel values of some slots with all of them, with the exact diagonal, in a new table or in `out`."""
         slots = self._checked(slots)
         chosen, support = self._held(slots), self._held()
-        table = np.empty((len(slots), len(support)), self.dtype)
+        table = np.empty((len(slots), len(support)), self.dtype) if out is None else out
         self._values(chosen, support, table)
         table[np.arange(len(slots)), slots] = chosen.diagonal
         self._count(table.size)

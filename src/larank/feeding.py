@@ -130,6 +130,7 @@ class KernelFeed:
         self._done = 0
         # The values of the next block are written while those of this one are read.
         self._tables = [np.zeros(0, blocks.dtype), np.zeros(0, blocks.dtype)]
+        self._rows = np.zeros(0, blocks.dtype)
 
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
@@ -240,8 +241,11 @@ class KernelFeed:
         """Rows of kernel values that fell out of the memory budget, in one product."""
         self.flush()
         needed = self._session.needed
-        rows = np.zeros((len(needed), self._session.slots), self._blocks.dtype)
-        rows[:, : self._blocks.size] = self._blocks.rows(np.asarray(needed))
+        shape = (len(needed), self._session.slots)
+        if len(self._rows) < shape[0] * shape[1]:
+            self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self._blocks.dtype)
+        rows = self._rows[: shape[0] * shape[1]].reshape(shape)
+        self._blocks.rows(np.asarray(needed), out=rows[:, : self._blocks.size])
         self._session.provide(needed, rows)
 
 

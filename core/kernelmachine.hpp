@@ -32,6 +32,14 @@ class KernelMachine {
         stay_within_limit(-1);
     }
 
+    // S(x, y) of an example by its kernel values with the slots, for all classes.
+    void scores_of(const T* row, double* scores) const {
+        for (std::size_t y = 0; y < classes_.size(); ++y) {
+            const ClassList& list = classes_[y];
+            scores[y] = units<T>().dot_row_at(row, list.slots.data(), list.beta.data(), list.size());
+        }
+    }
+
     // S(x, y) of example b of the block, for all classes. Returns the work: an example also pays for its kernel values.
     int64_t scores_of_new(int64_t b, double* scores) const {
         scores_of(rows_.of_example(b), scores);
@@ -183,13 +191,6 @@ class KernelMachine {
         int64_t total = 0;
         for (const ClassList& list : classes_) total += list.bytes() + list.sets.bytes();
         return total;
-    }
-
-    void scores_of(const T* row, double* scores) const {
-        for (std::size_t y = 0; y < classes_.size(); ++y) {
-            const ClassList& list = classes_[y];
-            scores[y] = units<T>().dot_row_at(row, list.slots.data(), list.beta.data(), list.size());
-        }
     }
 
     // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently,

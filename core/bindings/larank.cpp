@@ -226,6 +226,22 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
                 return nb::make_tuple(to_numpy(std::move(scores), {count, classes}), lacking);
             },
             "slots"_a)
+        // Scores of all classes for examples known by their kernel values with the slots.
+        .def(
+            "decide",
+            [](Session& s, Table<T> kernel) {
+                const auto& machine = s.machine();
+                const std::size_t rows = kernel.shape(0), classes = std::size_t(machine.classes());
+                if (int64_t(kernel.shape(1)) < machine.table().slots())
+                    throw std::invalid_argument("kernel must have a column for every slot");
+                std::vector<double> scores(rows * classes);
+                for (std::size_t n = 0; n < rows; ++n)
+                    machine.scores_of(kernel.data() + n * kernel.shape(1), scores.data() + n * classes);
+                return to_numpy(std::move(scores), {rows, classes});
+            },
+            "kernel"_a.noconvert())
+        // The margin below which an example of either of two classes is a violating one.
+        .def_prop_ro("reach", [](const Session&) { return 1.0; })
         .def(
             "set_foreign_bytes", [](Session& s, int64_t bytes) { s.machine().set_foreign_bytes(bytes); }, "bytes"_a)
         .def_prop_ro("keeps_sets", [](const Session& s) { return s.machine().keeps_sets(); })

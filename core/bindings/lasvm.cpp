@@ -2,6 +2,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -104,8 +105,12 @@ void bind_session(nb::module_& m, const char* name) {
              "labels"_a.noconvert(), "costs"_a.noconvert(), "diagonal"_a.noconvert())
         .def("run", &Session::run, "end"_a, nb::call_guard<nb::gil_scoped_release>())
         .def(
-            "finish", [](Session& s, int64_t steps) { return s.solver.finish(steps) == larank::Progress::done; },
-            "steps"_a = std::numeric_limits<int64_t>::max(), nb::call_guard<nb::gil_scoped_release>())
+            "finish",
+            [](Session& s) { return s.solver.finish(std::numeric_limits<int64_t>::max()) == larank::Progress::done; },
+            nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "finish_some", [](Session& s, int64_t steps) { return s.solver.finish(steps) == larank::Progress::done; },
+            "steps"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("take_over_finish", [](Session& s) { s.solver.take_over_finish(); })
         .def("go_on", [](Session& s) { s.solver.go_on(); })
         .def(
@@ -120,6 +125,15 @@ void bind_session(nb::module_& m, const char* name) {
                 return to_numpy(std::move(f), {rows, problems});
             },
             "kernel"_a.noconvert())
+        // The distance to the decision boundary within which an example of either class makes a violating pair.
+        .def_prop_ro("reach",
+                     [](const Session& s) {
+                         double delta = 0;
+                         for (const auto& problem : s.solver.problems())
+                             if (problem.delta() < std::numeric_limits<double>::infinity())
+                                 delta = std::max(delta, problem.delta());
+                         return 1 + delta / 2;
+                     })
         .def_prop_ro("needed", [](const Session& s) { return s.solver.needed(); })
         .def(
             "provide",

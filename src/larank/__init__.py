@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from larank.active import ActiveLearner
+    from larank.binary.huller import HullerClassifier
     from larank.binary.lasvm import LaSVMClassifier
+    from larank.binary.tracking import TrackingSVC
     from larank.multiclass.larank import LaRankClassifier
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
@@ -16,11 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActiveLearner",
+    "HullerClassifier",
     "LaRankClassifier",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
     "MulticlassSVC",
     "Published",
+    "TrackingSVC",
     "__version__",
 ]
 
@@ -28,11 +32,13 @@ __version__ = version("larank")
 
 _HOME = {
     "ActiveLearner": "larank.active",
+    "HullerClassifier": "larank.binary.huller",
     "LaRankClassifier": "larank.multiclass.larank",
     "LaSVMClassifier": "larank.binary.lasvm",
     "LinearMulticlassSVC": "larank.multiclass.sdm",
     "MulticlassSVC": "larank.multiclass.mcsvm",
     "Published": "larank.multiclass.published",
+    "TrackingSVC": "larank.binary.tracking",
 }
 
 

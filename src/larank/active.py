@@ -31,6 +31,7 @@ __all__ = [
     "ActiveLearner",
     "AutoActive",
     "Gradient",
+    "GradualStrategy",
     "LabelBudgetExhausted",
     "Pool",
     "PoolExhausted",
@@ -126,6 +127,18 @@ class Strategy(Protocol):
         """
 
 
+@runtime_checkable
+class GradualStrategy(Strategy, Protocol):
+    """A strategy that may not need all of its candidates."""
+
+    @property
+    def looks(self) -> int:
+        """How many candidates to score before the first question; each time twice as many more."""
+
+    def is_decided(self, margins: NDArray[Any], reach: float) -> bool:
+        """Whether further candidates would not change what `choose` says; the arguments are the same."""
+
+
 @dataclass(frozen=True)
 class Random:
     """The next example at random, as in training without selection."""
@@ -206,12 +219,17 @@ class AutoActive(_Sampling):
     """
 
     name: ClassVar[str] = "autoactive"
+    looks: ClassVar[int] = 16
     sample_size: int | None = 100
     enough: int = 5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         parameters.whole_number("enough", self.enough, at_least=1)
+
+    def is_decided(self, margins: NDArray[Any], reach: float) -> bool:
+        """Whether enough of them are near the decision boundary."""
+        return bool(np.count_nonzero(margins < reach) >= self.enough)
 
     def choose(self, margins: NDArray[Any], reach: float) -> int:
         """The candidate with the smallest margin among those that would have been drawn one by one."""

@@ -491,13 +491,15 @@ class _CsrBlocks(_TiledBlocks):
 
     def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
         assert isinstance(self.kernel, ProductKernel)
-        examples = sparse.csr_matrix(X if rows is None else X[rows], dtype=self.dtype)
+        examples = X if rows is None else X[rows]
+        if examples.dtype != self.dtype or examples.format != "csr":
+            examples = sparse.csr_matrix(examples, dtype=self.dtype)
         if examples.shape[1] != self._features:
             raise ValueError(f"X must have {self._features} features, got {examples.shape[1]}")
         if not examples.has_canonical_format:
             examples = examples.copy()
             examples.sum_duplicates()
-        norms = np.asarray(examples.astype(np.float64).power(2).sum(axis=1)).ravel()
+        norms = _squared_norms(examples)
         diagonal = self.kernel.diagonal(norms)
         return Batch(examples, _ids(ids, examples.shape[0]), diagonal, norms.astype(self.dtype))
 
@@ -510,6 +512,15 @@ class _CsrBlocks(_TiledBlocks):
         multiplied = time.perf_counter()
         self.kernel.map(out, left.norms[rows], right.norms[columns])
         return multiplied - start, time.perf_counter() - multiplied
+
+
+def _squared_norms(rows: Any) -> _Float:
+    """x'x of CSR rows."""
+    norms = np.zeros(rows.shape[0])
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    if len(filled):
+        norms[filled] = np.add.reduceat(rows.data.astype(np.float64) ** 2, rows.indptr[filled])
+    return norms
 
 
 class _PrecomputedBlocks(Blocks):

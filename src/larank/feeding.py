@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from larank.workers import Background
 __all__ = [
     "Examples",
     "Feed",
+    "GradualSession",
     "KernelFeed",
     "KernelSession",
     "LinearFeed",
@@ -47,6 +48,12 @@ class KernelSession(Protocol):
     def finish(self) -> bool: ...  # noqa: D102
     def provide(self, slots: list[int], rows: Any) -> None: ...  # noqa: D102
     def set_foreign_bytes(self, bytes: int) -> None: ...  # noqa: D102
+
+
+class GradualSession(KernelSession, Protocol):
+    """A session whose finish takes long enough to be looked at on the way."""
+
+    def finish_some(self, steps: int) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -153,7 +160,7 @@ class KernelFeed:
 
     def finish_some(self, steps: int) -> bool:
         """The same, a bounded number of steps at a time; True once it is done."""
-        if self._session.finish(steps):
+        if cast(GradualSession, self._session).finish_some(steps):
             return True
         if self._session.needed:
             self._provide_rows()

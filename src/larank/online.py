@@ -19,11 +19,13 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 
 from larank import parameters
+from larank.active import Strategy, strategy_named
 from larank.blocks import Blocks, blocks_for, check_gram
 from larank.feeding import Examples, Feed, KernelFeed, Stream
 from larank.kernelclassifier import KernelClassifier, unchanged_on_failure
 from larank.progress import progress_for
 from larank.result import Result
+from larank.selecting import SelectingFeed
 from larank.training import Limits, ObjectiveValues, Outcome, train
 
 __all__ = ["OnlineClassifier", "OnlineTraining", "Running"]
@@ -46,6 +48,9 @@ class OnlineClassifier(KernelClassifier, ABC):
     time_limit: float | None
     shuffle: bool
     certify: bool = False
+    selection: str | Strategy = "random"
+    sample_size: int | None = None
+    label_budget: int | None = None
     memory_limit: float
     batch_size: int
     random_state: int | np.random.RandomState | None
@@ -177,6 +182,11 @@ class OnlineClassifier(KernelClassifier, ABC):
         self._check_parameters()
         if self.stop == "gap":
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
+        if self.selection != "random" or self.label_budget is not None:
+            raise ValueError(
+                "selection and label_budget act in fit only: partial_fit takes every example it is given, in their "
+                "order; larank.ActiveLearner chooses among examples without labels"
+            )
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
         first = not hasattr(self, "dual_coef_")
@@ -221,6 +231,11 @@ class OnlineClassifier(KernelClassifier, ABC):
             parameters.whole_number("verbose", self.verbose, at_least=0)
         if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
             raise ValueError(f"n_jobs must be None or an integer other than 0, got {self.n_jobs!r}")
+        strategy_named(self.selection, self.sample_size)
+        if self.label_budget is not None:
+            parameters.whole_number("label_budget", self.label_budget, at_least=1)
+            if self.epochs != 1 or self.stop == "gap":
+                raise ValueError("label_budget acts with stop='epochs' and epochs=1 only: more passes see all labels")
         if self.stop == "epochs" and self.tol is not None:
             raise ValueError(f"tol acts with stop='gap' only; got tol={self.tol!r} with stop='epochs'")
         if self.stop == "gap" and not self.certify:
@@ -408,6 +423,8 @@ class OnlineTraining(ABC):
         self.epochs = epochs
         self.is_whole = is_whole  # whether the stream is all there will be
         self.session = running.session
+        self.strategy = strategy_named(model.selection, model.sample_size)
+        self.size = min(len(stream.order), model.label_budget or len(stream.order))  # of an epoch
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -444,12 +461,11 @@ class OnlineTraining(ABC):
         """Work on the next few examples; True once all epochs are over."""
         if self.epoch_is_over:
             self._begin_epoch()
-        size = len(self.stream.order)
-        worked = self.feed.advance(max(1, size // _HISTORY_POINTS))
+        worked = self.feed.advance(max(1, self.size // _HISTORY_POINTS))
         self.running.check_memory(self.model.memory_limit)
         self.visited += worked
         self.visited_in_epoch += worked
-        if self.visited_in_epoch < size:
+        if self.visited_in_epoch < self.size:
             return False
         self.epoch += 1
         if self.model.stop == "epochs" and self.epoch >= self.epochs:
@@ -465,14 +481,23 @@ class OnlineTraining(ABC):
 
     def _begin_epoch(self) -> None:
         self.feed.close()
-        self.loss_before = self.session.loss
+        self.loss_before = self._loss_of_epoch()
         self.session.begin_another_epoch()
         self.visited_in_epoch = 0
         self.epoch_is_over = False
         self.feed = self._feed(self.stream.next_order())
 
+    def _loss_of_epoch(self) -> float:
+        """Of all examples, each as it was when it came."""
+        loss: float = self.session.loss
+        return loss
+
     def _feed(self, order: NDArray[np.intp]) -> Feed:
-        return self.running.feed(self.stream.blocks(order, self._batch_size))
+        if not self.strategy.needs_scores:
+            return self.running.feed(self.stream.blocks(order[: self.size], self._batch_size))
+        random = self.stream.orders or np.random.RandomState(0)
+        blocks = self.running.blocks
+        return SelectingFeed(self.session, blocks, self.stream, order, self.strategy, random, self.size)
 
     def _batch_size(self) -> int:
         """As asked for, or less where the kernel values of two blocks would take too much of the memory."""
@@ -483,11 +508,10 @@ class OnlineTraining(ABC):
 
     def estimate(self) -> ObjectiveValues | None:
         """The objectives as they were seen on the way."""
-        size = len(self.stream.order)
-        if self.visited < self.next_estimate and self.visited % size:
+        if self.visited < self.next_estimate and self.visited % self.size:
             return None
-        self.next_estimate = self.visited + max(1, size // _HISTORY_POINTS)
-        return self._estimated(1 - self.visited_in_epoch / size)
+        self.next_estimate = self.visited + max(1, self.size // _HISTORY_POINTS)
+        return self._estimated(1 - self.visited_in_epoch / self.size)
 
     def _estimated(self, left: float) -> ObjectiveValues:
         """The objectives with so much of the epoch left."""
@@ -522,9 +546,9 @@ class OnlineTraining(ABC):
         }
 
     def _validate(self) -> None:
-        if self.held_out is None or (self.visited < self.next_validation and self.visited % len(self.stream.order)):
+        if self.held_out is None or (self.visited < self.next_validation and self.visited % self.size):
             return
-        self.next_validation = self.visited + max(1, len(self.stream.order) // _VALIDATIONS)
+        self.next_validation = self.visited + max(1, self.size // _VALIDATIONS)
         self.feed.flush()
         X, y = self.held_out
         self.error = float(np.mean(self._predicted(X) != y))

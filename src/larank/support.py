@@ -160,6 +160,9 @@ class _CsrRows(_Rows):
 
     def put(self, slots: _Index, examples: Any, rows: _Index, size: int) -> None:
         old = self._values.shape[0]
+        if len(slots) == size - old and (slots == np.arange(old, size)).all():
+            self._values = sparse.vstack([self._values, examples[rows]], format="csr")
+            return
         empty = sparse.csr_matrix((1, self._values.shape[1]), dtype=self._values.dtype)
         together = sparse.vstack([self._values, examples[rows], empty], format="csr")
         order = np.arange(size)

@@ -12,10 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from larank import _core, parameters
+from larank.active import Strategy
 from larank.blocks import Blocks
 from larank.feeding import KernelFeed, Stream
 from larank.online import OnlineClassifier, OnlineTraining, Running
 from larank.persistence import persistable
+from larank.selecting import SelectingFeed
 from larank.training import ObjectiveValues
 
 __all__ = ["LaSVMClassifier"]
@@ -72,6 +74,13 @@ default="rbf"
         found so far to `tau`. Later examples go on as if it had not been.
     delta_max : float, optional
         After each new example, REPROCESS until the uncertainty of the threshold is below this instead of once.
+    selection : {"random", "gradient", "active", "autoactive"} or strategy, default="random"
+        Which example `fit` takes next: any, or of some random ones that which is most wrong, or nearest to the
+        decision boundary; "autoactive" ends its sample once it has a few near ones. Strategies are in `larank.active`.
+    sample_size : int, optional
+        Of how many random examples a selection other than "random" takes one; 50, or at most 100 with "autoactive".
+    label_budget : int, optional
+        How many examples `fit` takes at most. The certificate is that of the problem of all examples.
     stop : {"epochs", "gap"}, default="epochs"
         Whether to stop after `epochs` passes, or at a duality gap, each pass then followed by a finishing step.
     tol : float, optional
@@ -158,6 +167,9 @@ default="rbf"
         epochs: int = 1,
         finish: bool = True,
         delta_max: float | None = None,
+        selection: str | Strategy = "random",
+        sample_size: int | None = None,
+        label_budget: int | None = None,
         stop: str = "epochs",
         tol: float | None = None,
         max_iter: int = 1000,
@@ -181,6 +193,9 @@ default="rbf"
         self.epochs = epochs
         self.finish = finish
         self.delta_max = delta_max
+        self.selection = selection
+        self.sample_size = sample_size
+        self.label_budget = label_budget
         self.stop = stop
         self.tol = tol
         self.max_iter = max_iter
@@ -327,7 +342,7 @@ class _Training(OnlineTraining):
         """Nothing: where training ends early, the model is taken as it is."""
 
     def _finish_some(self) -> bool:
-        assert isinstance(self.feed, KernelFeed)
+        assert isinstance(self.feed, KernelFeed | SelectingFeed)
         return self.feed.finish_some(_FINISHING_STEPS)
 
     def evaluate(self) -> ObjectiveValues:
@@ -361,6 +376,10 @@ class _Training(OnlineTraining):
         return np.where(labels[:, None] == positive, 1.0, -1.0)
 
     def _predicted(self, X: Any) -> NDArray[Any]:
+        """By the model one would have if training ended here."""
+        if self.model.finish and self.model.stop == "epochs":
+            while not self._finish_some():
+                pass
         model = _Model(*self.session.model())
         f = self.running.blocks.scores(X, model.slots, model.alpha) + model.bias
         best = (f[:, 0] > 0).astype(int) if f.shape[1] == 1 else f.argmax(axis=1)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from larank import _core, parameters
+from larank.active import Strategy, strategy_named
 from larank.blocks import Blocks
 from larank.feeding import Examples, Feed, LinearFeed, Stream, feed_linear, squared_norms
 from larank.kernelclassifier import checked_cost_matrix
@@ -78,6 +79,13 @@ default="rbf"
         What the schedule may choose from; "new" must be among them.
     epochs : int, default=1
         Passes over the data with ``stop="epochs"``.
+    selection : {"random", "gradient", "active", "autoactive"} or strategy, default="random"
+        Which example `fit` takes next: any, or of some random ones that which is most wrong, or nearest to the
+        decision boundary; "autoactive" ends its sample once it has a few near ones. Strategies are in `larank.active`.
+    sample_size : int, optional
+        Of how many random examples a selection other than "random" takes one; 50, or at most 100 with "autoactive".
+    label_budget : int, optional
+        How many examples `fit` takes at most. The certificate is that of the problem of all examples.
     stop : {"epochs", "gap"}, default="epochs"
         Whether to stop after `epochs` passes or at a duality gap.
     tol : float, optional
@@ -166,6 +174,9 @@ default="rbf"
         n_reprocess: int = 1,
         operations: Collection[str] = OPERATIONS,
         epochs: int = 1,
+        selection: str | Strategy = "random",
+        sample_size: int | None = None,
+        label_budget: int | None = None,
         stop: str = "epochs",
         tol: float | None = None,
         max_iter: int = 1000,
@@ -190,6 +201,9 @@ default="rbf"
         self.n_reprocess = n_reprocess
         self.operations = operations
         self.epochs = epochs
+        self.selection = selection
+        self.sample_size = sample_size
+        self.label_budget = label_budget
         self.stop = stop
         self.tol = tol
         self.max_iter = max_iter
@@ -212,6 +226,8 @@ default="rbf"
         operations = [self.operations] if isinstance(self.operations, str) else list(self.operations)
         for operation in operations:
             parameters.one_of("operations", operation, OPERATIONS)
+        if self.kernel == "linear" and strategy_named(self.selection, self.sample_size).needs_scores:
+            raise ValueError(f"selection must be 'random' with kernel='linear', got {self.selection!r}")
         if "new" not in operations:
             raise ValueError(f"operations must contain 'new', got {self.operations!r}")
         if self.schedule == "adaptive" and self.n_reprocess != 1:

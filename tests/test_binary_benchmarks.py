@@ -1,7 +1,6 @@
 """The yardstick of the binary benchmarks is itself right."""
 
 from dataclasses import replace
-from inspect import signature
 
 import numpy as np
 import pytest
@@ -21,8 +20,6 @@ from benchmarks.rivals import installed
 from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import rbf_kernel
-
-from larank import LaSVMClassifier
 
 DENSE, CSR = binary_problems.DENSE, binary_problems.CSR
 
@@ -213,8 +210,6 @@ def test_caches_are_compared_with_and_without_finishing(blobs, monkeypatch):
 @pytest.mark.parametrize("name", learners.LEARNERS)
 def test_a_learner_asks_for_so_many_labels_and_learns(name, blobs):
     skip_without(name, learners.LEARNERS)
-    if name == learners.IN_FIT and "selection" not in signature(LaSVMClassifier).parameters:
-        pytest.skip("LaSVM does not select yet")
     with binary_runs.stored(blobs) as folder:
         run = binary_runs.measure_active(folder, name, CSR, 60, 120.0)
     assert run.labels == 60

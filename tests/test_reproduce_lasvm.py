@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from inspect import signature
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
@@ -14,7 +13,6 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from scipy import sparse
 
-from larank import LaSVMClassifier
 from larank.reproduce import Scope, experiments
 from larank.reproduce import active as active_figures
 from larank.reproduce import lasvm as lasvm_tables
@@ -331,7 +329,6 @@ def test_training_anew_starts_where_both_classes_are_known(monkeypatch: pytest.M
         assert all(point.error < 10 for point in points)
 
 
-@pytest.mark.skipif("selection" not in signature(LaSVMClassifier).parameters, reason="LaSVM does not select yet")
 @pytest.mark.usefixtures("small_data")
 def test_asking_is_no_worse_than_chance_and_all_examples_no_worse_than_some():
     figures = experiments()["active"].run(Scope(quick=True, datasets=("usps",)), lambda line: None)

@@ -59,10 +59,20 @@ def test_images_as_csr_have_the_kernel_values_they_had():
     assert binary_problems._in_form(X, DENSE) is X
 
 
-def test_libsvm_is_given_csr_where_there_is_one():
-    assert list(SOLVERS["libsvm"].forms((DENSE, CSR))) == [CSR]
-    assert list(SOLVERS["libsvm"].forms((DENSE,))) == [DENSE]
-    assert list(SOLVERS["intelex"].forms((DENSE, CSR))) == [DENSE, CSR]
+def test_solvers_are_given_the_forms_that_may_be_their_fastest(blobs):
+    empty = sparse.random(80, 4, 0.03, "csr", dtype=np.float32, random_state=0)
+    nearly_empty = replace(blobs, X_train={DENSE: empty.toarray(), CSR: empty})
+    dense_alone = replace(blobs, X_train={DENSE: blobs.X_train[DENSE]})
+    forms = {
+        name: [list(solver.forms(one)) for one in (blobs, nearly_empty, dense_alone)]
+        for name, solver in SOLVERS.items()
+    }
+    assert forms == {
+        "larank": [[DENSE, CSR], [DENSE, CSR], [DENSE]],
+        "intelex": [[DENSE, CSR], [DENSE, CSR], [DENSE]],
+        "svc": [[DENSE, CSR], [CSR], [DENSE]],
+        "libsvm": [[CSR], [CSR], [DENSE]],
+    }
 
 
 # ---- Solvers ----

@@ -81,7 +81,7 @@ def _runs(name: str, settings: Settings, unfinished: list[Unfinished]) -> dict[E
         settings.log(f"{name}: {' '.join(entrant)} {said}")
 
     problem = problems.load(name)
-    entrants = [(solver, form) for solver in settings.solvers for form in SOLVERS[solver].forms(problem.forms)]
+    entrants = [(solver, form) for solver in settings.solvers for form in SOLVERS[solver].forms(problem)]
     with stored(problem) as folder:
         turns = take_turns(
             {(solver, form): partial(measure_fit, folder, solver, form, settings.limit) for solver, form in entrants},

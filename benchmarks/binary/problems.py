@@ -32,6 +32,12 @@ class Problem:
         """Those there are."""
         return tuple(self.X_train)
 
+    @property
+    def density(self) -> float:
+        """The share of values that are not zero, where there is a CSR form; otherwise 1."""
+        X = self.X_train.get(CSR)
+        return 1.0 if X is None else X.nnz / (X.shape[0] * X.shape[1])
+
 
 PROBLEMS: dict[str, tuple[str, ...]] = {
     "waveform": (DENSE,),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.binary.libraries.solver import Fit, TrainingSet
+from benchmarks.binary.problems import Problem
 from benchmarks.stopwatch import Stopwatch
 
 
@@ -24,8 +25,8 @@ class LarankLasvm:
         """The same with other parameters of the estimator."""
         return replace(self, settings={**self.settings, **settings})
 
-    def forms(self, offered: Sequence[str]) -> Sequence[str]:
-        return offered
+    def forms(self, problem: Problem) -> Sequence[str]:
+        return problem.forms
 
     def fit(self, data: TrainingSet, threads: int) -> Fit:
         model = self.model(data, threads)

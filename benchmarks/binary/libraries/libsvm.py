@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.binary.libraries.solver import Fit, TrainingSet
-from benchmarks.binary.problems import CSR
+from benchmarks.binary.problems import CSR, Problem
 from benchmarks.rbf import libsvm_options
 from benchmarks.stopwatch import Stopwatch
 
@@ -26,9 +26,9 @@ class Libsvm:
     copies_input: bool = True
     dtype: str = "float64"
 
-    def forms(self, offered: Sequence[str]) -> Sequence[str]:
+    def forms(self, problem: Problem) -> Sequence[str]:
         """Inside it is sparse, whatever it is given."""
-        return [form for form in offered if form == CSR] or offered
+        return [form for form in problem.forms if form == CSR] or problem.forms
 
     def fit(self, data: TrainingSet, threads: int) -> Fit:
         from libsvm.svmutil import svm_parameter, svm_predict, svm_problem, svm_train

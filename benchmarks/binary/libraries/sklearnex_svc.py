@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.binary.libraries.sklearn_svc import fit_svc
 from benchmarks.binary.libraries.solver import Fit, TrainingSet
+from benchmarks.binary.problems import Problem
 from benchmarks.rbf import svc_settings
 
 
@@ -17,8 +18,8 @@ class SklearnexSvc:
     copies_input: bool = False
     dtype: str = "float32"
 
-    def forms(self, offered: Sequence[str]) -> Sequence[str]:
-        return offered
+    def forms(self, problem: Problem) -> Sequence[str]:
+        return problem.forms
 
     def fit(self, data: TrainingSet, threads: int) -> Fit:
         from sklearnex.svm import SVC

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.binary.problems import Problem
 from benchmarks.binaryduals import sum_of_binary_duals
 from benchmarks.rbf import Parameters
 from benchmarks.stopwatch import Stopwatch
@@ -57,8 +58,8 @@ class Solver(Protocol):
     @property
     def dtype(self) -> str: ...
 
-    def forms(self, offered: Sequence[str]) -> Sequence[str]:
-        """Those of the forms that may be its fastest."""
+    def forms(self, problem: Problem) -> Sequence[str]:
+        """Those of the problem's forms that may be its fastest."""
         ...
 
     def fit(self, data: TrainingSet, threads: int) -> Fit: ...

@@ -17,6 +17,7 @@ NB_MODULE(_core, m) {
     bind_larank(m);
     bind_lasvm(m);
     bind_mcsvm(m);
+    bind_perceptrons(m);
     bind_huller(m);
     bind_tracking(m);
     bind_kernel_maps(m);

@@ -71,7 +71,8 @@ class Gram {
         resident_ = 0;
     }
 
-    int64_t bytes() const { return pool_.bytes() + int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
+    int64_t bytes() const { return pool_.bytes() + bytes_beside_values(); }
+    int64_t bytes_beside_values() const { return int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
     int64_t resident() const { return resident_; }
     void be_tight() { pool_.be_tight(); }  // memory is short
 

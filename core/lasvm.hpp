@@ -7,8 +7,9 @@
 //   REPROCESS (algorithm 12) steps on the most violating pair in S and lets blatant non-support vectors go
 //   finishing (algorithm 13, line 4) repeats REPROCESS until no violating pair is left; it is in smo.hpp
 //
-// An example that makes no violating pair is not put into S: algorithm 12 would take it out again. The first few of a
-// class are, where there is nobody to pair them with (algorithm 13, line 1).
+// An example that makes no violating pair is put into S only where it may be the partner of one to come: the first few
+// of a class, where there is nobody to pair them with (algorithm 13, line 1), and where all members are at bounds those
+// that are further out (4.2.3, case c). Others would not change a thing.
 //
 // The problems share patterns, blocks and rows of kernel values. Problem p tells class p from the rest; while there are
 // two classes, one problem tells class 1 from class 0.
@@ -87,6 +88,7 @@ class LaSVM {
     // Works on until `end` examples of the block are done; false if rows of kernel values are needed first.
     bool run(int64_t end) {
         needed_.clear();
+        if (at_ < end) go_on();
         for (; at_ < end; ++at_, problem_ = 0) {
             make_room_for(examples_.labels[at_]);
             for (; problem_ < problems_.size(); ++problem_, is_processed_ = false) {
@@ -109,10 +111,13 @@ class LaSVM {
         while (finishing_ < problems_.size()) {
             if (finished_.size() == finishing_) begin_finish(problems_[finishing_]);
             Smo<T>& smo = *finished_[finishing_];
-            const int64_t before = smo.steps();
-            const Progress progress = smo.run(steps);
-            counters_.finishing_steps += smo.steps() - before;
-            stay_within_limit();
+            Progress progress = Progress::more;
+            for (int64_t done = 0; done < steps && progress == Progress::more; done += between_looks) {
+                const int64_t before = smo.steps();
+                progress = smo.run(std::min(between_looks, steps - done));
+                counters_.finishing_steps += smo.steps() - before;
+                stay_within_limit();
+            }
             if (progress != Progress::done) {
                 needed_ = smo.needed();
                 return progress;
@@ -188,7 +193,8 @@ class LaSVM {
 
   private:
     static constexpr int64_t rarely = int64_t{1}
-                                      << 16;  // most support vectors stay at a bound, and nobody reads their rows
+                                      << 16;      // most support vectors stay at a bound, and nobody reads their rows
+    static constexpr int64_t between_looks = 64;  // steps of finishing, at the memory
     static constexpr double share_of_finish = 0.75;  // of the memory for rows
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
 
@@ -212,29 +218,38 @@ class LaSVM {
         const double g = y - expansion(s, rows_.of_example(at_));
         const int64_t partner = y > 0 ? s.extremes.at_smallest : s.extremes.at_largest;
         const double slope = y > 0 ? g - s.extremes.smallest : s.extremes.largest - g;
-        if (partner < 0 ? s.count[y > 0] >= seeds : slope <= options_.tau) {
-            ++counters_.process;
-            s.loss += cost * std::max(0.0, y * (g - s.bias()));
-            return true;
-        }
-        if (partner >= 0 && !has_rows({s.slot_of[std::size_t(partner)]})) return false;
+        const bool is_violating = partner >= 0 && slope > options_.tau;
+        if (is_violating && !has_rows_of_pair(s.slot_of[std::size_t(partner)], slot)) return false;
         ++counters_.process;
         s.loss += cost * std::max(0.0, y * (g - s.bias()));
+        if (!is_violating && !can_wait(s, y, g)) return true;
         if (slot < 0) {
             slot = rows_.add(at_, id, examples_.labels[at_], cost, examples_.diagonal[at_]);
             stay_within_limit();
         }
-        if (partner >= 0) rows_.find(s.slot_of[std::size_t(partner)]);  // it has a new column
-        rows_.find(slot);
         const int64_t k = insert(s, slot, y, 0.0, g);
-        if (partner < 0)
+        if (!is_violating) {
             find_extremes(s);
-        else if (y > 0)
+            return true;
+        }
+        rows_.find(s.slot_of[std::size_t(partner)]);  // it may have a new column
+        rows_.find(slot);
+        if (y > 0)
             step(s, k, partner);
         else
             step(s, partner, k);
         return true;
     }
+
+    // Whether an example without a violating pair may make one with those to come.
+    bool can_wait(const PotentialSupport& s, double y, double g) const {
+        const bool has_partner = (y > 0 ? s.extremes.at_smallest : s.extremes.at_largest) >= 0;
+        if (!has_partner) return s.count[y > 0] < seeds;
+        return (y > 0 ? g - s.extremes.largest : s.extremes.smallest - g) > options_.tau;  // [thesis] 4.2.3, case c
+    }
+
+    // Of two patterns, the second of which need not be one yet.
+    bool has_rows_of_pair(int32_t one, int32_t other) { return other < 0 ? has_rows({one}) : has_rows({one, other}); }
 
     bool reprocess(PotentialSupport& s) {  // [thesis] algorithm 12
         do {
@@ -369,10 +384,10 @@ class LaSVM {
             places.push_back(int32_t(place));
             slots.push_back(s.slot_of[std::size_t(place)]);
         }
+        finished_.push_back(std::make_unique<Smo<T>>(s.members.at(places), std::move(slots), rows_, options_.tau));
         const int64_t whole = int64_t(places.size() * places.size() * sizeof(T));
         const int64_t room = int64_t(share_of_finish * double(rows_.room_beside(bytes_beside_rows())));
-        finished_.push_back(std::make_unique<Smo<T>>(s.members.at(places), std::move(slots), rows_, options_.tau,
-                                                     std::clamp<int64_t>(whole, 0, std::max<int64_t>(0, room))));
+        finished_.back()->keep_rows(std::clamp<int64_t>(room, 0, whole));
         stay_within_limit();
     }
 

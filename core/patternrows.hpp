@@ -56,8 +56,13 @@ class PatternRows {
     // Example b becomes a pattern.
     int32_t add(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
         const int32_t slot = restore(of_example(b), id, label, cost, diagonal);
-        for (int64_t later = b + 1; later < block_.examples; ++later)
-            block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];
+        tell_later_examples(b, slot);
+        return slot;
+    }
+    // The same for machines that never look at values between two patterns: memory stays linear in their number.
+    int32_t add_without_row(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
+        const int32_t slot = table_.add(id, label, cost, diagonal);
+        tell_later_examples(b, slot);
         return slot;
     }
 
@@ -87,13 +92,19 @@ class PatternRows {
     // What others hold on behalf of the machine, such as the patterns themselves.
     void set_foreign_bytes(int64_t bytes) { foreign_bytes_ = bytes; }
 
+    int64_t memory_limit() const { return memory_limit_; }
+
     // Whether there is room for these rows and what the machine keeps `beside` them.
     bool fit_with(int64_t beside) {
         if (2 * (bytes() + beside) > memory_limit_) gram_.be_tight();
         return bytes() + beside <= memory_limit_;
     }
     void be_tight() { gram_.be_tight(); }
-    int64_t room_beside(int64_t beside) const { return memory_limit_ - table_.bytes() - foreign_bytes_ - beside; }
+    // What is left for others beside the rows in use, which may have half as much room again as they need.
+    int64_t room_beside(int64_t beside) const {
+        const int64_t in_use = rows_in_use_ * (table_.slots() * 3 / 2) * int64_t(sizeof(T));
+        return memory_limit_ - table_.bytes() - gram_.bytes_beside_values() - in_use - foreign_bytes_ - beside;
+    }
     // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
     void drop_until_fit(int64_t beside, int32_t kept) {
         while (!fit_with(beside))
@@ -106,6 +117,11 @@ class PatternRows {
     }
 
   private:
+    void tell_later_examples(int64_t b, int32_t slot) {
+        for (int64_t later = b + 1; later < block_.examples; ++later)
+            block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];
+    }
+
     int64_t memory_limit_, rows_in_use_, births_to_settle_;
     SupportTable table_;
     Gram<T> gram_;

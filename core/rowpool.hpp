@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <map>
 #include <vector>
 
@@ -104,12 +105,26 @@ class RowPool {
         const int64_t wanted = std::min(largest_slab, bytes_ / 8);  // few rows, small slabs
         slab.rows = std::max<int64_t>(1, wanted / (room * int64_t(sizeof(T))));
         slab.room = room;
-        slab.memory = Pages<T>(slab.rows * room);
+        slab.memory = wanted == largest_slab && slab.rows > 1 ? large_pages() : Pages<T>(slab.rows * room);
         for (int64_t row = slab.rows; row-- > 0;) slab.free.push_back(slab.memory.data() + row * room);
         return number;
     }
 
+    // The system clears pages when they are first touched, which takes longer than filling them: another thread touches
+    // those of the next slab meanwhile.
+    Pages<T> large_pages() {
+        Pages<T> ready = next_.valid() ? next_.get() : Pages<T>(largest_slab / int64_t(sizeof(T)));
+        next_ = std::async(std::launch::async, [] {
+            Pages<T> pages(largest_slab / int64_t(sizeof(T)));
+            constexpr int64_t page = 4096 / int64_t(sizeof(T));
+            for (int64_t n = 0; n < largest_slab / int64_t(sizeof(T)); n += page) pages.data()[n] = T(0);
+            return pages;
+        });
+        return ready;
+    }
+
     std::vector<Slab> slabs_;
+    std::future<Pages<T>> next_;
     std::vector<int32_t> unused_;
     std::map<int64_t, std::vector<int32_t>> open_;  // slabs with free rows, by room; some may be gone or full by now
     int64_t bytes_ = 0;

@@ -26,11 +26,17 @@ template <class T>
 class Smo {
   public:
     // `slots` are those of the members' patterns.
-    Smo(const Members& members, std::vector<int32_t> slots, PatternRows<T>& rows, double tau, int64_t cache_bytes)
-        : all_(members), slots_(std::move(slots)), rows_(rows), tau_(tau), cache_bytes_(cache_bytes) {
+    Smo(const Members& members, std::vector<int32_t> slots, PatternRows<T>& rows, double tau)
+        : all_(members), slots_(std::move(slots)), rows_(rows), tau_(tau) {
         active_.resize(slots_.size());
         for (std::size_t n = 0; n < slots_.size(); ++n) active_[n] = int32_t(n);
         begin();
+    }
+
+    // So many bytes for rows of the active set.
+    void keep_rows(int64_t cache_bytes) {
+        cache_bytes_ = cache_bytes;
+        cache_ = RowCache<T>(int64_t(active_.size()), cache_bytes_, 2);
     }
 
     // So many steps, or until no violating pair is left.
@@ -66,7 +72,11 @@ class Smo {
         cache_ = RowCache<T>();
         cache_bytes_ = 0;
     }
-    int64_t bytes() const { return cache_bytes_ + 2 * all_.bytes(); }
+    int64_t bytes() const {
+        int64_t total = cache_.bytes() + 2 * all_.bytes();
+        for (const Departed& group : departed_) total += int64_t(group.alpha.size() * sizeof(double));
+        return total;
+    }
 
   private:
     // [thesis] 4.2.4: "about every 1000 iterations"; less often where a return to the whole set costs more than it
@@ -202,7 +212,7 @@ class Smo {
     std::vector<int32_t> slots_;
     PatternRows<T>& rows_;
     double tau_;
-    int64_t cache_bytes_;
+    int64_t cache_bytes_ = 0;
 
     std::vector<int32_t> active_;  // places in `all_`
     Members work_;                 // the active ones

@@ -18,9 +18,12 @@ from larank.reproduce import Scope, experiments
 from larank.reproduce import larank as larank_paper
 from larank.reproduce.datasets import available, load
 from larank.reproduce.larank import (
+    AVERAGED,
+    AVERAGED_10,
     EXACT,
     EXPECTED,
     GAP,
+    MIRA,
     ONE_PASS,
     PAPER,
     PAPER_ARGMAX,
@@ -141,9 +144,15 @@ class Certificate:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
-    for home, name in (("larank", "LaRankClassifier"), ("mcsvm", "MulticlassSVC")):
-        module = ModuleType(f"larank.multiclass.{home}")
-        setattr(module, name, StandIn)
+    homes = {
+        "multiclass.larank": ["LaRankClassifier"],
+        "multiclass.mcsvm": ["MulticlassSVC"],
+        "binary.perceptrons": ["KernelPassiveAggressive", "KernelPerceptron"],
+    }
+    for home, estimators in homes.items():
+        module = ModuleType(f"larank.{home}")
+        for name in estimators:
+            setattr(module, name, StandIn)
         monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(StandIn, "made", [])
     return StandIn
@@ -217,7 +226,9 @@ def test_quick_forms_train_on_a_part_of_the_embedded_data(
     assert {model.examples for model in stand_in.made} == {larank_paper.QUICK_TRAIN}
     assert {model.settings["random_state"] for model in stand_in.made} == {0}
     assert len(lines) == len(stand_in.made)
-    assert all(model.settings["gamma"] == 0.025 and model.settings["C"] == 10 for model in stand_in.made)
+    assert all(model.settings["gamma"] == 0.025 for model in stand_in.made)
+    assert all(("decision" in model.settings) != ("C" in model.settings) for model in stand_in.made)
+    assert all(model.settings.get("C", 10) == 10 for model in stand_in.made)
     assert json.loads(json.dumps(reproduction.to_dict()))["quick"] is True
     text = printed(reproduction)
     assert any(line.startswith("Quick form") for line in text)
@@ -246,6 +257,8 @@ def test_entries_that_take_minutes_have_one_seed_unless_told_otherwise(
 def test_table_3_shows_the_other_algorithms_as_published(stand_in: type[StandIn]):
     lines = printed(experiments()["larank-table3"].run(Scope(quick=True), lambda line: None))
     assert {"AvgPerceptron x1, paper 16", "SVMstruct, paper 141", "LaRank x1, mean 190"} <= set(lines)
+    assert {"AvgPerceptron x1, mean 190", "AvgPerceptron x10, mean 190"} <= set(lines)
+    assert [model.settings.get("epochs") for model in stand_in.made] == [1, 10, 1, None]
 
 
 def test_figure_1_follows_the_test_error(stand_in: type[StandIn]):
@@ -259,13 +272,16 @@ def test_figure_1_follows_the_test_error(stand_in: type[StandIn]):
     figure = Figure()
     experiment.draw(outcome, figure)
     assert [axes.get_title() for axes in figure.axes] == ["letter"]
+    legend = {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+    assert legend == {GAP, ONE_PASS, AVERAGED, AVERAGED_10, MIRA, "LaRankGap, paper", "LaRank x1, paper"}
 
 
 def test_figure_2_restricts_the_operations(stand_in: type[StandIn]):
     experiment = experiments()["larank-figure2"]
     outcome = experiment.run(Scope(quick=True, seeds=2), lambda line: None)
-    used = [model.settings["operations"] for model in stand_in.made]
-    assert used[::2] == [("new",), ("new", "old"), ("new", "optimize"), ("new", "old", "optimize")]
+    used = [model.settings.get("operations") for model in stand_in.made]
+    assert used[::2] == [("new",), ("new", "old"), ("new", "optimize"), ("new", "old", "optimize"), None, None]
+    assert [entry.algorithm for entry in outcome.entries][-2:] == [MIRA, AVERAGED]
     assert experiment.draw is not None
     figure = Figure()
     experiment.draw(outcome, figure)
@@ -298,8 +314,25 @@ def test_figure_1_on_a_part_of_letter_goes_down():
         assert all(np.diff([point.kernels for point in curve.points]) >= 0)
 
 
-def test_all_operations_together_are_best():
+def test_all_operations_together_are_best_and_the_first_alone_is_like_mira():
     outcome = experiments()["larank-figure2"].run(Scope(quick=True), lambda line: None)
-    only_new, *_, everything = outcome.entries
+    only_new, *_, everything, mira, averaged = outcome.entries
     assert everything.mean("error") < only_new.mean("error")
     assert everything.mean("dual") > only_new.mean("dual")
+    # [larank] section 4.4
+    assert mira.mean("error") == pytest.approx(only_new.mean("error"), abs=4)
+    assert mira.mean("patterns") == pytest.approx(only_new.mean("patterns"), rel=0.1)
+    assert averaged.mean("patterns") < 0.7 * mira.mean("patterns")
+    assert averaged.mean("kernels") < mira.mean("kernels")
+    assert all(row["runs"][0]["dual"] is None for row in outcome.to_dict()["entries"][-2:])
+    assert any(line.startswith("MIRA, seed 0") and " - " in line for line in printed(outcome))
+
+
+def test_the_averaged_perceptron_makes_one_arg_max_per_example_and_gets_better_with_passes():
+    table = experiments()["larank-table3"].run(Scope(quick=True), lambda line: None)
+    once, ten_times, one_pass, _ = table.entries
+    assert (once.algorithm, ten_times.algorithm) == (AVERAGED, AVERAGED_10)
+    assert once.mean("argmax") == larank_paper.QUICK_TRAIN / 1e3
+    assert ten_times.mean("argmax") == 10 * larank_paper.QUICK_TRAIN / 1e3
+    assert ten_times.mean("error") < once.mean("error")
+    assert one_pass.mean("error") < once.mean("error")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from larank.active import ActiveLearner
     from larank.binary.huller import HullerClassifier
     from larank.binary.lasvm import LaSVMClassifier
+    from larank.binary.perceptrons import KernelPassiveAggressive, KernelPerceptron
     from larank.binary.tracking import TrackingSVC
     from larank.multiclass.larank import LaRankClassifier
     from larank.multiclass.mcsvm import MulticlassSVC
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "ActiveLearner",
     "HullerClassifier",
+    "KernelPassiveAggressive",
+    "KernelPerceptron",
     "LaRankClassifier",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
@@ -33,6 +36,8 @@ __version__ = version("larank")
 _HOME = {
     "ActiveLearner": "larank.active",
     "HullerClassifier": "larank.binary.huller",
+    "KernelPassiveAggressive": "larank.binary.perceptrons",
+    "KernelPerceptron": "larank.binary.perceptrons",
     "LaRankClassifier": "larank.multiclass.larank",
     "LaSVMClassifier": "larank.binary.lasvm",
     "LinearMulticlassSVC": "larank.multiclass.sdm",

@@ -172,6 +172,10 @@ class Blocks(ABC):
                     table[i, slot] = batch.diagonal[i]
         return table
 
+    def against_slots(self, batch: Batch, slots: Any) -> _Array:
+        """Kernel values of a batch with some slots."""
+        return self.cross(batch, self._held(self._checked(slots)))
+
     def _fill_against(self, batch: Batch, support: Batch, out: _Array) -> int:
         """Kernel values with all slots; returns how many of these had to be computed."""
         table, size = self._table, len(support)

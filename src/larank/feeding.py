@@ -4,8 +4,8 @@ A linear session is handed the examples themselves. For a kernel session the ker
 computed while it works on this one.
 
 It is handed the kernel values of a few new examples with every pattern in its table, and among themselves. Those of the
-next block are computed in the background against the table as it was when this block began; patterns born since then
-are examples of this block, so their columns come from the values between the two blocks.
+next block are computed in the background against the table as it was when this block began; the columns of patterns
+born since then are added when this block is done.
 """
 
 from __future__ import annotations
@@ -123,7 +123,6 @@ class _Block:
     kernel: NDArray[Any]
     within: NDArray[Any]
     diagonal: NDArray[np.float64]
-    cross: NDArray[Any] | None  # with the block before, whose births `kernel` does not have yet
 
 
 class KernelFeed:
@@ -133,7 +132,7 @@ class KernelFeed:
         self._session, self._blocks, self._stream = session, blocks, stream
         self._next: Background[_Block] | None = None
         self._block: _Block | None = None
-        self._births = (np.empty(0, np.intp), np.empty(0, np.intp))
+        self._births = np.empty(0, np.intp)  # slots of the block before, which `kernel` does not have yet
         self._done = 0
         # The values of the next block are written while those of this one are read.
         self._tables = [np.zeros(0, blocks.dtype), np.zeros(0, blocks.dtype)]
@@ -189,7 +188,8 @@ class KernelFeed:
         self._session.set_foreign_bytes(self._blocks.nbytes + sum(table.nbytes for table in self._tables))
         upcoming = next(self._stream, None) if self._blocks.concurrent else None
         if upcoming is not None:
-            self._next = self._blocks.background(partial(self._prepare, upcoming, self._session.slots, block.batch))
+            room = self._session.slots + len(block.examples)
+            self._next = self._blocks.background(partial(self._prepare, upcoming, room))
         examples = block.examples
         self._session.feed(block.kernel, block.within, examples.ids, examples.labels, examples.costs, block.diagonal)
         self._block = block
@@ -198,25 +198,22 @@ class KernelFeed:
     def _take_next(self) -> _Block | None:
         if self._next is not None:
             ready, self._next = self._next.result(), None
-            slots, rows = self._births
-            if len(slots):
-                assert ready.cross is not None
-                ready.kernel[:, slots] = ready.cross[:, rows]
-            ready.cross = None
+            if len(self._births):
+                ready.kernel[:, self._births] = self._blocks.against_slots(ready.batch, self._births)
             return ready
         upcoming = next(self._stream, None)
-        return None if upcoming is None else self._prepare(upcoming, self._session.slots, None)
+        return None if upcoming is None else self._prepare(upcoming, self._session.slots)
 
-    def _prepare(self, examples: Examples, slots: int, before: Batch | None) -> _Block:
+    def _prepare(self, examples: Examples, slots: int) -> _Block:
+        """The block and its kernel values, with room for its births beside so many slots."""
         batch = self._blocks.batch(examples.X, examples.ids)
-        room = slots + len(examples) + (0 if before is None else len(before))
+        room = slots + len(examples)
         return _Block(
             examples,
             batch,
             self._blocks.against_support(batch, room, out=self._table(len(examples), room)),
             self._blocks.within(batch),
             self._blocks.diagonal(batch),
-            None if before is None else self._blocks.cross(batch, before),
         )
 
     def _table(self, rows: int, columns: int) -> NDArray[Any]:
@@ -228,7 +225,7 @@ class KernelFeed:
 
     def _end_block(self, block: _Block) -> None:
         self.flush()
-        self._births = self._births_of(block)
+        self._births, _ = self._births_of(block)
         self._block = None
 
     def _births_of(self, block: _Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

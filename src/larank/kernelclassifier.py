@@ -176,16 +176,17 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn_if_early(self, outcome: Outcome, stacklevel: int) -> None:
         reasons = {
-            "max_iter": f"after max_iter={self.max_iter} passes over the data",
+            "max_iter": f"after max_iter={getattr(self, 'max_iter', None)} passes over the data",
             "time_limit": f"after time_limit={self.time_limit} seconds",
             "precision": "where kernel values are not precise enough to go on, float64 data may do",
             "interrupted": "by an interrupt",
         }
         if outcome.status in reasons:
-            gap = f"{self.result_.relative_gap:.2g}" + ("" if outcome.exact else " by an estimate made on the way")
+            gap = f", its relative duality gap is {self.result_.relative_gap:.2g}"
+            gap += "" if outcome.exact else " by an estimate made on the way"
             warnings.warn(
                 f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the "
-                f"data; the model is valid, its relative duality gap is {gap}",
+                f"data; the model is valid{gap if self.result_.has_objective else ''}",
                 TrainingWarning,
                 stacklevel=stacklevel + 1,
             )

@@ -44,7 +44,7 @@ class OnlineClassifier(KernelClassifier, ABC):
     epochs: int
     stop: str = "epochs"
     tol: float | None = None
-    max_iter: int = 1
+    max_iter: int  # where `stop` can be "gap"
     time_limit: float | None
     shuffle: bool
     certify: bool = False
@@ -224,7 +224,8 @@ class OnlineClassifier(KernelClassifier, ABC):
             if getattr(self, name) is not None:
                 parameters.positive(name, getattr(self, name))
         for name in ("epochs", "max_iter", "batch_size"):
-            parameters.whole_number(name, getattr(self, name), at_least=1)
+            if hasattr(self, name):
+                parameters.whole_number(name, getattr(self, name), at_least=1)
         for name in ("shuffle", "certify"):
             parameters.flag(name, getattr(self, name))
         if not isinstance(self.verbose, bool):

@@ -39,6 +39,7 @@ class Progress:
         violation: float,
         seconds: float,
         fraction: float | None,
+        online_error: float | None = None,
     ) -> None:
         """Tell where training stands.
 
@@ -52,6 +53,8 @@ class Progress:
             Time since training began.
         fraction : float or None
             How much of the way is done, between 0 and 1; None when nobody can tell.
+        online_error : float or None
+            Share of the examples so far misclassified when they came, from solvers that have no objectives.
         """
 
     def finish(self, status: str) -> None:
@@ -93,9 +96,10 @@ class LineProgress(Progress):
         violation: float,
         seconds: float,
         fraction: float | None,
+        online_error: float | None = None,
     ) -> None:
         """Remember the state and write it when a line is due."""
-        self._state = f"{_state(iterations, primal, dual, violation)}, {seconds:.1f} s"
+        self._state = f"{_state(iterations, primal, dual, violation, online_error)}, {seconds:.1f} s"
         if time.monotonic() - self._written >= self._interval:
             done = "" if fraction is None else f"{_clip(fraction):4.0%}, "
             self._write(f"{done}{self._state}")
@@ -149,9 +153,10 @@ class BarProgress(Progress):
         violation: float,
         seconds: float,
         fraction: float | None,
+        online_error: float | None = None,
     ) -> None:
         """Move the bar; it is redrawn ten times a second, however often this is called."""
-        state = _state(iterations, primal, dual, violation)
+        state = _state(iterations, primal, dual, violation, online_error)
         self._state = f"{state}, {seconds:.1f} s"
         if fraction is not None:
             self.fraction = max(self.fraction, _clip(fraction))
@@ -189,8 +194,10 @@ def progress_for(verbose: int) -> Progress:
     return BarProgress(console) if live else LineProgress()
 
 
-def _state(iterations: float, primal: float, dual: float, violation: float) -> str:
+def _state(iterations: float, primal: float, dual: float, violation: float, online_error: float | None) -> str:
     """One short line; a terminal of 80 columns must still have room for the bar."""
+    if math.isnan(primal) and online_error is not None:
+        return f"{iterations:.1f} passes, online error {online_error:.2%}"
     if math.isnan(primal):
         return f"{iterations:.1f} passes, no objective yet"
     gap = primal - dual

@@ -93,13 +93,16 @@ def write_report(
 
 def certificate(result: Result) -> dict[str, object]:
     """Name the figures of a certificate, in reading order."""
-    figures: dict[str, object] = {
-        "status": result.status.replace("_", " "),
-        "primal objective" if result.exact else "primal (estimate)": result.primal,
-        "dual objective": result.dual,
-        "duality gap" if result.exact else "gap (estimate)": result.gap,
-        "relative gap": f"{result.relative_gap:.2e}",
-    }
+    figures: dict[str, object] = {"status": result.status.replace("_", " ")}
+    if result.has_objective:
+        figures |= {
+            "primal objective" if result.exact else "primal (estimate)": result.primal,
+            "dual objective": result.dual,
+            "duality gap" if result.exact else "gap (estimate)": result.gap,
+            "relative gap": f"{result.relative_gap:.2e}",
+        }
+    if result.history and result.history[-1].online_error is not None:
+        figures["online error"] = f"{result.history[-1].online_error:.2%}"
     if not math.isnan(result.violation):
         figures["largest violation"] = f"{result.violation:.2e}"
     figures["support patterns"] = result.support_patterns
@@ -178,6 +181,8 @@ def numeric_columns(rows: Sequence[Row]) -> set[str]:
 
 
 def _bound(result: Result) -> str:
+    if not result.has_objective:
+        return "This solver minimises no objective, so there is no bound. Online error: on examples when they came."
     if not result.primal > 0:
         return "The objective is zero: the model is optimal."
     if not result.dual > 0:
@@ -226,6 +231,8 @@ def _plot_html(result: Result) -> str:
     if len(result.history) < 2:
         return "<p class='note'>Training ended before there was a history to plot.</p>"
     legend = "Dots: objectives computed from scratch. Pale: as the solver saw them on its way."
+    if not result.has_objective:
+        legend = "The share of the examples so far that were misclassified when they came."
     return f"{_theme(_plot_svg(result))}<p class='note'>{legend}</p>"
 
 
@@ -243,10 +250,9 @@ def _plot_svg(result: Result) -> str:
     # A bare Figure needs no pyplot and leaves the caller's backend alone.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "larank", "font.size": 9}):
         figure = Figure(figsize=(8.6, 2.9), layout="constrained")
-        objectives, gap = figure.subplots(1, 2)
-        _draw_objectives(objectives, result)
-        _draw_gap(gap, result)
-        for axes in (objectives, gap):
+        drawings = (_draw_objectives, _draw_gap) if result.has_objective else (_draw_online_error,)
+        for draw, axes in zip(drawings, figure.subplots(1, len(drawings), squeeze=False)[0], strict=True):
+            draw(axes, result)
             _dress(axes)
         buffer = io.StringIO()
         silent = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -274,6 +280,12 @@ def _draw_gap(axes: Any, result: Result) -> None:
     axes.set_title("relative gap")
     if points:
         axes.set_yscale("log")
+
+
+def _draw_online_error(axes: Any, result: Result) -> None:
+    points = [(point.seconds, point.online_error) for point in result.history if point.online_error is not None]
+    axes.plot([seconds for seconds, _ in points], [error for _, error in points], color=_GAP, linewidth=1.4)
+    axes.set_title("online error")
 
 
 def _draw(axes: Any, points: Sequence[Checkpoint], values: Sequence[float], color: str, label: str) -> None:

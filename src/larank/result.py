@@ -19,7 +19,8 @@ class Checkpoint:
 
     `exact` says whether the objectives were computed from scratch at this point. Otherwise they are what the solver
     saw on its way: the losses of the last loop, each as it was when its example was visited. `error` is the share of
-    validation examples misclassified, where there are any.
+    validation examples misclassified, where there are any; `online_error` that of the training examples so far, each
+    when it came, where the solver counts them.
     """
 
     seconds: float
@@ -31,6 +32,7 @@ class Checkpoint:
     kernel_values: int = 0
     support_patterns: int = 0
     error: float | None = None
+    online_error: float | None = None
 
     @property
     def gap(self) -> float:
@@ -44,7 +46,8 @@ class Result:
 
     The dual is a lower bound on the optimal objective, so `gap` bounds how much better any other model could be. If
     `exact` is False, the primal objective was not computed from scratch: it is what the solver saw on its way.
-    `breakdown` says how many seconds each kind of work took.
+    Solvers that solve no problem, such as perceptrons, have no objectives: these are NaN. `breakdown` says how many
+    seconds each kind of work took.
     """
 
     solver: str
@@ -74,6 +77,11 @@ class Result:
         if self.primal == 0:
             return 0.0
         return self.gap / self.primal if 0 < self.primal < math.inf else math.nan
+
+    @property
+    def has_objective(self) -> bool:
+        """Whether the solver has objectives at all."""
+        return not math.isnan(self.primal)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""

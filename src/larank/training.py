@@ -190,10 +190,17 @@ class _Run:
             self.seconds(), self.session.iterations(), at.primal, at.dual, at.violation, exact, **self.session.details()
         )
         self.history.append(point)
-        self.tell(point.primal, point.dual, point.violation, self.fraction(point))
+        self.tell(point.primal, point.dual, point.violation, self.fraction(point), point.online_error)
         return point
 
-    def tell(self, primal: float, dual: float, violation: float, fraction: float | None) -> None:
+    def tell(
+        self,
+        primal: float,
+        dual: float,
+        violation: float,
+        fraction: float | None,
+        online_error: float | None = None,
+    ) -> None:
         self.progress.update(
             iterations=self.session.iterations(),
             primal=primal,
@@ -201,6 +208,7 @@ class _Run:
             violation=violation,
             seconds=self.seconds(),
             fraction=fraction,
+            online_error=online_error,
         )
 
     def fraction(self, point: Checkpoint) -> float | None:

@@ -20,7 +20,7 @@ __all__ = ["Background", "Workers", "blas_threads"]
 _Result = TypeVar("_Result")
 _BACKGROUND = "larank-background"
 _NOTHING = object()
-_PATIENCE = 0.0005  # seconds between two looks at what could be helped with
+_PATIENCE = 0.0001  # seconds between two looks at what could be helped with
 
 
 class Workers:

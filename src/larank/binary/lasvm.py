@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
 
 from larank import _core, parameters
 from larank.active import Strategy
+from larank.binary.onevsrest import OneVersusRestClassifier, OneVersusRestTraining, signs
 from larank.blocks import Blocks
 from larank.feeding import KernelFeed, Stream
 from larank.online import OnlineClassifier, OnlineTraining, Running
@@ -42,7 +41,7 @@ _FINISHING_STEPS = 5_000  # of one call, well under a second
     "_arrived",
     "_seen",
 )
-class LaSVMClassifier(OnlineClassifier):
+class LaSVMClassifier(OneVersusRestClassifier):
     """Support vector machine with a bias, trained online.
 
     One pass over the examples and a finishing step on the support vectors it has found nearly reach the SVM that
@@ -225,9 +224,9 @@ default="rbf"
     def _restore(self, running: Running) -> None:
         for _ in self._arrived:
             running.session.add_class()
-        problems = _Problems.of(self)
-        alpha = problems.arrived(self.dual_coef_.toarray())
-        labels = problems.number_of(self.support_labels_)
+        alpha = self._by_problem(self.dual_coef_.toarray())
+        order = np.argsort(self._arrived)
+        labels = order[np.searchsorted(self._arrived[order], self.support_labels_)]
         diagonal, rows = running.adopt(self)
         for slot, row in enumerate(rows):
             running.session.restore(
@@ -247,18 +246,9 @@ default="rbf"
 
     def _keep_model(self, running: Running) -> None:
         model = _Model(*running.session.model())
-        problems = _Problems.of(self)
-        self.dual_coef_ = csr_matrix(problems.columns(model.alpha, absent=0.0))
-        self.intercept_ = problems.columns(model.bias[None], absent=-1.0)[0]
-        self.delta_ = np.abs(problems.columns(model.delta[None], absent=0.0)[0])
-        self.support_, self.support_costs_ = model.ids, model.costs
-        self.support_labels_ = self._arrived[model.labels]
-        if self.kernel != "precomputed":
-            self.support_vectors_ = running.blocks.patterns(model.slots)
-
-    def _scores(self, X: Any) -> NDArray[np.float64]:
-        f = self._expansions(X) + self.intercept_
-        return np.column_stack([-f[:, 0] / 2, f[:, 0] / 2]) if len(self.classes_) == 2 else f
+        self._keep_support(running, model.slots, model.ids, model.alpha, model.bias, absent=-1.0)
+        self.delta_ = np.abs(self._by_class(np.maximum(0, model.delta)[None], running.session.classes, 0.0)[0])
+        self.support_costs_, self.support_labels_ = model.costs, self._arrived[model.labels]
 
 
 @dataclass(frozen=True)
@@ -274,47 +264,7 @@ class _Model:
     delta: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class _Problems:
-    """The problems of a session, whose classes are numbered as they arrived, and those of a model.
-
-    While there are two classes both have one problem: that of the class that arrived second against the first, and that
-    of the second in order against the first. With more there is one per class.
-    """
-
-    classes: NDArray[Any]
-    labels: NDArray[Any]  # in the order of their arrival
-    places: NDArray[np.intp]  # of these in `classes`
-
-    @classmethod
-    def of(cls, model: OnlineClassifier) -> _Problems:
-        return cls(model.classes_, model._arrived, model._columns())
-
-    def columns(self, values: NDArray[np.float64], absent: float) -> NDArray[np.float64]:
-        """What the session has for each of its problems, for those of the model."""
-        if len(self.classes) <= 2:
-            return values if self.places[-1] == len(self.classes) - 1 else -values
-        out = np.full((len(values), len(self.classes)), absent)
-        if values.shape[1] == 1:  # of two classes, or one
-            values = np.column_stack([-values, values])[:, : max(2, len(self.places))]
-        out[:, self.places] = values[:, : len(self.places)]
-        return out
-
-    def arrived(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The inverse of `columns`."""
-        if len(self.classes) <= 2:
-            return self.columns(values, absent=0.0)
-        arrived = values[:, self.places]
-        return np.ascontiguousarray(arrived if len(self.places) > 2 else arrived[:, -1:])
-
-    def number_of(self, labels: NDArray[Any]) -> NDArray[np.intp]:
-        """The numbers of labels that have arrived."""
-        order = np.argsort(self.places)
-        found: NDArray[np.intp] = order[np.searchsorted(self.labels[order], labels)]
-        return found
-
-
-class _Training(OnlineTraining):
+class _Training(OneVersusRestTraining):
     """LaSVM as the training loop sees it."""
 
     SOLVER = "lasvm"
@@ -327,7 +277,8 @@ class _Training(OnlineTraining):
         """Work on the next few examples or finishing steps; True once all epochs are over and finished."""
         if not self.is_finishing:
             is_over = super().advance()
-            if not self.model.finish or not (is_over or self.epoch_is_over):
+            is_due = self.model.finish and (is_over or (self.epoch_is_over and self.model.stop == "gap"))
+            if not is_due:
                 return is_over
             self.is_finishing = True
         if not self._finish_some():
@@ -354,7 +305,7 @@ class _Training(OnlineTraining):
         squared_norm = linear = losses = 0.0
         largest, smallest = np.full(len(model.bias), -np.inf), np.full(len(model.bias), np.inf)
         for block in stream.blocks(stream.order, lambda: 4096):
-            y = self._signs(block.labels)
+            y = signs(block.labels, self.session.classes)
             expansion = self.running.blocks.scores(block.X, model.slots, model.alpha)
             losses += float(block.costs @ np.maximum(0, 1 - y * (expansion + model.bias)).sum(axis=1))
             rows = np.flatnonzero(support[block.ids] >= 0)
@@ -369,27 +320,18 @@ class _Training(OnlineTraining):
         self.model._check_definite(half, linear - half, np.tile(stream.costs, len(model.bias)), self.running.dtype)
         return ObjectiveValues(half + losses, linear - half, max(0.0, float((largest - smallest).max())))
 
-    def _signs(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:
-        """y of each example, one column per problem."""
-        classes = self.session.classes
-        positive = np.arange(classes) if classes > 2 else np.array([1])
-        return np.where(labels[:, None] == positive, 1.0, -1.0)
-
     def _predicted(self, X: Any) -> NDArray[Any]:
         """By the model one would have if training ended here."""
         if self.model.finish and self.model.stop == "epochs":
             while not self._finish_some():
                 pass
         model = _Model(*self.session.model())
-        f = self.running.blocks.scores(X, model.slots, model.alpha) + model.bias
-        best = (f[:, 0] > 0).astype(int) if f.shape[1] == 1 else f.argmax(axis=1)
-        predicted: NDArray[Any] = self.model._arrived[best]
-        return predicted
+        return self._predicted_by(X, model.slots, model.alpha, model.bias)
+
+    def _loss_of_epoch(self) -> float:
+        loss: float = self.session.loss
+        return loss
 
     def _operations(self) -> dict[str, int]:
         process, reprocess, steps, finishing = self.session.counters
         return {"process": process, "reprocess": reprocess, "steps": steps, "finishing_steps": finishing}
-
-    def _estimated(self, left: float) -> ObjectiveValues:
-        at = super()._estimated(left)
-        return ObjectiveValues(max(at.primal, at.dual), at.dual, math.nan)

@@ -42,6 +42,14 @@ class OneVersusRestClassifier(OnlineClassifier):
             table[:, columns[1:]] = values
         return table
 
+    def _by_problem(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The inverse of `_by_class`, for the classes that have arrived."""
+        columns = self._columns()
+        if len(self.classes_) == 2:
+            return values if columns[0] == 0 else -values
+        arrived = values[:, columns]
+        return np.ascontiguousarray(arrived if len(columns) > 2 else arrived[:, 1:2])
+
     def _keep_support(
         self,
         running: Running,

@@ -25,9 +25,10 @@ lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(shell find core -name "*.?pp")
 
-benchmark: $(VENV)/.benchmarked ## the comparisons with other SVM libraries, linear and kernel (slow)
+benchmark: $(VENV)/.benchmarked ## the comparisons with other SVM libraries: linear, kernel and binary (slow)
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks linear
 	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks kernel
+	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks binary
 
 asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in .venv-asan
 	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Cbuild-dir=build/asan -Ccmake.define.LARANK_SANITIZE=ON" .venv-asan/.tested

@@ -1,4 +1,4 @@
-"""`python -m benchmarks COMMAND`: larank against other SVM libraries, or its exact kernel solver against itself."""
+"""`python -m benchmarks COMMAND`: larank against other SVM libraries, or against itself with other settings."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import sys
 from pathlib import Path
 
 from benchmarks import report
+from benchmarks.binary.activelearning import ACTIVE
+from benchmarks.binary.cachesize import CACHE
+from benchmarks.binary.command import BINARY_COMMAND
 from benchmarks.kernel.command import KERNEL
 from benchmarks.kernel.costpath import PATH
 from benchmarks.kernel.memorylimit import MEMORY
 from benchmarks.linear.command import LINEAR
 from benchmarks.measure import load_average
 
-COMMANDS = (LINEAR, KERNEL, MEMORY, PATH)
+COMMANDS = (LINEAR, KERNEL, MEMORY, PATH, BINARY_COMMAND, CACHE, ACTIVE)
 
 
 def _arguments() -> argparse.Namespace:

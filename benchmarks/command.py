@@ -25,3 +25,10 @@ class Command:
     libraries: Sequence[str]
     add_options: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace, Callable[[str], None]], Report]
+
+
+def add_once_above(parser: argparse.ArgumentParser) -> None:
+    """The option of comparisons with slow rivals."""
+    parser.add_argument(
+        "--once-above", type=float, default=60.0, help="a solver whose first run takes more seconds has no other"
+    )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 
 @contextmanager
@@ -28,6 +29,22 @@ def array(folder: Path, key: str) -> NDArray[Any]:
     """One array straight into memory, with no temporary beside it."""
     found: NDArray[Any] = np.load(folder / f"{key}.npy")
     return found
+
+
+def matrix_arrays(key: str, X: Any) -> dict[str, NDArray[Any]]:
+    """The arrays of a dense or CSR matrix, under names from which `matrix` finds it again."""
+    if not sparse.issparse(X):
+        return {key: X}
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+    return {f"{key}_{part}": values for part, values in parts.items()}
+
+
+def matrix(folder: Path, key: str) -> Any:
+    """A dense or CSR matrix."""
+    if (folder / f"{key}.npy").exists():
+        return array(folder, key)
+    data, indices, indptr, shape = (array(folder, f"{key}_{part}") for part in ("data", "indices", "indptr", "shape"))
+    return sparse.csr_matrix((data, indices, indptr), shape=tuple(shape), copy=False)
 
 
 def about(folder: Path) -> dict[str, Any]:

@@ -31,6 +31,21 @@ def as_markdown(columns: Columns, rows: Sequence[Any]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def breakdown_columns(rows: Sequence[Any], name: str) -> dict[str, Callable[[Any], str]]:
+    """One column for every part some run reports; `name` is the attribute that says whose."""
+    parts = dict.fromkeys(part for row in rows for part in row.breakdown)
+    return {
+        "problem": lambda row: row.problem,
+        name: lambda row: str(getattr(row, name)),
+        **{part: _seconds_of(part) for part in parts},
+        "train s": lambda row: f"{row.train:.3f}",
+    }
+
+
+def _seconds_of(part: str) -> Callable[[Any], str]:
+    return lambda row: optional(row.breakdown.get(part), 3)
+
+
 def optional(value: float | None, digits: int = 2) -> str:
     """A number that not every row has."""
     return "-" if value is None else f"{value:.{digits}f}"

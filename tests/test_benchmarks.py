@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from benchmarks import tables
 from benchmarks.__main__ import COMMANDS
+from benchmarks.binaryduals import sum_of_binary_duals
+from benchmarks.contest import Settings
 from benchmarks.kernel import command as kernel_command
 from benchmarks.kernel import compare as kernel_compare
 from benchmarks.kernel import costpath, memorylimit
@@ -17,7 +19,7 @@ from benchmarks.kernel import problems as kernel_problems
 from benchmarks.kernel import runs as kernel_runs
 from benchmarks.kernel import tasks as kernel_tasks
 from benchmarks.kernel.libraries.solver import TrainingSet
-from benchmarks.kernel.objectives import pair_by_pair, side_by_side, sum_of_binary_duals
+from benchmarks.kernel.objectives import pair_by_pair, side_by_side
 from benchmarks.kernel.products import block_shapes, equal_blocks, time_products
 from benchmarks.linear import objectives, sweep
 from benchmarks.linear.command import EPOCH_COLUMNS, ROW_COLUMNS
@@ -27,6 +29,7 @@ from benchmarks.linear.optimum import Optimum
 from benchmarks.linear.problems import Problem
 from benchmarks.linear.runs import LinearRun
 from benchmarks.measure import ChildFailedError, TimeoutExceededError, thread_limits
+from benchmarks.rbf import THREADS, Parameters
 from benchmarks.rivals import installed, usable
 from scipy import sparse
 from sklearn.datasets import make_blobs
@@ -131,7 +134,7 @@ def test_every_library_gets_the_same_number_of_threads():
 def blobs():
     points, labels = make_blobs(90, 4, centers=3, cluster_std=0.5, random_state=0)
     points = points.astype(np.float32)
-    parameters = kernel_problems.Parameters(C=10.0, gamma=0.1)
+    parameters = Parameters(C=10.0, gamma=0.1)
     return kernel_problems.Problem("blobs", points[:60], labels[:60], points[60:], labels[60:], parameters)
 
 
@@ -206,7 +209,7 @@ class FakeLaRankClassifier:
     batch_size = 16
 
     def __init__(self, kernel, *, C, gamma, certify, n_jobs, random_state):
-        assert n_jobs == kernel_runs.THREADS
+        assert n_jobs == THREADS
         self.model, self.certify = SVC(kernel=kernel, C=C, gamma=gamma), certify
 
     def fit(self, X, y):
@@ -238,7 +241,7 @@ def fake_larank(monkeypatch):
 @pytest.mark.usefixtures("fake_larank")
 def test_larank_is_measured_without_the_certificate_and_with_the_bare_product(blobs):
     with kernel_runs.stored(blobs) as folder:
-        request = {"folder": str(folder), "solver": "larank", "threads": kernel_runs.THREADS}
+        request = {"folder": str(folder), "solver": "larank", "threads": THREADS}
         run = kernel_runs.KernelRun(**kernel_tasks.fit(request))
         assert (run.objective, run.primal) == ("Crammer-Singer", None)
         certificate = kernel_runs.Certificate(**kernel_tasks.certificate(request))
@@ -311,7 +314,7 @@ def contest(blobs, monkeypatch):
             kernel_compare, "measure_certificate", lambda folder, limit: kernel_runs.Certificate(0.5, 9.0, 7.0)
         )
         chosen = {"repeats": 2, "once_above": 60.0, "limit": 100.0, "log": lambda line: None, **settings}
-        return kernel_compare.compare(kernel_compare.Settings(["blobs"], list(results), **chosen)), turns
+        return kernel_compare.compare(Settings(["blobs"], list(results), **chosen)), turns
 
     return run
 
@@ -360,7 +363,7 @@ def test_kernel_tables_show_ratio_product_and_every_part(contest):
     )
     work = tables.as_markdown(kernel_command.WORK_COLUMNS, comparison.work)
     assert "| blobs | larank | 3.000 | 1.0 | 1.500 | 2.00 | 2.00 | 0.500 |" in work
-    parts = tables.as_markdown(kernel_command.breakdown_columns(comparison.work, "solver"), comparison.work)
+    parts = tables.as_markdown(tables.breakdown_columns(comparison.work, "solver"), comparison.work)
     assert parts.splitlines()[0] == "| problem | solver | product | steps | train s |"
     assert "| blobs | larank | 1.000 | 2.000 | 3.000 |" in parts
 
@@ -402,7 +405,7 @@ def test_exact_solver_under_limits_keeps_the_objective(blobs, monkeypatch):
     assert rows[0].dual == pytest.approx(rows[1].dual, rel=1e-3)
     assert all(0 <= row.relative_gap <= 1e-3 and row.peak >= 0 for row in rows)
     assert "| blobs | limit 10 MB | 1 |" in tables.as_markdown(memorylimit.COLUMNS, rows)
-    assert "| blobs | limit 10 MB |" in tables.as_markdown(kernel_command.breakdown_columns(rows, "training"), rows)
+    assert "| blobs | limit 10 MB |" in tables.as_markdown(tables.breakdown_columns(rows, "training"), rows)
 
 
 def test_a_limit_that_is_too_small_is_named(blobs, monkeypatch):

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
 
-from benchmarks.command import Command
-from benchmarks.kernel.compare import RIVALS, Row, Settings, Work, compare
+from benchmarks.bars import judge
+from benchmarks.command import Command, add_once_above
+from benchmarks.contest import Settings
+from benchmarks.kernel.compare import RIVALS, Row, Work, compare
 from benchmarks.kernel.libraries import EXACT, SOLVERS
 from benchmarks.kernel.problems import PROBLEMS
-from benchmarks.kernel.runs import THREADS
+from benchmarks.rbf import THREADS
 from benchmarks.report import Report, Section
 from benchmarks.rivals import usable
-from benchmarks.tables import megabytes, optional
+from benchmarks.tables import breakdown_columns, megabytes, optional
 
 
 def _training_over(rival: str) -> Callable[[Row], str]:
@@ -76,37 +77,9 @@ WHAT_BOUNDS_THE_TIME = (
 )
 
 
-def breakdown_columns(rows: Sequence[Any], name: str) -> dict[str, Callable[[Any], str]]:
-    """One column for every part some run reports; `name` is the attribute that says whose."""
-    parts = dict.fromkeys(part for row in rows for part in row.breakdown)
-    return {
-        "problem": lambda row: row.problem,
-        name: lambda row: str(getattr(row, name)),
-        **{part: _seconds_of(part) for part in parts},
-        "train s": lambda row: f"{row.train:.3f}",
-    }
-
-
-def _seconds_of(part: str) -> Callable[[Any], str]:
-    return lambda row: optional(row.breakdown.get(part), 3)
-
-
 def judged(rows: Sequence[Row]) -> list[str]:
     """How the exact solver's training times stand to what they may be, a line for each that can be told."""
-    exact = {row.problem: row for row in rows if row.solver == EXACT.name}
-    lines = []
-    for (problem, rival), bar in BARS.items():
-        ratio = exact[problem].train_over.get(rival) if problem in exact else None
-        if ratio is not None:
-            said = "met" if ratio <= bar else "missed"
-            lines.append(f"{problem}: {EXACT.name} takes {ratio:.3f} of {rival}'s training time; bar {bar:g}, {said}")
-    return lines
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--once-above", type=float, default=60.0, help="a solver whose first run takes more seconds has no other"
-    )
+    return judge(EXACT.name, {row.problem: row.train_over for row in rows if row.solver == EXACT.name}, BARS)
 
 
 def _run(arguments: argparse.Namespace, log: Callable[[str], None]) -> Report:
@@ -144,6 +117,6 @@ KERNEL = Command(
     solvers=SOLVERS,
     default_limit=3600.0,
     libraries=("larank", "scikit-learn-intelex", "scikit-learn", "libsvm-official", "numpy", "scipy"),
-    add_options=_add_options,
+    add_options=add_once_above,
     run=_run,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from benchmarks.contest import Settings, Unfinished
 from benchmarks.kernel import problems
 from benchmarks.kernel.libraries import EXACT, OURS, SOLVERS
 from benchmarks.kernel.runs import Certificate, KernelRun, measure_certificate, measure_fit, stored
@@ -14,18 +15,6 @@ from benchmarks.turns import take_turns
 
 RIVALS = ("svc", "intelex")
 """Whose training times all others are divided by, beside those of larank."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the command line chose."""
-
-    problems: Sequence[str]
-    solvers: Sequence[str]
-    repeats: int
-    once_above: float
-    limit: float
-    log: Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -78,15 +67,6 @@ class Work:
     breakdown: Mapping[str, float]
     operations: Mapping[str, int]
     certificate: float | None
-
-
-@dataclass(frozen=True)
-class Unfinished:
-    """A run that gave no figures, and why."""
-
-    problem: str
-    solver: str
-    reason: str
 
 
 @dataclass

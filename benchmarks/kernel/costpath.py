@@ -11,10 +11,11 @@ import numpy as np
 
 from benchmarks.command import Command
 from benchmarks.kernel import problems
-from benchmarks.kernel.command import breakdown_columns
-from benchmarks.kernel.runs import THREADS, measure_from_scratch, measure_path, stored
+from benchmarks.kernel.runs import measure_from_scratch, measure_path, stored
 from benchmarks.measure import Measurement
+from benchmarks.rbf import THREADS
 from benchmarks.report import Report, Section
+from benchmarks.tables import breakdown_columns
 from benchmarks.turns import take_turns
 
 LOWEST, HIGHEST = 1 / 30, 3.0

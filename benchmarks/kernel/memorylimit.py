@@ -9,11 +9,11 @@ from functools import partial
 
 from benchmarks.command import Command
 from benchmarks.kernel import problems
-from benchmarks.kernel.command import breakdown_columns
-from benchmarks.kernel.runs import THREADS, measure_limited, stored
+from benchmarks.kernel.runs import measure_limited, stored
 from benchmarks.measure import Measurement
+from benchmarks.rbf import THREADS
 from benchmarks.report import Report, Section
-from benchmarks.tables import MEGABYTE, megabytes
+from benchmarks.tables import MEGABYTE, breakdown_columns, megabytes
 from benchmarks.turns import take_turns
 
 LIMITS = (500.0, 4000.0)

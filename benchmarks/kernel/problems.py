@@ -7,15 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.rbf import Parameters
 from larank.reproduce import datasets
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """Of the kernel exp(-gamma |x - x'|^2) and the cost of a margin violation."""
-
-    C: float
-    gamma: float
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 from benchmarks import storage
 from benchmarks.kernel.problems import Problem
 from benchmarks.measure import Measurement, ask
+from benchmarks.rbf import THREADS
 
 TASKS = "benchmarks.kernel.tasks"
-THREADS = 2
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from benchmarks import storage, trial
 from benchmarks.kernel.libraries import EXACT, OURS, SOLVERS
 from benchmarks.kernel.libraries.larank_exact import LarankExact
 from benchmarks.kernel.libraries.solver import TrainingSet
-from benchmarks.kernel.problems import Parameters
 from benchmarks.kernel.products import time_products
+from benchmarks.rbf import Parameters
 from benchmarks.stopwatch import Stopwatch
 
 

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.kernel.libraries.solver import CACHE_MEGABYTES, ONE_VS_ONE, Fit, Objectives, TrainingSet
-from benchmarks.kernel.objectives import pair_by_pair, sum_of_binary_duals
+from benchmarks.binaryduals import sum_of_binary_duals
+from benchmarks.kernel.libraries.solver import ONE_VS_ONE, Fit, Objectives, TrainingSet
+from benchmarks.kernel.objectives import pair_by_pair
+from benchmarks.rbf import libsvm_options
 from benchmarks.stopwatch import Stopwatch
 
 
@@ -26,11 +28,10 @@ class Libsvm:
     def fit(self, data: TrainingSet, threads: int) -> Fit:
         from libsvm.svmutil import svm_parameter, svm_predict, svm_problem, svm_train
 
-        C, gamma = data.parameters.C, data.parameters.gamma
         with Stopwatch() as conversion:
             nodes = svm_problem(data.y, data.X)
         with Stopwatch() as watch:
-            model = svm_train(nodes, svm_parameter(f"-s 0 -t 2 -c {C!r} -g {gamma!r} -m {CACHE_MEGABYTES} -q"))
+            model = svm_train(nodes, svm_parameter(libsvm_options(data.parameters)))
 
         def predict(X: NDArray[np.float32]) -> NDArray[Any]:
             labels, _, _ = svm_predict([], X, model, "-q")
@@ -40,7 +41,7 @@ class Libsvm:
             support = np.array(model.get_sv_indices()) - 1
             order = np.argsort(model.get_labels())  # LIBSVM numbers classes in the order in which it meets them
             columns = pair_by_pair(_coefficients(model), order[data.y[support]])
-            return Objectives(ONE_VS_ONE, None, sum_of_binary_duals(data.X[support], columns, gamma))
+            return Objectives(ONE_VS_ONE, None, sum_of_binary_duals(data.X[support], columns, data.parameters.gamma))
 
         extra = {"conversion_cpu": conversion.cpu, "conversion_wall": conversion.wall}
         return Fit(predict, watch, model.l, int(np.count_nonzero(_coefficients(model))), objectives, extra=extra)

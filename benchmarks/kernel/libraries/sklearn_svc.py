@@ -12,22 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.kernel.libraries.solver import (
-    CACHE_MEGABYTES,
-    ONE_VS_ONE,
-    ONE_VS_REST,
-    Fit,
-    Objectives,
-    TrainingSet,
-)
-from benchmarks.kernel.objectives import pair_by_pair, side_by_side, sum_of_binary_duals
+from benchmarks.binaryduals import sum_of_binary_duals
+from benchmarks.kernel.libraries.solver import ONE_VS_ONE, ONE_VS_REST, Fit, Objectives, TrainingSet
+from benchmarks.kernel.objectives import pair_by_pair, side_by_side
+from benchmarks.rbf import svc_settings
 from benchmarks.stopwatch import Stopwatch
-
-
-def svc_settings(data: TrainingSet) -> dict[str, Any]:
-    """Same kernel and C; everything but the cache is left at its default."""
-    parameters = data.parameters
-    return {"kernel": "rbf", "C": parameters.C, "gamma": parameters.gamma, "cache_size": CACHE_MEGABYTES}
 
 
 def fit_svc(model: Any, data: TrainingSet) -> Fit:
@@ -52,7 +41,7 @@ class SklearnSvc:
     def fit(self, data: TrainingSet, threads: int) -> Fit:
         from sklearn.svm import SVC
 
-        return fit_svc(SVC(**svc_settings(data)), data)
+        return fit_svc(SVC(**svc_settings(data.parameters)), data)
 
 
 @dataclass(frozen=True)
@@ -66,7 +55,7 @@ class SklearnOneVsRest:
         from sklearn.multiclass import OneVsRestClassifier
         from sklearn.svm import SVC
 
-        model = OneVsRestClassifier(SVC(**svc_settings(data)), n_jobs=threads)
+        model = OneVsRestClassifier(SVC(**svc_settings(data.parameters)), n_jobs=threads)
         with Stopwatch() as watch, parallel_config("threading"):
             model.fit(data.X, data.y)
         support, columns = side_by_side(model.estimators_)

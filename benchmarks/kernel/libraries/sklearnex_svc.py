@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.kernel.libraries.sklearn_svc import fit_svc, svc_settings
+from benchmarks.kernel.libraries.sklearn_svc import fit_svc
 from benchmarks.kernel.libraries.solver import Fit, TrainingSet
+from benchmarks.rbf import svc_settings
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class SklearnexSvc:
     def fit(self, data: TrainingSet, threads: int) -> Fit:
         from sklearnex.svm import SVC
 
-        return fit_svc(SVC(**svc_settings(data), n_jobs=threads), data)
+        return fit_svc(SVC(**svc_settings(data.parameters), n_jobs=threads), data)
 
 
 SOLVERS = (SklearnexSvc("intelex"),)

@@ -9,12 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.kernel.problems import Parameters
+from benchmarks.rbf import Parameters
 from benchmarks.stopwatch import Stopwatch
-
-CACHE_MEGABYTES = 1000
-"""Of kernel values, for the rivals; their default is 100 or 200."""
-
 
 CRAMMER_SINGER = "Crammer-Singer"
 ONE_VS_ONE = "one-versus-one, summed"

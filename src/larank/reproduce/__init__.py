@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from larank.reproduce import larank, mcsvm, sdm
+from larank.reproduce import active, larank, lasvm, mcsvm, sdm
 from larank.reproduce.experiment import Experiment, Report, Reproduction, Scope
 
 __all__ = ["Experiment", "Report", "Reproduction", "Scope", "experiments"]
@@ -10,4 +10,5 @@ __all__ = ["Experiment", "Report", "Reproduction", "Scope", "experiments"]
 
 def experiments() -> dict[str, Experiment]:
     """All experiments by name."""
-    return {experiment.name: experiment for experiment in (*larank.EXPERIMENTS, *mcsvm.EXPERIMENTS, sdm.EXPERIMENT)}
+    papers = (*larank.EXPERIMENTS, *mcsvm.EXPERIMENTS, sdm.EXPERIMENT, lasvm.EXPERIMENT, active.EXPERIMENT)
+    return {experiment.name: experiment for experiment in papers}

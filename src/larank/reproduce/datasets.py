@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,25 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from larank.data import data_directory
 
-__all__ = ["DATASETS", "DENSE_DATASETS", "Dataset", "DenseDataset", "available", "load", "load_dense"]
+__all__ = [
+    "BINARY",
+    "DATASETS",
+    "DENSE_DATASETS",
+    "BinaryDataset",
+    "BinaryProblem",
+    "Dataset",
+    "DenseDataset",
+    "available",
+    "drawn_part",
+    "load",
+    "load_binary",
+    "load_dense",
+    "with_flipped_labels",
+]
 
 COVTYPE_TRAIN = 522_911  # [sdm] table 1.1
+FOREST_TRAIN, FOREST_TEST = 100_000, 50_000  # [thesis] table 4.2
+NOISE = 0.1  # share of training labels flipped, [thesis] table 4.2
 
 _Read = TypeVar("_Read")
 
@@ -44,6 +61,30 @@ class DenseDataset:
     y_train: NDArray[np.int64]
     X_test: NDArray[np.float32]
     y_test: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BinaryDataset:
+    """Dense or CSR rows in float32, with labels -1 and +1."""
+
+    X_train: Any
+    y_train: NDArray[np.int64]
+    X_test: Any
+    y_test: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BinaryProblem:
+    """A row of [thesis] table 4.2: the data, and the kernel exp(-gamma |x - x'|^2) and C they are learned with.
+
+    `source` is the data set it is made from. `note` says what the thesis leaves open and how it is settled here.
+    """
+
+    source: str
+    C: float
+    gamma: float
+    read: Callable[[], BinaryDataset]
+    note: str = ""
 
 
 def _text(name: str) -> Dataset:
@@ -115,6 +156,103 @@ DENSE_DATASETS: dict[str, Callable[[], DenseDataset]] = {
 """Of the kernel experiments of [larank]: letter raw, 0 to 15; usps in [0, 1]; mnist in [-1, 1]."""
 
 
+def _one_against_rest(labels: NDArray[np.int64], label: int) -> NDArray[np.int64]:
+    return np.where(labels == label, 1, -1)
+
+
+def _label_of(name: str, label: int, scale: float = 1.0, shift: float = 0.0) -> BinaryDataset:
+    """One label of a dense multiclass set against the others."""
+    data = _dense(name, scale, shift)
+    y_train, y_test = (_one_against_rest(y, label) for y in (data.y_train, data.y_test))
+    return BinaryDataset(data.X_train, y_train, data.X_test, y_test)
+
+
+def _banana() -> BinaryDataset:
+    data = _dense("banana", 1.0, 0.0)
+    return BinaryDataset(data.X_train, data.y_train, data.X_test, data.y_test)
+
+
+def _sparse(name: str) -> BinaryDataset:
+    with np.load(_file(name)) as stored:
+        X = {part: _counts(stored, part).astype(np.float32) for part in ("train", "test")}
+        y = {part: stored[f"y_{part}"].astype(np.int64) for part in ("train", "test")}
+    return BinaryDataset(X["train"], y["train"], X["test"], y["test"])
+
+
+def _forest() -> BinaryDataset:
+    """Cover type 2 against the rest; a seeded draw of the sizes in the thesis, each column scaled to [0, 1]."""
+    with np.load(_file("covtype")) as stored:
+        columns, labels = stored["X"], stored["y"].astype(np.int64)
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    drawn = np.random.default_rng(0).permutation(len(labels))[: FOREST_TRAIN + FOREST_TEST]
+    X = ((columns[drawn] - low) / np.maximum(high.astype(np.float64) - low, 1.0)).astype(np.float32)
+    y = _one_against_rest(labels[drawn], 1)
+    return BinaryDataset(X[:FOREST_TRAIN], y[:FOREST_TRAIN], X[FOREST_TRAIN:], y[FOREST_TRAIN:])
+
+
+def drawn_part(data: BinaryDataset, train: int, test: int) -> BinaryDataset:
+    """So many examples of both parts, drawn with a fixed seed."""
+    random = np.random.default_rng(0)
+    kept = random.permutation(len(data.y_train))[:train]
+    tested = random.permutation(len(data.y_test))[:test]
+    return BinaryDataset(data.X_train[kept], data.y_train[kept], data.X_test[tested], data.y_test[tested])
+
+
+def with_flipped_labels(data: BinaryDataset, share: float = NOISE, seed: int = 0) -> BinaryDataset:
+    """The same with this share of the training labels flipped, drawn with the seed."""
+    flipped = np.random.default_rng(seed).permutation(len(data.y_train))[: round(share * len(data.y_train))]
+    y_train = data.y_train.copy()
+    y_train[flipped] *= -1
+    return BinaryDataset(data.X_train, y_train, data.X_test, data.y_test)
+
+
+_USPS_NOTE = (
+    "values in [0, 1] and gamma 2/256: the thesis prints gamma 2 and not its scaling; with 2 itself almost every "
+    "example is a support vector"
+)
+_WAVEFORM_NOTE = (
+    "class 0 against the rest, unscaled; the thesis says neither, and its count of support vectors is that of class 1 "
+    "with columns of unit variance"
+)
+_MNIST_NOTE = (
+    "values in [-1, 1]: the thesis does not state its scaling, and with this one the exact solution of the ten "
+    "problems together has its test error, 1.36 %"
+)
+_zero_of_usps = partial(_label_of, "usps", 0, 2.0, 0.5)
+
+BINARY: dict[str, BinaryProblem] = {
+    "waveform": BinaryProblem("waveform", 1.0, 0.05, partial(_label_of, "waveform", 0), _WAVEFORM_NOTE),
+    "banana": BinaryProblem("banana", 316.0, 0.5, _banana),
+    "reuters": BinaryProblem("reuters_moneyfx", 1.0, 1.0, partial(_sparse, "reuters_moneyfx")),
+    "usps": BinaryProblem("usps", 1000.0, 2 / 256, _zero_of_usps, _USPS_NOTE),
+    "usps-noise": BinaryProblem(
+        "usps", 10.0, 2 / 256, lambda: with_flipped_labels(_zero_of_usps()), f"{_USPS_NOTE}; labels flipped with seed 0"
+    ),
+    "adult": BinaryProblem("adult_a9a", 100.0, 0.005, partial(_sparse, "adult_a9a")),
+    "covtype100k": BinaryProblem(
+        "covtype",
+        3.0,
+        1.0,
+        _forest,
+        "a draw with seed 0; columns scaled to [0, 1], which the thesis does not say, so its errors do not compare",
+    ),
+    **{
+        f"mnist{digit}": BinaryProblem(
+            "mnist", 1000.0, 0.005, partial(_label_of, "mnist", digit, 127.5, -1.0), _MNIST_NOTE
+        )
+        for digit in range(10)
+    },
+    "mnist8-noise": BinaryProblem(
+        "mnist",
+        1000.0,
+        0.005,
+        lambda: with_flipped_labels(_label_of("mnist", 8, 127.5, -1.0)),
+        f"{_MNIST_NOTE}; labels flipped with seed 0",
+    ),
+}
+"""Of the binary experiments: [thesis] table 4.2, and each digit of MNIST against the others."""
+
+
 def _file(name: str) -> Path:
     return data_directory() / name / f"{name}.npz"
 
@@ -145,9 +283,25 @@ def load_dense(name: str) -> DenseDataset:
     return _reader(name, DENSE_DATASETS)()
 
 
+def load_binary(name: str) -> BinaryDataset:
+    """Read one of `BINARY`; raises as `load` does."""
+    problem = _known(name, BINARY)
+    _check_file(problem.source)
+    return problem.read()
+
+
 def _reader(name: str, readers: Mapping[str, Callable[[], _Read]]) -> Callable[[], _Read]:
-    if name not in readers:
-        raise ValueError(f"name={name!r} is not a data set; accepted are {', '.join(readers)}")
+    reader = _known(name, readers)
+    _check_file(name)
+    return reader
+
+
+def _known(name: str, entries: Mapping[str, _Read]) -> _Read:
+    if name not in entries:
+        raise ValueError(f"name={name!r} is not a data set; accepted are {', '.join(entries)}")
+    return entries[name]
+
+
+def _check_file(name: str) -> None:
     if not _file(name).is_file():
         raise FileNotFoundError(f"data set {name!r}: {_file(name)} does not exist; LARANK_DATA names the data folder")
-    return readers[name]

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
 from rich.table import Table
 
 from larank.data import load_letter
 from larank.reproduce.datasets import available, load
 from larank.reproduce.experiment import Experiment, Report, Scope, present
+from larank.reproduce.tables import band, digits, new_table
 
 __all__ = [
     "EXPERIMENTS",
@@ -273,7 +273,7 @@ def _entries(scope: Scope, report: Report, algorithms: Iterable[str]) -> tuple[E
 def _told(run: Run) -> str:
     ended = "" if run.status in ("converged", "completed") else f" ({run.status.replace('_', ' ')})"
     dual = "" if math.isnan(run.dual) else f", dual {run.dual:.0f}"  # a perceptron has none
-    return f"error {run.error:.2f} %{dual}, {_digits(run.seconds)} s{ended}"
+    return f"error {run.error:.2f} %{dual}, {digits(run.seconds)} s{ended}"
 
 
 # ---- Cells ----
@@ -281,28 +281,17 @@ def _told(run: Run) -> str:
 _COLUMNS = {"error": "error %", "dual": "dual", "kernels": "kernels 1e6", "seconds": "seconds", "patterns": "patterns"}
 
 
-def _digits(value: float) -> str:
-    """Three significant digits, but no exponent."""
-    if not math.isfinite(value) or value == 0:
-        return f"{value:g}"
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
-
-
 def _cell(figure: str, value: float) -> str:
     if math.isnan(value) or (figure == "kernels" and value == 0):  # weights need no kernel values
         return "-"
     if figure in ("dual", "patterns"):
         return f"{value:.0f}"
-    return f"{value:.2f}" if figure == "error" or (figure == "seconds" and value < 1) else _digits(value)
+    return f"{value:.2f}" if figure == "error" or (figure == "seconds" and value < 1) else digits(value)
 
 
 def _paper_cells(published: Mapping[str, float]) -> list[str]:
     cells = {figure: f"{value:.2f}" if figure == "error" else f"{value:g}" for figure, value in published.items()}
     return [cells.get(figure, "-") for figure in _COLUMNS]
-
-
-def _band(low: float, high: float) -> str:
-    return f"≤ {high:g}" if low == -math.inf else f"≥ {low:g}" if high == math.inf else f"{low:g}–{high:g}"
 
 
 def _add_entry(table: Table, entry: Entry) -> None:
@@ -317,7 +306,7 @@ def _add_entry(table: Table, entry: Entry) -> None:
 def _add_verdict(table: Table, entry: Entry) -> None:
     bands = EXPECTED.get((entry.dataset, entry.algorithm))
     if bands:
-        table.add_row("  expected", *(_band(*bands[figure]) if figure in bands else "" for figure in _COLUMNS))
+        table.add_row("  expected", *(band(*bands[figure]) if figure in bands else "" for figure in _COLUMNS))
         held = {True: "yes", False: "no", None: ""}
         table.add_row("  as expected", *(held[entry.as_expected(figure)] for figure in _COLUMNS))
 
@@ -327,15 +316,6 @@ def _notes(datasets: Iterable[str], quick: bool) -> list[str]:
     if quick:
         notes.insert(0, f"Quick form: trained on {QUICK_TRAIN} examples, where the paper takes all.")
     return notes
-
-
-def _table(title: str, headings: Iterable[str], caption: Iterable[str]) -> Table:
-    table = Table(title=title, caption="\n".join(caption), box=box.SIMPLE_HEAD, title_justify="left")
-    table.caption_justify = "left"
-    table.add_column(no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    return table
 
 
 # ---- Table 2 ----
@@ -365,7 +345,7 @@ class Table2:
         notes = _notes(datasets, self.quick)
         if not self.quick:
             notes.insert(0, "Over several seeds: the mean. Expected: where the mean should lie.")
-        table = _table("Errors and training times (LaRank paper, table 2)", _COLUMNS.values(), notes)
+        table = new_table("Errors and training times (LaRank paper, table 2)", ("", *_COLUMNS.values()), notes)
         for dataset in datasets:
             table.add_row(dataset, style="bold")
             ours = {entry.algorithm: entry for entry in self.entries if entry.dataset == dataset}
@@ -407,14 +387,14 @@ class Table3:
         """One column per data set; of the algorithms that are not ours, the published row alone."""
         datasets = list(dict.fromkeys(entry.dataset for entry in self.entries))
         title = "Arg max calculations in thousands (LaRank paper, table 3)"
-        table = _table(title, datasets, _notes(datasets, self.quick))
+        table = new_table(title, ("", *datasets), _notes(datasets, self.quick))
         for algorithm, published in PAPER_ARGMAX.items():
             cells = (f"{published[name]:g}" if name in published else "-" for name in datasets)
             table.add_row(f"{algorithm}, paper", *cells, style="dim")
             ours = {entry.dataset: entry for entry in self.entries if entry.algorithm == algorithm}
             if ours:
                 for name, of in (("mean", np.mean), ("min", min), ("max", max)):
-                    cells = (_digits(float(of(ours[dataset].values("argmax")))) for dataset in datasets)
+                    cells = (digits(float(of(ours[dataset].values("argmax")))) for dataset in datasets)
                     table.add_row(f"{algorithm}, mean" if name == "mean" else f"  {name}", *cells)
         return table
 
@@ -466,13 +446,13 @@ class Figure1:
             "paper's keep 500 MB of them.",
             *_notes(dict.fromkeys(curve.dataset for curve in self.curves), self.quick),
         ]
-        headings = ("passes", "kernels 1e6", "error %", "patterns")
-        table = _table("Test error against kernel values (LaRank paper, figure 1)", headings, notes)
+        headings = ("", "passes", "kernels 1e6", "error %", "patterns")
+        table = new_table("Test error against kernel values (LaRank paper, figure 1)", headings, notes)
         for curve in self.curves:
             table.add_row(f"{curve.dataset}, {curve.algorithm}, seed {curve.seed}", style="bold")
             for point in curve.thinned(12):
                 table.add_row(
-                    "", *(_digits(v) for v in (point.passes, point.kernels)), f"{point.error:.2f}", str(point.patterns)
+                    "", *(digits(v) for v in (point.passes, point.kernels)), f"{point.error:.2f}", str(point.patterns)
                 )
             paper = PAPER[curve.dataset].get(curve.algorithm)  # it draws the perceptrons without numbers
             if paper is not None:
@@ -542,7 +522,7 @@ class Figure2:
         datasets = list(dict.fromkeys(entry.dataset for entry in self.entries))
         notes = ["The paper draws this without numbers; those of all operations are in its table 2."]
         notes += _notes(datasets, self.quick)
-        table = _table("One pass by operations (LaRank paper, figure 2)", _COLUMNS.values(), notes)
+        table = new_table("One pass by operations (LaRank paper, figure 2)", ("", *_COLUMNS.values()), notes)
         for dataset in datasets:
             table.add_row(dataset, style="bold")
             for entry in self.entries:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
 from rich.table import Table
 from scipy import sparse
 
@@ -22,6 +21,7 @@ from larank.progress import Progress
 from larank.reproduce.datasets import available
 from larank.reproduce.experiment import Experiment, Report, Scope, present
 from larank.reproduce.larank import PROBLEMS, Table2, exact_rows
+from larank.reproduce.tables import new_table
 from larank.training import Limits, Objectives, train
 
 __all__ = ["EXPERIMENTS", "FULL", "QUICK", "VERSIONS", "Everything", "Figure5", "Figure6", "Figure7", "Protocol", "Run"]
@@ -209,14 +209,6 @@ def _quick_note(quick: bool) -> list[str]:
     return ["Quick form: it only shows that everything works."] if quick else []
 
 
-def _table(title: str, headings: Iterable[str], notes: Iterable[str]) -> Table:
-    table = Table(title=title, caption="\n".join(notes), box=box.SIMPLE_HEAD, title_justify="left")
-    table.caption_justify = "left"
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if number else "left", no_wrap=number == 0)
-    return table
-
-
 def _short(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
@@ -254,7 +246,7 @@ class Figure5:
             *_quick_note(self.quick),
         ]
         headings = ("epsilon", "seconds", "of 0.1's", "rounds", "error %", "dual", "patterns")
-        table = _table("Run time and test error by accuracy (MCSVM paper, figure 5)", headings, notes)
+        table = new_table("Run time and test error by accuracy (MCSVM paper, figure 5)", headings, notes)
         for dataset in _names(self.runs):
             mine = [run for run in self.runs if run.dataset == dataset]
             table.add_row(f"{dataset}, {mine[0].examples} examples", style="bold")
@@ -323,7 +315,7 @@ class Figure6:
             *_quick_note(self.quick),
         ]
         title = "Objective Q by iteration and cooling (MCSVM paper, figure 6)"
-        table = _table(title, ("iteration", *COOLING), notes)
+        table = new_table(title, ("iteration", *COOLING), notes)
         for dataset in _names(self.runs):
             mine = [run for run in self.runs if run.dataset == dataset]
             table.add_row(f"{dataset}, {mine[0].examples} examples", style="bold")
@@ -418,7 +410,7 @@ class Figure7:
         ]
         sizes = sorted({run.examples for run in self.runs})
         headings = ("version", *(f"{size} examples" for size in sizes))
-        table = _table("Run time by version and training-set size (MCSVM paper, figure 7)", headings, notes)
+        table = new_table("Run time by version and training-set size (MCSVM paper, figure 7)", headings, notes)
         for dataset in _names(self.runs):
             table.add_row(dataset, style="bold")
             for version in VERSIONS:

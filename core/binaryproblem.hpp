@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "aligned.hpp"
@@ -55,7 +56,7 @@ class Members {
     void put(int64_t place, double y, double cost, double diagonal, double alpha, double g) {
         if (place >= size()) resize(place + 1);
         const std::size_t p = std::size_t(place);
-        in_use_ += y_[p] == 0;
+        in_use_ += int64_t(y != 0) - int64_t(y_[p] != 0);
         y_[p] = y, cost_[p] = cost, diagonal_[p] = diagonal, g_[p] = g;
         set_alpha(place, alpha);
     }
@@ -107,5 +108,23 @@ class Members {
     LargeVector<float> up_, down_;
     int64_t in_use_ = 0;
 };
+
+// The places of those members whose turn is next at either end, the most violating first, among the ones `is_wanted`.
+template <class IsWanted>
+std::vector<int32_t> next_in_line(const Members& members, const Extremes& at, double tau, std::size_t count,
+                                  IsWanted is_wanted) {
+    std::vector<std::pair<double, int32_t>> line;
+    for (int64_t place = 0; place < members.size(); ++place) {
+        const double above = members.can_grow(place) ? members.g(place) - at.smallest : 0;
+        const double below = members.can_shrink(place) ? at.largest - members.g(place) : 0;
+        const double violation = std::max(above, below);
+        if (violation > tau && is_wanted(place)) line.push_back({-violation, int32_t(place)});
+    }
+    count = std::min(count, line.size());
+    std::partial_sort(line.begin(), line.begin() + std::ptrdiff_t(count), line.end());
+    std::vector<int32_t> places;
+    for (std::size_t n = 0; n < count; ++n) places.push_back(line[n].second);
+    return places;
+}
 
 }  // namespace larank

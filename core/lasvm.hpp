@@ -196,6 +196,7 @@ class LaSVM {
     static constexpr int64_t rarely = int64_t{1}
                                       << 16;      // most support vectors stay at a bound, and nobody reads their rows
     static constexpr int64_t between_looks = 64;  // steps of finishing, at the memory
+    static constexpr int64_t rows_ahead = 15;
     static constexpr int64_t cheap_to_settle = int64_t{1} << 26;
     static constexpr double share_of_finish = 0.75;  // of the memory for rows
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
@@ -221,7 +222,7 @@ class LaSVM {
         const int64_t partner = y > 0 ? s.extremes.at_smallest : s.extremes.at_largest;
         const double slope = y > 0 ? g - s.extremes.smallest : s.extremes.largest - g;
         const bool is_violating = partner >= 0 && slope > options_.tau;
-        if (is_violating && !has_rows_of_pair(s.slot_of[std::size_t(partner)], slot)) return false;
+        if (is_violating && !has_rows_of_pair(s, s.slot_of[std::size_t(partner)], slot)) return false;
         ++counters_.process;
         s.loss += cost * std::max(0.0, y * (g - s.bias()));
         if (!is_violating && !can_wait(s, y, g)) return true;
@@ -251,13 +252,15 @@ class LaSVM {
     }
 
     // Of two patterns, the second of which need not be one yet.
-    bool has_rows_of_pair(int32_t one, int32_t other) { return other < 0 ? has_rows({one}) : has_rows({one, other}); }
+    bool has_rows_of_pair(const PotentialSupport& s, int32_t one, int32_t other) {
+        return other < 0 ? has_rows(s, {one}) : has_rows(s, {one, other});
+    }
 
     bool reprocess(PotentialSupport& s) {  // [thesis] algorithm 12
         do {
             if (!(s.delta() > options_.tau)) return true;
             const int64_t i = s.extremes.at_largest, j = s.extremes.at_smallest;
-            if (!has_rows({s.slot_of[std::size_t(i)], s.slot_of[std::size_t(j)]})) return false;
+            if (!has_rows(s, {s.slot_of[std::size_t(i)], s.slot_of[std::size_t(j)]})) return false;
             ++counters_.reprocess;
             step(s, i, j);
             remove_blatant(s);
@@ -338,11 +341,20 @@ class LaSVM {
             units<T>().find_extremes(s.members.gradients(), s.members.up(), s.members.down(), s.members.size());
     }
 
-    bool has_rows(std::initializer_list<int32_t> slots) {
+    // A few rows cost no more than one, so those next in line are asked for too.
+    bool has_rows(const PotentialSupport& s, std::initializer_list<int32_t> slots) {
         for (const int32_t slot : slots)
             if (!rows_.find(slot)) needed_.push_back(slot);
         stay_within_limit();
-        return needed_.empty();
+        if (needed_.empty()) return true;
+        const auto is_missing = [&](int64_t place) {
+            const int32_t slot = s.slot_of[std::size_t(place)];
+            return !rows_.is_kept(slot) && std::find(slots.begin(), slots.end(), slot) == slots.end();
+        };
+        const std::size_t more = std::size_t(std::min(rows_ahead, rows_.at_once() - 1));
+        for (const int32_t place : next_in_line(s.members, s.extremes, options_.tau, more, is_missing))
+            needed_.push_back(s.slot_of[std::size_t(place)]);
+        return false;
     }
 
     // A third class makes three problems of one: that of class 1 against class 0 goes on as class 1 against the rest,
@@ -382,9 +394,9 @@ class LaSVM {
     void begin_finish(const PotentialSupport& s) {
         std::vector<int32_t> places, slots;
         for (int64_t place = 0; place < s.members.size(); ++place) {
-            if (!s.members.is_member(place)) continue;
+            if (!has_one_problem() && !s.members.is_member(place)) continue;
             places.push_back(int32_t(place));
-            slots.push_back(s.slot_of[std::size_t(place)]);
+            slots.push_back(has_one_problem() ? int32_t(place) : s.slot_of[std::size_t(place)]);
         }
         finished_.push_back(std::make_unique<Smo<T>>(s.members.at(places), std::move(slots), rows_, options_.tau));
         if (finished_.size() == 1 && rows_.bytes() < cheap_to_settle) rows_.settle();
@@ -398,6 +410,7 @@ class LaSVM {
         const Members& members = smo.members();
         s.zeros.clear();
         for (std::size_t n = 0; n < smo.slots().size(); ++n) {
+            if (!members.is_member(int64_t(n))) continue;
             const int64_t place = s.place(smo.slots()[n]);
             s.linear += (members.alpha(int64_t(n)) - s.members.alpha(place)) * s.members.y(place);
             s.members.set_alpha(place, members.alpha(int64_t(n)));

@@ -25,12 +25,11 @@ enum class Progress { done, needs_rows, needs_products, more };
 template <class T>
 class Smo {
   public:
-    // `slots` are those of the members' patterns.
+    // `slots` are those of the members' patterns. Free places may be among them; nobody is there.
     Smo(const Members& members, std::vector<int32_t> slots, PatternRows<T>& rows, double tau)
         : all_(members), slots_(std::move(slots)), rows_(rows), tau_(tau) {
-        active_.resize(slots_.size());
-        for (std::size_t n = 0; n < slots_.size(); ++n) active_[n] = int32_t(n);
-        begin();
+        for (std::size_t n = 0; n < slots_.size(); ++n) is_by_slot_ = is_by_slot_ && slots_[n] == int32_t(n);
+        become_whole();
     }
 
     // So many bytes for rows of the active set.
@@ -53,7 +52,7 @@ class Smo {
                 continue;
             }
             if (!step()) return Progress::needs_rows;
-            if (++since_look_ >= look_every) shrink();
+            if (++since_look_ >= std::min(look_every, work_.size() / 8 + 1)) shrink();
         }
         return Progress::more;
     }
@@ -113,7 +112,7 @@ class Smo {
     // [thesis] 4.2.4: "about every 1000 iterations"; less often where a return to the whole set costs more than it
     // saves.
     static constexpr int64_t look_every = 1000;
-    static constexpr std::size_t rows_ahead = 31;
+    static constexpr int64_t rows_ahead = 31;
     static constexpr double worth_shrinking = 0.1;  // of the active set, for rows must be rewritten
 
     void begin() {
@@ -145,26 +144,19 @@ class Smo {
         const int32_t slot = slots_[std::size_t(active_[std::size_t(place)])];
         if (!rows_.find(slot)) return nullptr;
         const T* const whole = rows_[slot];
+        if (is_by_slot_ && is_up_to_date()) return whole;
         T* const values = cache_.make(place);
         for (std::size_t n = 0; n < active_.size(); ++n) values[n] = whole[slots_[std::size_t(active_[n])]];
         return values;
     }
 
-    // The row of this member, and of those next in line at either end.
+    // The row of this member, and of those next in line.
     bool ask(int64_t place) {
-        std::vector<std::pair<double, int32_t>> line;
-        for (int64_t n = 0; n < work_.size(); ++n) {
-            if (n == place || cache_.has(n)) continue;
-            const int32_t slot = slots_[std::size_t(active_[std::size_t(n)])];
-            if (rows_.is_kept(slot)) continue;
-            const double above = work_.can_grow(n) ? work_.g(n) - extremes_.smallest : 0;
-            const double below = work_.can_shrink(n) ? extremes_.largest - work_.g(n) : 0;
-            if (const double violation = std::max(above, below); violation > tau_) line.push_back({-violation, slot});
-        }
-        const std::size_t more = std::min(line.size(), std::min(rows_ahead, std::size_t(rows_.at_once() - 1)));
-        std::partial_sort(line.begin(), line.begin() + std::ptrdiff_t(more), line.end());
-        needed_ = {slots_[std::size_t(active_[std::size_t(place)])]};
-        for (std::size_t n = 0; n < more; ++n) needed_.push_back(line[n].second);
+        const auto slot_at = [&](int64_t n) { return slots_[std::size_t(active_[std::size_t(n)])]; };
+        needed_ = {slot_at(place)};
+        const auto is_missing = [&](int64_t n) { return n != place && !cache_.has(n) && !rows_.is_kept(slot_at(n)); };
+        const std::size_t more = std::size_t(std::min(rows_ahead, rows_.at_once() - 1));
+        for (const int32_t n : next_in_line(work_, extremes_, tau_, more, is_missing)) needed_.push_back(slot_at(n));
         return false;
     }
 
@@ -174,7 +166,7 @@ class Smo {
         for (int64_t n = 0; n < work_.size(); ++n) {
             const bool only_shrinks = !work_.can_grow(n) && work_.g(n) > extremes_.largest;
             const bool only_grows = !work_.can_shrink(n) && work_.g(n) < extremes_.smallest;
-            if (!only_shrinks && !only_grows) kept.push_back(int32_t(n));
+            if (work_.is_member(n) && !only_shrinks && !only_grows) kept.push_back(int32_t(n));
         }
         if (double(kept.size()) > (1 - worth_shrinking) * double(work_.size())) return;
         write_back();
@@ -193,8 +185,9 @@ class Smo {
         for (std::size_t n = 0, k = 0; n < active_.size(); ++n)
             if (k < kept.size() && kept[k] == int32_t(n))
                 ++k;
-            else
+            else if (work_.is_member(int64_t(n)))
                 departed_.back().members.push_back(active_[n]);
+        if (departed_.back().members.empty()) departed_.pop_back();
     }
 
     void write_back() {
@@ -227,6 +220,7 @@ class Smo {
     RowCache<T> cache_;
     Extremes extremes_;
     std::vector<Departed> departed_;
+    bool is_by_slot_ = true;  // rows of the patterns need not be copied for the whole set
     bool waits_for_products_ = false;
     std::vector<int32_t> needed_;
     int64_t since_look_ = 0, steps_ = 0;

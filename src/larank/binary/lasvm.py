@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -272,6 +273,7 @@ class _Training(OneVersusRestTraining):
     def __init__(self, model: LaSVMClassifier, running: Running, *arguments: Any, **options: Any) -> None:
         super().__init__(model, running, *arguments, **options)
         self.is_finishing = False
+        self.finishing_seconds = 0.0
 
     def advance(self) -> bool:
         """Work on the next few examples or finishing steps; True once all epochs are over and finished."""
@@ -294,7 +296,10 @@ class _Training(OneVersusRestTraining):
 
     def _finish_some(self) -> bool:
         assert isinstance(self.feed, KernelFeed | SelectingFeed)
-        return self.feed.finish_some(_FINISHING_STEPS)
+        began = time.perf_counter()
+        is_done = self.feed.finish_some(_FINISHING_STEPS)
+        self.finishing_seconds += time.perf_counter() - began
+        return is_done
 
     def evaluate(self) -> ObjectiveValues:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
@@ -331,6 +336,9 @@ class _Training(OneVersusRestTraining):
     def _loss_of_epoch(self) -> float:
         loss: float = self.session.loss
         return loss
+
+    def _breakdown(self) -> dict[str, float]:
+        return {**super()._breakdown(), "finish": self.finishing_seconds}
 
     def _operations(self) -> dict[str, int]:
         process, reprocess, steps, finishing = self.session.counters

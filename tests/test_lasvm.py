@@ -266,6 +266,14 @@ def test_delta_max_bounds_the_uncertainty_without_a_finish():
     certificate(tight, X, y)
 
 
+@pytest.mark.parametrize("budget", [1, 2, 3, 5, 20])
+@pytest.mark.parametrize("selection", ["random", "active", "gradient"])
+def test_the_certificate_is_that_of_all_classes_even_if_not_all_were_met(selection, budget):
+    result = (model := lasvm(label_budget=budget, selection=selection, random_state=1).fit(X, names[y])).result_
+    expected = certificate(model, X, names[y])
+    np.testing.assert_allclose([result.primal, result.dual, result.violation], expected, rtol=1e-6, atol=1e-9)
+
+
 # Early ends
 
 
@@ -278,7 +286,10 @@ def test_a_time_limit_leaves_a_valid_model():
     with pytest.warns(TrainingWarning, match="time_limit"):
         model = lasvm(epochs=1000, time_limit=1e-9).fit(X, y)
     assert model.result_.status == "time_limit"
-    certificate(model, X, y)
+    primal, dual, violation = certificate(model, X, y)  # of all three classes, of which it has met one
+    assert model.result_.primal == pytest.approx(primal)
+    assert model.result_.dual == pytest.approx(dual)
+    assert model.result_.violation == pytest.approx(violation)
     np.testing.assert_array_equal(model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)])
 
 

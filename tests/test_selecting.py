@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from larank import LaRankClassifier, LaSVMClassifier
 from larank.active import STRATEGIES, Active, AutoActive, Gradient, Random
 from larank.selecting import SelectingFeed
+from reference import kernel_certificate
 from test_lasvm_session import Lasvm, session
 
 random = np.random.default_rng(0)
@@ -135,6 +136,16 @@ def test_looks_at_a_validation_set_do_not_change_what_is_chosen(chosen):
     fitted = model("lasvm", selection="active").fit(X[::2], three[::2], validation=(X[1::2], three[1::2]))
     assert chosen == before
     np.testing.assert_array_equal(fitted.decision_function(X), plain.decision_function(X))
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5, 40])
+def test_the_certificate_of_larank_is_that_of_all_examples(budget):
+    fitted = model("larank", "precomputed", selection="active", label_budget=budget).fit(K, three)
+    beta = np.zeros((240, 3))
+    beta[fitted.support_] = fitted.dual_coef_.toarray()
+    primal, dual, _ = kernel_certificate(beta, K, three, np.full(240, 2.0), 1 - np.eye(3))
+    assert fitted.result_.dual == pytest.approx(dual, rel=1e-6, abs=1e-9)
+    assert fitted.result_.primal == pytest.approx(primal, rel=1e-6)
 
 
 # The choice, by brute force

@@ -21,7 +21,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from larank import LaSVMClassifier, persistence
+from larank import ActiveLearner, LaSVMClassifier, persistence
+from larank.active import AutoActive
 from larank.training import TrainingWarning
 
 iris, iris_labels = load_iris(return_X_y=True)
@@ -572,3 +573,23 @@ def test_calibration_gives_probabilities(labels):
 
 def test_cross_validation_scores_well():
     assert cross_val_score(lasvm(), X, names[y], cv=5).mean() > 0.9
+
+
+def test_queries_reach_as_far_as_the_bias_is_uncertain():
+    reaches = []
+
+    class Watching(AutoActive):
+        def choose(self, margins, reach):
+            reaches.append(reach)
+            return super().choose(margins, reach)
+
+    model = lasvm(C=10.0, finish=False)
+    learner = ActiveLearner(model, X[two], selection=Watching(), label_budget=40, random_state=0)
+    expected = []
+    while learner.remaining:
+        if len(getattr(model, "classes_", [])) == 2:
+            expected.append(1 + model.delta_[0] / 2)
+        index, example = learner.query()
+        learner.teach(example, int(y[two][index]))
+    assert reaches == pytest.approx(expected)
+    assert max(reaches) > 1.01

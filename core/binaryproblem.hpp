@@ -89,6 +89,18 @@ class Members {
         return {lambda, lambda * (slope - lambda * curvature / 2)};
     }
 
+    // After a step that no bound has ended, both gradients are the same but for rounding. If the last digit said which
+    // is larger it would decide on the next pair too, and models would depend on how kernel values are rounded.
+    void settle(int64_t i, int64_t j, Extremes& extremes) {
+        if (!is_free(i) || !is_free(j)) return;
+        const double same = (g(i) + g(j)) / 2;
+        const int64_t first = std::min(i, j);
+        const auto is_one = [=](int64_t place) { return place == i || place == j; };
+        g_[std::size_t(i)] = g_[std::size_t(j)] = same;
+        if (is_one(extremes.at_largest)) extremes.largest = same, extremes.at_largest = first;
+        if (is_one(extremes.at_smallest)) extremes.smallest = same, extremes.at_smallest = first;
+    }
+
     void set_alpha(int64_t place, double alpha) {
         const std::size_t p = std::size_t(place);
         alpha_[p] = alpha;

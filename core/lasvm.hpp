@@ -65,9 +65,7 @@ template <class T>
 class LaSVM {
   public:
     LaSVM(const LaSVMOptions& options, int64_t memory_limit)
-        : options_(options), rows_(memory_limit, 2, rarely), problems_(1) {
-        rows_.be_tight();  // few rows will grow
-    }
+        : options_(options), rows_(memory_limit, 2, rarely), problems_(1) {}
 
     PatternRows<T>& rows() { return rows_; }
     const PatternRows<T>& rows() const { return rows_; }
@@ -423,7 +421,10 @@ class LaSVM {
         remove_blatant(s);
     }
 
-    void stay_within_limit() { rows_.drop_until_fit(bytes_beside_rows(), -1); }
+    void stay_within_limit() {
+        if (rows_.bytes() > cheap_to_settle) rows_.be_tight();  // few of so many rows will grow
+        rows_.drop_until_fit(bytes_beside_rows(), -1);
+    }
 
     LaSVMOptions options_;
     PatternRows<T> rows_;

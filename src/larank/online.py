@@ -33,7 +33,9 @@ __all__ = ["OnlineClassifier", "OnlineTraining", "Running"]
 STOPS = ("epochs", "gap")
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
-_HISTORY_POINTS = 300  # of an epoch
+_HISTORY_POINTS = 300  # of an epoch at most,
+_FEW_POINTS = 20  # these at least,
+_EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
 
 
@@ -426,6 +428,7 @@ class OnlineTraining(ABC):
         self.session = running.session
         self.strategy = strategy_named(model.selection, model.sample_size)
         self.size = min(len(stream.order), model.label_budget or len(stream.order))  # of an epoch
+        self.stretch = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -462,7 +465,7 @@ class OnlineTraining(ABC):
         """Work on the next few examples; True once all epochs are over."""
         if self.epoch_is_over:
             self._begin_epoch()
-        worked = self.feed.advance(max(1, self.size // _HISTORY_POINTS))
+        worked = self.feed.advance(self.stretch)
         self.running.check_memory(self.model.memory_limit)
         self.visited += worked
         self.visited_in_epoch += worked
@@ -511,7 +514,7 @@ class OnlineTraining(ABC):
         """The objectives as they were seen on the way."""
         if self.visited < self.next_estimate and self.visited % self.size:
             return None
-        self.next_estimate = self.visited + max(1, self.size // _HISTORY_POINTS)
+        self.next_estimate = self.visited + self.stretch
         return self._estimated(1 - self.visited_in_epoch / self.size)
 
     def _estimated(self, left: float) -> ObjectiveValues:

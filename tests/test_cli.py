@@ -190,8 +190,8 @@ def test_options_left_away_keep_the_defaults_shown(files: Files, tmp_path: Path)
     assert f"margin. [default: ({defaults['formulation']})]" in text
     assert f"smoother. [default: ({defaults['C']:g})]" in text
     assert f"reached. [default: ({defaults['max_iter']})" in text
-    assert f"(sdm, mcsvm: {defaults['tol']}; larank: gap below C)" in text
-    assert f"(sdm: {defaults['stop']}; larank: epochs)" in text
+    assert f"(sdm, mcsvm: {defaults['tol']}; larank, lasvm: gap below C)" in text
+    assert f"(sdm: {defaults['stop']}; larank, lasvm: epochs)" in text
 
 
 def test_options_left_away_keep_the_defaults_shown_of_larank(files: Files, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_options_left_away_keep_the_defaults_shown_of_mcsvm(files: Files, tmp_pa
         option = text[text.index(f" --{name.replace('_', '-')} ") :]
         assert option[option.index("[default: (") :].startswith(f"[default: ({parameters[name]})")
     assert (parameters["memory_limit"], parameters["fit_intercept"]) == (4e9, False)
-    assert "(larank: 2e9; mcsvm: 4e9)" in text
+    assert "(larank, lasvm: 2e9; mcsvm: 4e9)" in text
     assert "(sdm: yes; mcsvm: no)" in text
 
 
@@ -263,6 +263,19 @@ def test_an_mcsvm_model_serves_every_command(files: Files, tmp_path: Path) -> No
     information = larank("info", model).stdout
     for piece in ("MulticlassSVC", "crammer-singer", "rbf", "0, 1, 2", "converged", "kernel values"):
         assert piece in information
+
+
+def test_a_lasvm_model_serves_every_command(files: Files, tmp_path: Path) -> None:
+    model, page = tmp_path / "m.larank", tmp_path / "r.html"
+    options = ["--algorithm", "lasvm", "--gamma", 0.1, "-C", 10, "--epochs", 2, "--test", files.test, "--report", page]
+    result = larank("train", files.train, model, *options)
+    assert "completed" in result.stdout
+    assert "LaSVMClassifier on train.svm" in page.read_text()
+    X, y = examples(seed=1)
+    predicted = persistence.load(model).predict(sparse.csr_matrix(X.round(6)))
+    assert larank("predict", model, files.test).stdout.split() == [str(label) for label in predicted]
+    assert f"{np.mean(predicted != y):.2%}" in larank("eval", model, files.test).stdout
+    assert "LaSVMClassifier" in larank("info", model).stdout
 
 
 @pytest.mark.parametrize(

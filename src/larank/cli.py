@@ -66,6 +66,7 @@ class Algorithm(StrEnum):
     sdm = "sdm"
     larank = "larank"
     mcsvm = "mcsvm"
+    lasvm = "lasvm"
 
 
 class Formulation(StrEnum):
@@ -147,25 +148,28 @@ AlgorithmName = Annotated[
     Algorithm,
     typer.Option(
         help="sdm: linear, LinearMulticlassSVC. larank: with a kernel, in passes, LaRankClassifier. mcsvm: with a "
-        "kernel, to the optimum, MulticlassSVC."
+        "kernel, to the optimum, MulticlassSVC. lasvm: with a kernel and a bias, one against the rest, in passes, "
+        "LaSVMClassifier."
     ),
 ]
 FormulationName = Annotated[
     Formulation | None,
     typer.Option(help="sdm, mcsvm: how the classes share the margin.", show_default="crammer-singer"),
 ]
-KernelName = Annotated[Kernel | None, typer.Option(help="larank, mcsvm: the kernel.", show_default="rbf")]
+KernelName = Annotated[Kernel | None, typer.Option(help="larank, lasvm, mcsvm: the kernel.", show_default="rbf")]
 Gamma = Annotated[
     Any,
     typer.Option(
         parser=_gamma,
         metavar="NUMBER|scale|auto",
-        help="larank, mcsvm: the factor in the kernel; auto is 1 / features, scale divides that by the variance.",
+        help="larank, lasvm, mcsvm: the factor in the kernel; auto is 1 / features, scale that over the variance.",
         show_default="scale",
     ),
 ]
-Degree = Annotated[int | None, typer.Option(min=1, help="larank, mcsvm: the degree of poly.", show_default="3")]
-Coef0 = Annotated[float | None, typer.Option(help="larank, mcsvm: the constant in poly and sigmoid.", show_default="0")]
+Degree = Annotated[int | None, typer.Option(min=1, help="larank, lasvm, mcsvm: the degree of poly.", show_default="3")]
+Coef0 = Annotated[
+    float | None, typer.Option(help="larank, lasvm, mcsvm: the constant in poly and sigmoid.", show_default="0")
+]
 ScheduleName = Annotated[
     Schedule | None, typer.Option(help="larank: when it works on old examples.", show_default="adaptive")
 ]
@@ -177,11 +181,11 @@ Memory = Annotated[
     typer.Option(
         metavar="BYTES",
         callback=_positive,
-        help="larank, mcsvm: memory for the kernel.",
-        show_default="larank: 2e9; mcsvm: 4e9",
+        help="larank, lasvm, mcsvm: memory for the kernel.",
+        show_default="larank, lasvm: 2e9; mcsvm: 4e9",
     ),
 ]
-Threads = Annotated[int | None, typer.Option(help="larank, mcsvm: threads; -1 for all cores.")]
+Threads = Annotated[int | None, typer.Option(help="larank, lasvm, mcsvm: threads; -1 for all cores.")]
 Cost = Annotated[
     float | None,
     typer.Option("-C", callback=_positive, help="Cost of an error; smaller is smoother.", show_default="1"),
@@ -191,17 +195,17 @@ Tolerance = Annotated[
     typer.Option(
         callback=_positive,
         help="Stop once --stop, of mcsvm the relative duality gap, is below this.",
-        show_default="sdm, mcsvm: 0.001; larank: gap below C",
+        show_default="sdm, mcsvm: 0.001; larank, lasvm: gap below C",
     ),
 ]
 StopName = Annotated[
     Stop | None,
     typer.Option(
-        help="What --tol bounds, relative duality gap or (sdm) largest violation; or (larank) end after --epochs.",
-        show_default="sdm: gap; larank: epochs",
+        help="What --tol bounds, relative duality gap or (sdm) violation; or (larank, lasvm) end after --epochs.",
+        show_default="sdm: gap; larank, lasvm: epochs",
     ),
 ]
-Epochs = Annotated[int | None, typer.Option(min=1, help="larank: passes over the data.", show_default="1")]
+Epochs = Annotated[int | None, typer.Option(min=1, help="larank, lasvm: passes over the data.", show_default="1")]
 Passes = Annotated[
     int | None, typer.Option(min=1, help="Stop after so many passes if --tol is not reached.", show_default="1000")
 ]
@@ -292,6 +296,7 @@ def train(
       larank train letter.svm letter.larank
       larank train letter.csv letter.larank --algorithm larank --gamma 0.025 -C 10 --test test.csv
       larank train letter.csv letter.larank --algorithm mcsvm --gamma 0.025 -C 10 --tol 0.01
+      larank train adult.svm adult.larank --algorithm lasvm --gamma 0.005 -C 100 --test adult.t.svm
       larank train news.svm.gz news.larank -C 0.5 --formulation weston-watkins
       larank train letter.csv letter.larank --test test.csv --report letter.html
       larank train big.npz big.larank --tol 0.01 --time-limit 60
@@ -721,6 +726,7 @@ def _short(values: Sequence[Any], shown: int = 10) -> str:
 _ACCEPTED = {
     ("stop", Algorithm.sdm): ("gap", "violation"),
     ("stop", Algorithm.larank): ("epochs", "gap"),
+    ("stop", Algorithm.lasvm): ("epochs", "gap"),
     ("formulation", Algorithm.mcsvm): ("crammer-singer", "weston-watkins"),
 }
 
@@ -765,6 +771,10 @@ def _default_estimator(algorithm: Algorithm) -> Any:
         from larank.multiclass.mcsvm import MulticlassSVC
 
         return MulticlassSVC()
+    if algorithm is Algorithm.lasvm:
+        from larank.binary.lasvm import LaSVMClassifier
+
+        return LaSVMClassifier()
     from larank.multiclass.larank import LaRankClassifier
 
     return LaRankClassifier()

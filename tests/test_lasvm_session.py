@@ -323,14 +323,30 @@ def test_counters_and_loss_add_up():
 # Ties and odd problems
 
 
-def test_of_equals_the_first_place_is_taken():
-    """Forty twins of two kinds: whatever the width of vectors, the first member that can still move is the one."""
-    K, labels = np.ones((40, 40)), np.repeat([0, 1], [5, 35]).astype(np.int32)
-    K[:5, 5:] = K[5:, :5] = -1
-    drive = Lasvm(session(), K, labels, np.full(40, 0.01), block=40).epoch()
-    alpha = np.nan_to_num(drive.members()[0][0])
-    # Each of the first five positives is paired with the first negative that is not at its bound yet.
-    np.testing.assert_allclose(alpha[:10], np.repeat([-0.01, 0.01], 5))
+@pytest.mark.parametrize("operation", ["reprocess", "finish"])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("level", _core.simd_levels())
+def test_of_equals_the_first_place_is_taken(level, dtype, first, operation):
+    """Members 1, 16, 17 .. 34 of one class and the rest of the other are as far from the margin as each other."""
+    labels = np.full(40, first, np.int32)
+    labels[[1, *range(16, 35)]] = 1 - first
+    drive = Lasvm(session(dtype), np.eye(40, dtype=dtype), labels, np.ones(40))
+    before = _core.simd_level()
+    try:
+        _core.set_simd_level(level)
+        for _ in range(2):
+            drive.session.add_class()
+        for n in range(40):
+            row = np.eye(40, dtype=dtype)[n, : n + 1].copy()
+            drive.session.restore(row, n, int(labels[n]), 1.0, 1.0, np.array([0.5 if labels[n] else -0.5]))
+        if operation == "finish":
+            drive.session.finish_some(1)
+        else:
+            drive.epoch(np.array([5]))  # a member already
+    finally:
+        _core.set_simd_level(before)
+    np.testing.assert_array_equal(np.flatnonzero(np.abs(drive.model()[0][0]) != 0.5), [0, 1])
 
 
 def test_examples_at_one_place_do_no_harm():

@@ -366,8 +366,19 @@ class LaSVM {
                     if (!problems_[0].members.is_member(slot)) problems_[0].free_places.push_back(slot);
                 problems_.insert(problems_.begin(), mirrored(problems_[0]));
             }
-            if (classes_ > 2) problems_.emplace_back();
+            if (classes_ > 2) problems_.push_back(seeded());
         }
+    }
+
+    // The problem of a class that has just arrived: a few patterns of each of the others are its first members.
+    PotentialSupport seeded() {
+        PotentialSupport s;
+        std::vector<int64_t> taken(std::size_t(classes_), 0);
+        for (int32_t slot = 0; slot < rows_.table().slots(); ++slot)
+            if (rows_.table().contains(slot) && taken[std::size_t(rows_.table()[slot].label)]++ < seeds)
+                insert(s, slot, -1.0, 0.0, -1.0);
+        find_extremes(s);
+        return s;
     }
 
     PotentialSupport mirrored(const PotentialSupport& s) {

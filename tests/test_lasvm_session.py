@@ -216,11 +216,15 @@ def test_every_example_is_processed_as_by_hand(seed, C):
 @pytest.mark.parametrize("C", [0.1, 10.0])
 @pytest.mark.parametrize("seed", range(2))
 def test_several_problems_are_processed_as_each_by_hand(seed, C):
+    """The problem of a class that arrives begins with a few patterns of each of the others."""
     K, labels = noisy(50, 4, seed=seed)
     costs = C * np.random.default_rng(seed).uniform(0.5, 2, 50)  # equal ones meet at bounds, but for rounding
     drive = Lasvm(session(), K, labels, costs, block=1)
     plain = [Plain(K, np.where(labels == p, 1.0, -1.0), costs, 1e-3) for p in range(4)]
     for k in [*range(50), *np.random.default_rng(seed).permutation(50)]:
+        patterns = [i for i in drive.session.slot_ids() if i >= 0]
+        for new in range(max(drive.session.classes, 2), labels[k] + 1):
+            plain[new].S = tuple(i for c in range(new) for i in [i for i in patterns if labels[i] == c][:5])
         drive.epoch(np.array([k]))
         alpha = drive.members()[0]
         if drive.session.classes <= 2:

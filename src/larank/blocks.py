@@ -37,6 +37,7 @@ _Index = NDArray[np.int64]
 _IsWorthKeeping = Callable[[_Index, _Array], NDArray[np.bool_]]
 _NONE: _Index = np.zeros(0, np.int64)
 _ROWS_AT_ONCE = 512
+_HALF_TILE = 128
 _TILE_BYTES = 1 << 19  # half of a small L2 cache: the map finds the products still there
 
 
@@ -167,10 +168,14 @@ class Blocks(ABC):
         table = np.empty((len(batch), width), self.dtype) if out is None else out[: len(batch), :width]
         if size:
             self._count(len(batch) * self._fill_against(batch, support, table[:, :size]))
-            for i, slot in self._support.find(batch.ids):
-                if slot < size:
-                    table[i, slot] = batch.diagonal[i]
+            self._set_diagonal(batch, table, size)
         return table
+
+    def _set_diagonal(self, batch: Batch, table: _Array, size: int) -> None:
+        """The exact k(x, x) where a slot holds the example itself."""
+        for i, slot in self._support.find(batch.ids):
+            if slot < size:
+                table[i, slot] = batch.diagonal[i]
 
     def against_slots(self, batch: Batch, slots: Any) -> _Array:
         """Kernel values of a batch with some slots."""
@@ -273,10 +278,18 @@ class Blocks(ABC):
         if table is None:
             table = np.empty((len(batch), len(batch)), self.dtype)
             self._values(batch, batch, table)
-            np.copyto(table, table.T.copy(), where=np.triu(np.ones(table.shape, bool), 1))
-            np.fill_diagonal(table, batch.diagonal)
-            self._count(len(batch) * (len(batch) + 1) // 2)
+            self._complete(batch, table)
         return table
+
+    def _complete(self, batch: Batch, within: _Array) -> None:
+        """From the lower half of a table of a batch with itself to all of it."""
+        np.copyto(within, within.T.copy(), where=np.triu(np.ones(within.shape, bool), 1))
+        np.fill_diagonal(within, batch.diagonal)
+        self._count(len(batch) * (len(batch) + 1) // 2)
+
+    def tables(self, batch: Batch, width: int, out: _Array) -> tuple[_Array, _Array]:
+        """What `against_support` and `within` return, computed together where that takes less time."""
+        return self.against_support(batch, width, out), self.within(batch)
 
     def cross(self, batch: Batch, other: Batch) -> _Array:
         """Kernel values of a batch with another one."""
@@ -358,6 +371,27 @@ class _TiledBlocks(Blocks):
             self._count(0, *self._tile(left, tile[0], right, tile[1], out[tile]))
 
         self._workers.run(fill, self._tiles(left, right))
+
+    def tables(self, batch: Batch, width: int, out: _Array) -> tuple[_Array, _Array]:
+        """As one job, so that no thread waits for the last tile of the first one."""
+        support = self._held()
+        if self._table is not None or batch.among is not None or not len(support):
+            return super().tables(batch, width, out)
+        kernel, within = out[: len(batch), :width], np.zeros((len(batch), len(batch)), self.dtype)
+        tasks = [(support, tile, kernel[tile]) for tile in self._tiles(batch, support)]
+        for first in range(0, len(batch), _HALF_TILE):  # of the lower half
+            tile = slice(first, len(batch)), slice(first, first + _HALF_TILE)
+            tasks.append((batch, tile, within[tile]))
+
+        def fill(task: tuple[Batch, tuple[slice, slice], _Array]) -> None:
+            right, (rows, columns), values = task
+            self._count(0, *self._tile(batch, rows, right, columns, values))
+
+        self._workers.run(fill, tasks)
+        self._count(len(batch) * len(support))
+        self._set_diagonal(batch, kernel, len(support))
+        self._complete(batch, within)
+        return kernel, within
 
     def _values_alone(self, left: Batch, right: Batch, out: _Array) -> None:
         for tile in self._tiles(left, right):

@@ -217,13 +217,8 @@ class KernelFeed:
         """The block and its kernel values, with room for its births beside so many slots."""
         batch = self._blocks.batch(examples.X, examples.ids)
         room = slots + len(examples)
-        return _Block(
-            examples,
-            batch,
-            self._blocks.against_support(batch, room, out=self._table(len(examples), room)),
-            self._blocks.within(batch),
-            self._blocks.diagonal(batch),
-        )
+        kernel, within = self._blocks.tables(batch, room, self._table(len(examples), room))
+        return _Block(examples, batch, kernel, within, self._blocks.diagonal(batch))
 
     def _table(self, rows: int, columns: int) -> NDArray[Any]:
         """Memory for a block: what stands in it is finite, and it is used again for the block after the next."""

@@ -23,13 +23,16 @@ namespace larank {
 // A step along (+1, -1) on two coefficients.
 struct PairStep {
     double lambda = 0;
-    double gain = 0;  // of the dual objective
+    double gain = 0;        // of the dual objective
+    bool is_whole = false;  // whether nothing has ended it before both gradients were the same
 };
+
+// |x_i - x_j|^2 below this share of |x_i|^2 + |x_j|^2 is rounding.
+constexpr double rounding_share = 1e-15;
 
 class Members {
   public:
     int64_t size() const { return int64_t(alpha_.size()); }  // places, in use and free
-    int64_t in_use() const { return in_use_; }
     bool is_member(int64_t place) const { return y_[std::size_t(place)] != 0; }
 
     double alpha(int64_t place) const { return alpha_[std::size_t(place)]; }
@@ -56,14 +59,12 @@ class Members {
     void put(int64_t place, double y, double cost, double diagonal, double alpha, double g) {
         if (place >= size()) resize(place + 1);
         const std::size_t p = std::size_t(place);
-        in_use_ += int64_t(y != 0) - int64_t(y_[p] != 0);
         y_[p] = y, cost_[p] = cost, diagonal_[p] = diagonal, g_[p] = g;
         set_alpha(place, alpha);
     }
 
     void remove(int64_t place) {
         const std::size_t p = std::size_t(place);
-        --in_use_;
         y_[p] = 0, alpha_[p] = 0, up_[p] = -infinity, down_[p] = infinity;
     }
 
@@ -81,18 +82,20 @@ class Members {
     // alpha_i += lambda, alpha_j -= lambda, as far as the gradient says and the bounds allow; g is left as it is.
     PairStep step(int64_t i, int64_t j, double kij) {  // [thesis] algorithm 11, line 9
         const double slope = g(i) - g(j);
-        const double curvature = std::max(1e-12, diagonal(i) + diagonal(j) - 2 * kij);
+        const double size = diagonal(i) + diagonal(j), curvature = std::max(0.0, size - 2 * kij);
+        const bool is_curved = curvature > rounding_share * size;
+        const double wanted = is_curved ? slope / curvature : std::numeric_limits<double>::infinity();
         const double room_i = upper(i) - alpha(i), room_j = alpha(j) - lower(j);
-        const double lambda = std::min({slope / curvature, room_i, room_j});
+        const double lambda = std::min({wanted, room_i, room_j});
         set_alpha(i, lambda == room_i ? upper(i) : alpha(i) + lambda);
         set_alpha(j, lambda == room_j ? lower(j) : alpha(j) - lambda);
-        return {lambda, lambda * (slope - lambda * curvature / 2)};
+        return {lambda, lambda * (slope - lambda * curvature / 2), lambda == wanted};
     }
 
-    // After a step that no bound has ended, both gradients are the same but for rounding. If the last digit said which
+    // After a whole step both gradients are the same but for rounding. If the last digit said which
     // is larger it would decide on the next pair too, and models would depend on how kernel values are rounded.
-    void settle(int64_t i, int64_t j, Extremes& extremes) {
-        if (!is_free(i) || !is_free(j)) return;
+    void settle(const PairStep& taken, int64_t i, int64_t j, Extremes& extremes) {
+        if (!taken.is_whole || !is_free(i) || !is_free(j)) return;
         const double same = (g(i) + g(j)) / 2;
         const int64_t first = std::min(i, j);
         const auto is_one = [=](int64_t place) { return place == i || place == j; };
@@ -118,7 +121,6 @@ class Members {
 
     LargeVector<double> alpha_, g_, cost_, diagonal_, y_;  // y = 0 where a place is free
     LargeVector<float> up_, down_;
-    int64_t in_use_ = 0;
 };
 
 // The places of those members whose turn is next at either end, the most violating first, among the ones `is_wanted`.

@@ -95,12 +95,12 @@ template <class T>
 int64_t best_partner(const T* __restrict ki, const double* __restrict diagonal, double kii, double gi,
                      const double* __restrict g, const float* __restrict down, int64_t count) {
     constexpr int64_t lanes = ExtremeLanes::lanes;
-    constexpr double tiny = 1e-12;
+    constexpr double rounding = 1e-15;
     ExtremeLanes found;
     const auto gain = [=](int64_t s) {
         const double difference = gi - g[s] - double(down[s]);
-        const double distance = kii + diagonal[s] - 2 * double(ki[s]);
-        const double gained = difference * difference / (distance > tiny ? distance : tiny);
+        const double size = kii + diagonal[s], distance = size - 2 * double(ki[s]), least = rounding * size;
+        const double gained = difference * difference / (distance > least ? distance : least);
         return difference > 0 ? gained : -std::numeric_limits<double>::infinity();
     };
     int64_t s = 0;

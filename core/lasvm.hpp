@@ -196,6 +196,7 @@ class LaSVM {
     static constexpr int64_t between_looks = 64;  // steps of finishing, at the memory
     static constexpr int64_t rows_ahead = 15;
     static constexpr int64_t cheap_to_settle = int64_t{1} << 26;
+    static constexpr int64_t most_shrinks = 24;      // that each keep the coefficients of all members; 0.9^24 is 8 %
     static constexpr double share_of_finish = 0.75;  // of the memory for rows
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
 
@@ -280,7 +281,7 @@ class LaSVM {
                                                     s.members.size(), s.members.gradients())
                          : units<T>().move_gradient_at(ki, kj, s.slot_of.data(), taken.lambda, s.members.up(),
                                                        s.members.down(), s.members.size(), s.members.gradients());
-        s.members.settle(i, j, s.extremes);
+        s.members.settle(taken, i, j, s.extremes);
         ++counters_.steps;
     }
 
@@ -411,7 +412,8 @@ class LaSVM {
         finished_.push_back(std::make_unique<Smo<T>>(s.members.at(places), std::move(slots), rows_, options_.tau));
         if (finished_.size() == 1 && rows_.bytes() < cheap_to_settle) rows_.settle();
         const int64_t whole = int64_t(places.size() * places.size() * sizeof(T));
-        const int64_t room = int64_t(share_of_finish * double(rows_.room_beside(bytes_beside_rows())));
+        const int64_t shrunk = most_shrinks * int64_t(places.size() * sizeof(double));
+        const int64_t room = int64_t(share_of_finish * double(rows_.room_beside(bytes_beside_rows() + shrunk)));
         finished_.back()->keep_rows(std::clamp<int64_t>(room, 0, whole));
         stay_within_limit();
     }

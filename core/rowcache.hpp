@@ -18,9 +18,7 @@ class RowCache {
     RowCache& operator=(RowCache&&) = default;
     // Whatever the budget, there is room for the rows in use.
     RowCache(int64_t examples, int64_t bytes, int64_t in_use = 1)
-        : columns_(examples),
-          capacity_(std::max<int64_t>(in_use, bytes / std::max<int64_t>(1, examples * int64_t{sizeof(T)}))),
-          where_(std::size_t(examples), -1) {}
+        : columns_(examples), bytes_(bytes), in_use_(in_use), where_(std::size_t(examples), -1) {}
 
     bool has(int64_t example) const { return where_[std::size_t(example)] >= 0; }
 
@@ -39,7 +37,7 @@ class RowCache {
         if (!free_.empty()) {
             row = free_.back();
             free_.pop_back();
-        } else if (row < capacity_) {
+        } else if (row < capacity()) {
             rows_.emplace_back();
         } else {
             row = oldest_;
@@ -73,14 +71,17 @@ class RowCache {
             if (where[n] < 0) continue;
             Row& row = rows_[std::size_t(where[n])];
             row.example = int64_t(n);
-            for (std::size_t m = 0; m < kept.size(); ++m) row.values[m] = row.values[std::size_t(kept[m])];
+            std::unique_ptr<T[]> fewer(new T[kept.size()]);
+            for (std::size_t m = 0; m < kept.size(); ++m) fewer[m] = row.values[std::size_t(kept[m])];
+            row.values = std::move(fewer);
         }
+        for (const int32_t row : free_) rows_[std::size_t(row)].values.reset();
         where_ = std::move(where);
         columns_ = int64_t(kept.size());
     }
 
     int64_t rows() const { return int64_t(rows_.size() - free_.size()); }
-    int64_t bytes() const { return int64_t(rows_.size()) * columns_ * int64_t{sizeof(T)}; }
+    int64_t bytes() const { return int64_t(rows_.size()) * columns_ * int64_t{sizeof(T)}; }  // at most
 
   private:
     struct Row {
@@ -88,6 +89,10 @@ class RowCache {
         std::unique_ptr<T[]> values;
         int32_t older = -1, newer = -1;
     };
+
+    int64_t capacity() const {
+        return std::max<int64_t>(in_use_, bytes_ / std::max<int64_t>(1, columns_ * int64_t{sizeof(T)}));
+    }
 
     void touch(int32_t row) {
         if (newest_ == row) return;
@@ -107,7 +112,7 @@ class RowCache {
         row.older = row.newer = -1;
     }
 
-    int64_t columns_ = 0, capacity_ = 1;
+    int64_t columns_ = 0, bytes_ = 0, in_use_ = 1;
     std::vector<Row> rows_;
     std::vector<int32_t> where_, free_;  // which row is an example's, and rows that are nobody's
     int32_t newest_ = -1, oldest_ = -1;

@@ -95,6 +95,7 @@ class Smo {
     const std::vector<int32_t>& slots() const { return slots_; }
     bool is_up_to_date() const { return active_.size() == slots_.size(); }
     double gain() const { return gain_; }
+    double linear_change() const { return linear_change_; }  // of sum_i alpha_i y_i
     int64_t steps() const { return steps_; }
     Extremes extremes() const { return extremes_; }
     // The rows are of no use any more.
@@ -133,8 +134,9 @@ class Smo {
         const PairStep taken = work_.step(i, j, double(row(i)[j]));
         extremes_ = units<T>().move_gradient(row(i), kj, taken.lambda, work_.up(), work_.down(), work_.size(),
                                              work_.gradients());
-        work_.settle(i, j, extremes_);
+        work_.settle(taken, i, j, extremes_);
         gain_ += taken.gain;
+        linear_change_ += taken.lambda * (work_.y(i) - work_.y(j));
         ++steps_;
         return true;
     }
@@ -225,7 +227,7 @@ class Smo {
     bool waits_for_products_ = false;
     std::vector<int32_t> needed_;
     int64_t since_look_ = 0, steps_ = 0;
-    double gain_ = 0;
+    double gain_ = 0, linear_change_ = 0;
 };
 
 }  // namespace larank

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
@@ -404,7 +404,7 @@ def test_threads_and_dropped_rows_do_not_change_a_bit(epochs, n_jobs, labels):
 def test_little_memory_makes_the_same_model_of_features(n_jobs):
     some, labels = hard()
     plenty = lasvm(C=3.0, epochs=2).fit(some, labels)
-    model = lasvm(C=3.0, epochs=2, memory_limit=8.3e5, n_jobs=n_jobs, batch_size=32).fit(some, labels)
+    model = lasvm(C=3.0, epochs=2, memory_limit=8.6e5, n_jobs=n_jobs, batch_size=32).fit(some, labels)
     assert model.result_.kernel_values > 1.2 * plenty.result_.kernel_values, "rows were dropped"
     assert_same(model, plenty, some, atol=1e-9)
 
@@ -593,3 +593,53 @@ def test_queries_reach_as_far_as_the_bias_is_uncertain():
         learner.teach(example, int(y[two][index]))
     assert reaches == pytest.approx(expected)
     assert max(reaches) > 1.01
+
+
+@pytest.mark.parametrize("s", [1e-7, 1e-3, 1e4])
+def test_the_scale_of_a_kernel_changes_nothing(s):
+    """k times s^2 and C over s^2 is the same problem."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=120) > 0
+    models = [
+        LaSVMClassifier("linear", C=1 / scale**2, stop="gap", tol=1e-6, tau=1e-6, random_state=0).fit(X * scale, y)
+        for scale in (1.0, s)
+    ]
+    one, other = (model.decision_function(X * scale) for model, scale in zip(models, (1.0, s), strict=True))
+    np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_where_tau_is_the_limit_training_ends_and_says_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = rng.integers(0, 2, 100)
+    model = LaSVMClassifier(C=100.0, gamma=0.3, stop="gap", tol=1e-9, tau=0.1, random_state=0)
+    with pytest.warns(TrainingWarning, match=r"nothing violates optimality by more than tau=0\.1"):
+        model.fit(X, y)
+    assert model.result_.status == "precision"
+
+
+def test_a_model_for_whose_finish_there_is_no_room_is_kept_unfinished():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    y = rng.integers(0, 2, 300)
+    plain = LaSVMClassifier(finish=False, random_state=0, batch_size=8).fit(X, y)
+    for limit in range(60_000, 400_000, 10_000):
+        try:
+            LaSVMClassifier(finish=False, memory_limit=limit, random_state=0, batch_size=8).fit(X, y)
+        except ValueError:
+            continue
+        break
+    with pytest.warns(TrainingWarning, match="the model is not finished: memory_limit must be at least"):
+        model = LaSVMClassifier(memory_limit=limit, random_state=0, batch_size=8).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
+def test_a_class_that_comes_late_does_not_take_everything():
+    digits = load_digits()
+    X, y = digits.data / 16, digits.target
+    order = np.argsort(y, kind="stable")
+    model = LaSVMClassifier(gamma=0.05, C=10.0)
+    for part in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
+        model.partial_fit(X[part], y[part])
+    assert model.score(X, y) > 0.5

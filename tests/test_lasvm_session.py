@@ -482,7 +482,7 @@ def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same
     for factor in (1, 1.2, 1.5):
         tight = run(int(limit * factor))
         assert tight.session.resident_rows < tight.session.support_patterns
-        assert tight.rounds > 10
+        assert tight.rounds > 5
         assert_same_state(state(free), state(tight))
 
 
@@ -498,7 +498,7 @@ def test_finishing_with_rows_dropped_makes_the_same_model(k):
     limit = smallest_limit(run)
     for factor in (1, 1.2, 1.5):
         tight = run(int(limit * factor))
-        assert tight.rounds > 10
+        assert tight.rounds > 5
         assert_same_state(state(free), state(tight))
 
 

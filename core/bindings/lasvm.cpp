@@ -199,7 +199,12 @@ void bind_session(nb::module_& m, const char* name) {
         .def_prop_ro("half_squared_norm",
                      [](const Session& s) {
                          double half = 0;
-                         for (const auto& problem : s.solver.problems()) half += problem.linear - problem.dual;
+                         for (std::size_t p = 0; p < s.solver.problems().size(); ++p) {
+                             const larank::PotentialSupport& problem = s.solver.problems()[p];
+                             const larank::Smo<T>* const smo = s.solver.finished(p);
+                             half += problem.linear - problem.dual;
+                             if (smo) half += smo->linear_change() - smo->gain();
+                         }
                          return half;
                      })
         .def_prop_ro("loss",

@@ -23,6 +23,7 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing, check_random_state
 
 from larank import parameters
+from larank.persistence import persistable_value
 
 __all__ = [
     "STRATEGIES",
@@ -108,7 +109,7 @@ class Strategy(Protocol):
 
     @property
     def needs_scores(self) -> bool:
-        """Whether `choose` looks at margins; otherwise any array with one entry per candidate will do."""
+        """Whether it looks at margins; otherwise examples come in random order and nobody asks `choose`."""
 
     @property
     def needs_labels(self) -> bool:
@@ -138,6 +139,7 @@ class GradualStrategy(Strategy, Protocol):
         """Whether further candidates would not change what `choose` says; the arguments are the same."""
 
 
+@persistable_value
 @dataclass(frozen=True)
 class Random:
     """The next example at random, as in training without selection."""
@@ -175,6 +177,7 @@ class _Sampling:
         return int(margins.argmin())
 
 
+@persistable_value
 @dataclass(frozen=True)
 class Gradient(_Sampling):
     """The most misclassified example of a sample, [thesis] eq. (4.13).
@@ -191,6 +194,7 @@ class Gradient(_Sampling):
     needs_labels: ClassVar[bool] = True
 
 
+@persistable_value
 @dataclass(frozen=True)
 class Active(_Sampling):
     """The example of a sample that is nearest to the decision boundary, [thesis] eq. (4.14).
@@ -205,6 +209,7 @@ class Active(_Sampling):
     name: ClassVar[str] = "active"
 
 
+@persistable_value
 @dataclass(frozen=True, kw_only=True)
 class AutoActive(_Sampling):
     """As `Active`, with a sample that ends once it has a few examples near the decision boundary.

@@ -85,6 +85,7 @@ class Stream:
     costs: NDArray[np.float64]
     order: NDArray[np.intp]
     orders: np.random.RandomState | None  # of the epochs after the first
+    draws: np.random.RandomState | None = None  # of candidates, where the next example is chosen
 
     def blocks(self, order: NDArray[np.intp], size: Callable[[], int]) -> Iterator[Examples]:
         """The examples in this order, in blocks as long as `size` says when each begins."""

@@ -1,4 +1,4 @@
-"""What all multiclass kernel machines share: checked data, costs, and scores from support patterns."""
+"""What all kernel machines share: checked data, costs, and scores from support patterns."""
 
 from __future__ import annotations
 
@@ -162,10 +162,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tolerance = 1e-4 if dtype == np.float32 else 1e-9
         if half_squared_norm >= -tolerance * at_zero and dual <= at_zero * (1 + tolerance):
             return
-        message = (
-            f"kernel must be positive semi-definite, got one that is not on these examples: |w|^2 is "
-            f"{2 * half_squared_norm:.3g}, and the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}"
+        found = (
+            f"|w|^2 is {2 * half_squared_norm:.3g}"
+            if half_squared_norm < 0
+            else f"the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}"
         )
+        message = f"kernel must be positive semi-definite, got one that is not on these examples: {found}"
         if self.kernel != "sigmoid":
             raise ValueError(message)
         warnings.warn(f"{message}; the certificate proves nothing", UserWarning, stacklevel=2)
@@ -174,11 +176,15 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Of an example, in margins."""
         return 1
 
+    def _limit_of_precision(self) -> str:
+        """Why training could not go on."""
+        return "where kernel values are not precise enough to go on, float64 data may do"
+
     def _warn_if_early(self, outcome: Outcome, stacklevel: int) -> None:
         reasons = {
             "max_iter": f"after max_iter={getattr(self, 'max_iter', None)} passes over the data",
             "time_limit": f"after time_limit={self.time_limit} seconds",
-            "precision": "where kernel values are not precise enough to go on, float64 data may do",
+            "precision": self._limit_of_precision(),
             "interrupted": "by an interrupt",
         }
         if outcome.status in reasons:

@@ -131,7 +131,7 @@ class OnlineClassifier(KernelClassifier, ABC):
         order = order[costs[order] > 0]
         labels = self._labels(y, order)
         running = self._begin(X, seed)
-        stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None)
+        stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None, orders)
         training = self._training(running, stream, held_out, epochs=self.epochs, is_whole=True)
         limits = Limits(
             gap=self.tol if self.stop == "gap" else None,
@@ -184,7 +184,7 @@ class OnlineClassifier(KernelClassifier, ABC):
         self._check_parameters()
         if self.stop == "gap":
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
-        if self.selection != "random" or self.label_budget is not None:
+        if strategy_named(self.selection, self.sample_size).needs_scores or self.label_budget is not None:
             raise ValueError(
                 "selection and label_budget act in fit only: partial_fit takes every example it is given, in their "
                 "order; larank.ActiveLearner chooses among examples without labels"
@@ -272,7 +272,8 @@ class OnlineClassifier(KernelClassifier, ABC):
         try:
             X, y = validation
         except (TypeError, ValueError):
-            raise ValueError(f"validation must be a pair (X, y), got {type(validation).__name__}") from None
+            what = f"{len(validation)} of them" if isinstance(validation, tuple) else type(validation).__name__
+            raise ValueError(f"validation must be a pair (X, y), got {what}") from None
         X, y = self._validated(X, np.asarray(y), reset=False)
         if not np.isin(y, classes).any():
             raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
@@ -499,9 +500,9 @@ class OnlineTraining(ABC):
     def _feed(self, order: NDArray[np.intp]) -> Feed:
         if not self.strategy.needs_scores:
             return self.running.feed(self.stream.blocks(order[: self.size], self._batch_size))
-        random = self.stream.orders or np.random.RandomState(0)
-        blocks = self.running.blocks
-        return SelectingFeed(self.session, blocks, self.stream, order, self.strategy, random, self.size)
+        draws, blocks = self.stream.draws, self.running.blocks
+        assert draws is not None
+        return SelectingFeed(self.session, blocks, self.stream, order, self.strategy, draws, self.size)
 
     def _batch_size(self) -> int:
         """As asked for, or less where the kernel values of two blocks would take too much of the memory."""

@@ -91,13 +91,14 @@ class SelectingFeed:
             batch, kernel = self._look(part)
             looks.append((batch, kernel))
             ends.append(ends[-1] + len(part))
-            if not self._strategy.needs_scores:
-                margins = np.zeros(len(part))
-                break
             margins = np.concatenate([margins, self._margins(kernel, part)])
             if self._gradual is not None and self._gradual.is_decided(margins, self._session.reach):
                 break
         place = self._strategy.choose(margins, self._session.reach)
+        if not 0 <= place < len(margins):
+            raise ValueError(
+                f"selection must choose a place from 0 to {len(margins) - 1}, got {place} from {self._strategy!r}"
+            )
         self._pool.remove(int(drawn[place]))
         look = int(np.searchsorted(ends, place, side="right")) - 1
         batch, kernel = looks[look]

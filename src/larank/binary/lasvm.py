@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,11 @@ from larank.feeding import KernelFeed, Stream
 from larank.online import OnlineClassifier, OnlineTraining, Running
 from larank.persistence import persistable
 from larank.selecting import SelectingFeed
-from larank.training import ObjectiveValues
+from larank.training import Limits, ObjectiveValues, Outcome, TrainingWarning
 
 __all__ = ["LaSVMClassifier"]
 
+_LEAST_TAU = 1e-12
 _FINISHING_STEPS = 5_000  # of one call, well under a second
 
 
@@ -211,7 +213,8 @@ default="rbf"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        parameters.positive("tau", self.tau)
+        if parameters.positive("tau", self.tau) < _LEAST_TAU:
+            raise ValueError(f"tau must be at least {_LEAST_TAU:g}, for gradients are rounded; got {self.tau!r}")
         parameters.flag("finish", self.finish)
         if self.delta_max is not None:
             parameters.positive("delta_max", self.delta_max)
@@ -245,6 +248,16 @@ default="rbf"
     ) -> OnlineTraining:
         return _Training(self, running, stream, held_out, epochs=epochs, is_whole=is_whole)
 
+    def _train(self, training: OnlineTraining, limits: Limits, about: str) -> Outcome:
+        outcome = super()._train(training, limits, about)
+        assert isinstance(training, _Training)
+        at, wanted = outcome.objectives, limits.closing_gap(outcome.objectives.primal)
+        is_open = wanted is not None and at.primal - at.dual > wanted
+        return replace(outcome, status="precision") if training.has_stalled and is_open else outcome
+
+    def _limit_of_precision(self) -> str:
+        return f"where nothing violates optimality by more than tau={self.tau}, a smaller one would do"
+
     def _keep_model(self, running: Running) -> None:
         model = _Model(*running.session.model())
         self._keep_support(running, model.slots, model.ids, model.alpha, model.bias, absent=-1.0)
@@ -274,6 +287,8 @@ class _Training(OneVersusRestTraining):
         super().__init__(model, running, *arguments, **options)
         self.is_finishing = False
         self.finishing_seconds = 0.0
+        self.steps = 0  # up to the last epoch's end
+        self.has_stalled = False  # nothing violates optimality by more than tau
 
     def advance(self) -> bool:
         """Work on the next few examples or finishing steps; True once all epochs are over and finished."""
@@ -286,10 +301,12 @@ class _Training(OneVersusRestTraining):
         if not self._finish_some():
             return False
         self.is_finishing = False
-        if self.model.stop == "gap":
-            self.session.take_over_finish()
-            return False
-        return True
+        if self.model.stop == "epochs":
+            return True
+        self.session.take_over_finish()
+        before, self.steps = self.steps, sum(self.session.counters[2:])
+        self.has_stalled = before == self.steps
+        return self.has_stalled
 
     def _finish(self) -> None:
         """Nothing: where training ends early, the model is taken as it is."""
@@ -297,9 +314,16 @@ class _Training(OneVersusRestTraining):
     def _finish_some(self) -> bool:
         assert isinstance(self.feed, KernelFeed | SelectingFeed)
         began = time.perf_counter()
-        is_done = self.feed.finish_some(_FINISHING_STEPS)
-        self.finishing_seconds += time.perf_counter() - began
-        return is_done
+        try:
+            return self.feed.finish_some(_FINISHING_STEPS)
+        except ValueError as error:
+            if "memory_limit" not in str(error):
+                raise
+            self.session.go_on()
+            warnings.warn(f"the model is not finished: {error}", TrainingWarning, stacklevel=2)
+            return True
+        finally:
+            self.finishing_seconds += time.perf_counter() - began
 
     def evaluate(self) -> ObjectiveValues:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
@@ -336,10 +360,6 @@ class _Training(OneVersusRestTraining):
                 pass
         model = _Model(*self.session.model())
         return self._predicted_by(X, model.slots, model.alpha, model.bias)
-
-    def _loss_of_epoch(self) -> float:
-        loss: float = self.session.loss
-        return loss
 
     def _breakdown(self) -> dict[str, float]:
         return {**super()._breakdown(), "finish": self.finishing_seconds}

@@ -69,11 +69,7 @@ class OneVersusRestClassifier(OnlineClassifier):
 
 
 class OneVersusRestTraining(OnlineTraining):
-    """Sessions that have estimates of their own."""
-
-    def _loss_of_epoch(self) -> float:
-        """Estimates look at the session as it is."""
-        return 0.0
+    """A session of binary problems as the training loop sees it."""
 
     def _predicted_by(
         self,

@@ -10,6 +10,7 @@ born since then are added when this block is done.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -29,8 +30,8 @@ __all__ = [
     "KernelFeed",
     "KernelSession",
     "LinearFeed",
+    "SessionFeed",
     "Stream",
-    "bring_back",
     "feed_linear",
     "squared_norms",
 ]
@@ -132,32 +133,16 @@ class _Block:
     diagonal: NDArray[np.float64]
 
 
-class KernelFeed:
-    """Feeds a stretch of the stream to a kernel session."""
+class SessionFeed(ABC):
+    """A kernel session and the provider of its rows."""
 
-    def __init__(self, session: KernelSession, blocks: Blocks, stream: Iterator[Examples]) -> None:
-        self._session, self._blocks, self._stream = session, blocks, stream
-        self._next: Background[_Block] | None = None
-        self._block: _Block | None = None
-        self._births = np.empty(0, np.intp)  # slots of the block before, which `kernel` does not have yet
-        self._done = 0
-        # The values of the next block are written while those of this one are read.
-        self._tables = [np.zeros(0, blocks.dtype), np.zeros(0, blocks.dtype)]
+    def __init__(self, session: KernelSession, blocks: Blocks) -> None:
+        self._session, self._blocks = session, blocks
         self._rows = np.zeros(0, blocks.dtype)
 
-    def advance(self, examples: int) -> int:
-        """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
-        if self._block is None and not self._begin_block():
-            return 0
-        block = self._block
-        assert block is not None
-        end = min(len(block.examples), self._done + examples)
-        while not self._session.run(end):
-            self._provide_rows()
-        worked, self._done = end - self._done, end
-        if end == len(block.examples):
-            self._end_block(block)
-        return worked
+    @abstractmethod
+    def flush(self) -> None:
+        """Let the provider know all patterns that the session has now."""
 
     def finish(self) -> None:
         """Bring the session's coefficients to where a model can be taken from them."""
@@ -172,8 +157,47 @@ class KernelFeed:
         if session.needed:
             self._provide_rows()
         else:
-            bring_back(session, self._blocks)
+            _bring_back(session, self._blocks)
         return False
+
+    def _provide_rows(self) -> None:
+        """Rows of kernel values that fell out of the memory budget, in one product."""
+        self.flush()
+        needed = self._session.needed
+        shape = (len(needed), self._session.slots)
+        if len(self._rows) < shape[0] * shape[1]:
+            self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self._blocks.dtype)
+        rows = self._rows[: shape[0] * shape[1]].reshape(shape)
+        self._blocks.rows(np.asarray(needed), out=rows[:, : self._blocks.size])
+        self._session.provide(needed, rows)
+
+
+class KernelFeed(SessionFeed):
+    """Feeds a stretch of the stream to a kernel session."""
+
+    def __init__(self, session: KernelSession, blocks: Blocks, stream: Iterator[Examples]) -> None:
+        super().__init__(session, blocks)
+        self._stream = stream
+        self._next: Background[_Block] | None = None
+        self._block: _Block | None = None
+        self._births = np.empty(0, np.intp)  # slots of the block before, which `kernel` does not have yet
+        self._done = 0
+        # The values of the next block are written while those of this one are read.
+        self._tables = [np.zeros(0, blocks.dtype), np.zeros(0, blocks.dtype)]
+
+    def advance(self, examples: int) -> int:
+        """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
+        if self._block is None and not self._begin_block():
+            return 0
+        block = self._block
+        assert block is not None
+        end = min(len(block.examples), self._done + examples)
+        while not self._session.run(end):
+            self._provide_rows()
+        worked, self._done = end - self._done, end
+        if end == len(block.examples):
+            self._end_block(block)
+        return worked
 
     def wait(self) -> None:
         """Wait for what runs in the background."""
@@ -246,19 +270,8 @@ class KernelFeed:
         slots, rows = self._births_of(block)
         self._blocks.store(slots, block.batch, rows)
 
-    def _provide_rows(self) -> None:
-        """Rows of kernel values that fell out of the memory budget, in one product."""
-        self.flush()
-        needed = self._session.needed
-        shape = (len(needed), self._session.slots)
-        if len(self._rows) < shape[0] * shape[1]:
-            self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self._blocks.dtype)
-        rows = self._rows[: shape[0] * shape[1]].reshape(shape)
-        self._blocks.rows(np.asarray(needed), out=rows[:, : self._blocks.size])
-        self._session.provide(needed, rows)
 
-
-def bring_back(session: GradualSession, blocks: Blocks) -> None:
+def _bring_back(session: GradualSession, blocks: Blocks) -> None:
     """Bring gradients that finishing has left behind up to date, where it waits for that."""
     while len((slots := session.stale())[0]):
         stale, changed = slots

@@ -6,14 +6,14 @@ and, those of the chosen one, for its PROCESS.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from larank.active import GradualStrategy, Pool, Strategy, label_margin, uncertainty_margin
 from larank.blocks import Batch, Blocks
-from larank.feeding import GradualSession, KernelSession, Stream, bring_back
+from larank.feeding import KernelSession, SessionFeed, Stream
 
 __all__ = ["SelectingFeed"]
 
@@ -26,7 +26,7 @@ class DecidingSession(KernelSession, Protocol):
     def decide(self, kernel: Any) -> NDArray[np.float64]: ...
 
 
-class SelectingFeed:
+class SelectingFeed(SessionFeed):
     """Feeds a session the examples of a stream in the order a strategy chooses, one at a time."""
 
     def __init__(
@@ -39,7 +39,8 @@ class SelectingFeed:
         random: np.random.RandomState,
         budget: int,
     ) -> None:
-        self._session, self._blocks, self._stream, self._order = session, blocks, stream, order
+        super().__init__(session, blocks)
+        self._deciding, self._stream, self._order = session, stream, order
         self._strategy, self._left = strategy, budget
         self._gradual = strategy if isinstance(strategy, GradualStrategy) else None
         self._pool = Pool(len(order), random)
@@ -52,22 +53,6 @@ class SelectingFeed:
         self._left -= todo
         self._session.set_foreign_bytes(self._blocks.nbytes)
         return todo
-
-    def finish(self) -> None:
-        """Bring the session's coefficients to where a model can be taken from them."""
-        while not self._session.finish():
-            self._provide_rows()
-
-    def finish_some(self, steps: int) -> bool:
-        """The same, a bounded number of steps at a time; True once it is done."""
-        session = cast(GradualSession, self._session)
-        if session.finish_some(steps):
-            return True
-        if session.needed:
-            self._provide_rows()
-        else:
-            bring_back(session, self._blocks)
-        return False
 
     def flush(self) -> None:
         """The provider knows all patterns already."""
@@ -92,9 +77,9 @@ class SelectingFeed:
             looks.append((batch, kernel))
             ends.append(ends[-1] + len(part))
             margins = np.concatenate([margins, self._margins(kernel, part)])
-            if self._gradual is not None and self._gradual.is_decided(margins, self._session.reach):
+            if self._gradual is not None and self._gradual.is_decided(margins, self._deciding.reach):
                 break
-        place = self._strategy.choose(margins, self._session.reach)
+        place = self._strategy.choose(margins, self._deciding.reach)
         if not 0 <= place < len(margins):
             raise ValueError(
                 f"selection must choose a place from 0 to {len(margins) - 1}, got {place} from {self._strategy!r}"
@@ -112,7 +97,7 @@ class SelectingFeed:
         return batch, self._blocks.against_support(batch, self._session.slots + 1)
 
     def _margins(self, kernel: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
-        decisions = self._session.decide(kernel)
+        decisions = self._deciding.decide(kernel)
         if not decisions.shape[1]:
             return np.zeros(len(rows))
         if not self._strategy.needs_labels:
@@ -139,9 +124,3 @@ class SelectingFeed:
         slots, _ = self._session.newborn()
         if len(slots):
             self._blocks.store(slots, batch, [place])
-
-    def _provide_rows(self) -> None:
-        needed = self._session.needed
-        rows = np.zeros((len(needed), self._session.slots), self._blocks.dtype)
-        self._blocks.rows(np.asarray(needed), out=rows[:, : self._blocks.size])
-        self._session.provide(needed, rows)

@@ -15,10 +15,9 @@ from larank import _core, parameters
 from larank.active import Strategy
 from larank.binary.onevsrest import OneVersusRestClassifier, OneVersusRestTraining, for_all_classes, signs
 from larank.blocks import Blocks
-from larank.feeding import KernelFeed, Stream
+from larank.feeding import SessionFeed, Stream
 from larank.online import OnlineClassifier, OnlineTraining, Running
 from larank.persistence import persistable
-from larank.selecting import SelectingFeed
 from larank.training import Limits, ObjectiveValues, Outcome, TrainingWarning
 
 __all__ = ["LaSVMClassifier"]
@@ -312,7 +311,7 @@ class _Training(OneVersusRestTraining):
         """Nothing: where training ends early, the model is taken as it is."""
 
     def _finish_some(self) -> bool:
-        assert isinstance(self.feed, KernelFeed | SelectingFeed)
+        assert isinstance(self.feed, SessionFeed)
         began = time.perf_counter()
         try:
             return self.feed.finish_some(_FINISHING_STEPS)

@@ -27,9 +27,6 @@ struct PairStep {
     bool is_whole = false;  // whether nothing has ended it before both gradients were the same
 };
 
-// |x_i - x_j|^2 below this share of |x_i|^2 + |x_j|^2 is rounding.
-constexpr double rounding_share = 1e-15;
-
 class Members {
   public:
     int64_t size() const { return int64_t(alpha_.size()); }  // places, in use and free

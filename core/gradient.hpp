@@ -95,11 +95,10 @@ template <class T>
 int64_t best_partner(const T* __restrict ki, const double* __restrict diagonal, double kii, double gi,
                      const double* __restrict g, const float* __restrict down, int64_t count) {
     constexpr int64_t lanes = ExtremeLanes::lanes;
-    constexpr double rounding = 1e-15;
     ExtremeLanes found;
     const auto gain = [=](int64_t s) {
         const double difference = gi - g[s] - double(down[s]);
-        const double size = kii + diagonal[s], distance = size - 2 * double(ki[s]), least = rounding * size;
+        const double size = kii + diagonal[s], distance = size - 2 * double(ki[s]), least = rounding_share * size;
         const double gained = difference * difference / (distance > least ? distance : least);
         return difference > 0 ? gained : -std::numeric_limits<double>::infinity();
     };

@@ -65,7 +65,7 @@ template <class T>
 class LaSVM {
   public:
     LaSVM(const LaSVMOptions& options, int64_t memory_limit)
-        : options_(options), rows_(memory_limit, 2, rarely), problems_(1) {}
+        : options_(options), rows_(memory_limit, 2, births_between_settles), problems_(1) {}
 
     PatternRows<T>& rows() { return rows_; }
     const PatternRows<T>& rows() const { return rows_; }
@@ -191,11 +191,11 @@ class LaSVM {
     }
 
   private:
-    static constexpr int64_t rarely = int64_t{1}
-                                      << 16;      // most support vectors stay at a bound, and nobody reads their rows
+    // Most support vectors stay at a bound, and nobody reads their rows.
+    static constexpr int64_t births_between_settles = int64_t{1} << 16;
     static constexpr int64_t between_looks = 64;  // steps of finishing, at the memory
     static constexpr int64_t rows_ahead = 15;
-    static constexpr int64_t cheap_to_settle = int64_t{1} << 26;
+    static constexpr int64_t bytes_of_small_gram = int64_t{1} << 26;
     static constexpr int64_t most_shrinks = 24;      // that each keep the coefficients of all members; 0.9^24 is 8 %
     static constexpr double share_of_finish = 0.75;  // of the memory for rows
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
@@ -410,7 +410,7 @@ class LaSVM {
             slots.push_back(has_one_problem() ? int32_t(place) : s.slot_of[std::size_t(place)]);
         }
         finished_.push_back(std::make_unique<Smo<T>>(s.members.at(places), std::move(slots), rows_, options_.tau));
-        if (finished_.size() == 1 && rows_.bytes() < cheap_to_settle) rows_.settle();
+        if (finished_.size() == 1 && rows_.bytes() < bytes_of_small_gram) rows_.settle();
         const int64_t whole = int64_t(places.size() * places.size() * sizeof(T));
         const int64_t shrunk = most_shrinks * int64_t(places.size() * sizeof(double));
         const int64_t room = int64_t(share_of_finish * double(rows_.room_beside(bytes_beside_rows() + shrunk)));
@@ -435,7 +435,7 @@ class LaSVM {
     }
 
     void stay_within_limit() {
-        if (rows_.bytes() > cheap_to_settle) rows_.be_tight();  // few of so many rows will grow
+        if (rows_.bytes() > bytes_of_small_gram) rows_.be_tight();  // few of so many rows will grow
         rows_.drop_until_fit(bytes_beside_rows(), -1);
     }
 

@@ -74,6 +74,9 @@ struct MapArguments {
     int64_t degree;
 };
 
+// |x_i - x_j|^2 below this share of |x_i|^2 + |x_j|^2 is rounding.
+constexpr double rounding_share = 1e-15;
+
 // The largest of some values that may grow and the smallest of those that may shrink; -1 where there is none.
 struct Extremes {
     double largest = -std::numeric_limits<double>::infinity();

@@ -201,15 +201,12 @@ default="rbf"
         kind = _core.Tracking32 if blocks.dtype == np.float32 else _core.Tracking64
         return kind(algorithm=self.algorithm, n_steps=int(self.n_steps), seed=seed, memory_limit=int(self.memory_limit))
 
-    def _restored(self, X: Any) -> Running:
+    def _restore(self, running: Running) -> None:
         raise ValueError(
             "partial_fit cannot go on: it needs all examples of the stream, and a model that was loaded, copied or "
             "fitted with kernel='precomputed', or whose last call of partial_fit failed, has only those with "
             "coefficients; use a new TrackingSVC"
         )
-
-    def _restore(self, running: Running) -> None:
-        raise NotImplementedError  # see `_restored`
 
     def _training(self, running: Running, *arguments: Any, **options: Any) -> _Training:
         return _Training(self, running, *arguments, **options)

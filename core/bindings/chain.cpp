@@ -25,9 +25,9 @@ using Search = larank::ChainSearch<Weight>;
 using Stretch = larank::Stretch<Weight>;
 
 // Sequences as CSR rows of tokens; keeps the arrays it looks at.
-class TokenBlock {
+class ChainBlock {
   public:
-    TokenBlock(Vector<int64_t> starts, Vector<int64_t> indptr, Vector<int32_t> indices,
+    ChainBlock(Vector<int64_t> starts, Vector<int64_t> indptr, Vector<int32_t> indices,
                std::optional<Vector<double>> values, int64_t feature_count)
         : features(feature_count), starts_(starts), indptr_(indptr), indices_(indices), values_(values) {
         if (starts.shape(0) < 1 || starts.data()[0] != 0) throw std::invalid_argument("starts must begin with 0");
@@ -78,7 +78,7 @@ class TokenBlock {
     std::optional<Vector<double>> values_;
 };
 
-void check_labels(const TokenBlock& block, const Model& model, Vector<int32_t> labels) {
+void check_labels(const ChainBlock& block, const Model& model, Vector<int32_t> labels) {
     if (int64_t(labels.shape(0)) != block.tokens()) throw std::invalid_argument("labels must be one per token");
     for (std::size_t t = 0; t < labels.shape(0); ++t)
         if (labels.data()[t] < 0 || labels.data()[t] >= model.weights.labels())
@@ -92,7 +92,7 @@ Cut cut_named(const std::string& inference) {
 }
 
 // A sequence as a stretch of which nothing but the tokens is known.
-Stretch unlabelled(const TokenBlock& block, int64_t i, const std::vector<int32_t>& history) {
+Stretch unlabelled(const ChainBlock& block, int64_t i, const std::vector<int32_t>& history) {
     return {block.rows(), block.start(i), block.length(i), nullptr, history.data(), larank::absent, 0};
 }
 
@@ -106,7 +106,7 @@ bool decode(Search& search, const larank::Lattice<Weight>& lattice, Cut cut, int
 }
 
 // Labels of the sequences [begin, end), and the first for which the grammar leaves none, or -1.
-std::pair<nb::ndarray<nb::numpy, int32_t>, int64_t> predict(const Model& model, const TokenBlock& block, int64_t begin,
+std::pair<nb::ndarray<nb::numpy, int32_t>, int64_t> predict(const Model& model, const ChainBlock& block, int64_t begin,
                                                             int64_t end, const std::string& inference) {
     block.check(model), block.check(begin, end);
     const Cut cut = cut_named(inference);
@@ -127,7 +127,7 @@ std::pair<nb::ndarray<nb::numpy, int32_t>, int64_t> predict(const Model& model, 
 }
 
 // The best labels of a sequence that have another label at one position, and their score; None if there are none.
-nb::object path_without(const Model& model, const TokenBlock& block, int64_t i, int64_t position, int32_t label,
+nb::object path_without(const Model& model, const ChainBlock& block, int64_t i, int64_t position, int32_t label,
                         const std::string& inference) {
     block.check(model), block.check(i, i + 1);
     if (position < 0 || position >= block.length(i)) throw std::invalid_argument("no such position");
@@ -141,7 +141,7 @@ nb::object path_without(const Model& model, const TokenBlock& block, int64_t i, 
     return nb::cast(to_numpy(std::move(labels), {count}));
 }
 
-nb::list best_paths(const Model& model, const TokenBlock& block, int64_t i, int64_t count) {
+nb::list best_paths(const Model& model, const ChainBlock& block, int64_t i, int64_t count) {
     block.check(model), block.check(i, i + 1);
     std::vector<larank::Path> paths;
     {
@@ -159,7 +159,7 @@ nb::list best_paths(const Model& model, const TokenBlock& block, int64_t i, int6
 }
 
 // sum_i C_i max_y h_i(y) over the stretches of the sequences [begin, end), and the largest h.
-std::pair<double, double> losses(const Model& model, const TokenBlock& block, Vector<int32_t> labels,
+std::pair<double, double> losses(const Model& model, const ChainBlock& block, Vector<int32_t> labels,
                                  Vector<double> costs, int64_t begin, int64_t end, const std::string& inference) {
     block.check(model), block.check(begin, end), check_labels(block, model, labels);
     if (int64_t(costs.shape(0)) != block.sequences()) throw std::invalid_argument("costs must be one per sequence");
@@ -185,7 +185,7 @@ std::pair<double, double> losses(const Model& model, const TokenBlock& block, Ve
 
 // What the sessions have in common: which sequences, in which order, cut how, with which labels as history.
 template <class Process>
-void for_each_example(Model& model, const TokenBlock& block, Vector<int32_t> labels, Vector<int64_t> order,
+void for_each_example(Model& model, const ChainBlock& block, Vector<int32_t> labels, Vector<int64_t> order,
                       const std::string& inference, bool own_history, Process process) {
     block.check(model), check_labels(block, model, labels);
     for (std::size_t n = 0; n < order.shape(0); ++n) block.check(order.data()[n], order.data()[n] + 1);
@@ -219,7 +219,7 @@ class LaRankSession {
     LaRankSession(const LaRankSession&) = delete;
 
     // Stretch n of sequence i has the number ids[i] + n.
-    void learn(const TokenBlock& block, Vector<int32_t> labels, Vector<double> costs, Vector<int64_t> ids,
+    void learn(const ChainBlock& block, Vector<int32_t> labels, Vector<double> costs, Vector<int64_t> ids,
                Vector<int64_t> order, const std::string& inference, bool own_history) {
         if (int64_t(costs.shape(0)) != block.sequences() || int64_t(ids.shape(0)) != block.sequences())
             throw std::invalid_argument("costs and ids must be one per sequence");
@@ -268,7 +268,7 @@ class LaRankSession {
                               array(std::move(labels)));
     }
 
-    void restore(double linear, const TokenBlock& block, Vector<int64_t> ids, Vector<double> costs,
+    void restore(double linear, const ChainBlock& block, Vector<int64_t> ids, Vector<double> costs,
                  Vector<int32_t> truth, Vector<int32_t> history, Vector<int32_t> previous, Vector<int64_t> remaining,
                  Vector<int64_t> outputs, Vector<double> alpha, Vector<int32_t> labels) {
         block.check(model_), check_labels(block, model_, truth);
@@ -315,7 +315,7 @@ class PerceptronSession {
         : model_(model), solver(model, rule, averages) {}
     PerceptronSession(const PerceptronSession&) = delete;
 
-    void learn(const TokenBlock& block, Vector<int32_t> labels, Vector<double> costs, Vector<int64_t>,
+    void learn(const ChainBlock& block, Vector<int32_t> labels, Vector<double> costs, Vector<int64_t>,
                Vector<int64_t> order, const std::string& inference, bool own_history) {
         if (int64_t(costs.shape(0)) != block.sequences()) throw std::invalid_argument("costs must be one per sequence");
         for_each_example(model_, block, labels, order, inference, own_history,
@@ -378,13 +378,13 @@ void set_weights(Weights& w, Vector<double> values, Vector<int32_t> columns, Vec
 }
 
 void bind_model(nb::module_& m) {
-    nb::class_<TokenBlock>(m, "TokenBlock")
+    nb::class_<ChainBlock>(m, "ChainBlock")
         .def(nb::init<Vector<int64_t>, Vector<int64_t>, Vector<int32_t>, std::optional<Vector<double>>, int64_t>(),
              "starts"_a.noconvert(), "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert().none(),
              "features"_a)
-        .def_prop_ro("sequences", &TokenBlock::sequences)
-        .def_prop_ro("tokens", &TokenBlock::tokens)
-        .def_ro("longest", &TokenBlock::longest);
+        .def_prop_ro("sequences", &ChainBlock::sequences)
+        .def_prop_ro("tokens", &ChainBlock::tokens)
+        .def_ro("longest", &ChainBlock::longest);
     nb::class_<Model>(m, "ChainModel")
         .def(nb::init<int64_t>(), "order"_a)
         .def("grow", &Model::grow, "features"_a, "labels"_a)
@@ -425,7 +425,7 @@ void bind_model(nb::module_& m) {
         // The first sequence whose labels the grammar does not allow and where, or (-1, -1).
         .def(
             "violation",
-            [](const Model& c, const TokenBlock& block, Vector<int32_t> labels) {
+            [](const Model& c, const ChainBlock& block, Vector<int32_t> labels) {
                 check_labels(block, c, labels);
                 for (int64_t i = 0; c.grammar() && i < block.sequences(); ++i) {
                     const int64_t at = c.grammar()->violation(labels.data() + block.start(i), block.length(i));

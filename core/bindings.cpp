@@ -23,4 +23,5 @@ NB_MODULE(_core, m) {
     bind_kernel_maps(m);
     bind_svmlight(m);
     bind_chains(m);
+    bind_features(m);
 }

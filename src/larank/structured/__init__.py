@@ -1,0 +1,1 @@
+"""Structured outputs: sequence labelling, and models of the user's own."""

@@ -22,6 +22,8 @@ void bind_huller(nb::module_& m);
 void bind_tracking(nb::module_& m);
 void bind_kernel_maps(nb::module_& m);
 void bind_svmlight(nb::module_& m);
+void bind_tokens(nb::module_& m);
+void bind_names(nb::module_& m);
 void bind_features(nb::module_& m);
 
 template <class T>

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
+    from larank.structured.model import StructuredModel
+    from larank.structured.multiclass import MulticlassModel
+    from larank.structured.svc import StructuredSVC
 
 __all__ = [
     "ActiveLearner",
@@ -25,8 +28,11 @@ __all__ = [
     "LaRankClassifier",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
+    "MulticlassModel",
     "MulticlassSVC",
     "Published",
+    "StructuredModel",
+    "StructuredSVC",
     "TrackingSVC",
     "__version__",
 ]
@@ -41,8 +47,11 @@ _HOME = {
     "LaRankClassifier": "larank.multiclass.larank",
     "LaSVMClassifier": "larank.binary.lasvm",
     "LinearMulticlassSVC": "larank.multiclass.sdm",
+    "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.multiclass.mcsvm",
     "Published": "larank.multiclass.published",
+    "StructuredModel": "larank.structured.model",
+    "StructuredSVC": "larank.structured.svc",
     "TrackingSVC": "larank.binary.tracking",
 }
 

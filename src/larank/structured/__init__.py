@@ -1,0 +1,1 @@
+"""The package of structured outputs: sequences of labels, and any model a user writes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,20 @@ class CheckedModel:
                 self.kernel(X[number], output, X[number], output, number)
             else:
                 self.feature(X[number], output, number)
+
+    def check_augmented(self, X: Any, y: Any, scorer: Callable[[Any, int], Any]) -> None:
+        """Before there are scores, the augmented arg max has the largest loss, so not less than that of the other one.
+
+        Scores are those of w = 0. An arg max with the wrong sign of the loss would return the right output for ever, and
+        training would have nothing to learn.
+        """
+        for number in range(min(_FIRST_EXAMPLES, len(y))):
+            x = X[number]
+            found = self.argmax(x, scorer(x, number), number, y[number])
+            other = self.argmax(x, scorer(x, number), number)
+            better, worse = self.loss(y[number], other, number), self.loss(y[number], found, number)
+            if better > worse * (1 + 1e-9):
+                raise self.missed(other, found, better, worse, number, "loss + score")
 
     def feature(self, x: Any, y: Any, number: int) -> Row:
         """Phi(x, y)."""

@@ -12,6 +12,7 @@ its support vectors. The smallest gradient is that of the loss-augmented arg max
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,6 +24,9 @@ from larank.training import ObjectiveValues
 __all__ = ["Absolute", "Choice", "Pattern", "Relative", "Steps"]
 
 _KAPPA = 1e-12  # relative to C_i: how far below its bound a coefficient must be to grow, [thesis] section 5.1.5
+
+# The gradients of a step's two outputs are equal afterwards, up to rounding, which must not decide what comes next.
+_TIE = 1e-10
 
 
 @dataclass(eq=False, slots=True)
@@ -145,13 +149,15 @@ class Steps:
     def choose(self, pattern: Pattern) -> Choice:
         """The feasible direction with the highest gradient among the vectors of a pattern."""
         up = down = pattern.truth
-        best, worst = float("-inf"), float("inf")
+        worst = self.gradient(pattern.truth)
+        best = worst if up.beta < pattern.example.cost * (1 - _KAPPA) else -math.inf
         for v in pattern.vectors.values():
+            if v is pattern.truth:
+                continue
             g = self.gradient(v)
-            can_grow = v.beta < (pattern.example.cost * (1 - _KAPPA) if v is pattern.truth else 0.0)
-            if can_grow and g > best:
+            if v.beta < 0 and g - best > _TIE * abs(g):
                 best, up = g, v
-            if g < worst:
+            if worst - g > _TIE * abs(g):
                 worst, down = g, v
         return Choice(up, down, best - worst)
 

@@ -418,6 +418,8 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
     def _checked(self, examples: Examples) -> CheckedModel:
         model = CheckedModel(self.model)
         model.check_first(examples.X, examples.y)
+        if self.solver != "perceptron":
+            model.check_augmented(examples.X, examples.y, self._new_machine(model).scorer)
         return model
 
     def _new_machine(self, model: CheckedModel) -> Machine:

@@ -888,3 +888,26 @@ def test_tables_of_pandas_are_taken_row_by_row():
     frame = StructuredSVC(MulticlassModel(2), random_state=0).fit(pandas.DataFrame(X, index), pandas.Series(y, index))
     plain = StructuredSVC(MulticlassModel(2), random_state=0).fit(X, y)
     np.testing.assert_array_equal(frame.coef_, plain.coef_)
+
+
+def test_a_fitted_or_loaded_model_goes_on_with_its_own_solver_only(tmp_path):
+    X, y = matchings(10)
+    model = StructuredSVC(ScaledMatching(), random_state=0).fit(X, y)
+    persistence.save(model, tmp_path / "model.larank")
+    for other in (model, persistence.load(tmp_path / "model.larank")):
+        with pytest.raises(
+            ValueError, match="solver must stay as it was in the calls before, 'larank'; got 'perceptron'"
+        ):
+            other.set_params(solver="perceptron").partial_fit(X, y)
+
+
+def test_outputs_told_apart_by_identity_need_a_key():
+    class Tree:
+        pass
+
+    class Trees(Matching):
+        def argmax(self, x, w, y_true=None):
+            return Tree()
+
+    with pytest.raises(TypeError, match=r"outputs that are a Tree need a method key\(y\)"):
+        StructuredSVC(Trees()).fit([0], [Tree()])

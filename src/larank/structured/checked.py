@@ -53,8 +53,8 @@ class CheckedModel:
     def check_augmented(self, X: Any, y: Any, scorer: Callable[[Any, int], Any]) -> None:
         """Before there are scores, the augmented arg max has the largest loss, so not less than that of the other one.
 
-        Scores are those of w = 0. An arg max with the wrong sign of the loss would return the right output for ever, and
-        training would have nothing to learn.
+        Scores are those of w = 0. An arg max with the wrong sign of the loss would return the right output for ever,
+        and training would have nothing to learn.
         """
         for number in range(min(_FIRST_EXAMPLES, len(y))):
             x = X[number]

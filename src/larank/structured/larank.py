@@ -176,7 +176,7 @@ class LaRank(OnlineSolver):
         steps.dual, steps.linear, steps.loss = state["dual"], state["linear"], state["loss"]
         self.tolerance.tau = state["tau"]
         if isinstance(self.schedule, AdaptiveSchedule):
-            self.schedule.rates = dict(state["rates"])
+            self.schedule.rates.update(state["rates"])
         self.random.bit_generator.state = state["random"]
         if isinstance(self.machine, LinearMachine):
             self.machine.w = np.array(state["w"])

@@ -91,8 +91,8 @@ class StructuredModel(ABC):
         Parameters
         ----------
         y
-            An output. Numbers, strings, arrays, lists, tuples, sets, mappings and whatever is hashable are known here;
-            lists, tuples and arrays with equal entries are the same output.
+            An output. Numbers, strings, arrays, lists, tuples, sets, mappings and whatever is hashable by its value
+            are known here; lists, tuples and arrays with equal entries are the same output.
 
         Returns
         -------
@@ -111,6 +111,9 @@ def _key(y: Any) -> Hashable:
         return frozenset((_key(k), _key(v)) for k, v in y.items())
     if isinstance(y, AbstractSet):
         return frozenset(_key(part) for part in y)
-    if isinstance(y, Hashable):
+    if isinstance(y, Hashable) and type(y).__hash__ is not object.__hash__:  # which tells objects apart, not values
         return y
-    raise TypeError(f"outputs that are a {type(y).__name__} need a method key(y) of the model that makes them hashable")
+    raise TypeError(
+        f"outputs that are a {type(y).__name__} need a method key(y) of the model that returns something hashable, the "
+        f"same for equal outputs"
+    )

@@ -55,7 +55,7 @@ _ACTS_WITH: Mapping[str, tuple[str, ...]] = {
     "max_iter": ("larank", "svmstruct", "svmstruct-1slack"),
 }
 _TOL = 1e-3
-_FIXED_IN_A_STREAM = ("model", "solver", "schedule", "n_reprocess", "average")
+_FIXED_IN_A_STREAM = ("model", "solver", "schedule", "n_reprocess")
 
 
 @persistable(
@@ -347,6 +347,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         seed = int(seeds.randint(2**31 - 1))
         shuffled = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
         self._forget()
+        self._check_unchanged(first=True)
         self._seen = len(examples.costs)
         tol = _TOL if self.tol is None else float(self.tol)
         limits = Limits(
@@ -394,18 +395,17 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         return outcome
 
     def _check_unchanged(self, first: bool) -> None:
+        """The solver of a stream cannot change some parameters on the way; a loaded model knows its solver only."""
         now = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
-        before: dict[str, Any] | None = getattr(self, "_began_with", None)
-        for name, value in now.items():
-            is_same = first or before is None or before[name] is value or (name != "model" and before[name] == value)
-            if not is_same:
-                assert before is not None
-                raise ValueError(f"{name} must stay as it was in the calls before, {before[name]!r}; got {value!r}")
+        before = {} if first else getattr(self, "_began_with", {"solver": self.result_.solver})
+        for name, value in before.items():
+            if now[name] is not value and (name == "model" or now[name] != value):
+                raise ValueError(f"{name} must stay as it was in the calls before, {value!r}; got {now[name]!r}")
         self._began_with = now
 
     def _forget(self) -> None:
         """What a fit before may have left behind and this one need not make again."""
-        for name in ("coef_", "_inputs", "_truths", "_running", "_state", "_began_with"):
+        for name in ("coef_", "_inputs", "_truths", "_running", "_state"):
             self.__dict__.pop(name, None)
 
     def _examples(self, X: Any, y: Any, sample_weight: ArrayLike | None, first: int) -> Examples:

@@ -22,4 +22,6 @@ NB_MODULE(_core, m) {
     bind_tracking(m);
     bind_kernel_maps(m);
     bind_svmlight(m);
+    bind_chains(m);
+    bind_features(m);
 }

@@ -10,7 +10,10 @@ from benchmarks.rivals import installed
 from benchmarks.sequence import command, compare, problems, runs
 from benchmarks.sequence.libraries import OURS, SOLVERS
 from benchmarks.sequence.libraries.crfsuite import features
+from benchmarks.sequence.libraries.larank_tagger import COLUMNS
 from benchmarks.sequence.runs import PeakRun, TaggerRun
+
+from larank.structured.features import CHUNKING, TemplateEncoder
 
 RIVALS = [name for name in SOLVERS if name.startswith("crfsuite")]
 PARTS = {"the": "DT", "a": "DT", "dog": "NN", "cat": "NN", "house": "NN", "sees": "VB", "likes": "VB"}
@@ -67,6 +70,15 @@ def test_a_token_has_one_feature_of_each_of_the_19_templates():
     assert "word[-1]|word[0]=the|dog" in second
     assert "pos[-2]|pos[-1]|pos[0]=<s-1>|DT|NN" in second
     assert "pos[0]|pos[1]|pos[2]=DT|NN|</s+1>" in first
+
+
+def test_rivals_and_larank_have_the_same_features():
+    sentence = [("the", "DT"), ("dog", "NN"), ("sees", "VB")]
+    encoder = TemplateEncoder(CHUNKING, COLUMNS)
+    sequences = encoder.learn([sentence])
+    names = np.array(encoder.names(sequences.indices))
+    ours = np.split(names, sequences.indptr[1:-1])
+    assert [set(token) for token in ours] == [set(token) for token in features(sentence)]
 
 
 @pytest.mark.parametrize("name", RIVALS)

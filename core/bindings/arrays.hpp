@@ -22,6 +22,8 @@ void bind_huller(nb::module_& m);
 void bind_tracking(nb::module_& m);
 void bind_kernel_maps(nb::module_& m);
 void bind_svmlight(nb::module_& m);
+void bind_chains(nb::module_& m);
+void bind_features(nb::module_& m);
 
 template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

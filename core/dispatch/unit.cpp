@@ -4,6 +4,7 @@
 #include "gradient.hpp"
 #include "kernelmap.hpp"
 #include "kernelrow.hpp"
+#include "maxplus.hpp"
 #include "rowqp.hpp"
 #include "rows.hpp"
 
@@ -29,6 +30,7 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.move_gradient_at = move_gradient_at<T>;
     units.best_partner = best_partner<T>;
     units.dot_row = dot_row<T>;
+    units.max_plus = max_plus<T>;
     units.map_products[int(ProductKernel::rbf)] = map_tile<Rbf, T>;
     units.map_products[int(ProductKernel::polynomial)] = map_tile<Polynomial, T>;
     units.map_products[int(ProductKernel::sigmoid)] = map_tile<Sigmoid, T>;

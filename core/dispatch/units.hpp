@@ -109,6 +109,9 @@ struct Units {
     int64_t (*best_partner)(const T* ki, const double* diagonal, double kii, double gi, const double* g,
                             const float* down, int64_t count);
     double (*dot_row)(const T* k, const double* beta, int64_t count);
+    // One step of Viterbi, see maxplus.hpp.
+    void (*max_plus)(const T* scores, int64_t stride, const T* transitions, int64_t count, int64_t lanes, T* best,
+                     T* argument);
     // Indexed by ProductKernel: inner products become kernel values, in place.
     void (*map_products[3])(const Tile<T>& products, const MapArguments<T>& with);
     // Indexed by RowKernel: out = k(row of X, row of Z), dense rows of `features` values one after another.

@@ -1,1 +1,1 @@
-"""The package of structured outputs: sequences of labels, and any model a user writes."""
+"""Structured outputs: sequence labelling, and models of the user's own."""

@@ -1,0 +1,41 @@
+// A block of sentences: tokens of one or more columns of text, all text in one buffer, and perhaps a label per token.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dictionary.hpp"
+
+namespace larank {
+
+struct TokenBlock {
+    explicit TokenBlock(std::size_t column_count) : columns(column_count) {}
+
+    std::size_t columns;
+    std::vector<int64_t> starts{0};  // sentence i is tokens starts[i] : starts[i + 1]
+    std::vector<int32_t> labels;     // numbers in a dictionary of labels; empty: there are none
+    std::vector<int64_t> lines;      // of a file; empty: the tokens do not come from one
+
+    std::size_t sentences() const { return starts.size() - 1; }
+    std::size_t tokens() const { return ends_.size() / columns; }
+
+    std::string_view cell(std::size_t token, std::size_t column) const {
+        const std::size_t at = token * columns + column;
+        const std::size_t start = at ? ends_[at - 1] : 0;
+        return {text_.data() + start, ends_[at] - start};
+    }
+    void append_cell(std::string_view word) {
+        text_.append(word);
+        ends_.push_back(text_.size());
+    }
+    void end_sentence() { starts.push_back(int64_t(tokens())); }
+
+  private:
+    std::string text_;
+    std::vector<std::size_t> ends_;  // of the cells of the first token, then of the second, ...
+};
+
+}  // namespace larank

@@ -1,0 +1,73 @@
+"""Token sequences with sparse features: what every sequence model is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Sequences"]
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Token sequences, each token a sparse row of features.
+
+    Attributes
+    ----------
+    starts : ndarray of int64
+        Sequence i is tokens `starts[i] : starts[i + 1]`; `starts[0] == 0`.
+    indptr : ndarray of int64
+        Token t has the features `indices[indptr[t] : indptr[t + 1]]`.
+    indices : ndarray of int32
+        Distinct within a token.
+    values : ndarray of float64 or None
+        One per index; None: all are 1.
+    n_features : int
+        Features known so far: indices are below it.
+    """
+
+    starts: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float64] | None
+    n_features: int
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all sequences."""
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each sequence."""
+        return np.diff(self.starts)
+
+    def take(self, which: Any) -> Sequences:
+        """Some of the sequences, in this order.
+
+        Parameters
+        ----------
+        which : array of int
+            Numbers of sequences; one may come several times.
+        """
+        which = np.asarray(which, dtype=np.intp)
+        starts, tokens = _joined(self.starts, which)
+        indptr, stored = _joined(self.indptr, tokens)
+        values = None if self.values is None else self.values[stored]
+        return Sequences(starts, indptr, self.indices[stored], values, self.n_features)
+
+
+def _joined(starts: NDArray[np.int64], which: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Where the pieces `starts[i] : starts[i + 1]` for i in `which` lie once they are joined, and their elements."""
+    begins = starts[:-1][which]
+    lengths = starts[1:][which] - begins
+    joined = np.zeros(len(which) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=joined[1:])
+    elements = np.repeat(begins - joined[:-1], lengths) + np.arange(joined[-1])
+    return joined, elements.astype(np.intp, copy=False)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
+    from larank.structured.tagger import SequenceTagger
 
 __all__ = [
     "ActiveLearner",
@@ -27,6 +28,7 @@ __all__ = [
     "LinearMulticlassSVC",
     "MulticlassSVC",
     "Published",
+    "SequenceTagger",
     "TrackingSVC",
     "__version__",
 ]
@@ -43,6 +45,7 @@ _HOME = {
     "LinearMulticlassSVC": "larank.multiclass.sdm",
     "MulticlassSVC": "larank.multiclass.mcsvm",
     "Published": "larank.multiclass.published",
+    "SequenceTagger": "larank.structured.tagger",
     "TrackingSVC": "larank.binary.tracking",
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -210,7 +211,7 @@ def _shards(sequences: Sequences) -> list[tuple[int, int]]:
     """Sequences [begin, end) of some thousands of tokens each."""
     wanted = np.arange(0, sequences.n_tokens, _SHARD_TOKENS)
     cuts = np.unique(np.append(np.searchsorted(sequences.starts[:-1], wanted), len(sequences)))
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+    return list(pairwise(cuts.tolist()))
 
 
 class _Current(NamedTuple):

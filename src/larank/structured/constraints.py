@@ -80,7 +80,9 @@ def follows(constraints: Constraints, labels: Sequence[Any]) -> Follows | None:
         scheme = SCHEMES[constraints]
         for label in labels:
             if not scheme.knows(label):
-                tags = ", ".join(["'O'", *(f"'{prefix}-...'" for prefix in dict.fromkeys(scheme.opens + scheme.goes_on))])
+                tags = ", ".join(
+                    ["'O'", *(f"'{prefix}-...'" for prefix in dict.fromkeys(scheme.opens + scheme.goes_on))]
+                )
                 raise ValueError(f"constraints={constraints!r} knows labels {tags}; got {label!r}")
         allowed: Callable[[Any, Any], bool] = scheme.allows
     else:

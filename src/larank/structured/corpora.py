@@ -77,7 +77,6 @@ class LabelledBlock(NamedTuple):
 class Corpus(Protocol):
     """Where labelled blocks come from."""
 
-    is_whole: bool
     n_tokens: int | None
 
     def blocks(self) -> Iterator[LabelledBlock]:
@@ -90,9 +89,9 @@ class Corpus(Protocol):
 class HeldCorpus:
     """Sequences in memory: one block."""
 
-    is_whole = True
-
-    def __init__(self, sequences: Sequences, labels: NDArray[np.int32], costs: NDArray[np.float64], n_labels: int) -> None:
+    def __init__(
+        self, sequences: Sequences, labels: NDArray[np.int32], costs: NDArray[np.float64], n_labels: int
+    ) -> None:
         self._block = LabelledBlock(sequences, labels, costs, 0, 0, n_labels)
         self.n_tokens: int | None = sequences.n_tokens
 
@@ -123,8 +122,6 @@ class FileCorpus:
     reads_ahead : bool
         Whether a thread reads the next block meanwhile.
     """
-
-    is_whole = False
 
     def __init__(
         self,

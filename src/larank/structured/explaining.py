@@ -106,9 +106,7 @@ def explained(
         features.sort(key=lambda feature: -abs(feature.difference))
         transitions = scores.transitions(path, t, label, second, labels)
         found.append(
-            TokenExplanation(
-                token, labels[label], labels[second], margin, tuple(features[:top]), tuple(transitions)
-            )
+            TokenExplanation(token, labels[label], labels[second], margin, tuple(features[:top]), tuple(transitions))
         )
     return Explanation(tuple(found), best)
 

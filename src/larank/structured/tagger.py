@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -31,7 +32,7 @@ from larank.structured.conll import ConllFile
 from larank.structured.constraints import Constraints, check_constraints
 from larank.structured.corpora import Corpus, FileCorpus, HeldCorpus, LabelNumbers
 from larank.structured.explaining import Explanation, WeightOf, explained
-from larank.structured.features import Encoder, encoder_for, encoder_from_state
+from larank.structured.features import ArrayEncoder, Encoder, NameEncoder, TemplateEncoder, encoder_for
 from larank.structured.sequences import Sequences
 from larank.training import Limits, Outcome, train, unchanged_on_failure, warn_if_early
 from larank.workers import Workers, blas_threads
@@ -42,6 +43,7 @@ INFERENCES = ("exact", "greedy")
 SOLVERS = ("larank", "perceptron", "passive-aggressive")
 HISTORIES = ("true", "predicted")
 
+_ENCODERS: dict[str, type[Encoder]] = {kind.__name__: kind for kind in (ArrayEncoder, NameEncoder, TemplateEncoder)}
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 0.01  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
@@ -126,7 +128,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     coef_ : csr_matrix of shape (n_features, n_classes)
         Weights of features.
     transitions_ : ndarray of shape (order, n_classes + 1, n_classes)
-        ``transitions_[s - 1, 1 + p, y]``: the weight of label y where label p is s tokens before; row 0 is for no label.
+        ``transitions_[s - 1, 1 + p, y]``: the weight of label y where p is s tokens before; row 0: no label.
     result_ : Result
         The certificate: objectives from scratch, gap, counts, seconds and the history.
     n_iter_ : int
@@ -398,7 +400,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         weights = self._chain.weights().getcol(column).toarray().ravel()
         chosen = np.argsort(-np.abs(weights), kind="stable")[:top]
         chosen = chosen[weights[chosen] != 0]
-        features = [WeightOf(name, float(w)) for name, w in zip(self._encoder.names(chosen), weights[chosen], strict=True)]
+        features = [
+            WeightOf(name, float(w)) for name, w in zip(self._encoder.names(chosen), weights[chosen], strict=True)
+        ]
         before = ["nothing", *map(str, self._labels.labels)]
         transitions = [
             WeightOf(f"{before[p]} {lag + 1} before", float(w))
@@ -615,7 +619,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             if self.stop == "gap":
                 raise ValueError(f"stop='gap' acts with solver='larank' only, got it with solver={self.solver!r}")
         elif self.average:
-            raise ValueError("average acts with solver='perceptron' and 'passive-aggressive' only, got it with 'larank'")
+            raise ValueError(
+                "average acts with solver='perceptron' and 'passive-aggressive' only, got it with 'larank'"
+            )
         if self.history == "predicted" and (self.inference != "greedy" or self.stop == "gap"):
             raise ValueError("history='predicted' acts with inference='greedy' and stop='epochs' only")
         if self.stop == "epochs" and self.tol is not None:
@@ -649,7 +655,11 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def _names(self) -> NDArray[Any]:
         names = np.empty(len(self._labels), dtype=object)
         names[:] = self._labels.labels
-        return names if self.classes_.dtype == object or self.classes_.dtype.kind in "US" else names.astype(self.classes_.dtype)
+        return (
+            names
+            if self.classes_.dtype == object or self.classes_.dtype.kind in "US"
+            else names.astype(self.classes_.dtype)
+        )
 
     def _columns(self) -> NDArray[np.intp]:
         """The columns of the compiled model in the order of `classes_`."""
@@ -683,7 +693,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             raise AttributeError("_state is there once the tagger is fitted")
         running = self._running
         return {
-            "encoder": self._encoder.state(),
+            "encoder": (type(self._encoder).__name__, self._encoder.state()),
             "labels": list(self._labels.labels),
             "tokens": running.chain.model.tokens(),
             "transitions": running.chain.model.transitions(),
@@ -693,7 +703,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     @_state.setter
     def _state(self, state: Mapping[str, Any]) -> None:
-        self._encoder = encoder_from_state(state["encoder"])
+        kind, features = state["encoder"]
+        self._encoder = _ENCODERS[kind].from_state(features)
         self._labels = LabelNumbers(state["labels"])
         chain = self._chain_with(state["tokens"], state["transitions"])
         kept = state["session"]
@@ -717,7 +728,7 @@ def _is_array_pair(X: Any) -> bool:
 
 def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> list[list[Any]]:
     flat, cuts = labels.tolist(), starts.tolist()
-    return [flat[begin:end] for begin, end in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [flat[begin:end] for begin, end in pairwise(cuts)]
 
 
 def _flat_labels(X: Any, y: Any, sequences: Sequences) -> list[Any]:
@@ -727,7 +738,9 @@ def _flat_labels(X: Any, y: Any, sequences: Sequences) -> list[Any]:
     if _is_array_pair(X) and not _is_nested(y):
         flat = np.asarray(y)
         if flat.shape != (sequences.n_tokens,):
-            raise ValueError(f"y must hold one label per row of X, {sequences.n_tokens}; got an array of shape {flat.shape}")
+            raise ValueError(
+                f"y must hold one label per row of X, {sequences.n_tokens}; got an array of shape {flat.shape}"
+            )
         return _checked_labels(flat.tolist())
     if isinstance(y, str) or not hasattr(y, "__len__"):
         raise TypeError(f"y must be a sequence of label sequences, got {type(y).__name__}")

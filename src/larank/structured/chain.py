@@ -34,6 +34,8 @@ __all__ = [
     "session_state",
 ]
 
+_LARANK_OPERATIONS = ("process_new", "process_old", "optimize", "steps", "argmax", "frozen")
+_PERCEPTRON_OPERATIONS = ("examples", "steps")
 _MOST_STATES = 200_000  # of exact inference between two tokens
 
 _SHARD_TOKENS = 5_000  # sequences that one thread works on at a time
@@ -181,8 +183,9 @@ def restore_session(
         block = _core.ChainBlock(starts, indptr, indices, kept, model.features)
         session.restore(state["linear"], block, ids, costs, truth, history, previous, remaining, *outputs)
     else:
-        tokens, transitions = state["early"]
-        session.restore(state["linear"], state["stretches"], *tokens, np.ascontiguousarray(transitions))
+        (values, columns, starts), transitions = state["early"]
+        transitions = np.ascontiguousarray(transitions)
+        session.restore(state["linear"], state["stretches"], values, columns, starts, transitions)
 
 
 def argmax_calls(session: _core.ChainLaRank | _core.ChainPerceptron) -> int:
@@ -192,10 +195,9 @@ def argmax_calls(session: _core.ChainLaRank | _core.ChainPerceptron) -> int:
 
 def operations(session: _core.ChainLaRank | _core.ChainPerceptron) -> dict[str, int]:
     """How often a session performed each operation."""
-    names = ("process_new", "process_old", "optimize", "steps", "argmax", "frozen")
-    if not isinstance(session, _core.ChainLaRank):
-        names = ("examples", "steps")
-    return dict(zip(names, session.counts, strict=True))
+    if isinstance(session, _core.ChainLaRank):
+        return dict(zip(_LARANK_OPERATIONS, session.counts, strict=True))
+    return dict(zip(_PERCEPTRON_OPERATIONS, session.counts, strict=True))
 
 
 def _losses(costs: Mapping[tuple[Any, Any], float], labels: Sequence[Any]) -> NDArray[np.float64]:

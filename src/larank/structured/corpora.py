@@ -7,7 +7,7 @@ larger than memory. What was read stays there as long as it fits.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -166,7 +166,7 @@ class FileCorpus:
             if sum(map(_bytes, self._kept)) > self._memory_limit:
                 self._kept = None
 
-    def _read(self, encode: Callable[[Any], Sequences]) -> Iterator[LabelledBlock]:
+    def _read(self, encode: Callable[[Any], Sequences]) -> Generator[LabelledBlock]:
         words = _core.Dictionary()
         number = np.empty(0, dtype=np.int32)
         sequences_before = tokens_before = 0
@@ -189,7 +189,7 @@ def _bytes(block: LabelledBlock) -> int:
     return sum(array.nbytes for array in arrays if array is not None)
 
 
-def _ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+def _ahead(items: Iterator[_Item]) -> Generator[_Item]:
     """The same items, the next one made by a thread while the caller is busy with this one."""
     nothing = object()
     with ThreadPoolExecutor(1, "larank-reading") as pool:

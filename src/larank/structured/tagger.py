@@ -558,7 +558,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _chain_with(self, tokens: Any, transitions: Any) -> Chain:
         chain = Chain(self.order, self.inference, self.constraints, self.label_costs)
-        chain.model.set_weights(*tokens, np.ascontiguousarray(transitions))
+        values, columns, starts = tokens
+        chain.model.set_weights(values, columns, starts, np.ascontiguousarray(transitions))
         chain.allow(self._labels.labels)
         return chain
 

@@ -47,7 +47,7 @@ def test_every_example_is_run_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/active.md", "docs/lasvm.md", "docs/structured.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/active.md", "docs/lasvm.md", "docs/sequences.md", "docs/structured.md"])
 def test_python_in_a_page_runs(page: str, tmp_path: Path) -> None:
     blocks = FENCED_PYTHON.findall((ROOT / page).read_text())
     assert blocks

@@ -1,4 +1,4 @@
-"""`python -m benchmarks COMMAND`: larank against other SVM libraries, or against itself with other settings."""
+"""`python -m benchmarks COMMAND`: larank against other libraries, or against itself with other settings."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from benchmarks.kernel.costpath import PATH
 from benchmarks.kernel.memorylimit import MEMORY
 from benchmarks.linear.command import LINEAR
 from benchmarks.measure import load_average
+from benchmarks.sequence.command import SEQUENCE
 
-COMMANDS = (LINEAR, KERNEL, MEMORY, PATH, BINARY_COMMAND, CACHE, ACTIVE)
+COMMANDS = (LINEAR, KERNEL, MEMORY, PATH, BINARY_COMMAND, CACHE, ACTIVE, SEQUENCE)
 
 
 def _arguments() -> argparse.Namespace:

@@ -12,8 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "prefetch.hpp"
-
 namespace larank {
 
 constexpr uint32_t unknown = 0xffffffffu;  // the number of what is not in a table
@@ -127,7 +125,6 @@ class TupleTable {
         for (std::size_t k = 0; k < width_; ++k) hash = mixed(hash, tuple[k] + 1u);
         return uint32_t(mixed(hash, 0));
     }
-    void prefetch(uint32_t hash) const { larank::prefetch(slots_.data() + (hash & mask_) * stride_); }
 
     uint32_t find(const uint32_t* tuple, uint32_t hash) const { return slots_[place_of(tuple, hash)] - 1; }
 

@@ -41,13 +41,6 @@ struct Atom {
     int offset;
 };
 
-// The features of tokens, one after another.
-struct FeatureRows {
-    std::vector<int64_t> starts{0};
-    std::vector<int32_t> features;
-    std::vector<double> values;  // empty: all are 1
-};
-
 class TemplateTable {
   public:
     TemplateTable(std::vector<View> views, std::vector<std::vector<Atom>> templates, std::size_t columns,

@@ -1,16 +1,14 @@
-// A block of sentences: tokens of one or more columns of text, all text in one buffer, and perhaps a label per token.
+// Blocks of sentences, and the features of tokens.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "dictionary.hpp"
-
 namespace larank {
 
+// Tokens of one or more columns of text, all text in one buffer, and perhaps a label per token.
 struct TokenBlock {
     explicit TokenBlock(std::size_t column_count) : columns(column_count) {}
 
@@ -36,6 +34,13 @@ struct TokenBlock {
   private:
     std::string text_;
     std::vector<std::size_t> ends_;  // of the cells of the first token, then of the second, ...
+};
+
+// The features of tokens, one after another.
+struct FeatureRows {
+    std::vector<int64_t> starts{0};
+    std::vector<int32_t> features;
+    std::vector<double> values;  // empty: all are 1
 };
 
 }  // namespace larank

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
+    from larank.structured.tagger import SequenceTagger
+    from larank.structured.model import StructuredModel
+    from larank.structured.multiclass import MulticlassModel
+    from larank.structured.svc import StructuredSVC
 
 __all__ = [
     "ActiveLearner",
@@ -25,8 +29,12 @@ __all__ = [
     "LaRankClassifier",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
+    "MulticlassModel",
     "MulticlassSVC",
     "Published",
+    "SequenceTagger",
+    "StructuredModel",
+    "StructuredSVC",
     "TrackingSVC",
     "__version__",
 ]
@@ -41,8 +49,12 @@ _HOME = {
     "LaRankClassifier": "larank.multiclass.larank",
     "LaSVMClassifier": "larank.binary.lasvm",
     "LinearMulticlassSVC": "larank.multiclass.sdm",
+    "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.multiclass.mcsvm",
     "Published": "larank.multiclass.published",
+    "SequenceTagger": "larank.structured.tagger",
+    "StructuredModel": "larank.structured.model",
+    "StructuredSVC": "larank.structured.svc",
     "TrackingSVC": "larank.binary.tracking",
 }
 

@@ -40,8 +40,11 @@ __all__ = [
     "DataFormatError",
     "TrainTest",
     "atomic_write",
+    "compressed",
     "data_directory",
     "load_letter",
+    "located",
+    "opened",
     "read",
     "read_csv",
     "read_npz",
@@ -138,7 +141,7 @@ def read_svmlight(
         groups and damaged compressed data.
     """
     reader = _svmlight_reader(n_features, zero_based, dtype)
-    with _open(path) as stream, _located(path, lambda: reader.lines):
+    with opened(path) as stream, located(path, lambda: reader.lines):
         for text in _whole_lines(stream):
             reader.feed(text)
         values, indices, starts, columns, label_text, lines = reader.finish()
@@ -178,7 +181,7 @@ def write_svmlight(path: _PathLike, X: Any, y: Any, *, zero_based: bool = False)
     starts = X.indptr.astype(np.int64)
     indices = X.indices.astype(np.int32, copy=False)
     rows = max(1, len(labels) * _BLOCK_PAIRS // max(1, X.nnz))
-    with atomic_write(path) as file, _compressed(path, file) as stream:
+    with atomic_write(path) as file, compressed(path, file) as stream:
         for first in range(0, len(labels), rows):
             words = labels[first : first + rows]
             text = "".join(f"{word}\n" for word in words).encode()
@@ -226,10 +229,10 @@ def read_csv(
         raise ValueError(f"header={header!r} is not supported; accepted are True, False and 'auto'")
     if delimiter is None:
         delimiter = "\t" if _format_suffix(path) == ".tsv" else ","
-    with _open(path) as stream:
+    with opened(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         rows = csv.reader(text, delimiter=delimiter, strict=True)
-        with _located(path, lambda: rows.line_num):
+        with located(path, lambda: rows.line_num):
             return _read_table(rows, label, header, dtype)
 
 
@@ -258,7 +261,7 @@ def read_npz(path: _PathLike, *, split: str | None = None, dtype: DTypeLike = np
         If arrays are missing, do not fit together, need pickle, or the archive is damaged.
     """
     dtype = _floating(dtype)
-    with _open(path) as stream, _located(path):
+    with opened(path) as stream, located(path):
         return _archived(stream, "" if split is None else f"_{split}", dtype)
 
 
@@ -376,7 +379,8 @@ def _floating(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 @contextmanager
-def _open(path: _PathLike) -> Iterator[Any]:
+def opened(path: _PathLike) -> Iterator[Any]:
+    """Open a file for reading bytes; gzip, bzip2 and xz are recognised by their first bytes."""
     with open(path, "rb") as file:
         head = file.peek(10)
         openers = (opener for magic, opener in _DECOMPRESSORS.items() if re.match(magic, head))
@@ -384,13 +388,14 @@ def _open(path: _PathLike) -> Iterator[Any]:
             yield stream
 
 
-def _compressed(path: _PathLike, file: IO[bytes]) -> Any:
+def compressed(path: _PathLike, file: IO[bytes]) -> Any:
+    """Write to a file compressed as its name says: `.gz`, `.bz2` or `.xz`."""
     compressor = _COMPRESSORS.get(Path(path).suffix.lower(), nullcontext)
     return compressor(file)
 
 
 @contextmanager
-def _located(path: _PathLike, lines: Callable[[], int] | None = None) -> Iterator[None]:
+def located(path: _PathLike, lines: Callable[[], int] | None = None) -> Iterator[None]:
     """Say in which file reading failed, and after how many lines if the error does not name its own."""
     try:
         yield

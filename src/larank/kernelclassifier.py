@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from larank.csr import sound_csr
 from larank.kernels import Kernel, kernel_for
 from larank.labels import best_labels, example_costs
 from larank.result import Result
-from larank.training import Outcome, TrainingWarning
+from larank.training import Outcome, warn_if_early
 from larank.workers import blas_threads
 
-__all__ = ["KernelClassifier", "checked_cost_matrix", "unchanged_on_failure"]
+__all__ = ["KernelClassifier", "checked_cost_matrix"]
 
 _NO_LABELS = object()  # None is what a caller may pass by mistake
 
@@ -181,33 +180,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return "where kernel values are not precise enough to go on, float64 data may do"
 
     def _warn_if_early(self, outcome: Outcome, stacklevel: int) -> None:
-        reasons = {
-            "max_iter": f"after max_iter={getattr(self, 'max_iter', None)} passes over the data",
-            "time_limit": f"after time_limit={self.time_limit} seconds",
-            "precision": self._limit_of_precision(),
-            "interrupted": "by an interrupt",
-        }
-        if outcome.status in reasons:
-            gap = f", its relative duality gap is {self.result_.relative_gap:.2g}"
-            gap += "" if outcome.exact else " by an estimate made on the way"
-            warnings.warn(
-                f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the "
-                f"data; the model is valid{gap if self.result_.has_objective else ''}",
-                TrainingWarning,
-                stacklevel=stacklevel + 1,
-            )
-
-
-@contextmanager
-def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
-    """Give the model back its attributes if an exception leaves the block."""
-    before = model.__dict__.copy()
-    try:
-        yield
-    except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        raise
+        warn_if_early(
+            outcome,
+            self.result_,
+            max_iter=getattr(self, "max_iter", None),
+            time_limit=self.time_limit,
+            limit_of_precision=self._limit_of_precision(),
+            stacklevel=stacklevel + 1,
+        )
 
 
 def _is_sequence_of_objects(X: Any) -> bool:

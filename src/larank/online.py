@@ -22,11 +22,11 @@ from larank import parameters
 from larank.active import Strategy, strategy_named
 from larank.blocks import Blocks, blocks_for, check_gram
 from larank.feeding import Examples, Feed, KernelFeed, Stream
-from larank.kernelclassifier import KernelClassifier, unchanged_on_failure
+from larank.kernelclassifier import KernelClassifier
 from larank.progress import progress_for
 from larank.result import Result
 from larank.selecting import SelectingFeed
-from larank.training import Limits, ObjectiveValues, Outcome, train
+from larank.training import Limits, ObjectiveValues, Outcome, train, unchanged_on_failure
 
 __all__ = ["OnlineClassifier", "OnlineTraining", "Running"]
 

@@ -202,7 +202,8 @@ def _state(iterations: float, primal: float, dual: float, violation: float, onli
         return f"{iterations:.1f} passes, no objective yet"
     gap = primal - dual
     relative = f"relative gap {gap / primal:.1e}" if primal > 0 else f"gap {gap:.1e}"
-    return f"{iterations:.1f} passes, {relative}, violation {violation:.1e}"
+    state = f"{iterations:.1f} passes, {relative}"
+    return state if math.isnan(violation) else f"{state}, violation {violation:.1e}"
 
 
 def _ending(status: str, state: str) -> str:

@@ -10,18 +10,30 @@ import math
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Protocol
 
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from larank.progress import Progress
-from larank.result import Checkpoint, Status
+from larank.result import Checkpoint, Result, Status
 
-__all__ = ["Limits", "ObjectiveValues", "Objectives", "Outcome", "Session", "TrainingWarning", "train"]
+__all__ = [
+    "Limits",
+    "ObjectiveValues",
+    "Objectives",
+    "Outcome",
+    "Session",
+    "TrainingWarning",
+    "train",
+    "unchanged_on_failure",
+    "warn_if_early",
+]
 
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
@@ -135,6 +147,45 @@ def train(session: Session, limits: Limits, progress: Progress) -> Outcome:
             else:
                 continue
             return run.finish(status)
+
+
+def warn_if_early(
+    outcome: Outcome,
+    result: Result,
+    *,
+    max_iter: float | None,
+    time_limit: float | None,
+    limit_of_precision: str = "",
+    stacklevel: int,
+) -> None:
+    """Say that training ended before its own criterion held, and how good the model is."""
+    reasons = {
+        "max_iter": f"after max_iter={max_iter} passes over the data",
+        "time_limit": f"after time_limit={time_limit} seconds",
+        "precision": limit_of_precision,
+        "interrupted": "by an interrupt",
+    }
+    if outcome.status in reasons:
+        gap = f", its relative duality gap is {result.relative_gap:.2g}"
+        gap += "" if outcome.exact else " by an estimate made on the way"
+        warnings.warn(
+            f"training was ended {reasons[outcome.status]}, after {result.iterations:.3g} passes over the "
+            f"data; the model is valid{gap if result.has_objective else ''}",
+            TrainingWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+@contextmanager
+def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
+    """Give the model back its attributes if an exception leaves the block."""
+    before = model.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
 
 
 class _Run:

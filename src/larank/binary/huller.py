@@ -14,10 +14,9 @@ from scipy.sparse import csr_matrix
 from larank import _core
 from larank.binary.onevsrest import OneVersusRestClassifier, OneVersusRestTraining, signs
 from larank.blocks import Blocks
-from larank.kernelclassifier import unchanged_on_failure
 from larank.online import Running
 from larank.persistence import persistable
-from larank.training import ObjectiveValues
+from larank.training import ObjectiveValues, unchanged_on_failure
 
 __all__ = ["HullerClassifier"]
 

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 from larank import parameters
 from larank.blocks import Blocks, blocks_for, check_gram
-from larank.kernelclassifier import KernelClassifier, checked_cost_matrix, unchanged_on_failure
+from larank.kernelclassifier import KernelClassifier, checked_cost_matrix
 from larank.kernels import ProductKernel, with_bias
 from larank.multiclass.activeset import ActiveSetSettings, ActiveSetTraining
 from larank.multiclass.problem import FORMULATIONS, Problem
@@ -24,7 +24,7 @@ from larank.multiclass.published import Published, PublishedTraining
 from larank.persistence import persistable
 from larank.progress import progress_for
 from larank.result import Result
-from larank.training import Limits, Outcome, train
+from larank.training import Limits, Outcome, train, unchanged_on_failure
 
 __all__ = ["MulticlassSVC", "Published"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from larank.reproduce import active, larank, lasvm, mcsvm, sdm
+from larank.reproduce import active, larank, lasvm, mcsvm, sdm, sequence
 from larank.reproduce.experiment import Experiment, Report, Reproduction, Scope
 
 __all__ = ["Experiment", "Report", "Reproduction", "Scope", "experiments"]
@@ -10,5 +10,6 @@ __all__ = ["Experiment", "Report", "Reproduction", "Scope", "experiments"]
 
 def experiments() -> dict[str, Experiment]:
     """All experiments by name."""
-    papers = (*larank.EXPERIMENTS, *mcsvm.EXPERIMENTS, sdm.EXPERIMENT, lasvm.EXPERIMENT, active.EXPERIMENT)
+    thesis = (lasvm.EXPERIMENT, active.EXPERIMENT, sequence.EXPERIMENT)
+    papers = (*larank.EXPERIMENTS, *mcsvm.EXPERIMENTS, sdm.EXPERIMENT, *thesis)
     return {experiment.name: experiment for experiment in papers}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,14 +54,34 @@ class Sequences:
 
         Parameters
         ----------
-        which : array of int
-            Numbers of sequences; one may come several times.
+        which : array of int or of bool
+            Numbers of sequences, of which one may come several times, or a mask.
         """
-        which = np.asarray(which, dtype=np.intp)
+        which = np.asarray(which)
+        which = np.arange(len(self))[which if which.dtype == bool else which.astype(np.intp)]
         starts, tokens = _joined(self.starts, which)
         indptr, stored = _joined(self.indptr, tokens)
         values = None if self.values is None else self.values[stored]
         return Sequences(starts, indptr, self.indices[stored], values, self.n_features)
+
+    @staticmethod
+    def joined(parts: Sequence[Sequences]) -> Sequences:
+        """All sequences of several parts, in their order; features are numbered alike in all of them."""
+        indices = np.concatenate([part.indices for part in parts])
+        values = None
+        if any(part.values is not None for part in parts):
+            ones = (np.ones(len(part.indices)) if part.values is None else part.values for part in parts)
+            values = np.concatenate(list(ones))
+        starts = _end_to_end([part.starts for part in parts])
+        indptr = _end_to_end([part.indptr for part in parts])
+        return Sequences(starts, indptr, indices, values, max(part.n_features for part in parts))
+
+
+def _end_to_end(pointers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Pointers into arrays that are concatenated."""
+    before = np.cumsum([0, *(pointer[-1] for pointer in pointers)])
+    shifted = [pointer[1:] + shift for pointer, shift in zip(pointers, before[:-1], strict=True)]
+    return np.concatenate([np.zeros(1, np.int64), *shifted])
 
 
 def _joined(starts: NDArray[np.int64], which: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:

@@ -9,27 +9,37 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from scipy import sparse
 from sklearn.svm import SVC
 
 from larank import persistence
+from larank.cli.console import (
+    Debug,
+    Quiet,
+    Seconds,
+    Seed,
+    check_outputs,
+    check_replaceable,
+    console,
+    counted,
+    positive,
+    print_line,
+    print_rows,
+    print_values,
+    say,
+    say_if_stopped_early,
+    work,
+)
 from larank.data import atomic_write, load_letter, read
 from larank.multiclass.sdm import LinearMulticlassSVC
 from larank.report import (
@@ -38,8 +48,6 @@ from larank.report import (
     class_errors,
     confusions,
     format_label,
-    format_value,
-    numeric_columns,
     write_report,
 )
 from larank.reproduce import Experiment, Reproduction, Scope, experiments
@@ -110,12 +118,6 @@ class ClassWeight(StrEnum):
     balanced = "balanced"
 
 
-def _positive(value: float | None) -> float | None:
-    if value is not None and not 0 < value < math.inf:
-        raise typer.BadParameter(f"must be a number greater than 0, got {value:g}")
-    return value
-
-
 def _gamma(text: str) -> float | str:
     if text in ("scale", "auto"):
         return text
@@ -180,7 +182,7 @@ Memory = Annotated[
     float | None,
     typer.Option(
         metavar="BYTES",
-        callback=_positive,
+        callback=positive,
         help="larank, lasvm, mcsvm: memory for the kernel.",
         show_default="larank, lasvm: 2e9; mcsvm: 4e9",
     ),
@@ -188,12 +190,12 @@ Memory = Annotated[
 Threads = Annotated[int | None, typer.Option(help="larank, lasvm, mcsvm: threads; -1 for all cores.")]
 Cost = Annotated[
     float | None,
-    typer.Option("-C", callback=_positive, help="Cost of an error; smaller is smoother.", show_default="1"),
+    typer.Option("-C", callback=positive, help="Cost of an error; smaller is smoother.", show_default="1"),
 ]
 Tolerance = Annotated[
     float | None,
     typer.Option(
-        callback=_positive,
+        callback=positive,
         help="Stop once --stop, of mcsvm the relative duality gap, is below this.",
         show_default="sdm, mcsvm: 0.001; larank, lasvm: gap below C",
     ),
@@ -209,7 +211,6 @@ Epochs = Annotated[int | None, typer.Option(min=1, help="larank, lasvm: passes o
 Passes = Annotated[
     int | None, typer.Option(min=1, help="Stop after so many passes if --tol is not reached.", show_default="1000")
 ]
-Seconds = Annotated[float | None, typer.Option(metavar="SECONDS", callback=_positive, help="Stop after so much time.")]
 Intercept = Annotated[
     bool | None,
     typer.Option(
@@ -219,13 +220,10 @@ Intercept = Annotated[
     ),
 ]
 Weights = Annotated[ClassWeight | None, typer.Option(help="Let rare classes weigh as much as frequent ones.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
 Width = Annotated[
     int | None, typer.Option(min=1, help="Width of sparse data, if other files use features DATA does not.")
 ]
 ZeroBased = Annotated[bool, typer.Option("--zero-based", help="The indices of svmlight files count from zero.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but warnings and errors.")]
-Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show the whole traceback.")]
 
 
 def main() -> None:
@@ -301,7 +299,7 @@ def train(
       larank train letter.csv letter.larank --test test.csv --report letter.html
       larank train big.npz big.larank --tol 0.01 --time-limit 60
     """
-    with _work(debug):
+    with work(debug):
         options = {
             "formulation": formulation,
             "kernel": kernel,
@@ -323,8 +321,8 @@ def train(
         }
         estimator = _estimator(algorithm, {name: value for name, value in options.items() if value is not None})
         estimator.set_params(random_state=seed, verbose=0 if quiet else 1)
-        _check_outputs([model_file, report_file], [data_file, test_file])
-        _check_replaceable(model_file)
+        check_outputs([model_file, report_file], [data_file, test_file])
+        check_replaceable(model_file)
         X, y = _read(data_file, features, zero_based)
         test = None
         if test_file is not None:
@@ -332,15 +330,15 @@ def train(
             _check_labels(test_file, test[1], np.unique(y))
         estimator.fit(X, y)
         persistence.save(estimator, model_file)
-        _say_if_stopped_early(estimator, model_file)
+        say_if_stopped_early(estimator, model_file)
         figures, tables = _tested(estimator, test)
         if report_file is not None:
             _report_training(report_file, estimator, data_file, X.shape[0], figures, tables)
         if not quiet:
-            _print_values({**figures, **certificate(estimator.result_)})
-            _print(f"model written to {model_file}")
+            print_values({**figures, **certificate(estimator.result_)})
+            print_line(f"model written to {model_file}")
             if report_file is not None:
-                _print(f"report written to {report_file}")
+                print_line(f"report written to {report_file}")
 
 
 @app.command()
@@ -371,9 +369,9 @@ def predict(
       larank predict letter.larank new.svm labels.txt
       larank predict letter.larank new.svm --scores > scores.tsv
     """
-    with _work(debug):
+    with work(debug):
         if output is not None:
-            _check_outputs([output], [model_file, data_file])
+            check_outputs([output], [model_file, data_file])
         estimator = persistence.load(model_file)
         X, _ = _read(data_file, estimator.n_features_in_, zero_based)
         chunks = _score_lines(estimator, X) if scores else _label_lines(estimator, X)
@@ -403,16 +401,16 @@ def evaluate(
       larank eval letter.larank test.svm
       larank eval letter.larank test.svm --top 26
     """
-    with _work(debug):
+    with work(debug):
         estimator = persistence.load(model_file)
         X, y = _read(data_file, estimator.n_features_in_, zero_based)
         _check_labels(data_file, y, estimator.classes_)
         y, predicted = _compare(estimator, X, y)
-        _print_values(_error_figures(y, predicted))
+        print_values(_error_figures(y, predicted))
         by_class, pairs = class_errors(y, predicted), confusions(y, predicted)
-        _print_rows(by_class[:top], _counted("Classes by error", len(by_class), top))
+        print_rows(by_class[:top], counted("Classes by error", len(by_class), top))
         if pairs:
-            _print_rows(pairs[:top], _counted("Most confused", len(pairs), top))
+            print_rows(pairs[:top], counted("Most confused", len(pairs), top))
 
 
 @app.command()
@@ -425,8 +423,8 @@ def info(model_file: ModelFile, debug: Debug = False) -> None:
     Example:
       larank info letter.larank
     """
-    with _work(debug):
-        _print_values(_flat(persistence.describe(model_file)))
+    with work(debug):
+        print_values(_flat(persistence.describe(model_file)))
 
 
 @app.command()
@@ -445,7 +443,7 @@ def demo(
     Example:
       larank demo --output /tmp/larank-demo
     """
-    with _work(debug):
+    with work(debug):
         output.mkdir(parents=True, exist_ok=True)
         _run_demo(output)
 
@@ -481,108 +479,23 @@ def reproduce(
       larank reproduce larank-table2 --datasets letter,usps --seeds 3
       larank reproduce larank-figure1 --datasets letter --output figure1.svg
     """
-    with _work(debug):
+    with work(debug):
         known = experiments()
         if name is None or show_list:
-            _print_values({key: experiment.title for key, experiment in known.items()})
+            print_values({key: experiment.title for key, experiment in known.items()})
             return
         if name not in known:
             raise typer.BadParameter(f"unknown experiment '{name}'; there are: {', '.join(known)}")
         experiment = known[name]
         scope = Scope(quick, seeds, _chosen(datasets, experiment))
         if output is not None:
-            _check_outputs([output], [])
+            check_outputs([output], [])
             _check_drawable(output, experiment)
-        reproduction = experiment.run(scope, _say)
-        _console().print(reproduction.to_table())
+        reproduction = experiment.run(scope, say)
+        console().print(reproduction.to_table())
         if output is not None:
             _write_reproduction(output, experiment, reproduction)
-            _print(f"written to {output}")
-
-
-# ---- What can go wrong, and how it is said ----
-
-
-@contextmanager
-def _work(debug: bool) -> Iterator[None]:
-    """Turn whatever fails inside into one line on standard error and exit status 1."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = _show_warning
-        try:
-            yield
-        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
-            raise
-        except Exception as error:
-            if debug:
-                raise
-            _say(f"error: {_explain(error)}")
-            raise typer.Exit(1) from None
-
-
-def _explain(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return _one_line(f"not enough memory: {error}".removesuffix(": "))
-    if isinstance(error, OSError) and error.strerror:
-        return _one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
-    if isinstance(error, ValueError | OSError) and str(error):
-        return _one_line(error)
-    return _one_line(f"{type(error).__name__}: {error} (--debug shows where)")
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    _say(f"warning: {_one_line(message)}")
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())
-
-
-def _say(text: str) -> None:
-    typer.echo(f"larank: {text}", err=True)
-
-
-def _check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
-    """Find out before the work, not after it, that a result cannot be written or would destroy a file."""
-    taken = [path.resolve() for path in inputs if path is not None]
-    for path in outputs:
-        if path is None:
-            continue
-        if path.resolve() in taken:
-            raise typer.BadParameter(f"{path} is named twice; it would be overwritten")
-        taken.append(path.resolve())
-        folder = path.resolve().parent
-        if not folder.is_dir():
-            raise ValueError(f"cannot write {path}: there is no folder {folder}")
-        if path.exists() and not path.is_file():
-            raise ValueError(f"cannot write {path}: it is not a regular file")
-        if not os.access(folder, os.W_OK):
-            raise ValueError(f"cannot write {path}: no permission to write in {folder}")
-
-
-def _check_replaceable(model_file: Path) -> None:
-    """Refuse to replace anything but a model (or an empty file): the arguments may be the wrong way round."""
-    if not model_file.exists() or model_file.stat().st_size == 0:
-        return
-    try:
-        persistence.describe(model_file)
-    except persistence.ModelFileError:
-        raise ValueError(f"{model_file} exists and is not a larank model; remove it first") from None
-
-
-def _say_if_stopped_early(estimator: Any, model_file: Path) -> None:
-    result = estimator.result_
-    if result.status not in ("converged", "completed"):
-        reached = f"duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
-        reason = result.status.replace("_", " ")
-        _say(f"stopped early ({reason}); {model_file} holds the model reached by then, {reached}")
+            print_line(f"written to {output}")
 
 
 # ---- Data ----
@@ -632,7 +545,7 @@ def _check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any]) ->
         raise ValueError(f"{path}: none of its labels ({found}) is a class of the model ({wanted})")
     count = len(unknown)
     some = "1 example has a label" if count == 1 else f"{count} examples have labels"
-    _say(f"warning: {path}: {some} unknown to the model ({found}), counted as {'an error' if count == 1 else 'errors'}")
+    say(f"warning: {path}: {some} unknown to the model ({found}), counted as {'an error' if count == 1 else 'errors'}")
 
 
 def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -660,38 +573,6 @@ def _score_lines(estimator: Any, X: Any) -> Iterator[str]:
         scores = estimator.decision_function(piece).reshape(piece.shape[0], -1)
         for label, row in zip(estimator.predict(piece), scores, strict=True):
             yield "\t".join([format_label(label), *(f"{score:.9g}" for score in row)]) + "\n"
-
-
-# ---- Tables ----
-
-
-def _console() -> Console:
-    return Console(highlight=False)
-
-
-def _print(text: str) -> None:
-    _console().print(text, markup=False, soft_wrap=True)
-
-
-def _print_rows(rows: Sequence[Row], title: str | None = None) -> None:
-    numeric = numeric_columns(rows)
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
-    for name in rows[0]:
-        table.add_column(Text(name), justify="right" if name in numeric else "left")
-    for row in rows:
-        table.add_row(*(Text(format_value(row.get(name))) for name in rows[0]))
-    _console().print(table)
-
-
-def _print_values(values: Mapping[str, object]) -> None:
-    table = Table.grid(padding=(0, 2))
-    for name, value in values.items():
-        table.add_row(Text(name), Text(format_value(value)))
-    _console().print(table)
-
-
-def _counted(title: str, count: int, top: int) -> str:
-    return title if count <= top else f"{title} ({top} of {count})"
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
@@ -886,13 +767,13 @@ def _run_demo(folder: Path) -> None:
     letter = load_letter()
     train, test = letter.X_train.astype(np.float32), letter.X_test.astype(np.float32)
     shape = f"{len(train)} training and {len(test)} test examples, {train.shape[1]} features"
-    _print(f"UCI LETTER: {shape}, {len(np.unique(letter.y_train))} classes")
+    print_line(f"UCI LETTER: {shape}, {len(np.unique(letter.y_train))} classes")
     ours = LaRankClassifier("rbf", gamma=0.025, C=10.0, random_state=0, verbose=1)
     row, predicted = _demonstrated("LaRank, one pass", ours, (train, letter.y_train, test, letter.y_test))
     result = ours.result_
     row |= {"dual": f"{result.dual:.0f}", "kernels": f"{result.kernel_values / 1e6:.0f}M"}
     row["patterns"] = result.support_patterns
-    _say("training scikit-learn's SVC")
+    say("training scikit-learn's SVC")
     svc = SVC(kernel="rbf", gamma=0.025, C=10.0)
     svc_row, _ = _demonstrated("scikit-learn SVC", svc, (train, letter.y_train, test, letter.y_test))
     linear = LinearMulticlassSVC(random_state=0, verbose=1)
@@ -911,10 +792,10 @@ def _run_demo(folder: Path) -> None:
         tables=_worst(letter.y_test, predicted),
         notes=_DEMO_NOTES,
     )
-    _print_rows(rows)
+    print_rows(rows)
     for note in _DEMO_NOTES:
-        _console().print(note, style="dim")
-    _print(f"\nmodel   {folder / 'model.larank'}\nreport  {folder / 'report.html'}")
+        console().print(note, style="dim")
+    print_line(f"\nmodel   {folder / 'model.larank'}\nreport  {folder / 'report.html'}")
 
 
 def _demonstrated(name: str, estimator: Any, split: tuple[Any, ...]) -> tuple[dict[str, object], npt.NDArray[Any]]:

@@ -1,0 +1,55 @@
+"""larank's `SequenceTagger`, straight from the file, in an order drawn from a fixed seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.sequence.libraries.solver import Fit, Tags
+from benchmarks.stopwatch import Stopwatch
+
+COLUMNS = ("word", "pos")
+
+
+@dataclass(frozen=True)
+class LarankTagger:
+    """`settings` are parameters of the estimator."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    requires: str = "larank.structured.tagger"
+    threads: int = 1
+
+    def having(self, name: str, threads: int = 1, **settings: Any) -> LarankTagger:
+        """The same with other parameters."""
+        return replace(self, name=name, threads=threads, settings={**self.settings, **settings})
+
+    def fit(self, path: Path) -> Fit:
+        from larank.structured.conll import ConllFile
+
+        model = self.model()
+        with Stopwatch() as watch:
+            model.fit(ConllFile(path))
+        result = model.result_
+
+        def tag_file(file: Path) -> Tags:
+            tags: Tags = model.predict(ConllFile(file))
+            return tags
+
+        extra = {"status": result.status, "primal": float(result.primal), "dual": float(result.dual)}
+        return Fit(watch, dict(result.breakdown), tag_file, extra=extra)
+
+    def model(self) -> Any:
+        """Untrained."""
+        from larank.structured.features import CHUNKING
+        from larank.structured.tagger import SequenceTagger
+
+        given = {"templates": CHUNKING, "columns": COLUMNS, "n_jobs": self.threads, "random_state": 0}
+        return SequenceTagger(**{**given, **self.settings})
+
+
+EXACT = LarankTagger("larank-exact", {"inference": "exact", "order": 1, "n_reprocess": 5})
+GREEDY = LarankTagger("larank-greedy", {"inference": "greedy", "order": 2, "n_reprocess": 1})
+SOLVERS = (EXACT, GREEDY, EXACT.having("larank-exact-2", 2), GREEDY.having("larank-greedy-2", 2))

@@ -1,0 +1,41 @@
+// Arrays of dictionaries and of rows of features.
+#pragma once
+
+#include <nanobind/stl/pair.h>
+
+#include "bindings/arrays.hpp"
+#include "dictionary.hpp"
+#include "tokens.hpp"
+#include "utf8.hpp"
+
+inline nb::tuple rows_tuple(larank::FeatureRows&& rows) {
+    const std::size_t starts = rows.starts.size(), features = rows.features.size(), values = rows.values.size();
+    nb::object numbers = nb::none();
+    if (values) numbers = nb::cast(to_numpy(std::move(rows.values), {values}));
+    return nb::make_tuple(to_numpy(std::move(rows.starts), {starts}), to_numpy(std::move(rows.features), {features}),
+                          numbers);
+}
+
+inline nb::tuple dictionary_arrays(const larank::Dictionary& dictionary) {
+    std::vector<uint8_t> text(dictionary.text().begin(), dictionary.text().end());
+    std::vector<int64_t> ends(dictionary.ends().begin(), dictionary.ends().end());
+    const std::size_t bytes = text.size(), words = ends.size();
+    return nb::make_tuple(to_numpy(std::move(text), {bytes}), to_numpy(std::move(ends), {words}));
+}
+
+inline larank::Dictionary dictionary_of(Vector<uint8_t> text, Vector<int64_t> ends) {
+    larank::Dictionary dictionary;
+    const char* start = reinterpret_cast<const char*>(text.data());
+    const char* const end = start + text.shape(0);
+    for (std::size_t k = 0; k < ends.shape(0); ++k) {
+        const char* last = reinterpret_cast<const char*>(text.data()) + ends.data()[k];
+        if (ends.data()[k] < 0 || last < start || last > end)
+            throw std::invalid_argument("the state is damaged: a string ends beyond the text");
+        const std::string_view word(start, std::size_t(last - start));
+        if (larank::first_invalid_byte(word) != word.npos)
+            throw std::invalid_argument("the state is damaged: a string is not UTF-8");
+        if (dictionary.insert(word) != k) throw std::invalid_argument("the state is damaged: a string is there twice");
+        start = last;
+    }
+    return dictionary;
+}

@@ -1,0 +1,177 @@
+"""What all commands share: how failures are said, checks of files before the work, tables on a terminal."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from larank import persistence
+from larank.report import Row, format_value, numeric_columns
+
+__all__ = [
+    "Debug",
+    "Quiet",
+    "Seconds",
+    "Seed",
+    "check_outputs",
+    "check_replaceable",
+    "console",
+    "counted",
+    "positive",
+    "print_line",
+    "print_rows",
+    "print_values",
+    "say",
+    "say_if_stopped_early",
+    "work",
+]
+
+# ---- Options ----
+
+
+def positive(value: float | None) -> float | None:
+    """Refuse a number that is not greater than 0."""
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter(f"must be a number greater than 0, got {value:g}")
+    return value
+
+
+Seconds = Annotated[float | None, typer.Option(metavar="SECONDS", callback=positive, help="Stop after so much time.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but warnings and errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show the whole traceback.")]
+
+
+# ---- What can go wrong, and how it is said ----
+
+
+@contextmanager
+def work(debug: bool) -> Iterator[None]:
+    """Turn whatever fails inside into one line on standard error and exit status 1."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = _show_warning
+        try:
+            yield
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+            raise
+        except Exception as error:
+            if debug:
+                raise
+            say(f"error: {_explain(error)}")
+            raise typer.Exit(1) from None
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return _one_line(f"not enough memory: {error}".removesuffix(": "))
+    if isinstance(error, OSError) and error.strerror:
+        return _one_line(f"{error.filename}: {error.strerror}" if error.filename else error.strerror)
+    if isinstance(error, ValueError | OSError) and str(error):
+        return _one_line(error)
+    return _one_line(f"{type(error).__name__}: {error} (--debug shows where)")
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    say(f"warning: {_one_line(message)}")
+
+
+def _one_line(text: object) -> str:
+    return " ".join(str(text).split())
+
+
+def say(text: str) -> None:
+    """Write a line to standard error."""
+    typer.echo(f"larank: {text}", err=True)
+
+
+def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
+    """Find out before the work, not after it, that a result cannot be written or would destroy a file."""
+    taken = [path.resolve() for path in inputs if path is not None]
+    for path in outputs:
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise typer.BadParameter(f"{path} is named twice; it would be overwritten")
+        taken.append(path.resolve())
+        folder = path.resolve().parent
+        if not folder.is_dir():
+            raise ValueError(f"cannot write {path}: there is no folder {folder}")
+        if path.exists() and not path.is_file():
+            raise ValueError(f"cannot write {path}: it is not a regular file")
+        if not os.access(folder, os.W_OK):
+            raise ValueError(f"cannot write {path}: no permission to write in {folder}")
+
+
+def check_replaceable(model_file: Path) -> None:
+    """Refuse to replace anything but a model (or an empty file): the arguments may be the wrong way round."""
+    if not model_file.exists() or model_file.stat().st_size == 0:
+        return
+    try:
+        persistence.describe(model_file)
+    except persistence.ModelFileError:
+        raise ValueError(f"{model_file} exists and is not a larank model; remove it first") from None
+
+
+def say_if_stopped_early(estimator: Any, model_file: Path) -> None:
+    """Say why training ended before it was done, and what was reached."""
+    result = estimator.result_
+    if result.status not in ("converged", "completed"):
+        reached = f"duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
+        reason = result.status.replace("_", " ")
+        say(f"stopped early ({reason}); {model_file} holds the model reached by then, {reached}")
+
+
+# ---- Tables ----
+
+
+def console() -> Console:
+    """Make one for standard output as it is now."""
+    return Console(highlight=False)
+
+
+def print_line(text: str) -> None:
+    """Write text to standard output as it is."""
+    console().print(text, markup=False, soft_wrap=True)
+
+
+def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
+    """Write a table to standard output."""
+    numeric = numeric_columns(rows)
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for name in rows[0]:
+        table.add_column(Text(name), justify="right" if name in numeric else "left")
+    for row in rows:
+        table.add_row(*(Text(format_value(row.get(name))) for name in rows[0]))
+    console().print(table)
+
+
+def print_values(values: Mapping[str, object]) -> None:
+    """Write names and values to standard output."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in values.items():
+        table.add_row(Text(name), Text(format_value(value)))
+    console().print(table)
+
+
+def counted(title: str, count: int, top: int) -> str:
+    """Make a title that tells how many rows of how many are shown."""
+    return title if count <= top else f"{title} ({top} of {count})"

@@ -277,61 +277,36 @@ def expansion(patterns, chain):
     return w, linear
 
 
-class LaRank:
-    """Algorithms 17 to 21 of [thesis], line by line; patterns lie as in the core, so that random picks are the same."""
+def smo_step(chain, w, pattern, plus, minus):
+    """Algorithm 17 of [thesis]: the weights, the coefficients of the pattern and the dual's increase after it."""
+    x, alpha = pattern.x, dict(pattern.alpha)
+    difference = chain.phi(x, plus) - chain.phi(x, minus)
+    slope, curvature = chain.h(w, x, minus) - chain.h(w, x, plus), difference @ difference
+    room = pattern.cost - sum(alpha.values()) if plus == x.truth else alpha[plus]
+    step = max(0.0, min(slope / curvature, room) if curvature > 0 else room)
+    if plus != x.truth:
+        alpha[plus] -= step
+    if minus != x.truth:
+        alpha[minus] = alpha.get(minus, 0.0) + step
+    kept = {y: a for y, a in alpha.items() if a != 0}
+    return w + step * difference, kept, step * slope - step**2 * curvature / 2
 
-    def __init__(self, chain, *, tau, n_reprocess, seed, start=None):
-        self.chain, self.tau, self.n_reprocess, self.random = chain, tau, n_reprocess, SplitMix(seed)
-        self.w = np.zeros(chain.size) if start is None else start.copy()
-        self.patterns, self.dual = [], 0.0
 
-    def learn(self, x, number, cost):
-        if number not in [pattern.id for pattern in self.patterns]:
-            self.process_new(Pattern(number, cost, x, {}))
-        for _ in range(self.n_reprocess):
-            self.process_old()
-            for _ in range(10):
-                self.optimize()
+def possible_steps(chain, w, pattern, outputs, tau, rounding=1e-9):
+    """What algorithms 18 to 20 may do with a pattern: a step for each pair of outputs that, up to rounding, is best.
 
-    def process_new(self, pattern):
-        worst = self.chain.worst(self.w, pattern.x)
-        if self.chain.h(self.w, pattern.x, worst) > self.tau:
-            self.patterns.append(pattern)
-            self.smo_step(pattern, pattern.x.truth, worst)
-
-    def process_old(self):
-        if self.patterns:
-            pattern = self.patterns[self.random.below(len(self.patterns))]
-            self.step(pattern, [*pattern.alpha, pattern.x.truth, self.chain.worst(self.w, pattern.x)])
-
-    def optimize(self):
-        if self.patterns:
-            pattern = self.patterns[self.random.below(len(self.patterns))]
-            self.step(pattern, [*pattern.alpha, pattern.x.truth])
-
-    def step(self, pattern, outputs):
-        h = {y: self.chain.h(self.w, pattern.x, y) for y in outputs}
-        is_full = sum(pattern.alpha.values()) >= pattern.cost * (1 - 1e-12)
-        may_lose = [y for y in h if y in pattern.alpha or (y == pattern.x.truth and not is_full)]
-        plus, minus = min(may_lose, key=h.get), max(h, key=h.get)
-        if h[minus] - h[plus] > self.tau:
-            self.smo_step(pattern, plus, minus)
-
-    def smo_step(self, pattern, plus, minus):
-        chain, (_, cost, x, alpha) = self.chain, pattern
-        difference = chain.phi(x, plus) - chain.phi(x, minus)
-        slope = chain.h(self.w, x, minus) - chain.h(self.w, x, plus)
-        room = cost - sum(alpha.values()) if plus == x.truth else alpha[plus]
-        step = max(0.0, min(slope / (difference @ difference), room))
-        self.w += step * difference
-        self.dual += step * slope - step**2 * (difference @ difference) / 2
-        if plus != x.truth:
-            alpha[plus] -= step
-        if minus != x.truth:
-            alpha[minus] = alpha.get(minus, 0.0) + step
-        for y in [y for y in alpha if alpha[y] == 0]:
-            del alpha[y]
-        if not alpha:
-            slot = [other is pattern for other in self.patterns].index(True)
-            self.patterns[slot] = self.patterns[-1]
-            self.patterns.pop()
+    After a step along which the dual has its maximum inside, derivatives are equal and rounding alone chooses.
+    """
+    h = {y: chain.h(w, pattern.x, y) for y in outputs}
+    is_full = sum(pattern.alpha.values()) >= pattern.cost * (1 - 1e-12)
+    may_lose = [y for y in h if y in pattern.alpha or (y == pattern.x.truth and not is_full)]
+    smallest, largest = min(h[y] for y in may_lose), max(h.values())
+    steps = [(w, pattern.alpha, 0.0)] if largest - smallest <= tau + rounding else []
+    if largest - smallest > tau - rounding:
+        steps += [
+            smo_step(chain, w, pattern, plus, minus)
+            for plus in may_lose
+            for minus in h
+            if plus != minus and h[plus] <= smallest + rounding and h[minus] >= largest - rounding
+        ]
+    return steps

@@ -1,0 +1,604 @@
+"""The compiled sessions on chains: against the algorithms written out, general solvers, and their own certificates."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chainreference
+from chainreference import (
+    Chain,
+    Corpus,
+    Pattern,
+    SplitMix,
+    corpus,
+    expansion,
+    grammar_that_allows,
+    possible_steps,
+    state,
+    stretches,
+    weights,
+)
+from larank import LinearMulticlassSVC, _core
+
+PLENTY = 2**40
+INFERENCE = ("exact", "greedy")
+seeds = st.integers(0, 10**6)
+
+
+def session(model, **settings):
+    chosen = {"tau": 1e-4, "n_reprocess": 1, "memory_limit": PLENTY, "returns": True, "seed": 7, **settings}
+    return _core.ChainLaRank(model, **chosen)
+
+
+def numbers(data, inference):
+    """Of the first stretch of each sequence."""
+    return data.starts[:-1].copy() if inference == "greedy" else np.arange(len(data), dtype=np.int64)
+
+
+def learn(to, data, costs, inference, order=None, own_history=False):
+    order = np.arange(len(data), dtype=np.int64) if order is None else np.atleast_1d(np.asarray(order, dtype=np.int64))
+    to.learn(data.block, data.labels, costs, numbers(data, inference), order, inference, own_history)
+
+
+def patterns_of(data, order, inference, costs):
+    """All stretches and the costs of each."""
+    cut = [stretches(*data.sequence(i), order, inference) for i in range(len(data))]
+    return [x for xs in cut for x in xs], np.repeat(costs, [len(xs) for xs in cut])
+
+
+def random_problem(seed, order, *, labels=3, has_grammar=False, **settings):
+    """Losses and values at random, so that no two outputs tie."""
+    random = np.random.default_rng(seed)
+    data = corpus(seed, labels=labels, **settings)
+    delta = random.uniform(0.5, 2, (labels, labels)) * (1 - np.eye(labels))
+    grammar = grammar_that_allows(random, labels, data) if has_grammar else None
+    chain = Chain(order, data.X.shape[1], labels, delta, grammar)
+    return chain, data, random.uniform(0.05, 1, len(data))
+
+
+def check(larank, chain, model, costs_of):
+    """Everything that must hold between two calls. Returns the dual."""
+    patterns = state(larank, chain)
+    assert len({pattern.id for pattern in patterns}) == len(patterns) == larank.support_patterns
+    for pattern in patterns:
+        assert pattern.alpha
+        assert min(pattern.alpha.values()) > 0
+        assert sum(pattern.alpha.values()) <= costs_of[pattern.id] * (1 + 1e-12)
+        assert pattern.x.truth not in pattern.alpha
+        for y in pattern.alpha:
+            assert chain.grammar.allows(y, pattern.x.previous, pattern.x.remaining)
+    w, linear = expansion(patterns, chain)
+    np.testing.assert_allclose(weights(model), w, atol=1e-9)
+    assert larank.linear == pytest.approx(linear, abs=1e-9)
+    assert larank.dual == pytest.approx(linear - w @ w / 2, abs=1e-9)
+    assert larank.dual_from_weights() == pytest.approx(larank.dual, abs=1e-9)
+    assert larank.support_vectors == sum(1 + len(pattern.alpha) for pattern in patterns)
+    return larank.dual
+
+
+# LaRank
+
+
+@settings(max_examples=80)
+@given(
+    st.integers(0, 3),
+    st.sampled_from(INFERENCE),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0.0, 1e-3, 0.3]),
+    seeds,
+)
+def test_operations_are_algorithms_17_to_20_written_out(order, inference, has_grammar, has_ties, tau, seed):
+    chain, data, costs = random_problem(seed, order, sequences=6, longest=3, has_grammar=has_grammar)
+    if has_ties:
+        chain.delta = 1 - np.eye(chain.labels)
+    model = chain.model()
+    larank = session(model, n_reprocess=0, tau=tau, seed=seed)
+    firsts, random = numbers(data, inference), SplitMix(seed)
+    for i in [*range(len(data))] * 3:
+        X, truth = data.sequence(i)
+        for t, x in enumerate(stretches(X, truth, order, inference)):
+            number = int(firsts[i]) + t
+            before = Before(larank, chain, model)
+            alone = Corpus(data.starts[i : i + 2] - data.starts[i], X, np.array(truth, dtype=np.int32))
+            if inference == "exact":
+                larank.learn(alone.block, alone.labels, costs[[i]], np.array([number]), ZERO, "exact", False)
+                if before.has(number):
+                    before.must_be_unchanged()
+                else:
+                    before.must_have_stepped(Pattern(number, costs[i], x, {}), chain.outputs(x), tau)
+        if inference == "greedy":
+            learn(larank, data, costs, inference, i)
+        for _ in range(3):
+            for operation, searches in ((larank.process_old, True), (larank.optimize, False)):
+                before = Before(larank, chain, model)
+                operation()
+                if before.patterns:
+                    pattern = before.patterns[random.below(len(before.patterns))]
+                    known = [*pattern.alpha, pattern.x.truth]
+                    before.must_have_stepped(pattern, chain.outputs(pattern.x) if searches else known, tau)
+    assert larank.random_state == random.state
+
+
+class Before:
+    """What a session was before an operation, to be compared with what it is after."""
+
+    def __init__(self, larank, chain, model):
+        self.larank, self.chain, self.model = larank, chain, model
+        self.patterns, self.w, self.dual = state(larank, chain), weights(model), larank.dual
+
+    def has(self, number):
+        return number in [pattern.id for pattern in self.patterns]
+
+    def must_be_unchanged(self):
+        assert str(state(self.larank, self.chain)) == str(self.patterns)
+        np.testing.assert_array_equal(weights(self.model), self.w)
+
+    def must_have_stepped(self, pattern, outputs, tau):
+        others = {other.id: other.alpha for other in self.patterns if other.id != pattern.id}
+        now = {other.id: other.alpha for other in state(self.larank, self.chain)}
+        alpha = now.pop(pattern.id, {})
+        assert now == others
+
+        def is_it(step):
+            w, expected, increase = step
+            return (
+                alpha == pytest.approx(expected, abs=1e-9)
+                and weights(self.model) == pytest.approx(w, abs=1e-9)
+                and self.larank.dual == pytest.approx(self.dual + increase, abs=1e-9)
+            )
+
+        assert any(map(is_it, possible_steps(self.chain, self.w, pattern, outputs, tau)))
+
+
+ZERO = np.zeros(1, dtype=np.int64)
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+@pytest.mark.parametrize("n_reprocess", [0, 1, 3])
+def test_the_schedule_is_algorithm_21(inference, n_reprocess):
+    """One PROCESSNEW, then n_R times one PROCESSOLD and ten OPTIMIZE: the same by hand gives the same model."""
+    chain, data, costs = random_problem(0, 1, sequences=10, longest=1 if inference == "greedy" else 4)
+    models = chain.model(), chain.model()
+    scheduled, by_hand = session(models[0], n_reprocess=n_reprocess), session(models[1], n_reprocess=0)
+    for i in [*range(len(data))] * 2:
+        learn(scheduled, data, costs, inference, i)
+        learn(by_hand, data, costs, inference, i)
+        for _ in range(n_reprocess):
+            by_hand.process_old()
+            for _ in range(10):
+                by_hand.optimize()
+        np.testing.assert_array_equal(*map(weights, models))
+    assert scheduled.counts == by_hand.counts
+    assert scheduled.counts[0] == 2 * len(data)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 3),
+    st.sampled_from(INFERENCE),
+    st.integers(0, 2),
+    st.sampled_from([0.0, 1e-3, 0.5]),
+    st.booleans(),
+    st.booleans(),
+    seeds,
+)
+def test_larank_is_feasible_ascends_and_bounds_the_optimum(
+    order, inference, n_reprocess, tau, binary, has_grammar, seed
+):
+    """With ties, tokens without features, and Hamming losses."""
+    chain, data, costs = random_problem(seed, order, is_binary=binary, has_grammar=has_grammar)
+    chain.delta = 1 - np.eye(chain.labels)
+    model = chain.model()
+    larank = session(model, n_reprocess=n_reprocess, tau=tau, seed=seed)
+    costs_of = dict(enumerate(np.repeat(costs, np.diff(data.starts)) if inference == "greedy" else costs))
+    dual = 0.0
+    for i in np.random.default_rng(seed).integers(0, len(data), 15):
+        learn(larank, data, costs, inference, i)
+        before, dual = dual, check(larank, chain, model, costs_of)
+        assert dual >= before - 1e-12
+        for operation in (larank.process_old, larank.optimize):
+            operation()
+            before, dual = dual, check(larank, chain, model, costs_of)
+            assert dual >= before - 1e-12
+        loss, _ = model.losses(data.block, data.labels, costs, 0, len(data), inference)
+        assert model.squared_norm / 2 + loss >= dual - 1e-9
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("has_grammar", [False, True])
+def test_many_epochs_reach_the_optimum_of_a_general_solver(inference, order, has_grammar):
+    for seed in range(3):
+        chain, data, costs = random_problem(seed, order, sequences=5, longest=3, has_grammar=has_grammar)
+        model = chain.model()
+        larank = session(model, tau=1e-9)
+        for _ in range(400):
+            learn(larank, data, costs, inference)
+        optimum, bound = chain.optimum(*patterns_of(data, order, inference, costs))
+        np.testing.assert_allclose(weights(model), optimum, atol=1e-4)
+        assert larank.dual == pytest.approx(bound, rel=1e-6)
+        loss, _ = model.losses(data.block, data.labels, costs, 0, len(data), inference)
+        assert model.squared_norm / 2 + loss == pytest.approx(bound, rel=1e-5)
+
+
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_the_greedy_problem_is_a_multiclass_problem_with_indicators_of_the_labels_before(order):
+    data = corpus(3, sequences=30, longest=6, features=4, labels=5)
+    chain = Chain(order, 4, 5)
+    costs = np.random.default_rng(0).uniform(0.2, 1, len(data))
+    rows, labels = [], []
+    for i in range(len(data)):
+        for x in stretches(*data.sequence(i), order, "greedy"):
+            before = np.zeros((order, 6))
+            before[np.arange(order), np.array(x.history, dtype=int) + 1] = 1
+            rows.append(np.concatenate([x.X[0], before.ravel()]))
+            labels.append(x.truth[0])
+    rival = LinearMulticlassSVC(C=1.0, formulation="crammer-singer", fit_intercept=False, tol=1e-9, max_iter=20_000)
+    rival.fit(np.array(rows), np.array(labels), sample_weight=np.repeat(costs, np.diff(data.starts)))
+    model = chain.model()
+    larank = session(model, tau=1e-9)
+    for _ in range(300):
+        learn(larank, data, costs, "greedy")
+    np.testing.assert_allclose(weights(model), rival.coef_.T.ravel(), atol=2e-4)
+
+
+def test_a_pattern_that_rounding_leaves_below_its_cost_is_still_improved():
+    """Coefficients that are the cost but for rounding: weight must move between the outputs, not into what is left."""
+    data = Corpus(np.array([0, 1], dtype=np.int64), np.ones((1, 1)), np.array([0], dtype=np.int32))
+    cost = 0.1
+    first = 0.03
+    second = np.nextafter(cost - first, 0)
+    while first + second >= cost:
+        second = np.nextafter(second, 0)
+    chain = Chain(0, 1, 3, np.array([[0, 5.0, 1.0], [1, 0, 1], [1, 1, 0]]))
+    model = chain.model()
+    model.set_weights(
+        np.array([cost, -first, -second]), np.arange(3, dtype=np.int32), np.array([0, 3]), np.zeros((0, 4, 3))
+    )
+    larank = session(model, tau=1e-6)
+    one, none = np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32)
+    larank.restore(
+        5 * first + second,
+        data.block,
+        np.array([0]),
+        np.array([cost]),
+        one,
+        none,
+        np.array([-1], dtype=np.int32),
+        np.array([0]),
+        np.array([2]),
+        np.array([first, second]),
+        np.array([1, 2], dtype=np.int32),
+    )
+    for _ in range(3):
+        larank.optimize()
+    assert state(larank, chain)[0].alpha == pytest.approx({(1,): cost})
+
+
+# Memory
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2), st.sampled_from(INFERENCE), seeds, st.integers(200, 2500))
+def test_patterns_that_memory_has_no_room_for_stay_in_the_weights_and_are_not_learnt_again(
+    order, inference, seed, memory_limit
+):
+    chain, data, costs = random_problem(seed, order, sequences=6, longest=3)
+    model = chain.model()
+    larank = session(model, memory_limit=memory_limit, seed=seed)
+    _, bound = chain.optimum(*patterns_of(data, order, inference, costs))
+    dual = 0.0
+    for _ in range(30):
+        for i in range(len(data)):
+            learn(larank, data, costs, inference, i)
+            assert larank.bytes <= memory_limit or larank.support_patterns == 1
+            assert larank.dual >= dual - 1e-12
+            dual = larank.dual
+            assert dual == pytest.approx(larank.dual_from_weights(), abs=1e-9)
+            assert dual <= bound + 1e-7
+            for pattern in state(larank, chain):
+                assert sum(pattern.alpha.values()) <= pattern.cost * (1 + 1e-12)
+    frozen = larank.counts[-1]
+    patterns = len(data.X) if inference == "greedy" else len(data)
+    assert frozen + larank.support_patterns <= patterns
+    kept, _ = expansion(state(larank, chain), chain)
+    if frozen == 0:
+        np.testing.assert_allclose(weights(model), kept, atol=1e-9)
+
+
+def test_memory_is_counted_in_full():
+    """Longer sequences, more of them, more features, values and outputs take more bytes."""
+
+    def used(sequences=5, length=2, features=3, is_binary=True, n_reprocess=0):
+        random = np.random.default_rng(0)
+        y = random.integers(0, 3, sequences * length).astype(np.int32)
+        data = Corpus(np.arange(sequences + 1) * length, np.ones((len(y), features)), y, is_binary)
+        model = _core.ChainModel(1)
+        model.grow(features, 3)
+        larank = session(model, n_reprocess=n_reprocess)
+        learn(larank, data, np.ones(sequences), "exact")
+        assert larank.support_patterns > 0.8 * sequences
+        return larank.bytes
+
+    assert used(sequences=50) > 8 * used()
+    assert used(length=200) > used() + 4 * 198 * (8 + 3 * 4 + 4 + 4)
+    assert used(features=300) > used() + 4 * 2 * 297 * 4
+    assert used(is_binary=False) > used() + 4 * 2 * 3 * 8
+    assert used(n_reprocess=20) > used()
+
+
+# Growth
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("labels", [(3, 8, 9), (8, 16, 17), (7, 7, 26)])
+@pytest.mark.parametrize("rule", [None, "perceptron", "passive-aggressive"])
+def test_features_and_labels_that_come_later_give_the_model_that_knew_them_and_did_not_use_them(
+    inference, order, labels, rule
+):
+    """A label that is not there yet is no rival of others, as one that is forbidden."""
+    features = (4, 6, 12)
+    random = np.random.default_rng(labels[0])
+    lengths = random.integers(1, 5, 30)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    part = np.repeat(np.repeat([0, 1, 2], 10), lengths)
+    y = (random.random(starts[-1]) * np.array(labels)[part]).astype(np.int32)
+    X = random.normal(size=(starts[-1], features[-1])) * (np.arange(features[-1]) < np.array(features)[part][:, None])
+    data = Corpus(starts, X, y)
+    models, sessions = zip(
+        *(grown(data, features, labels, inference, order, at_once=once, rule=rule) for once in (False, True)),
+        strict=True,
+    )
+    np.testing.assert_allclose(*map(weights, models), atol=1e-9)
+    assert models[0].squared_norm > 0
+    if rule is None:
+        chain = Chain(order, features[-1], labels[-1], LOSS[: labels[-1], : labels[-1]])
+        one, other = (state(each, chain) for each in sessions)
+        assert [pattern.id for pattern in one] == [pattern.id for pattern in other]
+        for a, b in zip(one, other, strict=True):
+            assert a.alpha == pytest.approx(b.alpha, abs=1e-9)
+        for _ in range(20):
+            sessions[0].process_old()
+        check(sessions[0], chain, models[0], dict.fromkeys(range(len(X)), 0.3))
+    else:
+        means = [chainreference.whole(*each.average(), features[-1], labels[-1]) for each in sessions]
+        np.testing.assert_allclose(*means, atol=1e-9)
+
+
+def grown(data, features, labels, inference, order, *, at_once, rule):
+    """Learns ten sequences, then ten others. Features and labels of later ones are not there yet, or forbidden."""
+    model = _core.ChainModel(order)
+    # Without REPROCESS, for after it derivatives are equal but for rounding, which the number of lanes decides.
+    to = session(model, n_reprocess=0) if rule is None else _core.ChainPerceptron(model, rule=rule, averages=True)
+    for first, n_features, n_labels in zip((0, 10, 20), features, labels, strict=True):
+        n_features, n_labels, is_known = (
+            (features[-1], labels[-1], np.arange(labels[-1]) < n_labels)
+            if at_once
+            else (n_features, n_labels, np.ones(n_labels, dtype=bool))
+        )
+        model.grow(n_features, n_labels)
+        model.set_grammar(np.tile(is_known, (n_labels + 1, 1)), is_known)
+        model.set_loss(LOSS[:n_labels, :n_labels].copy())
+        starts = data.starts[first : first + 11]
+        tokens = slice(starts[0], starts[-1])
+        part = Corpus(starts - starts[0], data.X[tokens, :n_features], data.labels[tokens])
+        ids = starts[:-1].copy() if inference == "greedy" else np.arange(first, first + 10)
+        to.learn(part.block, part.labels, np.full(10, 0.3), ids, np.arange(10), inference, False)
+    return model, to
+
+
+LOSS = np.random.default_rng(5).uniform(0.5, 2, (30, 30)) * (1 - np.eye(30))
+
+
+def test_patterns_longer_than_what_comes_later_obey_a_grammar_that_is_given_later():
+    """The new grammar has to know how the ends of the earlier, longer sequences can be reached."""
+    turn = np.array([[True, True, False], [False, True, False], [True, False, False], [False, False, False]])
+    ends = np.array([False, True, False])
+    random = np.random.default_rng(0)
+    X = random.normal(size=(43, 3))
+    long = Corpus(np.array([0, 20, 40]), X[:40], np.tile([0, 1], 20).astype(np.int32))
+    short = Corpus(np.array([0, 1, 3]), X[40:], np.array([1, 0, 1], dtype=np.int32))
+    model = _core.ChainModel(1)
+    model.grow(3, 2)
+    model.set_grammar(turn[:3, :2].copy(), ends[:2].copy())
+    larank = session(model)
+    learn(larank, long, np.full(2, 1.0), "greedy")
+    model.grow(3, 3)
+    model.set_grammar(turn, ends)
+    larank.learn(short.block, short.labels, np.full(2, 1.0), np.array([100, 101]), np.arange(2), "greedy", False)
+    for _ in range(200):
+        larank.process_old()
+    # Every token but the first has one label that the grammar allows, so nothing can be wrong with it.
+    for pattern in state(larank, Chain(1, 3, 3)):
+        assert pattern.x.previous == -1
+        assert pattern.x.remaining % 2 == 0 or pattern.alpha.keys() == {(1,)}
+
+
+# What is kept
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+@pytest.mark.parametrize("order", [0, 1, 3])
+@pytest.mark.parametrize("returns", [False, True])
+def test_a_restored_session_goes_on_as_the_one_it_was_taken_from(inference, order, returns):
+    chain, data, costs = random_problem(2, order, sequences=8, longest=4, has_grammar=True)
+    model = chain.model()
+    larank = session(model, returns=returns)
+    for i in range(4):
+        learn(larank, data, costs, inference, i)
+    copy = chain.model()
+    copy.set_weights(*model.tokens(), model.transitions())
+    np.testing.assert_array_equal(weights(copy), weights(model))
+    restored = session(copy, returns=returns, seed=larank.random_state)
+    ids, kept_costs, lengths, indptr, indices, values, *rest = larank.state()
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    block = _core.ChainBlock(starts, indptr, indices, values, chain.features)
+    truth, history, previous, remaining, outputs, alpha, labels = rest
+    restored.restore(larank.linear, block, ids, kept_costs, truth, history, previous, remaining, outputs, alpha, labels)
+    assert restored.dual == pytest.approx(larank.dual)
+    assert state(restored, chain) != []
+    for one, other in zip(larank.state(), restored.state(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    costs_of = dict(enumerate(np.repeat(costs, np.diff(data.starts)) if inference == "greedy" else costs))
+    sequences = [4, 5, 0, 1, 2, 6, 7, 3, 0] if returns else [4, 5, 6, 7]
+    for i in sequences:
+        for each in (larank, restored):
+            learn(each, data, costs, inference, i)
+        np.testing.assert_allclose(weights(copy), weights(model), atol=1e-9)
+        check(restored, chain, copy, costs_of)
+    assert restored.random_state == larank.random_state
+
+
+# Perceptrons
+
+
+class Online(NamedTuple):
+    """What an online rule has come to."""
+
+    w: np.ndarray
+    sum_of_weights: np.ndarray
+    seen_loss: float = 0.0
+    linear: float = 0.0
+    count: int = 0
+
+
+def written_out(chain, now, x, cost, rule, rounding=1e-9):
+    """A stretch of [thesis] algorithm 6 or the passive-aggressive rule, with each output that is best but for rounding.
+
+    Steps of the passive-aggressive rule make derivatives equal, so that rounding alone chooses.
+    """
+    own, losses = chain.phi(x, x.truth), 0.0 if rule == "perceptron" else 1.0
+    value = {y: losses * chain.loss(x, y) + now.w @ (chain.phi(x, y) - own) for y in chain.outputs(x)}
+    for y in value:
+        if value[y] < max(value.values()) - rounding:
+            continue
+        difference = own - chain.phi(x, y)
+        curvature, h = difference @ difference, chain.h(now.w, x, y)
+        step = cost if rule == "perceptron" or curvature == 0 else max(0.0, min(cost, h / curvature))
+        if y == x.truth:
+            step = h = 0.0
+        w = now.w + step * difference
+        linear = now.linear + step * chain.loss(x, y)
+        yield Online(w, now.sum_of_weights + w, now.seen_loss + cost * max(h, 0.0), linear, now.count + 1)
+
+
+def online_rule_is_written_out(chain, data, costs, rule, inference, seed, own_history=False):
+    start = np.random.default_rng(seed).normal(size=chain.size) / 10
+    model = chain.model(start)
+    perceptron = _core.ChainPerceptron(model, rule=rule, averages=True)
+    possible = [Online(start, np.zeros(chain.size))]
+    for i in [*range(len(data))] * 2:
+        X, truth = data.sequence(i)
+        past = chain.greedy(weights(model), X) if own_history else None
+        for x in stretches(X, truth, chain.order, inference, past):
+            possible = [after for now in possible for after in written_out(chain, now, x, costs[i], rule)]
+        learn(perceptron, data, costs, inference, i, own_history)
+        found = weights(model)
+        mean = chainreference.whole(*perceptron.average(), chain.features, chain.labels)
+        possible = [
+            now
+            for now in possible
+            if found == pytest.approx(now.w, abs=1e-9)
+            and mean == pytest.approx(now.sum_of_weights / now.count, abs=1e-9)
+            and perceptron.seen_loss == pytest.approx(now.seen_loss, abs=1e-7)
+            and perceptron.linear == pytest.approx(now.linear, abs=1e-9)
+        ][:1]
+        assert possible
+    assert (perceptron.looks, perceptron.counts[0]) == (possible[0].count, possible[0].count)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 3), st.sampled_from(INFERENCE), st.sampled_from(["perceptron", "passive-aggressive"]), seeds)
+def test_online_rules_are_what_they_are_written_out_and_average_all_weights(order, inference, rule, seed):
+    chain, data, costs = random_problem(seed, order, has_grammar=bool(seed % 2), is_binary=bool(seed % 3))
+    online_rule_is_written_out(chain, data, costs, rule, inference, seed)
+
+
+@pytest.mark.parametrize("inference", INFERENCE)
+def test_larank_without_reprocess_is_the_passive_aggressive_rule(inference):
+    chain, data, costs = random_problem(4, 1, sequences=20)
+    models = chain.model(), chain.model()
+    larank = session(models[0], tau=0.0, n_reprocess=0)
+    aggressive = _core.ChainPerceptron(models[1], rule="passive-aggressive", averages=False)
+    for each in (larank, aggressive):
+        learn(each, data, costs, inference)
+    np.testing.assert_allclose(*map(weights, models), atol=1e-12)
+    assert aggressive.dual_from_weights() == pytest.approx(larank.dual)
+    assert aggressive.seen_loss == pytest.approx(larank.seen_loss)
+
+
+def test_a_restored_perceptron_goes_on_with_its_average():
+    chain, data, costs = random_problem(6, 2, sequences=10)
+    start = np.random.default_rng(0).normal(size=chain.size) / 10
+    models = chain.model(start), chain.model(start)
+    whole = _core.ChainPerceptron(models[0], rule="perceptron", averages=True)
+    learn(whole, data, costs, "exact", range(10))
+    first = _core.ChainPerceptron(models[1], rule="perceptron", averages=True)
+    learn(first, data, costs, "exact", range(5))
+    second = _core.ChainPerceptron(models[1], rule="perceptron", averages=True)
+    tokens, lags = first.early()
+    second.restore(first.linear, first.counts[0], *tokens, lags)
+    learn(second, data, costs, "exact", range(5, 10))
+    assert second.linear == pytest.approx(whole.linear)
+    for one, other in zip(second.average()[0], whole.average()[0], strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+    np.testing.assert_allclose(second.average()[1], whole.average()[1], atol=1e-12)
+
+
+# Histories
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 3), st.sampled_from(["perceptron", "passive-aggressive"]), st.booleans(), seeds)
+def test_own_history_is_what_the_weights_before_the_sequence_predict(order, rule, has_grammar, seed):
+    chain, data, costs = random_problem(seed, order, longest=5, has_grammar=has_grammar)
+    online_rule_is_written_out(chain, data, costs, rule, "greedy", seed, own_history=True)
+
+
+def test_larank_keeps_its_own_history_with_the_pattern():
+    chain, data, costs = random_problem(8, 2, sequences=12, longest=6)
+    model = chain.model(np.random.default_rng(1).normal(size=chain.size))
+    larank = session(model, n_reprocess=0)
+    kept = {}
+    for i in range(len(data)):
+        X, truth = data.sequence(i)
+        past = chain.greedy(weights(model), X)
+        kept.update(enumerate(stretches(X, truth, 2, "greedy", past), int(data.starts[i])))
+        learn(larank, data, costs, "greedy", i, own_history=True)
+    true = [x for i in range(len(data)) for x in stretches(*data.sequence(i), 2, "greedy")]
+    patterns = state(larank, chain)
+    assert any(pattern.x.history != true[pattern.id].history for pattern in patterns)
+    for pattern in patterns:
+        assert pattern.x.history == kept[pattern.id].history
+        assert pattern.x.previous == true[pattern.id].previous
+
+
+# Machines
+
+
+@pytest.mark.parametrize("labels", [3, 9, 20, 40, 70])
+@pytest.mark.parametrize("inference", INFERENCE)
+def test_instruction_sets_do_not_change_the_model(labels, inference):
+    data = corpus(1, sequences=20, longest=8, features=30, labels=labels)
+    before = _core.simd_level()
+    results = []
+    try:
+        for level in _core.simd_levels():
+            _core.set_simd_level(level)
+            model = _core.ChainModel(1)
+            model.grow(30, labels)
+            larank = session(model)
+            for _ in range(3):
+                learn(larank, data, np.full(20, 0.2), inference)
+            results.append((weights(model), model.predict(data.block, 0, 20, inference)[0], larank.dual))
+    finally:
+        _core.set_simd_level(before)
+    for w, y, dual in results[1:]:
+        np.testing.assert_array_equal(w, results[0][0])
+        np.testing.assert_array_equal(y, results[0][1])
+        assert dual == results[0][2]

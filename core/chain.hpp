@@ -24,6 +24,9 @@
 
 namespace larank {
 
+// What the keys of SparseSum have room for.
+constexpr int64_t most_lags = 255, most_labels = (int64_t{1} << 24) - 1;
+
 // Sequences one after the other, as CSR rows of tokens. Without `values` all features are 1.
 template <class T>
 struct TokenRows {
@@ -122,10 +125,10 @@ class ChainWeights {
     void grow(int64_t features, int64_t labels) {
         if (labels > labels_) grow_labels(labels);
         if (features <= features_) return;
-        features_ = features;
-        const std::size_t size = std::size_t(features_ * lanes_);
+        const std::size_t size = std::size_t(features * lanes_);
         if (size > tokens_.capacity()) tokens_.reserve(size + size / 2);
         tokens_.resize(size, T(0));
+        features_ = features;
     }
 
     double squared_norm() const {
@@ -142,13 +145,13 @@ class ChainWeights {
   private:
     void grow_labels(int64_t labels) {
         const int64_t lanes = padded<T>(labels);
+        std::vector<T> transitions(std::size_t(order_ * (labels + 1) * lanes), T(0));
         if (lanes != lanes_) {
             LargeVector<T> wider(std::size_t(features_ * lanes), T(0));
             for (int64_t f = 0; f < features_; ++f)
                 std::copy_n(tokens_.data() + f * lanes_, labels_, wider.data() + f * lanes);
             tokens_.swap(wider);
         }
-        std::vector<T> transitions(std::size_t(order_ * (labels + 1) * lanes), T(0));
         for (int64_t row = 0; row < order_ * (labels_ + 1); ++row) {
             const int64_t s = row / (labels_ + 1), p = row % (labels_ + 1);
             std::copy_n(transitions_.data() + row * lanes_, labels_,
@@ -215,9 +218,15 @@ class ChainModel {
     }
 
     const Grammar<T>* grammar() const { return grammar_.get(); }
-    void set_grammar(std::unique_ptr<Grammar<T>> grammar) { grammar_ = std::move(grammar); }
+    void set_grammar(std::unique_ptr<Grammar<T>> grammar) {
+        grammar_ = std::move(grammar);
+        prepare(longest_);
+    }
+
+    // Sequences of this length may come; a grammar given later is prepared for them too, for their patterns remain.
     void prepare(int64_t longest) {
-        if (grammar_) grammar_->prepare(longest);
+        longest_ = std::max(longest_, longest);
+        if (grammar_) grammar_->prepare(longest_);
     }
 
     ChainWeights<T> weights;
@@ -225,6 +234,7 @@ class ChainModel {
 
   private:
     std::unique_ptr<Grammar<T>> grammar_;
+    int64_t longest_ = 1;
 };
 
 // Scores and searches on a chain model; one per thread, the model is only read.

@@ -151,9 +151,9 @@ class ChainLaRank {
     // worst output, or -1 where there is no such look at the stretch.
     double process(const Stretch<T>& x, int64_t id, double cost) {
         const double violation = process_new(x, id, cost);
-        for (int64_t r = 0; r < settings_.n_reprocess && !patterns_.empty(); ++r) {
+        for (int64_t r = 0; r < settings_.n_reprocess; ++r) {
             process_old();
-            for (int64_t n = 0; n < optimize_per_reprocess && !patterns_.empty(); ++n) optimize();
+            for (int64_t n = 0; n < optimize_per_reprocess; ++n) optimize();
         }
         return violation;
     }
@@ -177,6 +177,7 @@ class ChainLaRank {
 
     // Algorithm 19.
     void process_old() {
+        if (patterns_.empty()) return;
         ++counts_.process_old;
         const std::size_t slot = random_.below(uint32_t(patterns_.size()));
         ChainPattern<T>& pattern = patterns_[slot];
@@ -200,6 +201,7 @@ class ChainLaRank {
 
     // Algorithm 20.
     void optimize() {
+        if (patterns_.empty()) return;
         ++counts_.optimize;
         const std::size_t slot = random_.below(uint32_t(patterns_.size()));
         const Choice choice = choose(patterns_[slot], patterns_[slot].stretch(ones_.data()));
@@ -228,8 +230,12 @@ class ChainLaRank {
     // Takes up a state that was kept elsewhere.
     void restore(double linear, std::vector<ChainPattern<T>>&& patterns) {
         patterns_ = std::move(patterns);
+        slots_.clear();
         bytes_ = 0;
-        for (const ChainPattern<T>& pattern : patterns_) bytes_ += pattern.bytes();
+        for (std::size_t slot = 0; slot < patterns_.size(); ++slot) {
+            bytes_ += patterns_[slot].bytes();
+            if (settings_.returns) slot_of(patterns_[slot].id) = int32_t(slot);
+        }
         linear_ = linear;
         dual_ = dual_from_weights();
     }
@@ -248,6 +254,9 @@ class ChainLaRank {
   private:
     static constexpr std::size_t is_truth = std::numeric_limits<std::size_t>::max();
     static constexpr int32_t none = -1, frozen = -2;
+    // Of C: coefficients that sum up to this leave no room. Without it rounding leaves some, so small that steps into it
+    // change nothing, and hides the outputs that could lose weight.
+    static constexpr double full_share = 1 - 1e-12;
 
     // The outputs with the smallest h that may lose weight and with the largest h, of those that have a coefficient.
     struct Choice {
@@ -277,7 +286,7 @@ class ChainLaRank {
             if (h < choice.smallest) choice.smallest = h, choice.from = n;
             if (h > choice.largest) choice.largest = h, choice.to = n;
         }
-        if (choice.smallest > 0 && sum < pattern.cost) choice.smallest = 0, choice.from = is_truth;
+        if (choice.smallest > 0 && sum < full_share * pattern.cost) choice.smallest = 0, choice.from = is_truth;
         return choice;
     }
 

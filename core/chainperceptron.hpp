@@ -1,7 +1,7 @@
 // Online rules on chains that look at a stretch once and keep nothing of it: the structured perceptron, [thesis]
 // algorithm 6, and the passive-aggressive rule, which is LaRank with PROCESSNEW alone ([thesis] section 5.1.3).
 //
-// w += step (Phi(x, y_i) - Phi(x, y)). Perceptron: y is the prediction, the step 1. Passive-aggressive: y is the output
+// w += step (Phi(x, y_i) - Phi(x, y)). Perceptron: y is the prediction, the step C. Passive-aggressive: y is the output
 // with the largest h (see chainlarank.hpp), the step min(C, h / |Phi(x, y_i) - Phi(x, y)|^2).
 //
 // The average of the weights after each of n stretches is w - u / n with u = sum over updates of (stretches before the

@@ -54,6 +54,8 @@ class Grammar {
         }
     }
 
+    bool is_prepared(int64_t length) const { return is_settled_ || length <= int64_t(completing_.size()) / lanes_; }
+
     // The first position at which these labels are not allowed; the length if it is the end that is not, -1 if they
     // are.
     int64_t violation(const int32_t* path, int64_t length) const {

@@ -227,6 +227,39 @@ def test_any_bytes_are_read_or_refused(content, size):
     assert sum(block.n_tokens for block in blocks) == sum(bool(line.strip(b" \t\r")) for line in lines)
 
 
+EDGES = [0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF]
+EDGES += [0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]
+
+
+@given(st.lists(st.sampled_from(EDGES), min_size=1, max_size=5).map(bytes))
+@example(b"\xf0\x90\x80\x80")
+@example(b"\xf4\x8f\xbf\xbf")
+@example(b"\xf4\x90\x80\x80")
+@example(b"\xed\x9f\xbf")
+@example(b"\xed\xa0\x80")
+@example(b"\xe0\x9f\xbf")
+@example(b"\xf0\x8f\xbf\xbf")
+def test_utf8_is_what_python_takes_for_it(word):
+    reader = native_reader(_core.Dictionary())
+    line = b"x" + word + b" O\n"
+    try:
+        expected = line.decode().split(" ")[0]
+    except UnicodeDecodeError as error:
+        with pytest.raises(ValueError, match=f"line 1: byte {error.start + 1} is not UTF-8"):
+            reader.feed(line)
+    else:
+        assert [*reader.feed(line), *reader.finish()][0].sentences() == [[expected]]
+
+
+def test_a_file_is_read_no_further_than_asked(file, monkeypatch):
+    monkeypatch.setattr("larank.structured.conll._BLOCK_BYTES", 8)
+    file.write_text("a O\n\n" * 10 + "bad\n")
+    blocks = ConllFile(file).blocks(1)
+    assert [next(blocks).lines.tolist() for _ in range(9)] == [[k] for k in range(1, 19, 2)]
+    with pytest.raises(DataFormatError, match="line 21: 1 column in 'bad', but 2 are in line 1"):
+        list(blocks)
+
+
 @pytest.mark.parametrize(
     ("sentences", "labels", "why"),
     [

@@ -15,6 +15,7 @@ EXAMPLES = {
     "linear_text.py": "weston-watkins",
     "c_path.py": "best C",
     "exact_kernel.py": "converged",
+    "own_structure.py": "svmstruct-1slack: wrong partners",
     "own_stopping.py": "same predictions True",
     "larank_one_pass.py": "completed after 1 pass",
     "precomputed_kernel.py": "same predictions True",
@@ -46,7 +47,7 @@ def test_every_example_is_run_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/active.md", "docs/lasvm.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/active.md", "docs/lasvm.md", "docs/structured.md"])
 def test_python_in_a_page_runs(page: str, tmp_path: Path) -> None:
     blocks = FENCED_PYTHON.findall((ROOT / page).read_text())
     assert blocks

@@ -1,4 +1,5 @@
 import os
+import pickle
 import subprocess
 import sys
 from itertools import pairwise
@@ -473,12 +474,14 @@ def test_an_encoder_goes_on_from_a_model_file(tmp_path, X, more):
     holder = Holder()
     holder.state_ = encoder.state()
     save(holder, tmp_path / "x.larank")
-    again = type(encoder).from_state(load(tmp_path / "x.larank").state_)
-    for one, other in ((encoder.encode, again.encode), (encoder.learn, again.learn)):
-        before, after = one(more), other(more)
-        assert before.n_features == after.n_features
-        assert rows_of(before) == rows_of(after)
-    assert encoder.names(range(encoder.n_features)) == again.names(range(again.n_features))
+    loaded = type(encoder).from_state(load(tmp_path / "x.larank").state_)
+    copied = pickle.loads(pickle.dumps(encoder))
+    known, learnt = encoder.encode(more), encoder.learn(more)
+    for again in (loaded, copied):
+        assert rows_of(again.encode(more)) == rows_of(known)
+        assert rows_of(again.learn(more)) == rows_of(learnt)
+        assert again.n_features == encoder.n_features
+        assert again.names(range(again.n_features)) == encoder.names(range(encoder.n_features))
 
 
 @pytest.mark.parametrize(
@@ -518,6 +521,9 @@ def test_sequences_are_taken_in_any_order_and_joined():
         assert rows_of(taken) == rows_of(expected)
         values = np.ones(len(expected.indices)) if expected.values is None else expected.values
         assert taken.values.tolist() == values.tolist()
+    assert all_of_them.take(np.array([True, False, True])).starts.tolist() == [0, 2, 3]
+    with pytest.raises(IndexError):
+        all_of_them.take([3])
     parts = [encoder.encode(X[:1]), encoder.encode(X[1:])]
     joined = Sequences.joined(parts)
     assert joined.starts.tolist() == all_of_them.starts.tolist()

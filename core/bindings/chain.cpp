@@ -7,6 +7,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -24,6 +26,18 @@ using Model = ChainModel<Weight>;
 using Search = larank::ChainSearch<Weight>;
 using Stretch = larank::Stretch<Weight>;
 
+// The model as it is can be searched: labels, and a loss and a grammar for just these.
+void check_model(const Model& model) {
+    const int64_t labels = model.weights.labels();
+    if (labels < 1) throw std::invalid_argument("the model has no labels");
+    if (model.loss.labels() != labels)
+        throw std::invalid_argument("delta was given for " + std::to_string(model.loss.labels()) +
+                                    " labels, the model has " + std::to_string(labels) + "; give it again");
+    if (model.grammar() && model.grammar()->labels() != labels)
+        throw std::invalid_argument("the grammar was given for " + std::to_string(model.grammar()->labels()) +
+                                    " labels, the model has " + std::to_string(labels) + "; give it again");
+}
+
 // Sequences as CSR rows of tokens; keeps the arrays it looks at.
 class ChainBlock {
   public:
@@ -40,9 +54,8 @@ class ChainBlock {
         if (starts.data()[sequences()] != tokens()) throw std::invalid_argument("starts must end with the tokens");
         int64_t most = 0;
         for (int64_t t = 0; t < tokens(); ++t) {
-            const int64_t count = indptr.data()[t + 1] - indptr.data()[t];
-            if (count < 0) throw std::invalid_argument("indptr must not decrease");
-            most = std::max(most, count);
+            if (indptr.data()[t + 1] < indptr.data()[t]) throw std::invalid_argument("indptr must not decrease");
+            most = std::max(most, indptr.data()[t + 1] - indptr.data()[t]);
         }
         if (indptr.data()[tokens()] != int64_t(indices.shape(0)) || (values && values->shape(0) != indices.shape(0)))
             throw std::invalid_argument("indices and values must be as many as indptr says");
@@ -63,10 +76,13 @@ class ChainBlock {
     void check(const Model& model) const {
         if (features > model.weights.features())
             throw std::invalid_argument("the block has features that the model does not have");
-        if (model.weights.labels() < 1) throw std::invalid_argument("the model has no labels");
+        check_model(model);
     }
     void check(int64_t begin, int64_t end) const {
         if (begin < 0 || end < begin || end > sequences()) throw std::invalid_argument("no such sequences");
+    }
+    void check_sequence(int64_t i) const {
+        if (i < 0 || i >= sequences()) throw std::invalid_argument("no sequence " + std::to_string(i));
     }
 
     int64_t features, longest = 0;
@@ -85,10 +101,29 @@ void check_labels(const ChainBlock& block, const Model& model, Vector<int32_t> l
             throw std::invalid_argument("labels must be from 0 to the labels of the model - 1");
 }
 
-Cut cut_named(const std::string& inference) {
-    if (inference == "exact") return Cut::whole;
+// States between two positions beyond which the exact search is not even begun.
+constexpr double most_states = 1 << 24;
+
+void check_states(const Model& model) {
+    const double states = larank::Decoder<Weight>::states(model.weights.labels(), model.weights.order());
+    if (states > most_states)
+        throw std::invalid_argument("exact inference has (labels + 1)^order states, here " + std::to_string(states) +
+                                    "; at most " + std::to_string(int64_t(most_states)) + " are possible");
+}
+
+Cut cut_named(const Model& model, const std::string& inference) {
     if (inference == "greedy") return Cut::tokens;
-    throw std::invalid_argument("inference must be 'exact' or 'greedy', got '" + inference + "'");
+    if (inference != "exact")
+        throw std::invalid_argument("inference must be 'exact' or 'greedy', got '" + inference + "'");
+    check_states(model);
+    return Cut::whole;
+}
+
+// Greedy decisions ask the grammar what can still be completed, which must be known before, for it is only read here.
+void check_prepared(const Model& model, const ChainBlock& block, Cut cut) {
+    if (cut == Cut::tokens && model.grammar() && !model.grammar()->is_prepared(block.longest))
+        throw std::invalid_argument("the model must be prepared for sequences of " + std::to_string(block.longest) +
+                                    " tokens");
 }
 
 // A sequence as a stretch of which nothing but the tokens is known.
@@ -109,7 +144,8 @@ bool decode(Search& search, const larank::Lattice<Weight>& lattice, Cut cut, int
 std::pair<nb::ndarray<nb::numpy, int32_t>, int64_t> predict(const Model& model, const ChainBlock& block, int64_t begin,
                                                             int64_t end, const std::string& inference) {
     block.check(model), block.check(begin, end);
-    const Cut cut = cut_named(inference);
+    const Cut cut = cut_named(model, inference);
+    check_prepared(model, block, cut);
     const int64_t first = block.start(begin);
     std::vector<int32_t> labels(std::size_t(block.start(end) - first));
     int64_t failed = -1;
@@ -126,23 +162,28 @@ std::pair<nb::ndarray<nb::numpy, int32_t>, int64_t> predict(const Model& model, 
     return {to_numpy(std::move(labels), {count}), failed};
 }
 
-// The best labels of a sequence that have another label at one position, and their score; None if there are none.
+// The best labels of a sequence that have another label at one position; None if there are none. Greedy ones are those
+// found with the same labels before that position.
 nb::object path_without(const Model& model, const ChainBlock& block, int64_t i, int64_t position, int32_t label,
                         const std::string& inference) {
-    block.check(model), block.check(i, i + 1);
+    block.check(model), block.check_sequence(i);
     if (position < 0 || position >= block.length(i)) throw std::invalid_argument("no such position");
+    if (label < 0 || label >= model.weights.labels()) throw std::invalid_argument("no such label");
+    const Cut cut = cut_named(model, inference);
+    check_prepared(model, block, cut);
     Search search(model);
     const std::vector<int32_t> history = no_history(model);
     const auto lattice = search.plain(unlabelled(block, i, history));
     search.nodes()[position * model.weights.lanes() + label] = larank::Decoder<Weight>::impossible;
     std::vector<int32_t> labels(std::size_t(block.length(i)));
-    if (!decode(search, lattice, cut_named(inference), labels.data())) return nb::none();
+    if (!decode(search, lattice, cut, labels.data())) return nb::none();
     const std::size_t count = labels.size();
     return nb::cast(to_numpy(std::move(labels), {count}));
 }
 
 nb::list best_paths(const Model& model, const ChainBlock& block, int64_t i, int64_t count) {
-    block.check(model), block.check(i, i + 1);
+    block.check(model), block.check_sequence(i), check_states(model);
+    if (count < 1) throw std::invalid_argument("count must be at least 1, got " + std::to_string(count));
     std::vector<larank::Path> paths;
     {
         nb::gil_scoped_release release;
@@ -163,7 +204,8 @@ std::pair<double, double> losses(const Model& model, const ChainBlock& block, Ve
                                  Vector<double> costs, int64_t begin, int64_t end, const std::string& inference) {
     block.check(model), block.check(begin, end), check_labels(block, model, labels);
     if (int64_t(costs.shape(0)) != block.sequences()) throw std::invalid_argument("costs must be one per sequence");
-    const Cut cut = cut_named(inference);
+    const Cut cut = cut_named(model, inference);
+    check_prepared(model, block, cut);
     nb::gil_scoped_release release;
     Search search(model);
     std::vector<int32_t> history, worst;
@@ -183,13 +225,23 @@ std::pair<double, double> losses(const Model& model, const ChainBlock& block, Ve
     return {sum, largest};
 }
 
+// Where the grammar does not allow the labels of a sequence, see Grammar::violation.
+int64_t violation(const Model& model, const ChainBlock& block, Vector<int32_t> labels, int64_t i) {
+    return model.grammar() ? model.grammar()->violation(labels.data() + block.start(i), block.length(i)) : -1;
+}
+
 // What the sessions have in common: which sequences, in which order, cut how, with which labels as history.
 template <class Process>
 void for_each_example(Model& model, const ChainBlock& block, Vector<int32_t> labels, Vector<int64_t> order,
                       const std::string& inference, bool own_history, Process process) {
     block.check(model), check_labels(block, model, labels);
-    for (std::size_t n = 0; n < order.shape(0); ++n) block.check(order.data()[n], order.data()[n] + 1);
-    const Cut cut = cut_named(inference);
+    for (std::size_t n = 0; n < order.shape(0); ++n) {
+        block.check_sequence(order.data()[n]);
+        if (violation(model, block, labels, order.data()[n]) >= 0)
+            throw std::invalid_argument("the grammar does not allow the labels of sequence " +
+                                        std::to_string(order.data()[n]));
+    }
+    const Cut cut = cut_named(model, inference);
     model.prepare(block.longest);
     nb::gil_scoped_release release;
     Search search(model);
@@ -215,7 +267,9 @@ using LaRank = larank::ChainLaRank<Weight>;
 class LaRankSession {
   public:
     LaRankSession(Model& model, double tau, int64_t n_reprocess, int64_t memory_limit, bool returns, uint64_t seed)
-        : model_(model), solver(model, {tau, n_reprocess, memory_limit, returns, seed}) {}
+        : model_(model), solver(model, {tau, n_reprocess, memory_limit, returns, seed}) {
+        if (!(tau >= 0)) throw std::invalid_argument("tau must not be negative, got " + std::to_string(tau));
+    }
     LaRankSession(const LaRankSession&) = delete;
 
     // Stretch n of sequence i has the number ids[i] + n.
@@ -223,6 +277,8 @@ class LaRankSession {
                Vector<int64_t> order, const std::string& inference, bool own_history) {
         if (int64_t(costs.shape(0)) != block.sequences() || int64_t(ids.shape(0)) != block.sequences())
             throw std::invalid_argument("costs and ids must be one per sequence");
+        for (std::size_t i = 0; i < ids.shape(0); ++i)
+            if (ids.data()[i] < 0) throw std::invalid_argument("ids must not be negative");
         solver.set_ones(int64_t(block.ones.size()));
         for_each_example(model_, block, labels, order, inference, own_history,
                          [&](int64_t i, int64_t n, const Stretch& x) {
@@ -272,11 +328,13 @@ class LaRankSession {
                  Vector<int32_t> truth, Vector<int32_t> history, Vector<int32_t> previous, Vector<int64_t> remaining,
                  Vector<int64_t> outputs, Vector<double> alpha, Vector<int32_t> labels) {
         block.check(model_), check_labels(block, model_, truth);
+        check_state(block, ids, costs, history, previous, remaining, outputs, alpha, labels);
         const int64_t order = model_.weights.order();
         solver.set_ones(int64_t(block.ones.size()));
         Search search(model_);
         std::vector<larank::ChainPattern<Weight>> patterns;
-        std::size_t next = 0, next_label = 0;
+        std::size_t next = 0;
+        const int32_t* y = labels.data();
         for (int64_t i = 0; i < block.sequences(); ++i) {
             const Stretch x{block.rows(),
                             block.start(i),
@@ -285,16 +343,42 @@ class LaRankSession {
                             history.data() + i * order,
                             previous.data()[i],
                             remaining.data()[i]};
+            model_.prepare(x.length + x.remaining);
             patterns.emplace_back(x, order, ids.data()[i], costs.data()[i]);
-            for (int64_t n = 0; n < outputs.data()[i]; ++n, ++next, next_label += std::size_t(x.length)) {
-                if (next >= alpha.shape(0) || next_label + std::size_t(x.length) > labels.shape(0))
-                    throw std::invalid_argument("alpha and labels must be as many as outputs says");
-                const int32_t* y = labels.data() + next_label;
+            for (int64_t n = 0; n < outputs.data()[i]; ++n, y += x.length) {
                 patterns.back().add(y, model_.loss(x.truth, y, x.length), search.squared_distance(x, x.truth, y));
-                patterns.back().output(std::size_t(n)).alpha = alpha.data()[next];
+                patterns.back().output(std::size_t(n)).alpha = alpha.data()[next++];
             }
         }
         solver.restore(linear, std::move(patterns));
+    }
+
+    void check_state(const ChainBlock& block, Vector<int64_t> ids, Vector<double> costs, Vector<int32_t> history,
+                     Vector<int32_t> previous, Vector<int64_t> remaining, Vector<int64_t> outputs, Vector<double> alpha,
+                     Vector<int32_t> labels) const {
+        const std::size_t count = std::size_t(block.sequences());
+        if (ids.shape(0) != count || costs.shape(0) != count || previous.shape(0) != count ||
+            remaining.shape(0) != count || outputs.shape(0) != count ||
+            history.shape(0) != count * std::size_t(model_.weights.order()))
+            throw std::invalid_argument("ids, costs, history, previous, remaining and outputs must be one per pattern");
+        int64_t outputs_left = int64_t(alpha.shape(0)), labels_left = int64_t(labels.shape(0));
+        for (std::size_t i = 0; i < count; ++i) {
+            if (ids.data()[i] < 0 || remaining.data()[i] < 0 ||
+                remaining.data()[i] > std::numeric_limits<int32_t>::max())
+                throw std::invalid_argument("ids and remaining must be counts");
+            const int64_t n = outputs.data()[i], length = block.length(int64_t(i));
+            if (n < 1 || n > outputs_left || n > labels_left / length)
+                throw std::invalid_argument("alpha and labels must be as many as outputs says");
+            outputs_left -= n, labels_left -= n * length;
+        }
+        if (outputs_left != 0 || labels_left != 0)
+            throw std::invalid_argument("alpha and labels must be as many as outputs says");
+        const auto check_range = [&](Vector<int32_t> some, int32_t least) {
+            for (std::size_t j = 0; j < some.shape(0); ++j)
+                if (some.data()[j] < least || some.data()[j] >= model_.weights.labels())
+                    throw std::invalid_argument("history, previous and labels must be labels of the model");
+        };
+        check_range(history, larank::absent), check_range(previous, larank::absent), check_range(labels, 0);
     }
 
     int64_t support_vectors() const {
@@ -364,17 +448,42 @@ void set_weights(Weights& w, Vector<double> values, Vector<int32_t> columns, Vec
     const int64_t features = int64_t(starts.shape(0)) - 1, labels = int64_t(transitions.shape(2));
     if (int64_t(transitions.shape(0)) != w.order() || int64_t(transitions.shape(1)) != labels + 1)
         throw std::invalid_argument("transitions must have a table of labels + 1 rows per lag");
-    w.grow(features, labels);
+    if (columns.shape(0) != values.shape(0)) throw std::invalid_argument("values and columns must be as many");
+    Weights fresh(w.order());
+    fresh.grow(std::max(features, w.features()), std::max(labels, w.labels()));
     for (int64_t f = 0; f < features; ++f)
         for (int64_t j = starts.data()[f]; j < starts.data()[f + 1]; ++j) {
             if (j < 0 || j >= int64_t(values.shape(0)) || columns.data()[j] < 0 || columns.data()[j] >= labels)
                 throw std::invalid_argument("columns and starts must be those of a CSR matrix with a column per label");
-            w.tokens()[f * w.lanes() + columns.data()[j]] = Weight(values.data()[j]);
+            fresh.tokens()[f * fresh.lanes() + columns.data()[j]] = Weight(values.data()[j]);
         }
     const double* from = transitions.data();
     for (int64_t s = 1; s <= w.order(); ++s)
         for (int64_t p = -1; p < labels; ++p)
-            for (int64_t y = 0; y < labels; ++y) w.transition(s, int32_t(p), int32_t(y)) = Weight(*from++);
+            for (int64_t y = 0; y < labels; ++y) fresh.transition(s, int32_t(p), int32_t(y)) = Weight(*from++);
+    w = std::move(fresh);
+}
+
+void grow(Model& model, int64_t features, int64_t labels) {
+    if (features < 0 || features > std::numeric_limits<int32_t>::max())
+        throw std::invalid_argument("features must be from 0 to 2^31 - 1, got " + std::to_string(features));
+    if (labels < 0 || labels > larank::most_labels)
+        throw std::invalid_argument("labels must be from 0 to " + std::to_string(larank::most_labels) + ", got " +
+                                    std::to_string(labels));
+    model.grow(features, labels);
+}
+
+void set_loss(Model& model, Table<double> delta) {
+    const int64_t labels = model.weights.labels();
+    if (int64_t(delta.shape(0)) != labels || int64_t(delta.shape(1)) != labels)
+        throw std::invalid_argument("delta must have a row and a column per label");
+    for (int64_t a = 0; a < labels; ++a)
+        for (int64_t b = 0; b < labels; ++b)
+            if (const double cost = delta.data()[a * labels + b];
+                !(cost >= 0 && std::isfinite(cost)) || (a == b && cost))
+                throw std::invalid_argument("delta must be 0 on its diagonal and not negative elsewhere, got " +
+                                            std::to_string(cost));
+    model.loss.give(delta.data(), labels);
 }
 
 void bind_model(nb::module_& m) {
@@ -386,8 +495,16 @@ void bind_model(nb::module_& m) {
         .def_prop_ro("tokens", &ChainBlock::tokens)
         .def_ro("longest", &ChainBlock::longest);
     nb::class_<Model>(m, "ChainModel")
-        .def(nb::init<int64_t>(), "order"_a)
-        .def("grow", &Model::grow, "features"_a, "labels"_a)
+        .def(
+            "__init__",
+            [](Model* self, int64_t order) {
+                if (order < 0 || order > larank::most_lags)
+                    throw std::invalid_argument("order must be from 0 to " + std::to_string(larank::most_lags) +
+                                                ", got " + std::to_string(order));
+                new (self) Model(order);
+            },
+            "order"_a)
+        .def("grow", &grow, "features"_a, "labels"_a)
         .def_prop_ro("order", [](const Model& c) { return c.weights.order(); })
         .def_prop_ro("features", [](const Model& c) { return c.weights.features(); })
         .def_prop_ro("labels", [](const Model& c) { return c.weights.labels(); })
@@ -413,24 +530,15 @@ void bind_model(nb::module_& m) {
                 c.set_grammar(std::make_unique<larank::Grammar<Weight>>(follows.data(), ends.data(), labels));
             },
             "follows"_a.noconvert(), "ends"_a.noconvert())
-        .def(
-            "set_loss",
-            [](Model& c, Table<double> delta) {
-                if (int64_t(delta.shape(0)) != c.weights.labels() || delta.shape(0) != delta.shape(1))
-                    throw std::invalid_argument("delta must have a row and a column per label");
-                c.loss.give(delta.data(), c.weights.labels());
-            },
-            "delta"_a.noconvert())
+        .def("set_loss", &set_loss, "delta"_a.noconvert())
         .def("prepare", &Model::prepare, "longest"_a)
         // The first sequence whose labels the grammar does not allow and where, or (-1, -1).
         .def(
             "violation",
             [](const Model& c, const ChainBlock& block, Vector<int32_t> labels) {
-                check_labels(block, c, labels);
-                for (int64_t i = 0; c.grammar() && i < block.sequences(); ++i) {
-                    const int64_t at = c.grammar()->violation(labels.data() + block.start(i), block.length(i));
-                    if (at >= 0) return std::pair(i, at);
-                }
+                check_model(c), check_labels(block, c, labels);
+                for (int64_t i = 0; i < block.sequences(); ++i)
+                    if (const int64_t at = violation(c, block, labels, i); at >= 0) return std::pair(i, at);
                 return std::pair(int64_t{-1}, int64_t{-1});
             },
             "block"_a, "labels"_a.noconvert())
@@ -469,8 +577,16 @@ void bind_chains(nb::module_& m) {
                          const LaRank::Counts& c = s.solver.counts();
                          return std::tuple(c.process_new, c.process_old, c.optimize, c.steps, c.argmax, c.frozen);
                      })
-        .def("process_old", [](LaRankSession& s) { s.solver.process_old(); })
-        .def("optimize", [](LaRankSession& s) { s.solver.optimize(); })
+        .def("process_old",
+             [](LaRankSession& s) {
+                 check_model(s.model_);
+                 s.solver.process_old();
+             })
+        .def("optimize",
+             [](LaRankSession& s) {
+                 check_model(s.model_);
+                 s.solver.optimize();
+             })
         .def("state", &LaRankSession::state)
         .def("restore", &LaRankSession::restore, "linear"_a, "block"_a, "ids"_a.noconvert(), "costs"_a.noconvert(),
              "truth"_a.noconvert(), "history"_a.noconvert(), "previous"_a.noconvert(), "remaining"_a.noconvert(),

@@ -174,6 +174,11 @@ void bind_names(nb::module_& m) {
                 new (self) Dictionary(dictionary_of(text, ends));
             },
             "text"_a.noconvert(), "ends"_a.noconvert())
+        .def("__getstate__", &dictionary_arrays)
+        .def("__setstate__",
+             [](Dictionary& self, const std::pair<Vector<uint8_t>, Vector<int64_t>>& arrays) {
+                 new (&self) Dictionary(dictionary_of(arrays.first, arrays.second));
+             })
         .def("__len__", &Dictionary::size)
         .def("__getitem__", &word_numbered, "number"_a)
         .def("words", &all_words)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
     from larank.structured.tagger import SequenceTagger
+    from larank.structured.model import StructuredModel
+    from larank.structured.multiclass import MulticlassModel
+    from larank.structured.svc import StructuredSVC
 
 __all__ = [
     "ActiveLearner",
@@ -26,9 +29,12 @@ __all__ = [
     "LaRankClassifier",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
+    "MulticlassModel",
     "MulticlassSVC",
     "Published",
     "SequenceTagger",
+    "StructuredModel",
+    "StructuredSVC",
     "TrackingSVC",
     "__version__",
 ]
@@ -43,9 +49,12 @@ _HOME = {
     "LaRankClassifier": "larank.multiclass.larank",
     "LaSVMClassifier": "larank.binary.lasvm",
     "LinearMulticlassSVC": "larank.multiclass.sdm",
+    "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.multiclass.mcsvm",
     "Published": "larank.multiclass.published",
     "SequenceTagger": "larank.structured.tagger",
+    "StructuredModel": "larank.structured.model",
+    "StructuredSVC": "larank.structured.svc",
     "TrackingSVC": "larank.binary.tracking",
 }
 

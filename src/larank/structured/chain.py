@@ -143,6 +143,7 @@ class Chain:
     def losses(self, block: LabelledBlock, workers: Workers) -> float:
         """The sum over stretches of cost times max_y h(y), see core/chainlarank.hpp."""
         seen = chain_block(block.sequences)
+        self.model.grow(block.sequences.n_features, self.model.labels)  # features read ahead have no weight yet
         self.model.prepare(seen.longest)
         sums: list[float] = []
 

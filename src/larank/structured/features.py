@@ -175,6 +175,9 @@ class TemplateEncoder:
         encoder._table.restore(state["words"], state["values"], state["feature_templates"], state["feature_tuples"])
         return encoder
 
+    def __reduce__(self) -> Any:
+        return type(self).from_state, (self.state(),)
+
     def _encoded(self, X: Any, expand: Callable[[_core.TokenBlock], _Rows]) -> Sequences:
         blocks = X.blocks() if isinstance(X, ConllFile) else [self._block(X)]
         parts = [(self._checked(block).starts, *expand(block)) for block in blocks]

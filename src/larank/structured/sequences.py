@@ -54,10 +54,11 @@ class Sequences:
 
         Parameters
         ----------
-        which : array of int
-            Numbers of sequences; one may come several times.
+        which : array of int or of bool
+            Numbers of sequences, of which one may come several times, or a mask.
         """
-        which = np.asarray(which, dtype=np.intp)
+        which = np.asarray(which)
+        which = np.arange(len(self))[which if which.dtype == bool else which.astype(np.intp)]
         starts, tokens = _joined(self.starts, which)
         indptr, stored = _joined(self.indptr, tokens)
         values = None if self.values is None else self.values[stored]

@@ -45,7 +45,7 @@ HISTORIES = ("true", "predicted")
 
 _ENCODERS: dict[str, type[Encoder]] = {kind.__name__: kind for kind in (ArrayEncoder, NameEncoder, TemplateEncoder)}
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
-_TAU = 0.01  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
+_TAU = 1e-6  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
 
 

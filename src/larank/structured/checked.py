@@ -1,0 +1,150 @@
+"""A structured model as the solvers see it: every answer is checked, counted and timed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from larank.structured.model import StructuredModel
+from larank.structured.rows import Row, row_of
+
+__all__ = ["CheckedModel", "own"]
+
+_FIRST_EXAMPLES = 5
+
+
+class CheckedModel:
+    """Asks the model and does not believe it; errors name the method and the example.
+
+    Attributes
+    ----------
+    argmax_calls, joint_features, kernel_values : int
+        How often the model was asked.
+    seconds : dict
+        How long its methods took.
+    """
+
+    def __init__(self, model: StructuredModel) -> None:
+        if not isinstance(model, StructuredModel):
+            raise TypeError(f"model must be an instance of a subclass of StructuredModel, got {model!r}")
+        self.model = model
+        self.has_kernel = model.joint_kernel is not None
+        self.length: int | None = None  # of the joint features
+        self.argmax_calls = self.joint_features = self.kernel_values = 0
+        self.seconds = dict.fromkeys(("argmax", "joint_feature", "joint_kernel", "loss"), 0.0)
+
+    def check_first(self, X: Any, y: Any) -> None:
+        """Ask about a few examples what must hold for all of them."""
+        for number in range(min(_FIRST_EXAMPLES, len(y))):
+            output = y[number]
+            self.key(output, number)
+            own = self.loss(output, output, number)
+            if own != 0:
+                raise ValueError(f"{self._name('loss')} of an output with itself must be 0, got {own} {_at(number)}")
+            if self.has_kernel:
+                self.kernel(X[number], output, X[number], output, number)
+            else:
+                self.feature(X[number], output, number)
+
+    def check_augmented(self, X: Any, y: Any, scorer: Callable[[Any, int], Any]) -> None:
+        """Before there are scores, the augmented arg max has the largest loss, so not less than that of the other one.
+
+        Scores are those of w = 0. An arg max with the wrong sign of the loss would return the right output for ever,
+        and training would have nothing to learn.
+        """
+        for number in range(min(_FIRST_EXAMPLES, len(y))):
+            x = X[number]
+            found = self.argmax(x, scorer(x, number), number, y[number])
+            other = self.argmax(x, scorer(x, number), number)
+            better, worse = self.loss(y[number], other, number), self.loss(y[number], found, number)
+            if better > worse * (1 + 1e-9):
+                raise self.missed(other, found, better, worse, number, "loss + score")
+
+    def feature(self, x: Any, y: Any, number: int) -> Row:
+        """Phi(x, y)."""
+        self.joint_features += 1
+        feature = self._ask("joint_feature", number, x, y)
+        try:
+            row = row_of(feature)
+        except ValueError as error:
+            raise ValueError(f"{self._name('joint_feature')} must return {error} {_at(number)}") from None
+        self.length = row.length if self.length is None else self.length
+        if row.length != self.length:
+            raise ValueError(
+                f"{self._name('joint_feature')} must return as many features as before, {self.length}; "
+                f"got {row.length} {_at(number)}"
+            )
+        if not row.is_finite():
+            raise ValueError(
+                f"{self._name('joint_feature')} must return finite numbers, got others {_at(number)}, output {y!r}"
+            )
+        return row
+
+    def kernel(self, x: Any, y: Any, x2: Any, y2: Any, number: int) -> float:
+        """K(x, y, x2, y2)."""
+        self.kernel_values += 1
+        value = self._ask("joint_kernel", number, x, y, x2, y2)
+        return self._number("joint_kernel", value, number)
+
+    def loss(self, y_true: Any, y: Any, number: int) -> float:
+        """Delta(y_true, y)."""
+        loss = self._number("loss", self._ask("loss", number, y_true, y), number)
+        if loss < 0:
+            raise ValueError(f"{self._name('loss')} must be >= 0, got {loss} {_at(number)}, output {y!r}")
+        return loss
+
+    def key(self, y: Any, number: int) -> Hashable:
+        """What tells this output from others."""
+        key: Hashable = self._ask("key", number, y)
+        return key
+
+    def argmax(self, x: Any, scorer: Any, number: int, *y_true: Any) -> Any:
+        """The best output, with `y_true` that of the augmented score."""
+        self.argmax_calls += 1
+        output = self._ask("argmax", number, x, scorer, *y_true)
+        if output is None:
+            raise ValueError(f"{self._name('argmax')} must return an output, got None {_at(number)}")
+        return output
+
+    def missed(self, known: Any, found: Any, better: float, worse: float, number: int, what: str) -> ValueError:
+        """The error that tells of an output better than the arg max."""
+        return ValueError(
+            f"{self._name('argmax')} must return the output with the largest {what}, got {found!r} with {worse:.9g} "
+            f"{_at(number)}, where {known!r} has {better:.9g}"
+        )
+
+    def _ask(self, name: str, number: int, *arguments: Any) -> Any:
+        began = time.perf_counter()
+        try:
+            return getattr(self.model, name)(*arguments)
+        except Exception as error:
+            error.add_note(f"raised by {self._name(name)} {_at(number)}")
+            raise
+        finally:
+            if name in self.seconds:
+                self.seconds[name] += time.perf_counter() - began
+
+    def _number(self, name: str, value: Any, number: int) -> float:
+        try:
+            found = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self._name(name)} must return a number, got {value!r} {_at(number)}") from None
+        if not math.isfinite(found):
+            raise ValueError(f"{self._name(name)} must return a finite number, got {found} {_at(number)}")
+        return found
+
+    def _name(self, method: str) -> str:
+        return f"{type(self.model).__name__}.{method}"
+
+
+def _at(number: int) -> str:
+    return f"for example {number}"
+
+
+def own(value: Any) -> Any:
+    """A copy of an array that somebody else may write to again; other objects as they are."""
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,56 @@
+"""Plain classes as a structured model: the smallest one, to start from and to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from larank.persistence import persistable_value
+from larank.structured.model import StructuredModel
+
+__all__ = ["MulticlassModel"]
+
+
+@persistable_value
+@dataclass(frozen=True)
+class MulticlassModel(StructuredModel):
+    """Classes 0 .. `n_classes` - 1 with weights each: the features of a pair are x in the block of its class.
+
+    With `StructuredSVC` this is the multiclass SVM of Crammer and Singer; `LinearMulticlassSVC` trains it much faster.
+
+    Parameters
+    ----------
+    n_classes : int
+        Labels are whole numbers below it.
+    """
+
+    n_classes: int
+
+    def joint_feature(self, x: Any, y: Any) -> NDArray[np.float64]:
+        """`x` in the block of class `y`, zeros elsewhere."""
+        x = _dense(x)
+        if not 0 <= y < self.n_classes:
+            raise ValueError(f"labels must be whole numbers from 0 to {self.n_classes - 1}, got {y!r}")
+        feature = np.zeros((self.n_classes, len(x)))
+        feature[y] = x
+        return feature.ravel()
+
+    def argmax(self, x: Any, w: Any, y_true: Any = None) -> int:
+        """The class with the largest score, or loss + score."""
+        scores = w.reshape(self.n_classes, -1) @ _dense(x)
+        if y_true is not None:
+            scores += 1.0
+            scores[y_true] -= 1.0
+        return int(scores.argmax())
+
+    def loss(self, y_true: Any, y: Any) -> float:
+        """1 for the wrong class."""
+        return float(y_true != y)
+
+
+def _dense(x: Any) -> NDArray[np.float64]:
+    return np.asarray(x.toarray() if issparse(x) else x, dtype=np.float64).ravel()

@@ -1,0 +1,582 @@
+"""`StructuredSVC`: any structured model, trained by any of the solvers."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from inspect import signature
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from larank import parameters
+from larank.kernelclassifier import unchanged_on_failure
+from larank.labels import example_costs
+from larank.persistence import persistable
+from larank.progress import progress_for
+from larank.result import Result
+from larank.structured.checked import CheckedModel
+from larank.structured.larank import SCHEDULES, AdaptiveSchedule, FixedSchedule, LaRank
+from larank.structured.machine import Example, ExpansionMachine, KernelMachine, LinearMachine, Machine, Vector
+from larank.structured.model import StructuredModel
+from larank.structured.perceptrons import PassiveAggressive, Perceptron
+from larank.structured.stream import Examples, OnlineSolver, OnlineTraining, SupportTable
+from larank.structured.svmstruct import CuttingPlanes, NSlack, OneSlack
+from larank.training import Limits, Outcome, TrainingWarning, train
+
+__all__ = ["StructuredSVC"]
+
+# What can end each solver; the first is the default.
+_STOPS: Mapping[str, tuple[str, ...]] = {
+    "larank": ("epochs", "gap"),
+    "svmstruct": ("gap", "violation"),
+    "svmstruct-1slack": ("gap", "violation"),
+    "perceptron": ("epochs",),
+    "passive-aggressive": ("epochs",),
+}
+_ONLINE = ("larank", "perceptron", "passive-aggressive")
+_BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
+# Parameters that act with some solvers only; others must leave them at their default.
+_ACTS_WITH: Mapping[str, tuple[str, ...]] = {
+    "C": ("larank", "svmstruct", "svmstruct-1slack", "passive-aggressive"),
+    "epochs": _ONLINE,
+    "n_reprocess": ("larank",),
+    "schedule": ("larank",),
+    "average": ("perceptron", "passive-aggressive"),
+    "shuffle": (*_ONLINE, "svmstruct"),
+    "certify": ("larank",),
+    "tol": ("larank", "svmstruct", "svmstruct-1slack"),
+    "max_iter": ("larank", "svmstruct", "svmstruct-1slack"),
+}
+_TOL = 1e-3
+_FIXED_IN_A_STREAM = ("model", "solver", "schedule", "n_reprocess")
+
+
+@persistable(
+    "coef_",
+    "support_",
+    "support_costs_",
+    "support_vectors_",
+    "dual_coef_",
+    "n_iter_",
+    "result_",
+    "_inputs",
+    "_truths",
+    "_starts",
+    "_beta",
+    "_early",
+    "_state",
+    "_seen",
+)
+class StructuredSVC(BaseEstimator):  # type: ignore[misc]
+    """Large-margin learning of structured outputs, for any model that can find its best output.
+
+    Minimises ``1/2 |w|^2 + sum_i C_i max_y (loss(y_i, y) + S(x_i, y) - S(x_i, y_i))``, with
+    ``S(x, y) = <w, joint_feature(x, y)>``; the perceptrons minimise nothing.
+
+    Parameters
+    ----------
+    model : StructuredModel
+        Joint features or a joint kernel, arg max and loss.
+    solver : {"larank", "svmstruct", "svmstruct-1slack", "perceptron", "passive-aggressive"}, default="larank"
+        "larank" nearly solves the problem in one pass and can go on to any precision. "svmstruct" adds violated outputs
+        to a working set and solves the problem on it, "svmstruct-1slack" does so with one output of every example at
+        once. "perceptron" and "passive-aggressive" step on each example when it comes.
+    C : float, default=1.0
+        The cost of one unit of loss against ``1/2 |w|^2``; of "passive-aggressive", the largest step.
+    epochs : int, default=1
+        Passes over the data with ``stop="epochs"``.
+    stop : {"epochs", "gap", "violation"}, optional
+        What ends training: `epochs` passes, a duality gap, or that no output violates its margin by `tol` more than the
+        working set knows. By default "epochs" or, with "svmstruct" and "svmstruct-1slack", which know the last two,
+        "gap". "larank" knows the first two, perceptrons the first.
+    tol : float, optional
+        The gap relative to the primal objective, or the violation per example in units of the loss, at which to stop;
+        1e-3 if not given.
+    max_iter : int, default=1000
+        Passes after which training stops with a warning, unless `epochs` ends it.
+    n_reprocess : int, default=1
+        Of the fixed schedule of "larank": how often one PROCESSOLD and ten OPTIMIZE follow each example.
+    schedule : {"fixed", "adaptive"}, default="fixed"
+        How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring for
+        their work.
+    average : bool, default=False
+        Of the perceptrons: whether to keep the average of the weights after all examples instead of the last ones.
+    time_limit : float, optional
+        Seconds after which training stops with a warning.
+    shuffle : bool, default=True
+        Whether `fit` visits the examples in random order; `partial_fit` never does.
+    certify : bool, default=True
+        Whether "larank" ends `fit` with the objectives from scratch, which takes an arg max per example. Otherwise the
+        certificate holds an estimate made on the way.
+    random_state : int, RandomState or None, default=None
+        Of the order of the examples and the choices of "larank".
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The weights, for models with joint features.
+    support_ : ndarray
+        The support patterns, as numbers of examples in `X` or in the stream of `partial_fit`.
+    support_costs_ : ndarray
+        `C` times the weight of each support pattern.
+    support_vectors_ : list of (int, output)
+        The number of an example and an output that has a coefficient there.
+    dual_coef_ : ndarray
+        The coefficients of `support_vectors_`. Those of an example add up to zero; only the one of its own output is
+        positive, and at most its cost unless a perceptron made it.
+    n_iter_ : int
+        Passes over the data, rounded up.
+    result_ : Result
+        The certificate: objectives, gap, counts, seconds and the history; without objectives for perceptrons.
+
+    References
+    ----------
+    Bordes. New Algorithms for Large-Scale Support Vector Machines. PhD thesis, 2010, sections 2.2 and 5.1.
+    Tsochantaridis, Joachims, Hofmann, Altun. Large Margin Methods for Structured and Interdependent Output Variables.
+    JMLR 6, 2005.
+    Joachims, Finley, Yu. Cutting-Plane Training of Structural SVMs. Machine Learning 77, 2009.
+
+    Examples
+    --------
+    >>> from larank import MulticlassModel, StructuredSVC
+    >>> from larank.data import load_letter
+    >>> letter = load_letter()
+    >>> X, y = letter.X_train[:500] / 15, (letter.y_train[:500] > "M").astype(int)
+    >>> model = StructuredSVC(MulticlassModel(2), stop="gap", random_state=0).fit(X, y)
+    >>> bool(model.result_.relative_gap <= 1e-3)
+    True
+    """
+
+    _seen: int
+    _state: dict[str, Any]
+    _running: OnlineSolver
+
+    def __init__(
+        self,
+        model: StructuredModel,
+        solver: str = "larank",
+        *,
+        C: float = 1.0,
+        epochs: int = 1,
+        stop: str | None = None,
+        tol: float | None = None,
+        max_iter: int = 1000,
+        n_reprocess: int = 1,
+        schedule: str = "fixed",
+        average: bool = False,
+        time_limit: float | None = None,
+        shuffle: bool = True,
+        certify: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        """Store the parameters; `fit` checks them."""
+        self.model = model
+        self.solver = solver
+        self.C = C
+        self.epochs = epochs
+        self.stop = stop
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_reprocess = n_reprocess
+        self.schedule = schedule
+        self.average = average
+        self.time_limit = time_limit
+        self.shuffle = shuffle
+        self.certify = certify
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the running solver, which is rebuilt from the model when it is needed again."""
+        state: dict[str, Any] = {**super().__getstate__()}
+        state.pop("_running", None)
+        return state
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on pairs of inputs and outputs.
+
+        Parameters
+        ----------
+        X, y : sequences of equal length
+            Inputs and outputs of any kind that the model understands; of arrays and sparse matrices, the rows.
+        sample_weight : array of shape (n_samples,), optional
+            Factors on ``C`` per example, or on the steps of the perceptron; not negative.
+
+        Returns
+        -------
+        StructuredSVC
+            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+        """
+        with unchanged_on_failure(self):
+            outcome = self._fit(X, y, sample_weight)
+        self._warn_if_early(outcome)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on training with new examples, in the order in which they come.
+
+        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`.
+        There is no certificate from scratch: `result_` holds an estimate.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        StructuredSVC
+            Itself.
+        """
+        with unchanged_on_failure(self):
+            outcome = self._partial_fit(X, y, sample_weight)
+        self._warn_if_early(outcome)
+        return self
+
+    def predict(self, X: Any) -> list[Any]:
+        """The best output for each input.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+
+        Returns
+        -------
+        list
+            Outputs of the model's arg max.
+        """
+        check_is_fitted(self)
+        machine, X = self._machine(), _sequence("X", X)
+        argmax, scorer = machine.model.argmax, machine.scorer
+        return [argmax(X[i], scorer(X[i], i), i) for i in range(len(X))]
+
+    def decision_function(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """The scores of pairs.
+
+        Parameters
+        ----------
+        X, y : sequences of equal length
+            Inputs, and an output for each of them.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``S(x, y)`` of each pair.
+        """
+        check_is_fitted(self)
+        machine, (X, y) = self._machine(), _pairs(X, y)
+        examples = (Example(i, X[i], y[i], 0.0) for i in range(len(X)))
+        return np.array([machine.score(machine.vector(example, example.y, None, 0.0)) for example in examples])
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """One minus the mean loss of the predictions.
+
+        This is the accuracy if the loss is 1 for every wrong output. Losses that exceed 1 can make it negative.
+
+        Parameters
+        ----------
+        X, y : sequences of equal length
+            Inputs and their right outputs.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the mean.
+
+        Returns
+        -------
+        float
+            Larger is better.
+        """
+        X, y = _pairs(X, y)
+        model, outputs = CheckedModel(self.model), self.predict(X)
+        losses = np.array([model.loss(y[i], outputs[i], i) for i in range(len(y))])
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return 1.0 - float(np.average(losses, weights=weights))
+
+    def _check_parameters(self) -> str:
+        """Raise where a parameter cannot be what it is; what ends training."""
+        parameters.one_of("solver", self.solver, tuple(_STOPS))
+        stop = _STOPS[self.solver][0] if self.stop is None else self.stop
+        parameters.one_of(f"stop of solver={self.solver!r}", stop, _STOPS[self.solver])
+        parameters.positive("C", self.C)
+        for name in ("tol", "time_limit"):
+            if getattr(self, name) is not None:
+                parameters.positive(name, getattr(self, name))
+        for name, least in (("epochs", 1), ("max_iter", 1), ("n_reprocess", 0)):
+            parameters.whole_number(name, getattr(self, name), at_least=least)
+        parameters.one_of("schedule", self.schedule, SCHEDULES)
+        for name in ("average", "shuffle", "certify"):
+            parameters.flag(name, getattr(self, name))
+        if not isinstance(self.verbose, bool):
+            parameters.whole_number("verbose", self.verbose, at_least=0)
+        self._check_together(stop)
+        return stop
+
+    def _check_together(self, stop: str) -> None:
+        """A parameter that cannot act raises."""
+        defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
+        for name, solvers in _ACTS_WITH.items():
+            if self.solver not in solvers and getattr(self, name) != defaults[name]:
+                raise ValueError(
+                    f"{name} acts with solver={' or '.join(map(repr, solvers))} only; got {name}="
+                    f"{getattr(self, name)!r} with solver={self.solver!r}"
+                )
+        for name in ("tol", "max_iter") if stop == "epochs" else ("epochs",):
+            if getattr(self, name) != defaults[name]:
+                others = "'gap' or 'violation'" if stop == "epochs" else "'epochs'"
+                raise ValueError(f"{name} acts with stop={others} only; got {name}={getattr(self, name)!r}")
+        if self.schedule == "adaptive" and self.n_reprocess != 1:
+            raise ValueError(f"n_reprocess acts with schedule='fixed' only; got n_reprocess={self.n_reprocess!r}")
+        if stop == "gap" and not self.certify:
+            raise ValueError("certify=False acts with stop='epochs' only: stop='gap' computes the gap from scratch")
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
+        stop = self._check_parameters()
+        examples = self._examples(X, y, sample_weight, first=0)
+        model = self._checked(examples)
+        seeds = check_random_state(self.random_state)
+        seed = int(seeds.randint(2**31 - 1))
+        shuffled = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
+        self._forget()
+        self._check_unchanged(first=True)
+        self._seen = len(examples.costs)
+        tol = _TOL if self.tol is None else float(self.tol)
+        limits = Limits(
+            gap=tol if stop == "gap" else None,
+            max_iter=math.inf if stop == "epochs" else self.max_iter,
+            time_limit=self.time_limit,
+            passes=self.epochs if stop == "epochs" else None,
+            certify=self.certify and "gap" in _STOPS[self.solver],
+            passes_between_checks=1.0,  # a check takes as many arg max as a pass
+        )
+        if self.solver in _BATCH:
+            machine = self._new_machine(model)
+            epsilon = tol if stop == "violation" else None
+            planes = _BATCH[self.solver](machine, examples, epsilon, shuffled)
+            return self._train(planes, planes, model, examples, limits)
+        self._running = self._new_solver(model, seed)
+        epochs = self.epochs if stop == "epochs" else math.inf
+        training = OnlineTraining(self._running, examples, epochs=epochs, shuffled=shuffled, is_whole=True)
+        return self._train(training, self._running, model, examples, limits)
+
+    def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
+        if self.solver in _BATCH:
+            raise ValueError(
+                f"solver={self.solver!r} needs all examples at once; partial_fit works with solver="
+                f"{' or '.join(map(repr, _ONLINE))}"
+            )
+        if self._check_parameters() == "gap":
+            raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
+        if self.epochs != 1:
+            raise ValueError(f"partial_fit makes one pass over what it is given; epochs must be 1, got {self.epochs!r}")
+        first = not hasattr(self, "dual_coef_")
+        self._check_unchanged(first)
+        examples = self._examples(X, y, sample_weight, first=0 if first else self._seen)
+        if first:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            self._seen, self._running = 0, self._new_solver(self._checked(examples), seed)
+        elif not hasattr(self, "_running") or self._running.is_ahead:
+            self._running = self._restored()
+        self._seen += len(examples.costs)
+        self._running.is_ahead = True  # if something fails from here on
+        training = OnlineTraining(self._running, examples, epochs=1, shuffled=None, is_whole=False)
+        limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
+        outcome = self._train(training, self._running, self._running.machine.model, examples, limits)
+        self._running.is_ahead = False
+        return outcome
+
+    def _check_unchanged(self, first: bool) -> None:
+        """The solver of a stream cannot change some parameters on the way; a loaded model knows its solver only."""
+        now = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
+        before = {} if first else getattr(self, "_began_with", {"solver": self.result_.solver})
+        for name, value in before.items():
+            if now[name] is not value and (name == "model" or now[name] != value):
+                raise ValueError(f"{name} must stay as it was in the calls before, {value!r}; got {now[name]!r}")
+        self._began_with = now
+
+    def _forget(self) -> None:
+        """What a fit before may have left behind and this one need not make again."""
+        for name in ("coef_", "_inputs", "_truths", "_running", "_state"):
+            self.__dict__.pop(name, None)
+
+    def _examples(self, X: Any, y: Any, sample_weight: ArrayLike | None, first: int) -> Examples:
+        X, y = _pairs(X, y)
+        if not len(y):
+            raise ValueError("X must hold at least one example, got none")
+        costs = example_costs(self.C, None, np.zeros(len(y)), np.zeros(1), sample_weight, None)
+        return Examples(X, y, costs, first)
+
+    def _checked(self, examples: Examples) -> CheckedModel:
+        model = CheckedModel(self.model)
+        model.check_first(examples.X, examples.y)
+        if self.solver != "perceptron":
+            model.check_augmented(examples.X, examples.y, self._new_machine(model).scorer)
+        return model
+
+    def _new_machine(self, model: CheckedModel) -> Machine:
+        if model.has_kernel:
+            return ExpansionMachine(model) if "gap" not in _STOPS[self.solver] else KernelMachine(model)
+        assert model.length is not None
+        return LinearMachine(model, model.length)
+
+    def _new_solver(self, model: CheckedModel, seed: int) -> OnlineSolver:
+        machine = self._new_machine(model)
+        if self.solver == "perceptron":
+            return Perceptron(machine)
+        if self.solver == "passive-aggressive":
+            return PassiveAggressive(machine)
+        fixed = self.schedule == "fixed"
+        return LaRank(machine, FixedSchedule(int(self.n_reprocess)) if fixed else AdaptiveSchedule(), seed)
+
+    def _restored(self) -> OnlineSolver:
+        """A solver that goes on from the fitted attributes."""
+        model = CheckedModel(self.model)
+        model.length = len(self.coef_) if hasattr(self, "coef_") else None
+        solver = self._new_solver(model, seed=0)
+        places = zip(self.support_.tolist(), self._inputs, self._truths, self.support_costs_.tolist(), strict=True)
+        outputs = [output for _, output in self.support_vectors_]
+        table = SupportTable([Example(*place) for place in places], self._starts, outputs, self._beta, self._early)
+        solver.restore(table, self._state)
+        return solver
+
+    def _train(
+        self,
+        training: OnlineTraining | CuttingPlanes,
+        solver: OnlineSolver | CuttingPlanes,
+        model: CheckedModel,
+        examples: Examples,
+        limits: Limits,
+    ) -> Outcome:
+        calls, kernel_values, operations = model.argmax_calls, model.kernel_values, solver.operations()
+        seconds = dict(model.seconds)
+        with progress_for(self.verbose) as progress:
+            progress.start(f"{type(self.model).__name__} by {self.solver}, {len(examples)} examples")
+            outcome = train(training, limits, progress)
+        self._check_duality(outcome)
+        self._keep_model(solver, has_kernel=model.has_kernel)
+        self.n_iter_ = math.ceil(training.iterations())
+        self.result_ = Result(
+            solver=solver.NAME,
+            status=outcome.status,
+            primal=outcome.objectives.primal,
+            dual=outcome.objectives.dual,
+            violation=outcome.objectives.violation,
+            iterations=training.iterations(),
+            seconds=outcome.seconds,
+            support_patterns=len(self.support_),
+            support_vectors=len(self.dual_coef_),
+            kernel_values=model.kernel_values - kernel_values,
+            argmax_calls=model.argmax_calls - calls - training.certificate_calls,
+            operations={
+                **{name: count - operations[name] for name, count in solver.operations().items()},
+                "certificate_argmax": training.certificate_calls,
+            },
+            history=outcome.history,
+            exact=outcome.exact,
+            breakdown={
+                **{name: spent - seconds[name] for name, spent in model.seconds.items()},
+                "certificate": outcome.certificate_seconds,
+            },
+        )
+        return outcome
+
+    def _check_duality(self, outcome: Outcome) -> None:
+        """An arg max that finds too little makes the primal objective too small, at last below the dual."""
+        at = outcome.objectives
+        if outcome.exact and at.primal < at.dual - 1e-6 * abs(at.dual):
+            raise ValueError(
+                f"{type(self.model).__name__}.argmax must return the output with the largest loss + score: with what "
+                f"it found the primal objective is {at.primal:.9g}, below the dual objective {at.dual:.9g}"
+            )
+
+    def _keep_model(self, solver: OnlineSolver | CuttingPlanes, *, has_kernel: bool) -> None:
+        table = solver.table()
+        weights = solver.weights()
+        self._starts, self._beta, self._early = table.starts, table.beta, table.early
+        self.dual_coef_ = table.beta
+        if self.average and isinstance(solver, Perceptron | PassiveAggressive):
+            weights = solver.averaged()
+            self.dual_coef_ = table.beta - table.early / max(1, solver.visits)
+        if weights is not None:
+            self.coef_ = weights
+        self.support_ = np.array([example.number for example in table.examples], dtype=np.int64)
+        self.support_costs_ = np.array([example.cost for example in table.examples])
+        counts = np.diff(table.starts)
+        self.support_vectors_ = list(zip(np.repeat(self.support_, counts).tolist(), table.outputs, strict=True))
+        if has_kernel or isinstance(solver, OnlineSolver):
+            self._inputs = [example.x for example in table.examples]
+            self._truths = [example.y for example in table.examples]
+        if isinstance(solver, OnlineSolver):
+            self._state = solver.state()
+
+    def _machine(self) -> Machine:
+        """The fitted model as something that has scores."""
+        model = CheckedModel(self.model)
+        if not model.has_kernel:
+            model.length = len(self.coef_)
+            machine = LinearMachine(model, len(self.coef_))
+            machine.w = self.coef_
+            return machine
+        expansion = ExpansionMachine(model)
+        inputs = [x for x, count in zip(self._inputs, np.diff(self._starts), strict=True) for _ in range(count)]
+        coefficients = self.dual_coef_.tolist()
+        for n, (x, (number, output)) in enumerate(zip(inputs, self.support_vectors_, strict=True)):
+            expansion.hold(Vector(number, x, output, n, 0.0, coefficients[n]))
+        return expansion
+
+    def _warn_if_early(self, outcome: Outcome) -> None:
+        reasons = {
+            "max_iter": f"after max_iter={self.max_iter} passes over the data",
+            "time_limit": f"after time_limit={self.time_limit} seconds",
+            "interrupted": "by an interrupt",
+        }
+        if outcome.status in reasons:
+            gap = f", its relative duality gap is {self.result_.relative_gap:.2g}"
+            gap += "" if outcome.exact else " by an estimate made on the way"
+            warnings.warn(
+                f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the "
+                f"data; the model is valid{gap if self.result_.has_objective else ''}",
+                TrainingWarning,
+                stacklevel=3,
+            )
+
+
+def _sequence(name: str, values: Any) -> Any:
+    """Something with a length and items."""
+    if hasattr(values, "to_numpy"):  # pandas counts by labels
+        values = values.to_numpy()
+    if issparse(values):
+        return _Rows(values)
+    is_sequence = hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    if not is_sequence or isinstance(values, str | bytes | Mapping) or getattr(values, "ndim", 1) == 0:
+        raise TypeError(f"{name} must be a sequence with an entry per example, got a {type(values).__name__}")
+    return values
+
+
+def _pairs(X: Any, y: Any) -> tuple[Any, Any]:
+    X, y = _sequence("X", X), _sequence("y", y)
+    if len(X) != len(y):
+        raise ValueError(f"X and y must be equally long, got {len(X)} and {len(y)}")
+    return X, y
+
+
+class _Rows:
+    """The rows of a sparse matrix."""
+
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = matrix.tocsr()
+
+    def __len__(self) -> int:
+        return int(self._matrix.shape[0])
+
+    def __getitem__(self, place: int) -> Any:
+        return self._matrix[[place]]

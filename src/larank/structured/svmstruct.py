@@ -1,0 +1,392 @@
+"""SVMstruct: cutting planes for the problem that stands in steps.py, with n slack variables or with one.
+
+n slacks, [thesis] algorithm 5. The working set holds outputs of examples. With H_i(c) = Delta(c_i, c) + S(p_i, c) -
+S(p_i, c_i), an example whose arg max has H_i(c) >= xi_i + epsilon, where xi_i is the largest H_i of its outputs in the
+set, adds it. The dual is then optimized on the set by steps on two outputs of one example.
+
+One slack, after Joachims, Finley and Yu (2009). A plane a takes one output c_i^a for every example. With C the largest
+of the costs, weights s_i = C_i / C, L_a = sum_i s_i Delta(c_i, c_i^a) and
+Psi_a = sum_i s_i (Phi(p_i, c_i) - Phi(p_i, c_i^a)):
+
+    primal    min_w      1/2 |w|^2 + C xi   with   <w, Psi_a> >= L_a - xi for all a,  xi >= 0
+    dual      max_alpha  sum_a alpha_a L_a - 1/2 |sum_a alpha_a Psi_a|^2   with   alpha >= 0,  sum_a alpha_a <= C
+
+At given w the smallest xi is sum_i s_i xi_i: this is problem (2.18), with the same primal and dual objectives. The
+coefficients are beta_i^c = - s_i times the sum of the alpha_a whose plane has c_i^a = c.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank.structured.checked import own
+from larank.structured.larank import table_of
+from larank.structured.machine import Example, LinearMachine, Machine, Vector
+from larank.structured.steps import Absolute, Pattern, Steps
+from larank.structured.stream import Examples, SupportTable
+from larank.training import ObjectiveValues
+
+__all__ = ["CuttingPlanes", "NSlack", "OneSlack"]
+
+_COARSE = 0.5  # the first epsilon, of the mean loss of the first outputs found
+_COOLING = 4.0  # divides epsilon where a pass has found nothing and the gap is still open
+_FINEST = 1e-13  # of the mean loss
+
+
+class CuttingPlanes(ABC):
+    """A batch solver as the training loop sees it; a generator does the rounds.
+
+    `epsilon` is what ends training by itself; None where the duality gap does.
+    """
+
+    NAME: ClassVar[str]
+
+    def __init__(
+        self, machine: Machine, examples: Examples, epsilon: float | None, shuffled: np.random.RandomState | None
+    ) -> None:
+        self.machine, self.examples, self.epsilon, self.shuffled = machine, examples, epsilon, shuffled
+        self.seen: ObjectiveValues | None = None
+        self.certificate_calls = 0
+        self._visited = 0
+        self._rounds = self.rounds()
+
+    @abstractmethod
+    def rounds(self) -> Iterator[None]:
+        """Work; each `yield` is a place where limits are looked at."""
+
+    @abstractmethod
+    def table(self) -> SupportTable:
+        """The support vectors."""
+
+    @abstractmethod
+    def operations(self) -> dict[str, int]:
+        """How often each operation was performed."""
+
+    @abstractmethod
+    def _from_scratch(self) -> ObjectiveValues:
+        """The objectives as they are."""
+
+    def advance(self) -> bool:
+        """Go on to the next place where limits are looked at; True once no output violates by epsilon."""
+        try:
+            next(self._rounds)
+        except StopIteration:
+            return True
+        return False
+
+    def estimate(self) -> ObjectiveValues | None:
+        """What the last round has seen."""
+        seen, self.seen = self.seen, None
+        return seen
+
+    def evaluate(self) -> ObjectiveValues:
+        """The objectives from scratch."""
+        before = self.machine.model.argmax_calls
+        at = self._from_scratch()
+        self.certificate_calls += self.machine.model.argmax_calls - before
+        return at
+
+    def iterations(self) -> float:
+        """Passes over the data so far."""
+        return self._visited / len(self.examples)
+
+    def details(self) -> Mapping[str, Any]:
+        """Nothing more."""
+        return {}
+
+    def weights(self) -> NDArray[np.float64] | None:
+        """w, where there are joint features."""
+        return self.machine.w.copy() if isinstance(self.machine, LinearMachine) else None
+
+
+class WorkingSet(Steps):
+    """Patterns and vectors that stay, with or without a coefficient."""
+
+    def settle(self, pattern: Pattern) -> None:
+        """Nothing leaves the set."""
+
+    def extend(self, pattern: Pattern, v: Vector) -> None:
+        """Let an output join."""
+        if pattern.example.number not in self.patterns:
+            self.add(pattern)
+            self.machine.hold(pattern.truth)
+        pattern.vectors[v.key] = v
+        self.machine.hold(v)
+
+
+class NSlack(CuttingPlanes):
+    """Algorithm 5 of [thesis].
+
+    The set is optimized when it has grown by a tenth of the examples or by `_MOST_NEW` outputs, and at the end of a
+    pass. Where the gap ends training, epsilon falls whenever a pass finds nothing.
+    """
+
+    NAME = "svmstruct"
+    _MOST_NEW = 100
+    _INNER = 0.5  # the set is optimized to this share of epsilon,
+    _MOST_SWEEPS = 1000  # in at most so many sweeps: below rounding there is no end
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.accepted = Absolute(math.inf)
+        self.steps = WorkingSet(self.machine, self.accepted)
+        self.sweeps = 0
+        self.joined = 0
+        self._mean_loss = 0.0  # of the first outputs found
+        self._slack = 0.0  # of the example looked at last
+
+    def rounds(self) -> Iterator[None]:
+        """Passes over the examples until one finds nothing."""
+        batch = min(self._MOST_NEW, math.ceil(len(self.examples) / 10))
+        epsilon = self.epsilon or 0.0
+        while True:
+            before, unsettled, losses = self.joined, 0, 0.0
+            for place in self._order():
+                example = self.examples.at(place)
+                unsettled += self._has_grown(example, epsilon)
+                losses += example.cost * self._slack
+                yield
+                if unsettled >= batch:
+                    unsettled = 0
+                    yield from self._optimize(self._INNER * (epsilon or _COARSE * self._mean_loss))
+            half = self.steps.linear - self.steps.dual
+            self.seen = ObjectiveValues(max(self.steps.dual, half + losses), self.steps.dual, math.nan)
+            epsilon = epsilon or _COARSE * self._mean_loss
+            yield from self._optimize(self._INNER * epsilon)
+            if self.joined == before and self.epsilon is not None:
+                return
+            if self.joined == before:
+                epsilon = max(epsilon / _COOLING, _FINEST * self._mean_loss)
+
+    def _has_grown(self, example: Example, epsilon: float) -> bool:
+        """Look for the output that violates most, and let it join if the set lacks it; lines 4 to 8."""
+        pattern = self.steps.patterns.get(example.number) or self.steps.pattern_of(example)
+        known = self.steps.choose(pattern).down
+        worst = self.steps.most_violating(pattern, known)
+        truth = self.steps.gradient(pattern.truth)
+        slack, excess = truth - self.steps.gradient(known), truth - self.steps.gradient(worst)
+        self._slack = max(slack, excess)
+        self._visited += 1
+        if self._visited <= len(self.examples):  # the first losses tell what is small
+            self._mean_loss += (worst.loss - self._mean_loss) / self._visited
+        if worst.key in pattern.vectors or excess <= slack or excess < slack + epsilon:
+            return False
+        self.steps.extend(pattern, worst)
+        self.joined += 1
+        return True
+
+    def _order(self) -> NDArray[np.intp]:
+        places = self.examples.places()
+        return places if self.shuffled is None else self.shuffled.permutation(places)
+
+    def _optimize(self, accuracy: float) -> Iterator[None]:
+        """Sweeps of steps over the set until no two outputs of an example violate by more than `accuracy`."""
+        self.accepted.epsilon = accuracy
+        for _ in range(self._MOST_SWEEPS):
+            before = self.steps.steps
+            for pattern in self.steps.patterns.values():
+                self.steps.optimize(pattern)
+            self.sweeps += 1
+            yield
+            if self.steps.steps == before:
+                return
+
+    def _from_scratch(self) -> ObjectiveValues:
+        return self.steps.certificate(self.examples)
+
+    def table(self) -> SupportTable:
+        """The support vectors."""
+        return table_of(self.steps)
+
+    def operations(self) -> dict[str, int]:
+        """How often each operation was performed."""
+        return {"planes": self.joined, "sweeps": self.sweeps, "steps": self.steps.steps}
+
+
+@dataclass
+class Plane:
+    """One output for every example, by its number in the example's list, and what they sum up to."""
+
+    choices: NDArray[np.int32]
+    loss: float  # L_a
+    row: NDArray[np.float64]  # Psi_a
+    idle: int = 0  # rounds without a coefficient
+
+
+@dataclass
+class Outputs:
+    """The different outputs that arg max has found for one example; the first one is its own."""
+
+    found: list[Any]
+    places: dict[Hashable, int] = field(default_factory=dict)
+
+
+class OneSlack(CuttingPlanes):
+    """Planes of all examples at once; one is dropped when it had no coefficient for some rounds."""
+
+    NAME = "svmstruct-1slack"
+    _IDLE = 50
+    _INNER = 0.05  # of the new plane's violation: how far the small problem is solved
+
+    machine: LinearMachine
+
+    def __init__(self, machine: Machine, *arguments: Any) -> None:
+        if not isinstance(machine, LinearMachine):
+            raise ValueError(
+                "solver='svmstruct-1slack' needs a model with joint_feature: its planes are sums over all examples; "
+                "with joint_kernel use 'larank' or 'svmstruct'"
+            )
+        super().__init__(machine, *arguments)
+        self.C = float(self.examples.costs.max())
+        # The first plane has all the right outputs: it takes the part of C that the others leave.
+        self.outputs: list[Outputs] = []
+        self.planes = [self._empty_plane()]
+        self.gram = np.zeros((1, 1))
+        self.alpha = np.array([self.C])
+        self.counts = {"planes": 0, "dropped": 0, "steps": 0}
+        self._exact: ObjectiveValues | None = None  # at w as it is now
+
+    def rounds(self) -> Iterator[None]:
+        """A plane, then the problem of all planes, until the newest one is violated by less than epsilon."""
+        model = self.machine.model
+        self.outputs = [Outputs([e.y], {model.key(e.y, e.number): 0}) for e in self.examples]
+        while True:
+            plane = self._empty_plane()
+            for k, example in enumerate(self.examples):
+                self._let_join(plane, k, example)
+                self._visited += 1
+                yield
+            self.seen = self._exact = self._objectives(plane)
+            excess, slack = self._excess(plane), max(map(self._excess, self.planes))
+            if self.epsilon is not None and excess <= slack + self.epsilon * self.examples.costs.sum() / self.C:
+                return
+            yield
+            self._exact = None
+            self._add(plane)
+            self._solve(max(self._INNER * (excess - slack), _FINEST * plane.loss))
+            self._drop_idle()
+
+    def _empty_plane(self) -> Plane:
+        return Plane(np.zeros(len(self.examples), np.int32), 0.0, np.zeros(len(self.machine.w)))
+
+    def _excess(self, plane: Plane) -> float:
+        """L_a - <w, Psi_a>: the derivative of the dual by alpha_a, and the slack that the plane asks for."""
+        return plane.loss - float(plane.row @ self.machine.w)
+
+    def _let_join(self, plane: Plane, k: int, example: Example) -> None:
+        model, outputs = self.machine.model, self.outputs[k]
+        output = self.machine.augmented(example)
+        key = model.key(output, example.number)
+        place = outputs.places.setdefault(key, len(outputs.found))
+        if place == len(outputs.found):
+            outputs.found.append(own(output))
+        if place == 0:
+            return
+        loss = model.loss(example.y, output, example.number)
+        truth = self.machine.vector(example, example.y, key, 0.0)
+        v = self.machine.vector(example, output, key, loss)
+        better, worse = self.machine.score(truth), loss + self.machine.score(v)
+        if better > worse and better > worse + self.machine.rounding(truth, v):
+            raise model.missed(example.y, output, better, worse, example.number, "loss + score")
+        weight = example.cost / self.C
+        plane.choices[k] = place
+        plane.loss += weight * loss
+        assert truth.row is not None
+        assert v.row is not None
+        truth.row.add_to(plane.row, weight)
+        v.row.add_to(plane.row, -weight)
+
+    def _add(self, plane: Plane) -> None:
+        products = np.array([plane.row @ p.row for p in [*self.planes, plane]])
+        self.gram = np.pad(self.gram, (0, 1))
+        self.gram[-1], self.gram[:, -1] = products, products
+        self.planes.append(plane)
+        self.alpha = np.append(self.alpha, 0.0)
+        self.counts["planes"] += 1
+
+    def _solve(self, accuracy: float) -> None:
+        losses = np.array([p.loss for p in self.planes])
+        self.counts["steps"] += ascend_on_simplex(self.gram, losses, self.alpha, accuracy)
+        self.machine.w[:] = self.alpha @ np.array([p.row for p in self.planes])
+
+    def _drop_idle(self) -> None:
+        for plane, alpha in zip(self.planes, self.alpha, strict=True):
+            plane.idle = plane.idle + 1 if alpha == 0 else 0
+        stays = [k for k, plane in enumerate(self.planes) if k == 0 or plane.idle < self._IDLE]
+        self.counts["dropped"] += len(self.planes) - len(stays)
+        if len(stays) < len(self.planes):
+            self.planes = [self.planes[k] for k in stays]
+            self.alpha, self.gram = self.alpha[stays], self.gram[np.ix_(stays, stays)]
+
+    def _objectives(self, worst: Plane) -> ObjectiveValues:
+        """The objectives and the violation, if this is the plane that w violates most."""
+        half = self.machine.squared_norm() / 2
+        linear = sum(alpha * plane.loss for alpha, plane in zip(self.alpha.tolist(), self.planes, strict=True))
+        used = [self._excess(plane) for alpha, plane in zip(self.alpha, self.planes, strict=True) if alpha > 0]
+        excess = max(0.0, self._excess(worst))
+        return ObjectiveValues(half + self.C * excess, linear - half, max(0.0, excess - min(used)))
+
+    def _from_scratch(self) -> ObjectiveValues:
+        """A round that has just looked at all examples has computed nothing else."""
+        if self._exact is None:
+            plane = self._empty_plane()
+            for k, example in enumerate(self.examples):
+                self._let_join(plane, k, example)
+            self._exact = self._objectives(plane)
+        return self._exact
+
+    def table(self) -> SupportTable:
+        """The support vectors."""
+        examples, starts, outputs, beta = [], [0], [], []
+        for k, example in enumerate(self.examples):
+            shares = np.zeros(len(self.outputs[k].found))
+            for alpha, plane in zip(self.alpha, self.planes, strict=True):
+                shares[plane.choices[k]] -= alpha * example.cost / self.C
+            shares[0] = 0.0
+            shares[0] = -shares.sum()
+            if shares[0] == 0:
+                continue
+            used = np.flatnonzero(shares)
+            examples.append(example)
+            starts.append(starts[-1] + len(used))
+            outputs += [self.outputs[k].found[n] for n in used]
+            beta += shares[used].tolist()
+        return SupportTable(examples, np.array(starts), outputs, np.array(beta), np.zeros(len(beta)))
+
+    def operations(self) -> dict[str, int]:
+        """How often each operation was performed."""
+        return dict(self.counts)
+
+
+def ascend_on_simplex(
+    G: NDArray[np.float64], L: NDArray[np.float64], alpha: NDArray[np.float64], accuracy: float
+) -> int:
+    """Maximise L'a - 1/2 a'Ga over a >= 0 with its sum as it is, in place; the number of steps.
+
+    A step moves two entries against each other: that with the largest gradient up, and down that which brings most. It
+    ends where no two gradients of entries that can move differ by more than `accuracy`.
+    """
+    diagonal = np.diag(G)
+    g = L - G @ alpha
+    for steps in range(_MOST_STEPS):
+        up = int(g.argmax())
+        rise = np.where(alpha > 0, g[up] - g, 0.0)
+        if rise.max() <= accuracy:
+            return steps
+        squared = np.maximum(diagonal[up] + diagonal - 2 * G[up], 1e-300)
+        step = np.minimum(rise / squared, alpha)
+        down = int((step * (rise - step * squared / 2)).argmax())
+        alpha[up] += step[down]
+        alpha[down] = 0.0 if step[down] == alpha[down] else alpha[down] - step[down]
+        g -= step[down] * (G[up] - G[down])
+    return _MOST_STEPS
+
+
+_MOST_STEPS = 100_000  # of one ascent; gradients are computed anew in the next

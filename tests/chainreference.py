@@ -1,0 +1,337 @@
+"""What chain models are tested against: features of outputs as dense vectors, and all outputs enumerated.
+
+Nothing here knows how the core works. A vector of weights is [feature][label], then [lag][absent or label][label].
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from larank import _core
+from reference import interior_point
+
+ABSENT = -1
+
+
+class SplitMix:
+    """The random numbers of the core."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def below(self, n):
+        mask = 2**64 - 1
+        self.state = (self.state + 0x9E3779B97F4A7C15) & mask
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        z ^= z >> 31
+        return ((z >> 32) * n) >> 32
+
+
+class Corpus(NamedTuple):
+    """Dense rows of tokens; sequence i is the tokens starts[i] : starts[i + 1]."""
+
+    starts: np.ndarray
+    X: np.ndarray
+    labels: np.ndarray
+    is_binary: bool = False  # all values 1, so that the block has none
+
+    def __len__(self):
+        return len(self.starts) - 1
+
+    @property
+    def block(self):
+        rows, columns = np.nonzero(self.X)
+        indptr = np.searchsorted(rows, np.arange(len(self.X) + 1)).astype(np.int64)
+        values = None if self.is_binary else self.X[rows, columns].astype(np.float64)
+        return _core.ChainBlock(self.starts, indptr, columns.astype(np.int32), values, self.X.shape[1])
+
+    def sequence(self, i):
+        here = slice(self.starts[i], self.starts[i + 1])
+        return self.X[here], tuple(self.labels[here].tolist())
+
+
+def corpus(seed, *, sequences=4, longest=4, features=3, labels=3, is_binary=False, empty=0.2):
+    """Random tokens, some without any feature, whose labels the first features tell with some noise."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, longest + 1, sequences)
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    n = int(starts[-1])
+    y = random.integers(0, labels, n).astype(np.int32)
+    X = (random.random((n, features)) < 0.5) * (1.0 if is_binary else random.normal(size=(n, features)))
+    X[np.arange(n), y % features] = 1.0
+    X[random.random(n) < empty] = 0.0
+    return Corpus(starts, X, y, is_binary)
+
+
+class Grammar(NamedTuple):
+    """follows[0]: the labels that may begin; follows[1 + p]: those that may come after p."""
+
+    follows: np.ndarray
+    ends: np.ndarray
+
+    def completing(self, remaining):
+        """Labels that can be followed by `remaining` others and then the end."""
+        able = self.ends
+        for _ in range(remaining):
+            able = (self.follows[1:] & able).any(axis=1)
+        return able
+
+    def allows(self, y, previous=ABSENT, remaining=0):
+        pairs = zip((previous, *y[:-1]), y, strict=True)
+        return all(self.follows[p + 1, q] for p, q in pairs) and bool(self.completing(remaining)[y[-1]])
+
+
+def anything(labels):
+    return Grammar(np.ones((labels + 1, labels), dtype=bool), np.ones(labels, dtype=bool))
+
+
+def random_grammar(random, labels, share=0.6):
+    return Grammar(random.random((labels + 1, labels)) < share, random.random(labels) < 0.7)
+
+
+def grammar_that_allows(random, labels, corpus):
+    """A random grammar under which the labels of these sequences are allowed."""
+    follows, ends = random_grammar(random, labels, 0.4)
+    for i in range(len(corpus)):
+        _, y = corpus.sequence(i)
+        follows[[p + 1 for p in (ABSENT, *y[:-1])], y] = True
+        ends[y[-1]] = True
+    return Grammar(follows, ends)
+
+
+class Stretch(NamedTuple):
+    """Some tokens of a sequence that are one pattern of the dual."""
+
+    X: np.ndarray
+    truth: tuple
+    history: tuple
+    previous: int
+    remaining: int
+
+
+def stretches(X, truth, order, inference, past=None):
+    """How sequences are cut: problem (5.11) has whole ones, problem (5.12) tokens after the labels before them."""
+    none = (ABSENT,) * order
+    if inference == "exact":
+        return [Stretch(X, truth, none, ABSENT, 0)]
+    past = none + tuple(truth if past is None else past)
+    return [
+        Stretch(
+            X[t : t + 1],
+            truth[t : t + 1],
+            tuple(past[t + order - s] for s in range(1, order + 1)),
+            truth[t - 1] if t else ABSENT,
+            len(truth) - 1 - t,
+        )
+        for t in range(len(truth))
+    ]
+
+
+class Chain:
+    """A chain model in the open."""
+
+    def __init__(self, order, features, labels, delta=None, grammar=None):
+        self.order, self.features, self.labels = order, features, labels
+        self.delta = 1.0 - np.eye(labels) if delta is None else delta
+        self.grammar = anything(labels) if grammar is None else grammar
+        self.size = features * labels + order * (labels + 1) * labels
+
+    def phi(self, x, y):
+        """Phi_e of a stretch and its labels, [thesis] section 5.3.1."""
+        tokens = np.zeros((self.features, self.labels))
+        lags = np.zeros((self.order, self.labels + 1, self.labels))
+        for t, label in enumerate(y):
+            tokens[: x.X.shape[1], label] += x.X[t]
+            for s in range(1, self.order + 1):
+                before = y[t - s] if t >= s else x.history[s - t - 1]
+                lags[s - 1, before + 1, label] += 1
+        return np.concatenate([tokens.ravel(), lags.ravel()])
+
+    def loss(self, x, y):
+        return sum(self.delta[a, b] for a, b in zip(x.truth, y, strict=True))
+
+    def outputs(self, x):
+        every = product(range(self.labels), repeat=len(x.X))
+        return [y for y in every if self.grammar.allows(y, x.previous, x.remaining)]
+
+    def h(self, w, x, y):
+        return self.loss(x, y) + w @ (self.phi(x, y) - self.phi(x, x.truth))
+
+    def worst(self, w, x):
+        return max(self.outputs(x), key=lambda y: self.h(w, x, y))
+
+    def unlabelled(self, X):
+        return Stretch(X, None, (ABSENT,) * self.order, ABSENT, 0)
+
+    def ranked(self, w, X):
+        """All allowed labels of a sequence with their scores, best first."""
+        x = self.unlabelled(X)
+        return sorted(((float(w @ self.phi(x, y)), y) for y in self.outputs(x)), reverse=True)
+
+    def greedy(self, w, X, banned=()):
+        """[thesis] eq. (5.10), among labels from which the end can be reached; None where there are none."""
+        y = ()
+        for t in range(len(X)):
+            history = tuple(y[t - s] if t >= s else ABSENT for s in range(1, self.order + 1))
+            x = Stretch(X[t : t + 1], None, history, y[-1] if y else ABSENT, len(X) - 1 - t)
+            possible = [label for (label,) in self.outputs(x) if (t, label) not in banned]
+            if not possible:
+                return None
+            y = (*y, max(possible, key=lambda label, x=x: float(w @ self.phi(x, (label,)))))
+        return y
+
+    def model(self, w=None):
+        """The same model in the core."""
+        model = _core.ChainModel(self.order)
+        model.grow(self.features, self.labels)
+        model.set_loss(self.delta)
+        model.set_grammar(self.grammar.follows, self.grammar.ends)
+        if w is not None:
+            model.set_weights(*parts(w, self))
+        return model
+
+    def optimum(self, patterns, costs):
+        """The weights at which the primal of (5.11) or (5.12) is smallest, and a lower bound of it."""
+        rows = []
+        for i, x in enumerate(patterns):
+            own = self.phi(x, x.truth)
+            rows += [(self.phi(x, y) - own, i, self.loss(x, y)) for y in self.outputs(x) if y != x.truth]
+        n = self.size + len(patterns)
+        P, q = np.diag((np.arange(n) < self.size).astype(float)), np.zeros(n)
+        q[self.size :] = costs
+        G, bounds = np.zeros((len(rows) + len(patterns), n)), np.zeros(len(rows) + len(patterns))
+        for r, (difference, i, loss) in enumerate(rows):
+            G[r, : self.size], G[r, self.size + i], bounds[r] = difference, -1, -loss
+        G[len(rows) :, self.size :] = -np.eye(len(patterns))
+        x, bound = interior_point(P, q, G, bounds)
+        return x[: self.size], bound
+
+
+def parts(w, chain):
+    """Weights as `set_weights` takes them."""
+    tokens = w[: chain.features * chain.labels].reshape(chain.features, chain.labels)
+    rows, columns = np.nonzero(tokens)
+    starts = np.searchsorted(rows, np.arange(chain.features + 1)).astype(np.int64)
+    lags = w[tokens.size :].reshape(chain.order, chain.labels + 1, chain.labels)
+    return tokens[rows, columns], columns.astype(np.int32), starts, np.ascontiguousarray(lags)
+
+
+def whole(tokens, lags, features, labels):
+    """A vector of weights from what the core returns."""
+    values, columns, starts = tokens
+    dense = np.zeros((features, labels))
+    dense[np.repeat(np.arange(len(starts) - 1), np.diff(starts)), columns] = values
+    return np.concatenate([dense.ravel(), lags.ravel()])
+
+
+def weights(model):
+    """The weights of a model in the core."""
+    return whole(model.tokens(), model.transitions(), model.features, model.labels)
+
+
+class Pattern(NamedTuple):
+    """What `state` tells of a pattern."""
+
+    id: int
+    cost: float
+    x: Stretch
+    alpha: dict
+
+
+def state(session, chain):
+    """The patterns of a session, and what they say the weights and the dual are."""
+    ids, costs, lengths, indptr, indices, values, truth, history, previous, remaining, counts, alpha, labels = (
+        session.state()
+    )
+    patterns, token, output, label = [], 0, 0, 0
+    for i, length in enumerate(lengths.tolist()):
+        X = np.zeros((length, chain.features))
+        for t in range(length):
+            here = slice(indptr[token + t], indptr[token + t + 1])
+            X[t, indices[here]] = values[here]
+        before = tuple(history[i * chain.order : (i + 1) * chain.order].tolist())
+        own = tuple(truth[token : token + length].tolist())
+        token += length
+        coefficients = {}
+        for _ in range(counts[i]):
+            y = tuple(labels[label : label + length].tolist())
+            assert y not in coefficients
+            coefficients[y] = float(alpha[output])
+            output, label = output + 1, label + length
+        x = Stretch(X, own, before, int(previous[i]), int(remaining[i]))
+        patterns.append(Pattern(int(ids[i]), float(costs[i]), x, coefficients))
+    assert (token, output, label) == (len(truth), len(alpha), len(labels))
+    return patterns
+
+
+def expansion(patterns, chain):
+    """w = sum beta Phi, and the linear part of the dual."""
+    w, linear = np.zeros(chain.size), 0.0
+    for pattern in patterns:
+        for y, alpha in pattern.alpha.items():
+            w += alpha * (chain.phi(pattern.x, pattern.x.truth) - chain.phi(pattern.x, y))
+            linear += alpha * chain.loss(pattern.x, y)
+    return w, linear
+
+
+class LaRank:
+    """Algorithms 17 to 21 of [thesis], line by line; patterns lie as in the core, so that random picks are the same."""
+
+    def __init__(self, chain, *, tau, n_reprocess, seed, start=None):
+        self.chain, self.tau, self.n_reprocess, self.random = chain, tau, n_reprocess, SplitMix(seed)
+        self.w = np.zeros(chain.size) if start is None else start.copy()
+        self.patterns, self.dual = [], 0.0
+
+    def learn(self, x, number, cost):
+        if number not in [pattern.id for pattern in self.patterns]:
+            self.process_new(Pattern(number, cost, x, {}))
+        for _ in range(self.n_reprocess):
+            self.process_old()
+            for _ in range(10):
+                self.optimize()
+
+    def process_new(self, pattern):
+        worst = self.chain.worst(self.w, pattern.x)
+        if self.chain.h(self.w, pattern.x, worst) > self.tau:
+            self.patterns.append(pattern)
+            self.smo_step(pattern, pattern.x.truth, worst)
+
+    def process_old(self):
+        if self.patterns:
+            pattern = self.patterns[self.random.below(len(self.patterns))]
+            self.step(pattern, [*pattern.alpha, pattern.x.truth, self.chain.worst(self.w, pattern.x)])
+
+    def optimize(self):
+        if self.patterns:
+            pattern = self.patterns[self.random.below(len(self.patterns))]
+            self.step(pattern, [*pattern.alpha, pattern.x.truth])
+
+    def step(self, pattern, outputs):
+        h = {y: self.chain.h(self.w, pattern.x, y) for y in outputs}
+        is_full = sum(pattern.alpha.values()) >= pattern.cost * (1 - 1e-12)
+        may_lose = [y for y in h if y in pattern.alpha or (y == pattern.x.truth and not is_full)]
+        plus, minus = min(may_lose, key=h.get), max(h, key=h.get)
+        if h[minus] - h[plus] > self.tau:
+            self.smo_step(pattern, plus, minus)
+
+    def smo_step(self, pattern, plus, minus):
+        chain, (_, cost, x, alpha) = self.chain, pattern
+        difference = chain.phi(x, plus) - chain.phi(x, minus)
+        slope = chain.h(self.w, x, minus) - chain.h(self.w, x, plus)
+        room = cost - sum(alpha.values()) if plus == x.truth else alpha[plus]
+        step = max(0.0, min(slope / (difference @ difference), room))
+        self.w += step * difference
+        self.dual += step * slope - step**2 * (difference @ difference) / 2
+        if plus != x.truth:
+            alpha[plus] -= step
+        if minus != x.truth:
+            alpha[minus] = alpha.get(minus, 0.0) + step
+        for y in [y for y in alpha if alpha[y] == 0]:
+            del alpha[y]
+        if not alpha:
+            slot = [other is pattern for other in self.patterns].index(True)
+            self.patterns[slot] = self.patterns[-1]
+            self.patterns.pop()

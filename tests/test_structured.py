@@ -1,0 +1,913 @@
+"""Structured models and their solvers, against enumeration of all outputs, a general QP solver and other estimators."""
+
+import itertools
+import os
+import pickle
+import signal
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array, csr_array, csr_matrix
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+
+from larank import LinearMulticlassSVC, MulticlassModel, StructuredModel, StructuredSVC, persistence
+from larank.structured.checked import CheckedModel
+from larank.structured.larank import FixedSchedule, LaRank
+from larank.structured.machine import Example, KernelMachine, LinearMachine
+from larank.structured.rows import row_of
+from larank.structured.svmstruct import ascend_on_simplex
+from larank.training import TrainingWarning
+from reference import interior_point
+
+LABELS = 3
+EXACT = ("larank", "svmstruct", "svmstruct-1slack")
+ONLINE = ("larank", "perceptron", "passive-aggressive")
+SOLVERS = (*EXACT, "perceptron", "passive-aggressive")
+STREAMS = [*((solver, {}) for solver in ONLINE), *((solver, {"average": True}) for solver in ONLINE[1:])]
+
+
+class Enumerated(StructuredModel):
+    """Label sequences of the length of x, with features of labels and of neighbours; arg max tries every one."""
+
+    def outputs(self, x):
+        return list(itertools.product(range(LABELS), repeat=len(x)))
+
+    def joint_feature(self, x, y):
+        tokens, neighbours = np.zeros((LABELS, x.shape[1])), np.zeros((LABELS, LABELS))
+        np.add.at(tokens, list(y), x)
+        np.add.at(neighbours, (list(y[:-1]), list(y[1:])), 1)
+        return np.concatenate([tokens.ravel(), neighbours.ravel()])
+
+    def loss(self, y_true, y):
+        return sum(a != b for a, b in zip(y_true, y, strict=True))
+
+    def value(self, x, y, w, y_true):
+        return self.joint_feature(x, y) @ w + (0 if y_true is None else self.loss(y_true, y))
+
+    def argmax(self, x, w, y_true=None):
+        # Rounded, so that of equal outputs the first is taken by all variants.
+        return max(self.outputs(x), key=lambda y: round(float(self.value(x, y, w, y_true)), 9))
+
+
+class WithKernel(Enumerated):
+    """The same by inner products alone."""
+
+    def joint_feature(self, x, y):
+        raise AssertionError("a model with a joint kernel is not asked for features")
+
+    def joint_kernel(self, x, y, x2, y2):
+        return super().joint_feature(x, y) @ super().joint_feature(x2, y2)
+
+    def value(self, x, y, score, y_true):
+        return score(y) + (0 if y_true is None else self.loss(y_true, y))
+
+
+class WithSparseRows(Enumerated):
+    def joint_feature(self, x, y):
+        return csr_matrix(super().joint_feature(x, y))
+
+    def value(self, x, y, w, y_true):
+        return (self.joint_feature(x, y) @ w)[0] + (0 if y_true is None else self.loss(y_true, y))
+
+
+class Matching(StructuredModel):
+    def joint_feature(self, x, y):
+        return x[np.arange(len(y)), y].sum(axis=0)
+
+    def loss(self, y_true, y):
+        return np.mean(np.asarray(y_true) != y)
+
+    def argmax(self, x, w, y_true=None):
+        scores = x @ w
+        if y_true is not None:
+            scores += 1 / len(scores)
+            scores[np.arange(len(scores)), y_true] -= 1 / len(scores)
+        return linear_sum_assignment(scores, maximize=True)[1]
+
+
+@persistence.persistable_value
+@dataclass(frozen=True)
+class ScaledMatching(Matching):
+    scale: float = 1.0
+
+    def joint_feature(self, x, y):
+        return self.scale * super().joint_feature(x, y)
+
+    def argmax(self, x, w, y_true=None):
+        return super().argmax(self.scale * x, w, y_true)
+
+
+def sequences(count=12, length=3, features=2, seed=0):
+    """Noisy label sequences, as tuples."""
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=LABELS * features + LABELS * LABELS)
+    X = [rng.normal(size=(rng.integers(1, length + 1), features)) for _ in range(count)]
+    return X, [Enumerated().argmax(x + rng.normal(size=x.shape), w) for x in X]
+
+
+def matchings(count=30, points=5, features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=features)
+    X = rng.normal(size=(count, points, points, features))
+    return X, np.array([Matching().argmax(x + 0.5 * rng.normal(size=x.shape), w) for x in X])
+
+
+def exact(solver, tol=1e-6, **settings):
+    """The parameters that make a solver go on to the optimum."""
+    stop = {"stop": "gap"} if solver == "larank" else {}
+    return {"solver": solver, "tol": tol, "random_state": 0, "max_iter": 10_000, **stop, **settings}
+
+
+def optimum(model, X, y, costs):
+    """The maximum of the dual of all outputs, [thesis] (2.19), by a general QP solver."""
+    rows, losses, examples = [], [], []
+    for i, (x, truth) in enumerate(zip(X, y, strict=True)):
+        for output in model.outputs(x):
+            if output != truth:
+                rows.append(model.joint_feature(x, truth) - model.joint_feature(x, output))
+                losses.append(model.loss(truth, output))
+                examples.append(i)
+    rows, examples = np.array(rows), np.array(examples)
+    G = np.vstack([-np.eye(len(rows)), examples == np.arange(len(y))[:, None]]).astype(float)
+    h = np.concatenate([np.zeros(len(rows)), costs])
+    _, bound = interior_point(rows @ rows.T, -np.array(losses, dtype=float), G, h)
+    return -bound
+
+
+def objectives(model, enumerated, X, y, costs):
+    """Primal and dual of a fitted model: losses by enumeration, w from the coefficients."""
+    phi = enumerated.joint_feature
+    w = sum(b * phi(X[i], o) for b, (i, o) in zip(model.dual_coef_, model.support_vectors_, strict=True))
+    gain = -sum(
+        b * enumerated.loss(y[i], o) for b, (i, o) in zip(model.dual_coef_, model.support_vectors_, strict=True)
+    )
+    losses = [
+        max(enumerated.value(x, o, w, t) for o in enumerated.outputs(x)) - phi(x, t) @ w
+        for x, t in zip(X, y, strict=True)
+    ]
+    return w @ w / 2 + costs @ losses, gain - w @ w / 2, w
+
+
+def is_feasible(model, y, costs):
+    """beta <= C delta, and the coefficients of an example add up to zero."""
+    sums = np.zeros(len(y))
+    for beta, (i, output) in zip(model.dual_coef_, model.support_vectors_, strict=True):
+        sums[i] += beta
+        own = tuple(output) == tuple(y[i])
+        assert beta <= (costs[i] * (1 + 1e-12) if own else 0)
+    assert np.abs(sums).max() <= 1e-9 * costs.max()
+
+
+# The optimum
+
+
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("C", [0.1, 3.0])
+def test_exact_solvers_reach_the_optimum_of_a_general_solver(solver, C):
+    X, y = sequences()
+    best = optimum(Enumerated(), X, y, np.full(len(y), C))
+    model = StructuredSVC(Enumerated(), C=C, **exact(solver)).fit(X, y)
+    assert model.result_.status == "converged"
+    assert model.result_.exact
+    assert model.result_.dual <= best * (1 + 1e-7)
+    assert model.result_.primal >= best * (1 - 1e-7)
+    assert model.result_.primal == pytest.approx(best, rel=2e-6)
+    assert model.result_.dual == pytest.approx(best, rel=2e-6)
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_weights_of_examples_are_factors_on_their_costs(solver):
+    X, y = sequences(10)
+    weight = np.array([0.0, 2.0, 0.5, 1.0, 1.0, 0.0, 3.0, 1.0, 0.2, 1.0])
+    model = StructuredSVC(Enumerated(), C=0.7, **exact(solver)).fit(X, y, sample_weight=weight)
+    assert model.result_.primal == pytest.approx(optimum(Enumerated(), X, y, 0.7 * weight), rel=2e-6)
+    assert not {0, 5} & set(model.support_.tolist())
+    is_feasible(model, y, 0.7 * weight)
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_the_certificate_is_that_of_the_coefficients(solver):
+    X, y = sequences()
+    costs = np.full(len(y), 2.0)
+    model = StructuredSVC(Enumerated(), C=2, **exact(solver, 1e-2)).fit(X, y)
+    primal, dual, w = objectives(model, Enumerated(), X, y, costs)
+    np.testing.assert_allclose(model.coef_, w, rtol=1e-9, atol=1e-12)
+    assert model.result_.primal == pytest.approx(primal, rel=1e-9)
+    assert model.result_.dual == pytest.approx(dual, rel=1e-9)
+    assert model.result_.support_vectors == len(model.dual_coef_) == len(model.support_vectors_)
+    assert model.result_.support_patterns == len(model.support_)
+    assert sorted({i for i, _ in model.support_vectors_}) == sorted(model.support_.tolist())
+    is_feasible(model, y, costs)
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_classes_are_the_multiclass_svm(solver):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 4))
+    y = (X @ rng.normal(size=(4, 3)) + rng.normal(size=(40, 3))).argmax(axis=1)
+    plain = LinearMulticlassSVC("crammer-singer", fit_intercept=False, tol=1e-7, random_state=0).fit(X, y)
+    model = StructuredSVC(MulticlassModel(3), **exact(solver)).fit(X, y)
+    assert model.result_.primal == pytest.approx(plain.result_.primal, rel=2e-6)
+    np.testing.assert_allclose(model.coef_.reshape(3, 4), plain.coef_, atol=5e-3)
+    sparse = StructuredSVC(MulticlassModel(3), **exact(solver)).fit(csr_matrix(X), y)
+    np.testing.assert_allclose(sparse.coef_, model.coef_, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["svmstruct", "svmstruct-1slack"])
+def test_a_violation_bounds_the_gap(solver):
+    X, y = matchings()
+    model = StructuredSVC(Matching(), solver, C=5, stop="violation", tol=1e-3, random_state=0).fit(X, y)
+    assert model.result_.status == "converged"
+    assert 0 <= model.result_.gap <= 5 * len(y) * 1e-3 * 2
+    assert model.result_.gap > 1e-8  # not by going on to the end
+
+
+def test_both_forms_of_svmstruct_solve_the_same_problem():
+    X, y = matchings(40)
+    weight = np.random.default_rng(0).uniform(0.2, 2, len(y))
+    several, single = (
+        StructuredSVC(Matching(), C=3, **exact(solver)).fit(X, y, weight).result_ for solver in EXACT[1:]
+    )
+    assert several.primal == pytest.approx(single.primal, rel=2e-6)
+    assert several.dual == pytest.approx(single.dual, rel=2e-6)
+
+
+def test_planes_that_are_not_used_are_dropped_without_harm(monkeypatch):
+    monkeypatch.setattr("larank.structured.svmstruct.OneSlack._IDLE", 3)
+    X, y = matchings(40)
+    model = StructuredSVC(Matching(), C=3, **exact("svmstruct-1slack")).fit(X, y)
+    assert model.result_.operations["dropped"] > 0
+    assert model.result_.primal == pytest.approx(
+        StructuredSVC(Matching(), C=3, **exact("svmstruct")).fit(X, y).result_.primal, rel=2e-6
+    )
+
+
+def test_ascent_on_the_simplex_reaches_the_maximum():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(12, 5))
+    G, L, alpha = A @ A.T, rng.normal(size=12), np.eye(12)[0] * 2.0
+    ascend_on_simplex(G, L, alpha, 1e-10)
+    sums = np.vstack([np.ones(12), -np.ones(12)])
+    _, bound = interior_point(G, -L, np.vstack([-np.eye(12), sums]), np.concatenate([np.zeros(12), [2.0 + 1e-9, -2.0]]))
+    assert L @ alpha - alpha @ G @ alpha / 2 == pytest.approx(-bound, rel=1e-6)
+    assert alpha.sum() == pytest.approx(2.0)
+    assert alpha.min() >= 0
+
+
+# Steps
+
+
+@pytest.mark.parametrize("schedule", ["fixed", "adaptive"])
+@pytest.mark.parametrize("model", [Enumerated(), WithKernel()])
+def test_every_step_raises_the_dual_and_the_account_of_it_is_right(model, schedule):
+    X, y = sequences(8)
+    estimator = StructuredSVC(model, schedule=schedule, C=1.5)
+    checked = CheckedModel(model)
+    checked.check_first(X, y)
+    solver = estimator._new_solver(checked, seed=0)
+    before = 0.0
+    step = solver.steps.smo_step
+
+    def watched(pattern, choice):
+        nonlocal before
+        step(pattern, choice)
+        assert solver.steps.dual >= before
+        before = solver.steps.dual
+
+    solver.steps.smo_step = watched
+    for number in range(40):
+        i = number % len(y)
+        solver.visit(Example(i, X[i], y[i], 1.5))
+        truth = [pattern.truth.beta for pattern in solver.steps.patterns.values()]
+        assert max(truth, default=0.0) <= 1.5
+        for pattern in solver.steps.patterns.values():
+            betas = [v.beta for v in pattern.vectors.values()]
+            assert sum(betas) == pytest.approx(0, abs=1e-12)
+            assert all(v.beta < 0 for v in pattern.vectors.values() if v is not pattern.truth)
+            assert pattern.truth.beta > 0
+    assert solver.steps.steps > 20
+    at = solver.certificate([Example(i, X[i], y[i], 1.5) for i in range(len(y))])
+    assert at.dual == pytest.approx(solver.steps.dual, rel=1e-9)
+    assert sorted(solver.steps.order) == sorted(solver.steps.patterns)
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_the_dual_never_falls_and_no_gap_is_negative(solver):
+    X, y = matchings()
+    history = StructuredSVC(Matching(), C=5, **exact(solver, 1e-4)).fit(X, y).result_.history
+    duals = np.array([point.dual for point in history])
+    assert len(duals) > 3
+    assert (np.diff(duals) >= -1e-9 * duals[-1]).all()
+    assert all(point.gap >= -1e-9 * point.primal for point in history)
+
+
+def test_gradients_are_the_derivatives_of_the_dual():
+    X, y = sequences(3, seed=3)
+    machine = LinearMachine(CheckedModel(Enumerated()), LABELS * 2 + LABELS * LABELS)
+    steps = LaRank(machine, FixedSchedule(1), seed=0).steps
+    vectors = [steps.pattern_of(Example(i, X[i], y[i], 1.0)).truth for i in range(3)]
+    for i in range(3):
+        example = Example(i, X[i], y[i], 1.0)
+        for output in Enumerated().outputs(X[i])[:4]:
+            loss = Enumerated().loss(y[i], output)
+            vectors.append(machine.vector(example, output, output, loss))
+    beta = np.random.default_rng(0).normal(size=len(vectors))
+
+    def dual(beta):
+        w = sum(b * v.row.values for b, v in zip(beta, vectors, strict=True))
+        return -sum(b * v.loss for b, v in zip(beta, vectors, strict=True)) - w @ w / 2
+
+    for v, b in zip(vectors, beta, strict=True):
+        machine.set_coefficient(v, b)
+    for n, v in enumerate(vectors):
+        h = 1e-5 * np.eye(len(vectors))[n]
+        numeric = (dual(beta + h) - dual(beta - h)) / 2e-5
+        assert steps.gradient(v) == pytest.approx(numeric, rel=1e-6, abs=1e-6)
+
+
+def test_stored_scores_stay_those_of_the_expansion():
+    X, y = sequences(8)
+    machine = KernelMachine(CheckedModel(WithKernel()))
+    solver = LaRank(machine, FixedSchedule(2), seed=0)
+    for number in range(60):
+        i = number % len(y)
+        solver.visit(Example(i, X[i], y[i], 0.5))
+    vectors = list(solver.steps.vectors())
+    assert len(vectors) > 10
+    for v in vectors:
+        assert machine.score(v) == pytest.approx(machine.score_of(v.x, v.output, 0), abs=1e-9)
+    assert len(list(machine.support())) == len(vectors)
+
+
+def test_an_output_with_the_same_features_takes_all_the_cost():
+    class Blind(MulticlassModel):
+        def joint_feature(self, x, y):
+            return np.zeros(2)
+
+        def argmax(self, x, w, y_true=None):
+            return 0 if y_true is None else 1 - y_true
+
+    model = StructuredSVC(Blind(2), C=3, stop="gap", random_state=0).fit([0, 0], [0, 1])
+    assert model.result_.primal == model.result_.dual == 6
+    assert not StructuredSVC(Blind(2), "passive-aggressive").fit([0, 0], [0, 1]).coef_.any()
+
+
+# Kernels and rows
+
+
+@pytest.mark.parametrize(("solver", "settings"), [*STREAMS, ("svmstruct", {})])
+def test_a_linear_joint_kernel_makes_the_model_of_joint_features(solver, settings):
+    X, y = sequences(10)
+    explicit, kernel = (
+        StructuredSVC(model, solver, random_state=0, **settings).fit(X, y) for model in (Enumerated(), WithKernel())
+    )
+    assert kernel.support_vectors_ == explicit.support_vectors_
+    np.testing.assert_allclose(kernel.dual_coef_, explicit.dual_coef_, atol=1e-9)
+    assert kernel.predict(X) == explicit.predict(X)
+    np.testing.assert_allclose(kernel.decision_function(X, y), explicit.decision_function(X, y), atol=1e-9)
+    assert not hasattr(kernel, "coef_")
+    assert kernel.result_.kernel_values > 0
+    if explicit.result_.has_objective:
+        assert kernel.result_.primal == pytest.approx(explicit.result_.primal, rel=1e-9)
+
+
+def test_the_scores_handed_to_argmax_name_their_terms():
+    class Curious(WithKernel):
+        def argmax(self, x, score, y_true=None):
+            for y in self.outputs(x):
+                terms = sum(beta * self.joint_kernel(x2, y2, x, y) for beta, x2, y2 in score.terms())
+                assert terms == pytest.approx(score(y))
+            return super().argmax(x, score, y_true)
+
+    X, y = sequences(5)
+    StructuredSVC(Curious(), random_state=0).fit(X, y).predict(X[:2])
+
+
+def test_the_adaptive_schedule_reaches_the_same_optimum_with_a_kernel():
+    X, y = sequences(10)
+    settings = exact("larank", 1e-5, schedule="adaptive")  # work is counted in other units, the ways there differ
+    explicit, kernel = (StructuredSVC(model, **settings).fit(X, y).result_ for model in (Enumerated(), WithKernel()))
+    assert kernel.dual == pytest.approx(explicit.dual, rel=2e-5)
+    assert kernel.operations != explicit.operations
+
+
+def test_one_slack_does_not_take_a_joint_kernel():
+    X, y = sequences(5)
+    with pytest.raises(ValueError, match="svmstruct-1slack' needs a model with joint_feature"):
+        StructuredSVC(WithKernel(), "svmstruct-1slack").fit(X, y)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_sparse_rows_make_the_model_of_dense_ones(solver):
+    X, y = sequences(10)
+    dense, sparse = (StructuredSVC(m, solver, random_state=0).fit(X, y) for m in (Enumerated(), WithSparseRows()))
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-9)
+    assert sparse.support_vectors_ == dense.support_vectors_
+
+
+@pytest.mark.parametrize("other", [csr_matrix, lambda row: csr_array(row[None]), coo_array, list])
+def test_rows_of_any_kind_mean_the_same(other):
+    first, second, w = np.array([1.0, 0, -2, 0]), np.array([0.0, 3, 1, 0]), np.arange(4.0)
+    a, b = row_of(other(first)), row_of(second)
+    assert a.dot(w) == first @ w
+    scratch = np.zeros(4)
+    a.add_to(scratch, 1.0)
+    b.add_to(scratch, -1.0)
+    assert a.take_squares(scratch) + b.take_squares(scratch) == ((first - second) ** 2).sum()
+    assert not scratch.any()
+
+
+def test_repeated_entries_of_a_sparse_row_are_summed_up():
+    row = row_of(coo_array((np.array([1.0, 2.0]), (np.array([0, 0]), np.array([1, 1]))), shape=(1, 3)))
+    w = np.zeros(3)
+    row.add_to(w, 1.0)
+    assert w.tolist() == [0, 3, 0]
+
+
+# Perceptrons
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_the_perceptron_is_one_written_by_hand(average):
+    X, y = matchings()
+    model = StructuredSVC(Matching(), "perceptron", average=average, epochs=3, shuffle=False).fit(X, y)
+    w, total, mistakes = np.zeros(3), np.zeros(3), 0
+    for _ in range(3):
+        for x, truth in zip(X, y, strict=True):
+            answer = Matching().argmax(x, w)
+            if (answer != truth).any():
+                w = w + Matching().joint_feature(x, truth) - Matching().joint_feature(x, answer)
+                mistakes += 1
+            total += w
+    np.testing.assert_allclose(model.coef_, total / 90 if average else w, rtol=1e-9)
+    assert model.result_.operations["updates"] == mistakes
+    assert model.result_.argmax_calls == 90
+    assert model.result_.history[-1].online_error == mistakes / 90
+    assert not model.result_.has_objective
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_passive_aggressive_steps_are_those_written_by_hand(average):
+    X, y = matchings()
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    model = StructuredSVC(Matching(), "passive-aggressive", C=0.05, average=average, epochs=2, shuffle=False)
+    model.fit(X, y, sample_weight=weight)
+    w, total = np.zeros(3), np.zeros(3)
+    for _ in range(2):
+        for x, truth, c in zip(X, y, 0.05 * weight, strict=True):
+            answer = Matching().argmax(x, w, truth)
+            difference = Matching().joint_feature(x, truth) - Matching().joint_feature(x, answer)
+            loss = Matching().loss(truth, answer) - w @ difference
+            if loss > 0:
+                w = w + min(c, loss / (difference @ difference)) * difference
+            total += w
+    np.testing.assert_allclose(model.coef_, total / 60 if average else w, rtol=1e-9)
+
+
+def test_the_perceptron_needs_no_loss_augmented_argmax_and_the_others_say_so():
+    class Plain(Matching):
+        def argmax(self, x, w, y_true=None):
+            if y_true is not None:
+                raise NotImplementedError("no loss-augmented argmax here")
+            return super().argmax(x, w)
+
+    X, y = matchings(10)
+    StructuredSVC(Plain(), "perceptron").fit(X, y)
+    for solver in ("larank", "svmstruct", "svmstruct-1slack", "passive-aggressive"):
+        with pytest.raises(NotImplementedError, match="no loss-augmented argmax") as caught:
+            StructuredSVC(Plain(), solver).fit(X, y)
+        assert "raised by Plain.argmax for example" in caught.value.__notes__[0]
+
+
+# Streams
+
+
+@pytest.mark.parametrize(("solver", "settings"), [*STREAMS, ("larank", {"schedule": "adaptive"})])
+@pytest.mark.parametrize("model", [Enumerated(), WithKernel()])
+def test_parts_of_a_stream_make_the_model_of_the_whole(solver, model, settings):
+    X, y = sequences(20)
+    whole = StructuredSVC(model, solver, random_state=0, **settings).partial_fit(X, y)
+    fitted = StructuredSVC(model, solver, random_state=0, shuffle=False, certify=True, **settings).fit(X, y)
+    parts = StructuredSVC(model, solver, random_state=0, **settings)
+    for first, last in ((0, 1), (1, 8), (8, 20)):
+        parts.partial_fit(X[first:last], y[first:last])
+        parts = pickle.loads(pickle.dumps(parts)) if first == 1 else parts
+    for other in (fitted, parts):
+        assert other.support_vectors_ == whole.support_vectors_
+        np.testing.assert_allclose(other.dual_coef_, whole.dual_coef_, rtol=1e-7)
+    assert parts.predict(X) == whole.predict(X)
+
+
+@pytest.mark.parametrize("solver", ["svmstruct", "svmstruct-1slack"])
+def test_batch_solvers_refuse_parts(solver):
+    X, y = matchings(5)
+    with pytest.raises(ValueError, match=r"needs all examples at once.*'larank' or 'perceptron'"):
+        StructuredSVC(Matching(), solver).partial_fit(X, y)
+
+
+def test_a_stream_goes_on_after_a_fit():
+    X, y = matchings(40)
+    model = StructuredSVC(Matching(), random_state=0).fit(X[:20], y[:20])
+    before = model.result_.support_patterns
+    model.partial_fit(X[20:], y[20:])
+    assert model.result_.support_patterns > before
+    assert model.support_.max() >= 20
+    assert not model.result_.exact
+
+
+def test_a_failure_leaves_the_model_as_it_was():
+    class Failing(Matching):
+        fails = False
+
+        def argmax(self, x, w, y_true=None):
+            if self.fails and x[0, 0, 0] == 7:
+                raise RuntimeError("out of order")
+            return super().argmax(x, w, y_true)
+
+    X, y = matchings(30)
+    bad = X.copy()
+    bad[15, 0, 0, 0] = 7
+    structure = Failing()
+    model = StructuredSVC(structure, random_state=0).partial_fit(X[:10], y[:10])
+    before = model.coef_.copy()
+    structure.fails = True
+    with pytest.raises(RuntimeError, match="out of order"):
+        model.partial_fit(bad[10:], y[10:])
+    np.testing.assert_array_equal(model.coef_, before)
+    structure.fails = False
+    model.partial_fit(X[10:], y[10:])
+    undisturbed = StructuredSVC(Matching(), random_state=0).partial_fit(X, y)
+    np.testing.assert_allclose(model.coef_, undisturbed.coef_, rtol=1e-7)
+    with pytest.raises(ValueError, match="C must be"):
+        model.set_params(C=-1).fit(X, y)
+    np.testing.assert_allclose(model.coef_, undisturbed.coef_, rtol=1e-7)
+
+
+def test_a_buffer_that_is_used_again_does_not_change_the_model():
+    X, y = matchings(20)
+    steady = StructuredSVC(Matching(), random_state=0).partial_fit(X, y)
+    buffer, answers = X.copy(), y.copy()
+    model = StructuredSVC(Matching(), random_state=0)
+    for first in range(0, 20, 5):
+        buffer[:5], answers[:5] = X[first : first + 5], y[first : first + 5]
+        model.partial_fit(buffer[:5], answers[:5])
+    np.testing.assert_allclose(model.coef_, steady.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["solver", "schedule", "model"])
+def test_a_stream_keeps_some_parameters(name):
+    X, y = matchings(10)
+    model = StructuredSVC(Matching(), random_state=0).partial_fit(X, y)
+    model.set_params(**{name: {"solver": "perceptron", "schedule": "adaptive", "model": Matching()}[name]})
+    with pytest.raises(ValueError, match=f"{name} must stay as it was"):
+        model.partial_fit(X, y)
+
+
+# Limits
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_interrupt_leaves_a_valid_model(solver):
+    class Interrupting(Matching):
+        calls = 0
+
+        def argmax(self, x, w, y_true=None):
+            self.calls += 1
+            if self.calls == 17:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().argmax(x, w, y_true)
+
+    X, y = matchings(30)
+    settings = {} if solver in EXACT[1:] else {"epochs": 5}
+    with pytest.warns(TrainingWarning, match="ended by an interrupt"):
+        model = StructuredSVC(Interrupting(), solver, random_state=0, **settings).fit(X, y)
+    assert model.result_.status == "interrupted"
+    assert model.result_.iterations < 1
+    assert len(model.predict(X)) == 30
+    if model.result_.has_objective:
+        assert model.result_.exact
+        assert model.result_.gap > 0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_time_limit_leaves_a_valid_model(solver):
+    X, y = matchings(30)
+    with pytest.warns(TrainingWarning, match="after time_limit=1e-09 seconds"):
+        model = StructuredSVC(Matching(), solver, time_limit=1e-9, random_state=0).fit(X, y)
+    assert model.result_.status == "time_limit"
+    assert len(model.predict(X)) == 30
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_a_limit_of_passes_ends_with_a_warning(solver):
+    X, y = matchings(30)
+    with pytest.warns(TrainingWarning, match="max_iter=2 passes"):
+        model = StructuredSVC(Matching(), **exact(solver, 1e-12, max_iter=2), C=10).fit(X, y)
+    assert model.n_iter_ == 2
+    assert model.result_.gap >= 0
+
+
+@pytest.mark.parametrize("verbose", [1, 2])
+def test_progress_is_shown(verbose, capsys):
+    X, y = matchings(10)
+    StructuredSVC(Matching(), verbose=verbose, random_state=0).fit(X, y)
+    assert "Matching by larank, 10 examples" in capsys.readouterr().err
+
+
+def test_without_certificate_the_estimate_is_marked():
+    X, y = matchings(30)
+    model = StructuredSVC(Matching(), certify=False, random_state=0).fit(X, y)
+    assert not model.result_.exact
+    assert model.result_.operations["certificate_argmax"] == 0
+    assert model.result_.primal >= model.result_.dual > 0
+
+
+def test_argmax_calls_are_those_of_training():
+    X, y = matchings(30)
+    model = StructuredSVC(Matching(), n_reprocess=3, random_state=0).fit(X, y)
+    operations = model.result_.operations
+    assert operations["process_new"] == 30
+    assert model.result_.argmax_calls == 30 + operations["process_old"]
+    assert operations["certificate_argmax"] == 30
+    assert set(model.result_.breakdown) >= {"argmax", "joint_feature", "certificate"}
+
+
+# The estimator
+
+
+def test_the_same_seed_makes_the_same_model_and_another_one_does_not():
+    X, y = matchings()
+    first, second, other = (StructuredSVC(Matching(), random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_score_is_one_minus_the_mean_loss():
+    X, y = matchings()
+    model = StructuredSVC(Matching(), random_state=0).fit(X, y)
+    losses = [Matching().loss(t, p) for t, p in zip(y, model.predict(X), strict=True)]
+    assert model.score(X, y) == pytest.approx(1 - np.mean(losses))
+    weight = np.arange(30.0)
+    assert model.score(X, y, weight) == pytest.approx(1 - np.average(losses, weights=weight))
+
+
+def test_decision_function_scores_pairs():
+    X, y = matchings()
+    model = StructuredSVC(Matching(), random_state=0).fit(X, y)
+    predicted = model.predict(X)
+    assert (model.decision_function(X, predicted) >= model.decision_function(X, y) - 1e-9).all()
+    assert model.decision_function(X[:1], y[:1]) == pytest.approx(Matching().joint_feature(X[0], y[0]) @ model.coef_)
+
+
+def test_it_is_a_scikit_learn_estimator():
+    X, y = matchings()
+    copy = clone(StructuredSVC(Matching(), C=3))
+    assert copy.get_params()["C"] == 3
+    search = GridSearchCV(StructuredSVC(Matching(), random_state=0), {"C": [1e-6, 1.0]}, cv=3).fit(list(X), list(y))
+    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+    with pytest.raises(NotFittedError):
+        copy.predict(X)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_pickled_model_predicts_alike(solver):
+    X, y = matchings()
+    model = StructuredSVC(Matching(), solver, random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.result_.operations == model.result_.operations
+    assert again.get_params()["solver"] == solver
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_model_in_a_file_predicts_alike_and_goes_on(solver, tmp_path):
+    X, y = matchings(40)
+    model = StructuredSVC(ScaledMatching(0.5), solver, random_state=0).fit(X[:20], y[:20])
+    persistence.save(model, tmp_path / "model.larank")
+    again = persistence.load(tmp_path / "model.larank")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.model == ScaledMatching(0.5)
+    if solver in ONLINE:
+        again.partial_fit(X[20:], y[20:])
+        model.partial_fit(X[20:], y[20:])
+        np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-9)
+
+
+def test_a_kernel_model_in_a_file_needs_its_structure_to_be_known(tmp_path):
+    X, y = sequences(5)
+    with pytest.raises(TypeError, match="parameter 'model' is a WithKernel"):
+        persistence.save(StructuredSVC(WithKernel()).fit(X, y), tmp_path / "model.larank")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [([0, 1], (0, 1)), ([0, 1], np.array([0, 1])), (1, np.int64(1)), ({1, 2}, {2, 1})]
+)
+def test_outputs_with_equal_entries_are_the_same(one, other):
+    assert Matching().key(one) == Matching().key(other)
+    assert hash(Matching().key(one)) == hash(Matching().key(other))
+
+
+@pytest.mark.parametrize(("one", "other"), [([0, 1], [1, 0]), ("a", "b"), ({"a": 1}, {"a": 2}), ([[0], [1]], [[0, 1]])])
+def test_outputs_with_other_entries_are_not(one, other):
+    assert Matching().key(one) != Matching().key(other)
+
+
+# What cannot be
+
+
+def changed(**methods):
+    """A matching model with other methods."""
+    return type("Changed", (Matching,), methods)()
+
+
+def worst(self, x, w, y_true=None):
+    return linear_sum_assignment(x @ w)[1]
+
+
+def forgetful(self, x, w, y_true=None):
+    return linear_sum_assignment(x @ w, maximize=True)[1]
+
+
+def backwards(self, x, w, y_true=None):
+    scores = x @ w
+    if y_true is not None:
+        scores[np.arange(len(scores)), y_true] += 1 / len(scores)
+    return linear_sum_assignment(scores, maximize=True)[1]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_argmax_that_minimises_is_found_out(solver):
+    X, y = matchings(40)
+    with pytest.raises(
+        ValueError, match=r"Changed.argmax must return the output with the largest .* for example \d+, wh"
+    ):
+        StructuredSVC(changed(argmax=worst), solver, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("argmax", [forgetful, backwards])
+def test_an_argmax_without_the_loss_is_found_out(argmax):
+    X, y = matchings(40)
+    settings = {"stop": "gap", "max_iter": 60, "random_state": 0}
+    with pytest.raises(ValueError, match="argmax must return the output with the largest loss \\+ score"):
+        StructuredSVC(changed(argmax=argmax), C=0.01, **settings).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ({"loss": lambda self, y, z: 1.0}, r"Changed.loss of an output with itself must be 0, got 1.0 for example 0"),
+        ({"loss": lambda self, y, z: -np.mean(y != z)}, r"Changed.loss must be >= 0, got -"),
+        ({"loss": lambda self, y, z: "much"}, r"Changed.loss must return a number, got 'much'"),
+        ({"loss": lambda self, y, z: np.nan}, r"Changed.loss must return a finite number"),
+        ({"joint_feature": lambda self, x, y: np.full(3, np.inf)}, r"joint_feature must return finite numbers"),
+        (
+            {"joint_feature": lambda self, x, y: np.zeros((1, 3))},
+            r"one dimension and at least one entry, got shape \(1, 3",
+        ),
+        (
+            {"joint_feature": lambda self, x, y: csr_matrix((2, 3))},
+            r"a single row of at least one entry, got shape \(2, 3",
+        ),
+        ({"joint_feature": lambda self, x, y: "abc"}, r"an array of numbers, got a str"),
+        (
+            {"joint_feature": lambda self, x, y: np.ones(2 + y[0] % 2)},
+            r"as many features as before, \d; got \d for exam",
+        ),
+        ({"argmax": lambda self, x, w, y_true=None: None}, r"Changed.argmax must return an output, got None"),
+        ({"joint_kernel": lambda self, x, y, x2, y2: np.nan}, r"joint_kernel must return a finite number"),
+    ],
+)
+def test_a_model_that_breaks_its_contract_is_told(methods, message):
+    X, y = matchings()
+    with pytest.raises(ValueError, match=message):
+        StructuredSVC(changed(**methods), random_state=0).fit(X, y)
+
+
+def test_a_joint_kernel_that_is_none_is_told():
+    class Indefinite(WithKernel):
+        def joint_kernel(self, x, y, x2, y2):
+            return -super().joint_kernel(x, y, x2, y2)
+
+    X, y = sequences(5)
+    with pytest.raises(ValueError, match="joint_kernel must be positive semi-definite"):
+        StructuredSVC(Indefinite()).fit(X, y)
+
+
+def test_weights_cannot_be_changed_by_the_model():
+    def careless(self, x, w, y_true=None):
+        w += 1
+        return Matching.argmax(self, x, w, y_true)
+
+    X, y = matchings(5)
+    with pytest.raises(ValueError, match="read-only"):
+        StructuredSVC(changed(argmax=careless)).fit(X, y)
+
+
+def test_a_model_without_features_is_told():
+    class Empty(StructuredModel):
+        def argmax(self, x, w, y_true=None):
+            return 0
+
+        def loss(self, y_true, y):
+            return 0.0
+
+    with pytest.raises(NotImplementedError, match="Empty has no joint_feature"):
+        StructuredSVC(Empty()).fit([1], [0])
+    with pytest.raises(TypeError, match="need a method key"):
+        Empty().key(bytearray(b"a"))
+    with pytest.raises(TypeError, match="model must be an instance of a subclass of StructuredModel"):
+        StructuredSVC(object()).fit([1], [0])
+    with pytest.raises(TypeError, match="abstract"):
+        StructuredModel()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"solver": "sgd"}, "solver must be one of 'larank'"),
+        ({"C": 0}, "C must be a finite number > 0"),
+        ({"epochs": 0}, "epochs must be an integer >= 1"),
+        ({"n_reprocess": -1}, "n_reprocess must be an integer >= 0"),
+        ({"schedule": "random"}, "schedule must be one of 'fixed', 'adaptive'"),
+        ({"stop": "violation"}, "stop of solver='larank' must be one of 'epochs', 'gap'"),
+        ({"stop": "epochs", "solver": "svmstruct"}, "stop of solver='svmstruct' must be one of 'gap', 'violation'"),
+        ({"stop": "gap", "solver": "perceptron"}, "stop of solver='perceptron' must be one of 'epochs'"),
+        ({"tol": 0.1}, "tol acts with stop='gap' or 'violation' only"),
+        ({"max_iter": 10}, "max_iter acts with stop='gap' or 'violation' only"),
+        ({"stop": "gap", "epochs": 2}, "epochs acts with stop='epochs' only"),
+        ({"epochs": 2, "solver": "svmstruct"}, "epochs acts with solver='larank' or 'perceptron'"),
+        ({"average": True}, "average acts with solver='perceptron' or 'passive-aggressive' only; got average=True"),
+        ({"C": 2, "solver": "perceptron"}, "C acts with solver="),
+        ({"n_reprocess": 2, "solver": "perceptron"}, "n_reprocess acts with solver='larank' only"),
+        ({"n_reprocess": 2, "schedule": "adaptive"}, "n_reprocess acts with schedule='fixed' only"),
+        ({"shuffle": False, "solver": "svmstruct-1slack"}, "shuffle acts with solver="),
+        ({"certify": False, "solver": "svmstruct"}, "certify acts with solver='larank' only"),
+        ({"certify": False, "stop": "gap"}, "certify=False acts with stop='epochs' only"),
+        ({"average": 1}, "average must be True or False"),
+        ({"time_limit": -1}, "time_limit must be a finite number > 0"),
+        ({"verbose": -1}, "verbose must be an integer >= 0"),
+    ],
+)
+def test_parameters_that_cannot_be_are_told(settings, message):
+    X, y = matchings(5)
+    with pytest.raises(ValueError, match=message):
+        StructuredSVC(Matching(), **settings).fit(X, y)
+
+
+def test_data_that_cannot_be_are_told():
+    X, y = matchings(5)
+    model = StructuredSVC(Matching(), random_state=0)
+    with pytest.raises(ValueError, match="X and y must be equally long, got 5 and 4"):
+        model.fit(X, y[:4])
+    with pytest.raises(ValueError, match="at least one example, got none"):
+        model.fit([], [])
+    for bad in (iter(X), "text", {0: X[0]}, 3, np.array(3.0)):
+        with pytest.raises(TypeError, match="X must be a sequence with an entry per example"):
+            model.fit(bad, y)
+    with pytest.raises(ValueError, match="sample_weight must have one entry per example, 5; got shape"):
+        model.fit(X, y, sample_weight=[1, 2])
+    with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
+        model.fit(X, y, sample_weight=[1, 2, 3, 4, -1])
+    with pytest.raises(ValueError, match="stop must be 'epochs', got 'gap'"):
+        StructuredSVC(Matching(), stop="gap").partial_fit(X, y)
+    with pytest.raises(ValueError, match="epochs must be 1, got 2"):
+        StructuredSVC(Matching(), epochs=2).partial_fit(X, y)
+    with pytest.raises(ValueError, match="labels must be whole numbers from 0 to 1, got 2"):
+        StructuredSVC(MulticlassModel(2)).fit([[1.0]], [2])
+
+
+def test_tables_of_pandas_are_taken_row_by_row():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    index = rng.permutation(20) + 100
+    frame = StructuredSVC(MulticlassModel(2), random_state=0).fit(pandas.DataFrame(X, index), pandas.Series(y, index))
+    plain = StructuredSVC(MulticlassModel(2), random_state=0).fit(X, y)
+    np.testing.assert_array_equal(frame.coef_, plain.coef_)
+
+
+def test_a_fitted_or_loaded_model_goes_on_with_its_own_solver_only(tmp_path):
+    X, y = matchings(10)
+    model = StructuredSVC(ScaledMatching(), random_state=0).fit(X, y)
+    persistence.save(model, tmp_path / "model.larank")
+    for other in (model, persistence.load(tmp_path / "model.larank")):
+        with pytest.raises(
+            ValueError, match="solver must stay as it was in the calls before, 'larank'; got 'perceptron'"
+        ):
+            other.set_params(solver="perceptron").partial_fit(X, y)
+
+
+def test_outputs_told_apart_by_identity_need_a_key():
+    class Tree:
+        pass
+
+    class Trees(Matching):
+        def argmax(self, x, w, y_true=None):
+            return Tree()
+
+    with pytest.raises(TypeError, match=r"outputs that are a Tree need a method key\(y\)"):
+        StructuredSVC(Trees()).fit([0], [Tree()])

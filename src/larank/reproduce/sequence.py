@@ -221,7 +221,7 @@ def _accuracy(true: Any, predicted: Any) -> float:
 # ---- The tables ----
 
 _COLUMNS = {"accuracy": "accuracy %", "f1": "F1 %", "dual": "dual", "seconds": "seconds"}
-_NAMES = {OCR: "OCR", CHUNKING: "CHUNKING (CoNLL-2000)", SPEECH: "parts of speech (UD English EWT)"}
+_NAMES = {OCR: "OCR", CHUNKING: "CHUNKING (CoNLL-2000)", SPEECH: "Parts of speech (EWT)"}
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,6 @@ class SequenceTables:
         table = new_table(title, ("", *_COLUMNS.values()), self._notes(datasets))
         for dataset in datasets:
             table.add_row(_NAMES[dataset], style="bold")
-            table.add_row(f"  {_described(dataset)}", style="dim")
             ours = {entry.algorithm: entry for entry in self.entries if entry.dataset == dataset}
             paper = "WSJ, paper" if dataset == SPEECH else "paper"
             for algorithm, published in PAPER[dataset].items():
@@ -301,7 +300,9 @@ class SequenceTables:
             f"SVMstruct and LaRankGreedyGap are LaRank to a relative duality gap of {BATCH_GAP:g}: the optimum of "
             "SVMstruct's problem, found in another way. PAExact and PAGreedy are LaRank without REPROCESS, as in the "
             "thesis. CRFs are not trained here.",
-            "Seconds are those of fit with feature extraction and certificate, one thread; the thesis's are of 2008.",
+            *(f"{_NAMES[dataset]}: {_described(dataset)}." for dataset in datasets),
+            "Seconds are those of fit with feature extraction and certificate, one thread; the thesis's are of its "
+            "time.",
         ]
         if self.quick:
             notes.insert(
@@ -311,9 +312,9 @@ class SequenceTables:
             notes.append("OCR: trained on one fold, tested on the other nine, pixels 0 and 1; means over the folds.")
         if SPEECH in datasets:
             notes.append(
-                "Parts of speech: the thesis has the Wall Street Journal (a million words, 44 tags), which is not "
-                "free; here 205 000 words of English web text with 17 universal tags. Its figures are for comparison "
-                "only."
+                "Parts of speech: the thesis has the Wall Street Journal, a million words with 44 tags, which is not "
+                "free. Here it is UD English EWT, 205 000 words of web text with 17 universal tags; the thesis's "
+                "figures are for comparison only."
             )
         return notes
 

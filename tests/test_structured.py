@@ -318,7 +318,7 @@ def test_gradients_are_the_derivatives_of_the_dual():
     beta = np.random.default_rng(0).normal(size=len(vectors))
 
     def dual(beta):
-        w = sum(b * v.row.values for b, v in zip(beta, vectors, strict=True))
+        w = sum(b * Enumerated().joint_feature(v.x, v.output) for b, v in zip(beta, vectors, strict=True))
         return -sum(b * v.loss for b, v in zip(beta, vectors, strict=True)) - w @ w / 2
 
     for v, b in zip(vectors, beta, strict=True):

@@ -268,7 +268,6 @@ class SequenceTables:
         table = new_table(title, ("", *_COLUMNS.values()), self._notes(datasets))
         for dataset in datasets:
             table.add_row(_NAMES[dataset], style="bold")
-            table.add_row(f"  {_described(dataset)}", style="dim")
             ours = {entry.algorithm: entry for entry in self.entries if entry.dataset == dataset}
             paper = "WSJ, paper" if dataset == SPEECH else "paper"
             for algorithm, published in PAPER[dataset].items():
@@ -303,6 +302,7 @@ class SequenceTables:
             "thesis. CRFs are not trained here.",
             "Seconds are those of fit with feature extraction and certificate, one thread; the thesis's are of 2008.",
         ]
+        notes += [f"{_NAMES[dataset]}: {_described(dataset)}." for dataset in datasets]
         if self.quick:
             notes.insert(
                 0, f"Quick form: {QUICK_FOLDS} fold of OCR, {QUICK_SENTENCES} sentences of text; paper: all of them."

@@ -183,9 +183,9 @@ class NSlack(CuttingPlanes):
                 if unsettled >= batch:
                     unsettled, is_still = 0, False
                     yield from self._optimize(epsilon or self._SHARE * self._largest_loss)
-            epsilon = self._smaller(epsilon, is_still=is_still)
+            looked_for, epsilon = epsilon, self._smaller(epsilon, is_still=is_still)
             yield
-            if self.joined == before and is_still and epsilon == self.epsilon:
+            if self.joined == before and is_still and looked_for == self.epsilon:
                 return
             yield from self._optimize(epsilon)
 
@@ -229,6 +229,8 @@ class NSlack(CuttingPlanes):
         self.exact = None
         accuracy = self.accepted.epsilon = self._INNER * epsilon
         small = accuracy * float(self.examples.costs.sum())
+        if not self.steps.patterns:
+            return
         look = self.steps.look()
         for _ in range(self._MOST_LOOKS):
             self.looks += 1

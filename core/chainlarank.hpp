@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "chain.hpp"
+#include "prefetch.hpp"
 #include "random.hpp"
 
 namespace larank {
@@ -101,13 +102,34 @@ class ChainPattern {
                int64_t(labels_.capacity() * sizeof(int32_t));
     }
 
-    const char* block() const { return block_.get(); }
-    int64_t length() const { return length_; }
+    // Asks for what a look at the pattern reads, ahead of it: first the pattern itself, then what it points to, then
+    // the weights of tokens that have another label in an output than in truth.
+    void prefetch_own() const { prefetch_bytes(this, sizeof *this); }
+    void prefetch_block() const {
+        prefetch_bytes(block_.get(), std::size_t(block_bytes()));
+        prefetch_bytes(outputs_.data(), outputs_.size() * sizeof(Output));
+        prefetch_bytes(labels_.data(), labels_.size() * sizeof(int32_t));
+    }
+    void prefetch_weights(const T* weights, int64_t lanes) const {
+        for (std::size_t n = 0; n < outputs_.size(); ++n)
+            for (int64_t t = 0; t < length_; ++t) {
+                if (labels(n)[t] == truth()[t]) continue;
+                for (int64_t j = indptr()[t]; j < indptr()[t + 1]; ++j) {
+                    const T* row = weights + indices()[j] * lanes;
+                    prefetch(row + truth()[t]), prefetch(row + labels(n)[t]);
+                }
+            }
+    }
 
     int64_t id;
     double cost;
 
   private:
+    static void prefetch_bytes(const void* first, std::size_t bytes) {
+        constexpr std::size_t line = 64, most = 4096;
+        for (std::size_t at = 0; at < std::min(bytes, most); at += line) prefetch(static_cast<const char*>(first) + at);
+    }
+
     int64_t block_bytes() const {
         return (length_ + 1) * 8 + (has_values_ ? count_ * int64_t(sizeof(T)) : 0) + (count_ + length_ + order_) * 4;
     }
@@ -179,7 +201,7 @@ class ChainLaRank {
     void process_old() {
         if (patterns_.empty()) return;
         ++counts_.process_old;
-        const std::size_t slot = random_.below(uint32_t(patterns_.size()));
+        const std::size_t slot = draw();
         ChainPattern<T>& pattern = patterns_[slot];
         const Stretch<T> x = pattern.stretch(ones_.data());
         worst_.resize(std::size_t(x.length));
@@ -203,7 +225,7 @@ class ChainLaRank {
     void optimize() {
         if (patterns_.empty()) return;
         ++counts_.optimize;
-        const std::size_t slot = random_.below(uint32_t(patterns_.size()));
+        const std::size_t slot = draw();
         const Choice choice = choose(patterns_[slot], patterns_[slot].stretch(ones_.data()));
         if (choice.largest - choice.smallest > settings_.tau)
             smo_step(slot, choice.from, choice.to, choice.largest - choice.smallest);
@@ -254,8 +276,8 @@ class ChainLaRank {
   private:
     static constexpr std::size_t is_truth = std::numeric_limits<std::size_t>::max();
     static constexpr int32_t none = -1, frozen = -2;
-    // Of C: coefficients that sum up to this leave no room. Without it rounding leaves some, so small that steps into it
-    // change nothing, and hides the outputs that could lose weight.
+    // Of C: coefficients that sum up to this leave no room. Without it rounding leaves some, so small that steps into
+    // it change nothing, and hides the outputs that could lose weight.
     static constexpr double full_share = 1 - 1e-12;
 
     // The outputs with the smallest h that may lose weight and with the largest h, of those that have a coefficient.
@@ -263,6 +285,18 @@ class ChainLaRank {
         std::size_t from = is_truth, to = is_truth;
         double smallest = std::numeric_limits<double>::infinity(), largest = 0;
     };
+
+    // A random pattern. Those that come after it, as far as no pattern goes or comes meanwhile, are asked for already:
+    // patterns lie anywhere in memory, and waiting for them would take most of the time.
+    std::size_t draw() {
+        const uint32_t count = uint32_t(patterns_.size());
+        const std::size_t slot = random_.below(count);
+        Random ahead = random_;
+        patterns_[ahead.below(count)].prefetch_weights(model_.weights.tokens(), model_.weights.lanes());
+        patterns_[ahead.below(count)].prefetch_block();
+        patterns_[ahead.below(count)].prefetch_own();
+        return slot;
+    }
 
     int32_t& slot_of(int64_t id) {
         if (id >= int64_t(slots_.size())) slots_.resize(std::size_t(id) + 1 + std::size_t(id) / 2, none);

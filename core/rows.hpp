@@ -119,11 +119,29 @@ void add_row(const Row<T>& x, const T* coefficients, int64_t lanes, T* W) {
     });
 }
 
+// The scores of two classes, kept in registers.
+template <class T, class Columns>
+void scores_of_two(const Row<T>& x, Columns columns, const T* W, int64_t lanes, const int32_t* classes, T* out) {
+    const T *first = W + classes[0], *second = W + classes[1];
+    T one = out[0], two = out[1];
+    for (int64_t j = 0; j < x.count; ++j) {
+        if (j + prefetch_distance < x.count) {
+            const int64_t ahead = int64_t(columns[j + prefetch_distance]) * lanes;
+            prefetch(first + ahead), prefetch(second + ahead);
+        }
+        const int64_t row = int64_t(columns[j]) * lanes;
+        one += x.values[j] * first[row];
+        two += x.values[j] * second[row];
+    }
+    out[0] = one, out[1] = two;
+}
+
 template <class T>
 void scores_of(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out) {
     const T* constant = W + x.intercept_row * lanes;
     for (int64_t c = 0; c < count; ++c) out[c] = x.intercept != 0 ? x.intercept * constant[classes[c]] : T(0);
     with_columns(x, [&](auto columns) {
+        if (count == 2) return scores_of_two(x, columns, W, lanes, classes, out);
         for (int64_t j = 0; j < x.count; ++j) {
             if (j + prefetch_distance < x.count) {
                 const T* ahead = W + int64_t(columns[j + prefetch_distance]) * lanes;

@@ -304,6 +304,7 @@ class SequenceTables:
             "Seconds are those of fit with feature extraction and certificate, one thread; the thesis's are of its "
             "time.",
         ]
+        notes += [f"{_NAMES[dataset]}: {_described(dataset)}." for dataset in datasets]
         if self.quick:
             notes.insert(
                 0, f"Quick form: {QUICK_FOLDS} fold of OCR, {QUICK_SENTENCES} sentences of text; paper: all of them."

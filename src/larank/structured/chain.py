@@ -280,6 +280,7 @@ class ChainTraining:
         self.tokens_of_epoch = 0
         self.tokens = 0
         self.recorded_at = 0
+        self.share_learnt = 0.0  # of a file of unknown length
         self.current: _Current | None = None
         self.position = 0
         self.source: Iterator[LabelledBlock] = iter(())
@@ -318,6 +319,7 @@ class ChainTraining:
         self.position = end
         if end == len(now.order):
             self.current = None
+            self.share_learnt = now.block.share_read or self.share_learnt
         return False
 
     def _take_block(self) -> bool:
@@ -371,9 +373,11 @@ class ChainTraining:
 
     def iterations(self) -> float:
         """Passes over the corpus so far, as far as its size is known."""
-        if self.corpus.n_tokens and self.epoch < self.epochs:
+        if self.epoch >= self.epochs:
+            return float(self.epoch)
+        if self.corpus.n_tokens:
             return self.epoch + self.tokens_of_epoch / self.corpus.n_tokens
-        return float(self.epoch)
+        return self.epoch + self.share_learnt
 
     def details(self) -> Mapping[str, Any]:
         """Further fields of the checkpoint."""

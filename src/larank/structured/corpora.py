@@ -66,6 +66,7 @@ class LabelledBlock(NamedTuple):
     tokens_before: int
     n_labels: int
     lines: NDArray[np.int64] | None = None  # of a file, of each token
+    share_read: float | None = None  # of a file, when this block was read
 
     def place(self, sequence: int, position: int) -> str:
         """What an error calls a token."""
@@ -177,7 +178,14 @@ class FileCorpus:
                 encoded = encode(block)
             costs = np.full(len(encoded), self._cost)
             yield LabelledBlock(
-                encoded, number[block.labels], costs, sequences_before, tokens_before, len(self._labels), block.lines
+                encoded,
+                number[block.labels],
+                costs,
+                sequences_before,
+                tokens_before,
+                len(self._labels),
+                block.lines,
+                self._file.share_read,
             )
             sequences_before += len(encoded)
             tokens_before += encoded.n_tokens

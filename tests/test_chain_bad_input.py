@@ -1,0 +1,356 @@
+"""Arguments that do not fit: the bindings of chains raise, say why, and leave everything as it was."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chainreference import corpus, weights
+from larank import _core
+
+
+def i32(*values):
+    return np.array(values, dtype=np.int32)
+
+
+def i64(*values):
+    return np.array(values, dtype=np.int64)
+
+
+DATA = corpus(0, sequences=3, longest=3, features=3, labels=3, empty=0.0)
+COSTS = np.ones(3)
+EVERY = np.arange(3, dtype=np.int64)
+
+
+def model(order=1, features=3, labels=3):
+    chain = _core.ChainModel(order)
+    chain.grow(features, labels)
+    return chain
+
+
+def larank(chain, **settings):
+    chosen = {"tau": 1e-3, "n_reprocess": 1, "memory_limit": 10**9, "returns": True, "seed": 0, **settings}
+    return _core.ChainLaRank(chain, **chosen)
+
+
+def learnt(order=1):
+    session = larank(chain := model(order))
+    session.learn(DATA.block, DATA.labels, COSTS, EVERY, EVERY, "exact", False)
+    return chain, session
+
+
+@pytest.mark.parametrize(
+    ("starts", "indptr", "indices", "values", "features", "message"),
+    [
+        (i64(), i64(0), i32(), None, 1, "starts must begin with 0"),
+        (i64(1, 2), i64(0, 0), i32(), None, 1, "starts must begin with 0"),
+        (i64(0, 1), i64(), i32(), None, 1, "indptr must begin with 0"),
+        (i64(0, 1), i64(1, 1), i32(0), None, 1, "indptr must begin with 0"),
+        (i64(0, 0, 1), i64(0, 0), i32(), None, 1, "every sequence needs a token"),
+        (i64(0, 2, 1), i64(0, 0), i32(), None, 1, "every sequence needs a token"),
+        (i64(0, 2), i64(0, 0), i32(), None, 1, "starts must end with the tokens"),
+        (i64(0, 2), i64(0, 2, 1), i32(0), None, 1, "indptr must not decrease"),
+        (i64(0, 2), i64(0, 2**63 - 1, -(2**63)), i32(0), None, 1, "indptr must not decrease"),
+        (i64(0, 1), i64(0, 2), i32(0), None, 1, "as many as indptr says"),
+        (i64(0, 1), i64(0, 1), i32(0), np.ones(2), 1, "as many as indptr says"),
+        (i64(0, 1), i64(0, 1), i32(1), None, 1, "from 0 to features - 1"),
+        (i64(0, 1), i64(0, 1), i32(-1), None, 1, "from 0 to features - 1"),
+        (i64(0, 1), i64(0, 1), i32(0), None, -1, "from 0 to features - 1"),
+    ],
+)
+def test_blocks_that_are_no_sequences_are_refused(starts, indptr, indices, values, features, message):
+    with pytest.raises(ValueError, match=message):
+        _core.ChainBlock(starts, indptr, indices, values, features)
+
+
+def test_arrays_of_another_type_are_refused_and_not_copied():
+    with pytest.raises(TypeError):
+        _core.ChainBlock(i32(0, 1), i64(0, 1), i32(0), None, 1)
+    with pytest.raises(TypeError):
+        model().violation(DATA.block, DATA.labels.astype(np.int64))
+    with pytest.raises(TypeError):
+        larank(model()).learn(DATA.block, DATA.labels, COSTS, EVERY.astype(np.int32), EVERY, "exact", False)
+
+
+@pytest.mark.parametrize("order", [-1, 256, 2**40])
+def test_orders_beyond_what_is_counted_are_refused(order):
+    with pytest.raises(ValueError, match=f"order must be from 0 to 255, got {order}"):
+        _core.ChainModel(order)
+
+
+def test_models_cannot_grow_beyond_what_is_counted_and_stay_as_they_were():
+    chain = model()
+    for features, labels, message in [
+        (-1, 3, "features must be from 0"),
+        (2**31, 3, "features must be from 0"),
+        (3, -1, "labels must be from 0"),
+        (3, 2**24, "labels must be from 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            chain.grow(features, labels)
+    assert (chain.features, chain.labels) == (3, 3)
+    assert chain.predict(DATA.block, 0, 3, "exact")[1] == -1
+
+
+CALLS = {
+    "begin": (lambda m: m.predict(DATA.block, -1, 1, "exact"), "no such sequences"),
+    "end": (lambda m: m.predict(DATA.block, 0, 4, "exact"), "no such sequences"),
+    "order of begin and end": (lambda m: m.predict(DATA.block, 2, 1, "greedy"), "no such sequences"),
+    "inference": (lambda m: m.predict(DATA.block, 0, 1, "best"), "'exact' or 'greedy', got 'best'"),
+    "inference of losses": (lambda m: m.losses(DATA.block, DATA.labels, COSTS, 0, 1, ""), "'exact' or 'greedy'"),
+    "sequence": (lambda m: m.path_without(DATA.block, 3, 0, 0, "exact"), "no sequence 3"),
+    "largest sequence": (lambda m: m.best_paths(DATA.block, 2**63 - 1, 1), "no sequence"),
+    "position": (lambda m: m.path_without(DATA.block, 0, 99, 0, "exact"), "no such position"),
+    "label": (lambda m: m.path_without(DATA.block, 0, 0, 3, "greedy"), "no such label"),
+    "negative label": (lambda m: m.path_without(DATA.block, 0, 0, -1, "exact"), "no such label"),
+    "count": (lambda m: m.best_paths(DATA.block, 0, 0), "count must be at least 1, got 0"),
+    "labels of losses": (lambda m: m.losses(DATA.block, i32(0), COSTS, 0, 3, "exact"), "one per token"),
+    "costs": (lambda m: m.losses(DATA.block, DATA.labels, np.ones(2), 0, 3, "exact"), "one per sequence"),
+    "unknown label": (lambda m: m.violation(DATA.block, DATA.labels + i32(3)), "from 0 to the labels"),
+    "follows": (lambda m: m.set_grammar(np.ones((3, 3), bool), np.ones(3, bool)), "for the labels of the model"),
+    "ends": (lambda m: m.set_grammar(np.ones((4, 3), bool), np.ones(2, bool)), "for the labels of the model"),
+    "delta": (lambda m: m.set_loss(np.zeros((2, 3))), "a row and a column per label"),
+    "negative delta": (lambda m: m.set_loss(np.eye(3) - 1), "0 on its diagonal and not negative"),
+    "diagonal of delta": (lambda m: m.set_loss(np.ones((3, 3))), "0 on its diagonal"),
+    "delta without a value": (lambda m: m.set_loss(np.full((3, 3), np.nan)), "0 on its diagonal"),
+    "infinite delta": (lambda m: m.set_loss(np.where(np.eye(3) > 0, 0.0, np.inf)), "0 on its diagonal"),
+    "tau": (lambda m: larank(m, tau=-1e-9), "tau must not be negative"),
+    "tau without a value": (lambda m: larank(m, tau=np.nan), "tau must not be negative"),
+    "rule": (lambda m: _core.ChainPerceptron(m, rule="", averages=True), "'perceptron' or 'passive-aggressive'"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_that_do_not_fit_the_model_are_refused(name):
+    call, message = CALLS[name]
+    with pytest.raises(ValueError, match=message):
+        call(model())
+
+
+@pytest.mark.parametrize("kind", ["larank", "perceptron"])
+def test_learning_from_what_does_not_fit_is_refused_and_changes_nothing(kind):
+    chain = model()
+    to = larank(chain) if kind == "larank" else _core.ChainPerceptron(chain, rule="perceptron", averages=True)
+    good = {
+        "block": DATA.block,
+        "labels": DATA.labels,
+        "costs": COSTS,
+        "ids": EVERY,
+        "order": EVERY,
+        "inference": "exact",
+        "own_history": False,
+    }
+    bad = [
+        ({"labels": DATA.labels[:-1].copy()}, "one per token"),
+        ({"labels": DATA.labels + i32(1)}, "from 0 to the labels"),
+        ({"costs": np.ones(2)}, "one per sequence"),
+        ({"order": i64(0, 3)}, "no sequence 3"),
+        ({"order": i64(-1)}, "no sequence -1"),
+        ({"inference": "viterbi"}, "'exact' or 'greedy'"),
+        ({"block": _core.ChainBlock(i64(0, 1), i64(0, 1), i32(3), None, 4)}, "features that the model does not have"),
+    ]
+    if kind == "larank":
+        bad += [({"ids": i64(0, 1)}, "one per sequence"), ({"ids": i64(0, -1, 2)}, "must not be negative")]
+    for change, message in bad:
+        arguments = {**good, **change}
+        if "block" in change:
+            arguments |= {"labels": i32(0), "costs": np.ones(1), "ids": i64(0), "order": i64(0)}
+        with pytest.raises(ValueError, match=message):
+            to.learn(**arguments)
+    assert chain.squared_norm == 0
+    to.learn(**good)
+    assert chain.squared_norm > 0
+
+
+def test_a_model_without_labels_is_refused():
+    chain = _core.ChainModel(1)
+    with pytest.raises(ValueError, match="the model has no labels"):
+        chain.predict(_core.ChainBlock(i64(0, 1), i64(0, 0), i32(), None, 0), 0, 1, "greedy")
+
+
+def test_a_grammar_or_a_loss_of_fewer_labels_is_refused_until_it_is_given_again():
+    """Reading them for labels they do not have would be reading past their end."""
+    for give, message in [
+        (lambda m: m.set_grammar(np.ones((m.labels + 1, m.labels), bool), np.ones(m.labels, bool)), "the grammar"),
+        (lambda m: m.set_loss(1 - np.eye(m.labels)), "delta"),
+    ]:
+        chain, session = learnt()
+        give(chain)
+        chain.grow(3, 40)
+        for call in (
+            lambda chain=chain: chain.predict(DATA.block, 0, 3, "greedy"),
+            lambda chain=chain: chain.violation(DATA.block, DATA.labels),
+            lambda chain=chain: chain.losses(DATA.block, DATA.labels, COSTS, 0, 3, "exact"),
+            lambda session=session: session.learn(DATA.block, DATA.labels, COSTS, EVERY, EVERY, "exact", False),
+            session.process_old,
+            session.optimize,
+        ):
+            with pytest.raises(ValueError, match=f"{message} was given for 3 labels, the model has 40"):
+                call()
+        give(chain)
+        session.process_old()
+        assert chain.predict(DATA.block, 0, 3, "greedy")[1] == -1
+
+
+def test_labels_that_the_grammar_forbids_are_not_learnt():
+    chain = model()
+    chain.set_grammar(np.zeros((4, 3), bool), np.zeros(3, bool))
+    with pytest.raises(ValueError, match="the grammar does not allow the labels of sequence 1"):
+        larank(chain).learn(DATA.block, DATA.labels, COSTS, EVERY, i64(1), "exact", False)
+
+
+def test_operations_without_patterns_do_nothing():
+    session = larank(chain := model())
+    session.process_old()
+    session.optimize()
+    assert session.support_patterns == 0
+    assert session.random_state == 0
+    assert chain.squared_norm == 0
+
+
+def test_an_empty_session_has_an_empty_state_that_can_be_restored():
+    session = larank(model())
+    state = session.state()
+    assert [array.size for array in state] == [0, 0, 0, 1, *[0] * 9]
+    block = _core.ChainBlock(i64(0), state[3], state[4], state[5], 3)
+    larank(model()).restore(0.0, block, state[0], state[1], *state[6:])
+
+
+WEIGHTS = (np.ones(2), i32(0, 2), i64(0, 1, 2, 2), np.zeros((1, 4, 3)))
+
+
+@pytest.mark.parametrize(
+    ("place", "wrong", "message"),
+    [
+        (0, np.ones(3), "as many"),
+        (1, i32(0), "as many"),
+        (1, i32(0, 3), "a CSR matrix"),
+        (1, i32(-1, 0), "a CSR matrix"),
+        (2, i64(0, 1, 3, 3), "a CSR matrix"),
+        (2, i64(-5, 1, 2, 2), "a CSR matrix"),
+        (3, np.zeros((2, 4, 3)), "a table of labels"),
+        (3, np.zeros((1, 3, 3)), "a table of labels"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_and_the_old_ones_stay(place, wrong, message):
+    chain, _ = learnt()
+    before = weights(chain)
+    with pytest.raises(ValueError, match=message):
+        chain.set_weights(*WEIGHTS[:place], wrong, *WEIGHTS[place + 1 :])
+    np.testing.assert_array_equal(weights(chain), before)
+    chain.set_weights(*WEIGHTS)
+    assert chain.squared_norm == 2
+
+
+def state_of(order=1):
+    """The arguments of `restore`."""
+    _, session = learnt(order)
+    ids, costs, lengths, indptr, indices, values, *rest = session.state()
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    names = ("truth", "history", "previous", "remaining", "outputs", "alpha", "labels")
+    block = _core.ChainBlock(starts, indptr, indices, values, 3)
+    return {"linear": session.linear, "block": block, "ids": ids, "costs": costs, **dict(zip(names, rest, strict=True))}
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize(
+    "name", ["ids", "costs", "truth", "history", "previous", "remaining", "outputs", "alpha", "labels"]
+)
+def test_states_with_too_few_or_too_many_values_are_refused(name, order):
+    good = state_of(order)
+    session = larank(model(order))
+    session.restore(**good)
+    before = str(session.state())
+    for wrong in (
+        np.append(good[name], good[name][:1] if good[name].size else 0).astype(good[name].dtype),
+        good[name][:-1],
+    ):
+        if wrong.shape == good[name].shape:
+            continue
+        with pytest.raises(ValueError, match="must"):
+            session.restore(**{**good, name: wrong.copy()})
+        assert str(session.state()) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ids", -1),
+        ("truth", 3),
+        ("truth", -1),
+        ("history", 3),
+        ("history", -2),
+        ("previous", 3),
+        ("previous", -2),
+        ("remaining", -1),
+        ("remaining", 2**62),
+        ("outputs", 0),
+        ("outputs", -1),
+        ("outputs", 2**62),
+        ("labels", 3),
+        ("labels", -1),
+    ],
+)
+def test_states_with_values_out_of_range_are_refused(name, value):
+    good = state_of()
+    wrong = good[name].copy()
+    wrong[-1] = value
+    with pytest.raises(ValueError, match="must"):
+        larank(model()).restore(**{**good, name: wrong})
+
+
+small = st.integers(-2, 5) | st.sampled_from([-(2**63), 2**63 - 1, 2**31])
+
+
+def arrays(dtype, values=None):
+    low, high = (np.iinfo(dtype).min, np.iinfo(dtype).max) if values is None else (None, None)
+    values = small.filter(lambda v: low <= v <= high) if values is None else values
+    return st.lists(values, max_size=6).map(lambda v: np.array(v, dtype=dtype))
+
+
+floats = st.sampled_from([0.0, 1.0, -1.0, 1e300, np.inf, np.nan])
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_no_arguments_crash(data):
+    """Whatever the integers, each call either works or raises; sanitizers look on."""
+    draw = data.draw
+    chain, session = learnt(draw(st.integers(0, 2)))
+    perceptron = _core.ChainPerceptron(chain, rule="passive-aggressive", averages=True)
+    block = DATA.block
+    name = st.sampled_from(["exact", "greedy", "other"])
+    longs, labels = arrays(np.int64), arrays(np.int32)
+    lengths = st.sampled_from([DATA.labels, DATA.labels[:2].copy(), DATA.labels + i32(9)])
+    calls = [
+        lambda: _core.ChainBlock(draw(longs), draw(longs), draw(labels), None, draw(small)),
+        lambda: chain.predict(block, draw(small), draw(small), draw(name)),
+        lambda: chain.path_without(block, draw(small), draw(small), draw(st.integers(-2, 5)), draw(name)),
+        lambda: chain.best_paths(block, draw(small), draw(st.integers(-2, 100))),
+        lambda: chain.losses(block, draw(lengths), COSTS, draw(small), draw(small), draw(name)),
+        lambda: chain.set_weights(draw(arrays(np.float64, floats)), draw(labels), draw(longs), WEIGHTS[3]),
+        lambda: chain.grow(draw(st.integers(-1, 9)), draw(st.integers(-1, 20))),
+        lambda: chain.set_grammar(
+            draw(st.sampled_from([np.ones((4, 3), bool), np.eye(3, dtype=bool)])), np.ones(3, bool)
+        ),
+        lambda: chain.set_loss(1 - np.eye(draw(st.integers(0, 20)))),
+        lambda: session.learn(
+            block, draw(lengths), COSTS, draw(ids_of(3)), draw(longs), draw(name), draw(st.booleans())
+        ),
+        lambda: perceptron.learn(block, draw(lengths), COSTS, EVERY, draw(longs), draw(name), draw(st.booleans())),
+        lambda: session.restore(**{**state_of(), draw(st.sampled_from(["truth", "labels", "history"])): draw(labels)}),
+        session.process_old,
+        session.optimize,
+        perceptron.average,
+    ]
+    for _ in range(draw(st.integers(1, 6))):
+        try:
+            draw(st.sampled_from(calls))()
+        except (ValueError, TypeError):
+            continue
+    session.state()
+    chain.tokens()
+
+
+def ids_of(count):
+    return st.lists(st.integers(-1, 50), min_size=count, max_size=count).map(lambda v: np.array(v, dtype=np.int64))

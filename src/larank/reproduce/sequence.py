@@ -108,6 +108,7 @@ SOLVERS: dict[str, dict[str, Any]] = {
 }
 EXACT = {SVMSTRUCT, PERCEPTRON_EXACT, PA_EXACT, LARANK_EXACT}
 
+TIMINGS = 3
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 QUICK = (OCR,)
 QUICK_FOLDS, QUICK_SENTENCES, QUICK_SHARES = 1, 500, (1 / 4, 1 / 2, 1.0)
@@ -154,7 +155,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of training on so many sentences."""
+    """CPU seconds of training on so many sentences, in one thread."""
 
     algorithm: str
     sentences: int
@@ -280,7 +281,9 @@ class SequenceTables:
     def _scaling(self) -> Table:
         curves = self.curves()
         notes = [f"{name}: time grows as size to the power of {slope(found):.2f}." for name, found in curves.items()]
-        notes.append("The thesis draws this without numbers and finds both linear. Feature extraction is included.")
+        notes.append(
+            "CPU seconds with feature extraction, one thread. The thesis draws this without numbers: both linear."
+        )
         headings = ("sentences", "size", *(f"{name} {what}" for name in curves for what in ("s", "increment")))
         table = new_table("Time increments on CHUNKING (thesis, figure 5.3)", headings, notes)
         for timings in zip(*curves.values(), strict=True):
@@ -311,6 +314,11 @@ class SequenceTables:
             )
         if OCR in datasets:
             notes.append("OCR: trained on one fold, tested on the other nine, pixels 0 and 1; means over the folds.")
+        if CHUNKING in datasets:
+            notes.append(
+                "CHUNKING: the thesis has some 76 000 features and does not list them; the 19 templates here make "
+                "339 000. So its duals do not compare with ours, only rows with rows."
+            )
         if SPEECH in datasets:
             notes.append(
                 "Parts of speech: the thesis has the Wall Street Journal, a million words with 44 tags, which is not "
@@ -384,16 +392,22 @@ def _entries(dataset: str, scope: Scope, report: Report) -> list[Entry]:
 
 
 def _timings(scope: Scope, report: Report) -> list[Timing]:
-    """Sizes one after the other, both algorithms in turn, without the certificate."""
+    """Without the certificate; the shortest of a few runs counts, in CPU seconds, which other work disturbs less."""
     data = _data(CHUNKING, 0, scope.quick)
     timings = []
     for algorithm in (LARANK_GREEDY, LARANK_EXACT):
         for share in QUICK_SHARES if scope.quick else SHARES:
             part = data.first(round(share * len(data.X_train)))
-            _, seconds = _trained(CHUNKING, algorithm, part, 0, certify=False)
+            seconds = min(_cpu_seconds(algorithm, part) for _ in range(1 if scope.quick else TIMINGS))
             timings.append(Timing(algorithm, len(part.X_train), seconds))
             report(f"{CHUNKING}, {algorithm}, {len(part.X_train)} sentences: {digits(seconds)} s")
     return timings
+
+
+def _cpu_seconds(algorithm: str, data: SequenceDataset) -> float:
+    began = time.process_time()
+    _trained(CHUNKING, algorithm, data, 0, certify=False)
+    return time.process_time() - began
 
 
 def _run(scope: Scope, report: Report) -> SequenceTables:

@@ -177,6 +177,7 @@ def test_tables_show_paper_mean_extremes_and_what_is_expected():
         "expected ≥ 75",
         "as expected no",
     ]
+    assert lines.count("OCR: C 0.1; exact n_R 10, k 1; greedy n_R 5, k 10.") == 1
     assert {"LaRankExact, paper 95.82 93.34 1195 130", "LaRankExact 95.90 93.51 1201 1.50"} <= set(lines)
     first = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))["entries"][0]
     assert first["mean"]["f1"] is None

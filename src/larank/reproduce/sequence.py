@@ -303,7 +303,6 @@ class SequenceTables:
             f"SVMstruct and LaRankGreedyGap are LaRank to a relative duality gap of {BATCH_GAP:g}: the optimum of "
             "SVMstruct's problem, found in another way. PAExact and PAGreedy are LaRank without REPROCESS, as in the "
             "thesis. CRFs are not trained here.",
-            *(f"{_NAMES[dataset]}: {_described(dataset)}." for dataset in datasets),
             "Seconds are those of fit with feature extraction and certificate, one thread; the thesis's are of its "
             "time.",
         ]

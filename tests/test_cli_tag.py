@@ -259,3 +259,12 @@ def test_models_of_another_kind_are_named(model: Path, train_file: Path, tmp_pat
 def test_files_named_twice_are_wrong_usage(train_file: Path, model: Path):
     larank_tag("train", train_file, train_file, code=2)
     larank_tag("apply", model, train_file, "--output", train_file, code=2)
+
+
+def test_taggers_of_the_library_are_applied_too(train_file: Path, test_file: Path, tmp_path: Path):
+    tagger = SequenceTagger(random_state=0).fit(ConllFile(train_file))
+    persistence.save(tagger, tmp_path / "m.larank")
+    assert "accuracy" in larank_tag("eval", tmp_path / "m.larank", test_file).stdout
+    numbers = SequenceTagger().fit([[{"a": 1}, {"b": 2}]], [["A", "B"]])
+    persistence.save(numbers, tmp_path / "numbers.larank")
+    assert "tokens that are not text" in failure("eval", tmp_path / "numbers.larank", test_file)

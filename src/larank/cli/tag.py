@@ -217,7 +217,7 @@ def train(
         named = None if columns is None else tuple(name.strip() for name in columns.split(","))
         file = ConllFile(data_file, named, -1 if label is None else label - 1, _character(separator), comment)
         tagger = SequenceTagger(**_given(options), columns=file.columns, random_state=seed, verbose=0 if quiet else 1)
-        test = None if test_file is None else _labelled_file(test_file, tagger, label, separator, comment)
+        test = None if test_file is None else _labelled_file(test_file, file.columns, label, separator, comment)
         tagger.fit(file)
         persistence.save(tagger, model_file)
         say_if_stopped_early(tagger, model_file)
@@ -252,7 +252,7 @@ def apply(
         if output is not None:
             check_outputs([output], [model_file, data_file])
         tagger = _load(model_file)
-        chunks = _tagged(tagger, _file(data_file, tagger, label, separator, comment))
+        chunks = _tagged(tagger, _file(data_file, _columns(tagger), label, separator, comment))
         if output is None:
             for chunk in chunks:
                 typer.echo(chunk, nl=False)
@@ -283,7 +283,7 @@ def evaluate(
     """
     with work(debug):
         tagger = _load(model_file)
-        true, predicted = _compared(tagger, _labelled_file(data_file, tagger, label, separator, comment))
+        true, predicted = _compared(tagger, _labelled_file(data_file, _columns(tagger), label, separator, comment))
         print_values(_figures(true, predicted))
         if has_chunks(label for labels in true for label in labels):
             print_rows(entity_report(true, predicted).rows(), "Entities")
@@ -325,16 +325,19 @@ def _load(model_file: Path) -> SequenceTagger:
     model = persistence.load(model_file)
     if not isinstance(model, SequenceTagger):
         raise ValueError(f"{model_file} holds a {type(model).__name__}; `larank tag` needs one that tags sequences")
-    if model.columns is None:
-        raise ValueError(f"{model_file} does not name its columns; train with `larank tag train`, or with columns=...")
+    if model.columns_ is None:
+        raise ValueError(f"{model_file} was trained on tokens that are not text; files in columns need one that was")
     return model
 
 
+def _columns(tagger: SequenceTagger) -> tuple[str, ...]:
+    return tagger.columns_ or ()
+
+
 def _file(
-    path: Path, tagger: SequenceTagger, label: int | None, separator: Separator, comment: str | None
+    path: Path, columns: Sequence[str], label: int | None, separator: Separator, comment: str | None
 ) -> ConllFile:
-    """A file for this tagger: with its columns, and with labels if it has one column more."""
-    columns = tuple(tagger.columns or ())
+    """A file for a tagger: with its columns, and with labels if it has one column more."""
     found = len(ConllFile(path, None, None, _character(separator), comment).columns)
     if found not in (len(columns), len(columns) + 1):
         raise ValueError(
@@ -349,9 +352,9 @@ def _file(
 
 
 def _labelled_file(
-    path: Path, tagger: SequenceTagger, label: int | None, separator: Separator, comment: str | None
+    path: Path, columns: Sequence[str], label: int | None, separator: Separator, comment: str | None
 ) -> ConllFile:
-    file = _file(path, tagger, label, separator, comment)
+    file = _file(path, columns, label, separator, comment)
     if file.label is None:
         raise ValueError(f"{path} has no labels, only the columns of the model ({', '.join(file.columns)})")
     return file

@@ -8,6 +8,7 @@ and core/chainlarank.hpp.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -280,6 +281,7 @@ class ChainTraining:
         self.tokens_of_epoch = 0
         self.tokens = 0
         self.recorded_at = 0
+        self.seconds = 0.0  # in the compiled session
         self.share_learnt = 0.0  # of a file of unknown length
         self.current: _Current | None = None
         self.position = 0
@@ -304,6 +306,7 @@ class ChainTraining:
         now = self.current
         end = int(np.searchsorted(now.tokens_until, now.tokens_until[self.position] + self.step_tokens))
         end = min(max(end, self.position + 1), len(now.order))
+        began = time.perf_counter()
         self.session.learn(
             now.seen,
             now.block.labels,
@@ -313,6 +316,7 @@ class ChainTraining:
             self.chain.inference,
             self.own_history,
         )
+        self.seconds += time.perf_counter() - began
         learnt = int(now.tokens_until[end] - now.tokens_until[self.position])
         self.tokens += learnt
         self.tokens_of_epoch += learnt

@@ -7,6 +7,7 @@ larger than memory. What was read stays there as long as it fits.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -79,6 +80,7 @@ class Corpus(Protocol):
     """Where labelled blocks come from."""
 
     n_tokens: int | None
+    encoding_seconds: float
 
     def blocks(self) -> Iterator[LabelledBlock]:
         """The blocks of an epoch, always the same."""
@@ -91,9 +93,15 @@ class HeldCorpus:
     """Sequences in memory: one block."""
 
     def __init__(
-        self, sequences: Sequences, labels: NDArray[np.int32], costs: NDArray[np.float64], n_labels: int
+        self,
+        sequences: Sequences,
+        labels: NDArray[np.int32],
+        costs: NDArray[np.float64],
+        n_labels: int,
+        encoding_seconds: float,
     ) -> None:
         self._block = LabelledBlock(sequences, labels, costs, 0, 0, n_labels)
+        self.encoding_seconds = encoding_seconds
         self.n_tokens: int | None = sequences.n_tokens
 
     def blocks(self) -> Iterator[LabelledBlock]:
@@ -138,6 +146,7 @@ class FileCorpus:
         self._kept: list[LabelledBlock] | None = []
         self._handed_out = 0
         self._encoding = threading.Lock()
+        self.encoding_seconds = 0.0
         self.n_tokens: int | None = None
 
     def blocks(self) -> Iterator[LabelledBlock]:
@@ -175,7 +184,9 @@ class FileCorpus:
             if len(words) > len(number):
                 number = self._labels.of(words.words())
             with self._encoding:
+                began = time.perf_counter()
                 encoded = encode(block)
+                self.encoding_seconds += time.perf_counter() - began
             costs = np.full(len(encoded), self._cost)
             yield LabelledBlock(
                 encoded,

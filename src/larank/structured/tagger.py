@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from numbers import Integral, Real
@@ -129,10 +130,12 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         Weights of features.
     transitions_ : ndarray of shape (order, n_classes + 1, n_classes)
         ``transitions_[s - 1, 1 + p, y]``: the weight of label y where p is s tokens before; row 0: no label.
+    columns_ : tuple of str or None
+        The columns of text that a token has; None where tokens are not text.
     result_ : Result
         The certificate: objectives from scratch, gap, counts, seconds and the history.
     n_iter_ : int
-        Passes over the data.
+        Passes over the data, rounded up.
 
     References
     ----------
@@ -427,6 +430,13 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         columns = self._columns()
         return self._chain.model.transitions()[:, np.concatenate([[0], columns + 1])][:, :, columns]
 
+    @property
+    def columns_(self) -> tuple[str, ...] | None:
+        """Names of the columns of text that a token has; None where tokens are not text."""
+        if not hasattr(self, "_running"):
+            raise AttributeError("columns_ is there once the tagger is fitted")
+        return self._encoder.columns if isinstance(self._encoder, TemplateEncoder) else None
+
     def feature_names(self) -> list[str]:
         """What the rows of `coef_` stand for."""
         check_is_fitted(self, "classes_")
@@ -510,13 +520,15 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             _check_file(X, y, sample_weight)
             reads_ahead = workers.count > 1
             return FileCorpus(X, self._encoder, self._labels, cost, self.memory_limit, reads_ahead)
+        began = time.perf_counter()
         sequences = self._encoder.learn(X)
+        encoding_seconds = time.perf_counter() - began
         flat = _flat_labels(X, y, sequences)
         weights = _checked_weights(sample_weight, len(sequences))
         labels = LabelNumbers(self._labels.labels)
         numbers = labels.of(flat)
         self._labels = labels
-        return HeldCorpus(sequences, numbers, cost * weights, len(labels))
+        return HeldCorpus(sequences, numbers, cost * weights, len(labels), encoding_seconds)
 
     def _training(
         self, corpus: Corpus, epochs: float, orders: np.random.RandomState | None, has_dual: bool
@@ -585,7 +597,11 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             operations=operations(session),
             history=outcome.history,
             exact=outcome.exact,
-            breakdown={"certificate": outcome.certificate_seconds},
+            breakdown={
+                "features": training.corpus.encoding_seconds,
+                "training": training.seconds,
+                "certificate": outcome.certificate_seconds,
+            },
         )
         self.n_iter_ = math.ceil(self.result_.iterations)
 

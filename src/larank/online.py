@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -230,21 +229,14 @@ class OnlineClassifier(KernelClassifier, ABC):
                 parameters.whole_number(name, getattr(self, name), at_least=1)
         for name in ("shuffle", "certify"):
             parameters.flag(name, getattr(self, name))
-        if not isinstance(self.verbose, bool):
-            parameters.whole_number("verbose", self.verbose, at_least=0)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or an integer other than 0, got {self.n_jobs!r}")
+        parameters.verbosity(self.verbose)
+        parameters.jobs(self.n_jobs)
         strategy_named(self.selection, self.sample_size)
         if self.label_budget is not None:
             parameters.whole_number("label_budget", self.label_budget, at_least=1)
             if self.epochs != 1 or self.stop == "gap":
                 raise ValueError("label_budget acts with stop='epochs' and epochs=1 only: more passes see all labels")
-        if self.stop == "epochs" and self.tol is not None:
-            raise ValueError(f"tol acts with stop='gap' only; got tol={self.tol!r} with stop='epochs'")
-        if self.stop == "gap" and not self.certify:
-            raise ValueError("certify=False acts with stop='epochs' only: stop='gap' computes the gap from scratch")
-        if self.stop == "gap" and self.epochs != 1:
-            raise ValueError(f"epochs acts with stop='epochs' only; got epochs={self.epochs!r} with stop='gap'")
+        parameters.stopping(stop=self.stop, epochs=self.epochs, tol=self.tol, certify=self.certify)
 
     def _check_unchanged(self, first: bool) -> None:
         """The session of a stream cannot change some parameters on the way."""

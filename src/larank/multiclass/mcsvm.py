@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -359,10 +358,8 @@ default="rbf"
         parameters.whole_number("max_iter", self.max_iter, at_least=1)
         for name in ("shrinking", "fit_intercept"):
             parameters.flag(name, getattr(self, name))
-        if not isinstance(self.verbose, bool):
-            parameters.whole_number("verbose", self.verbose, at_least=0)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or an integer other than 0, got {self.n_jobs!r}")
+        parameters.verbosity(self.verbose)
+        parameters.jobs(self.n_jobs)
         self._check_solver()
 
     def _check_solver(self) -> None:

@@ -246,8 +246,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("fit_intercept", "shrinking", "cooling", "warm_start"):
             parameters.flag(name, getattr(self, name))
         parameters.whole_number("max_iter", self.max_iter, at_least=1)
-        if not isinstance(self.verbose, bool):
-            parameters.whole_number("verbose", self.verbose, at_least=0)
+        parameters.verbosity(self.verbose)
 
     def _start(self) -> _Start | None:
         """The coefficients of the fit before."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import numpy as np
 from rich.table import Table
 
 from larank.reproduce.datasets import available
 
-__all__ = ["Experiment", "Report", "Reproduction", "Scope", "present"]
+__all__ = ["Entry", "Experiment", "Report", "Reproduction", "Scope", "present"]
 
 Report = Callable[[str], None]
 """Receives one line of progress at a time."""
@@ -33,6 +34,34 @@ class Scope:
     quick: bool = False
     seeds: int | None = None
     datasets: tuple[str, ...] = ()
+
+
+_Run = TypeVar("_Run")
+
+
+@dataclass(frozen=True)
+class Entry(Generic[_Run]):
+    """One algorithm on one data set, over several seeds or folds; figures go by the names they have in its runs."""
+
+    EXPECTED: ClassVar[Mapping[tuple[str, str], Mapping[str, tuple[float, float]]]] = {}
+    """The lowest and the highest mean of a figure, by data set and algorithm."""
+
+    dataset: str
+    algorithm: str
+    runs: tuple[_Run, ...]
+
+    def values(self, figure: str) -> list[float]:
+        """One figure of every run."""
+        return [float(getattr(run, figure)) for run in self.runs]
+
+    def mean(self, figure: str) -> float:
+        """Mean over the runs."""
+        return float(np.mean(self.values(figure)))
+
+    def as_expected(self, figure: str) -> bool | None:
+        """Whether the mean lies where it should; None where nothing is expected."""
+        limits = self.EXPECTED.get((self.dataset, self.algorithm), {}).get(figure)
+        return None if limits is None else limits[0] <= self.mean(figure) <= limits[1]
 
 
 class Reproduction(Protocol):

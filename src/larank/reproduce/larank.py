@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from larank.data import load_letter
+from larank.reproduce import experiment
 from larank.reproduce.datasets import available, load
 from larank.reproduce.experiment import Experiment, Report, Scope, present
 from larank.reproduce.tables import band, digits, new_table
@@ -154,21 +155,10 @@ class Run:
     status: str
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(experiment.Entry[Run]):
     """One algorithm on one data set, over several seeds."""
 
-    dataset: str
-    algorithm: str
-    runs: tuple[Run, ...]
-
-    def values(self, figure: str) -> list[float]:
-        """One figure, by the name it has in `Run`, of every run."""
-        return [float(getattr(run, figure)) for run in self.runs]
-
-    def mean(self, figure: str) -> float:
-        """Mean over the seeds."""
-        return float(np.mean(self.values(figure)))
+    EXPECTED = EXPECTED
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON, which knows no NaN."""
@@ -176,11 +166,6 @@ class Entry:
         for run in row["runs"]:
             run["dual"] = None if math.isnan(run["dual"]) else run["dual"]
         return row
-
-    def as_expected(self, figure: str) -> bool | None:
-        """Whether the mean lies where it should; None where nothing is expected."""
-        band = EXPECTED.get((self.dataset, self.algorithm), {}).get(figure)
-        return None if band is None else band[0] <= self.mean(figure) <= band[1]
 
 
 def _settings(dataset: str, algorithm: str) -> dict[str, Any]:

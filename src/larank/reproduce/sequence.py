@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from larank.reproduce import experiment
 from larank.reproduce.datasets import FOLDS, SEQUENCES, SequenceDataset, available_sequences, load_sequences
 from larank.reproduce.experiment import Experiment, Report, Scope, present
 from larank.reproduce.tables import band, digits, new_table
@@ -131,26 +132,10 @@ class Run:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(experiment.Entry[Run]):
     """One algorithm on one data set, over several folds or seeds."""
 
-    dataset: str
-    algorithm: str
-    runs: tuple[Run, ...]
-
-    def values(self, figure: str) -> list[float]:
-        """One figure, by the name it has in `Run`, of every run."""
-        return [float(getattr(run, figure)) for run in self.runs]
-
-    def mean(self, figure: str) -> float:
-        """Mean over the runs."""
-        return float(np.mean(self.values(figure)))
-
-    def as_expected(self, figure: str) -> bool | None:
-        """Whether the mean lies where it should; None where nothing is expected."""
-        limits = EXPECTED.get((self.dataset, self.algorithm), {}).get(figure)
-        return None if limits is None else limits[0] <= self.mean(figure) <= limits[1]
+    EXPECTED = EXPECTED
 
 
 @dataclass(frozen=True)

@@ -314,8 +314,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         parameters.one_of("schedule", self.schedule, SCHEDULES)
         for name in ("average", "shuffle", "certify"):
             parameters.flag(name, getattr(self, name))
-        if not isinstance(self.verbose, bool):
-            parameters.whole_number("verbose", self.verbose, at_least=0)
+        parameters.verbosity(self.verbose)
         self._check_together(stop)
         return stop
 

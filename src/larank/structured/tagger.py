@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -623,10 +623,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             parameters.flag(name, getattr(self, name))
         if self.n_reprocess is not None:
             parameters.whole_number("n_reprocess", self.n_reprocess, at_least=0)
-        if not isinstance(self.verbose, bool):
-            parameters.whole_number("verbose", self.verbose, at_least=0)
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be None or an integer other than 0, got {self.n_jobs!r}")
+        parameters.verbosity(self.verbose)
+        parameters.jobs(self.n_jobs)
         check_constraints(self.constraints)
         _check_label_costs(self.label_costs)
         self._check_together()
@@ -644,12 +642,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             )
         if self.history == "predicted" and (self.inference != "greedy" or self.stop == "gap"):
             raise ValueError("history='predicted' acts with inference='greedy' and stop='epochs' only")
-        if self.stop == "epochs" and self.tol is not None:
-            raise ValueError(f"tol acts with stop='gap' only; got tol={self.tol!r} with stop='epochs'")
-        if self.stop == "gap" and not self.certify:
-            raise ValueError("certify=False acts with stop='epochs' only: stop='gap' computes the gap from scratch")
-        if self.stop == "gap" and self.epochs != 1:
-            raise ValueError(f"epochs acts with stop='epochs' only; got epochs={self.epochs!r} with stop='gap'")
+        parameters.stopping(stop=self.stop, epochs=self.epochs, tol=self.tol, certify=self.certify)
 
     def _check_unchanged(self) -> None:
         """The session of a stream cannot change some parameters on the way."""

@@ -21,6 +21,7 @@ EXAMPLES = {
     "precomputed_kernel.py": "same predictions True",
     "stream.py": "26 classes, with Z",
     "string_kernel.py": "bianco Italian",
+    "tagging.py": "'B-SHIP'",
 }
 FENCED_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED_PATH = re.compile(r"`((?:core|src|tests|benchmarks|docs|examples)/[\w./-]+)`")
@@ -47,7 +48,10 @@ def test_every_example_is_run_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/active.md", "docs/lasvm.md", "docs/structured.md"])
+PAGES = ["README.md", "docs/active.md", "docs/lasvm.md", "docs/sequences.md", "docs/structured.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_python_in_a_page_runs(page: str, tmp_path: Path) -> None:
     blocks = FENCED_PYTHON.findall((ROOT / page).read_text())
     assert blocks

@@ -108,7 +108,7 @@ def test_a_tagger_is_measured_in_a_process_of_its_own(name, folder):
 def test_the_peak_of_a_training_is_measured_on_the_file_asked_for(folder):
     name = "crfsuite-pa"
     skip_without(name)
-    once, often = (runs.measure_peak(folder, name, file, 120.0) for file in (problems.TRAIN, problems.LONG))
+    once, often = (runs.measure_peak(folder, name, file, {}, 120.0) for file in (problems.TRAIN, problems.LONG))
     assert often.peak > 2 * once.peak  # it keeps the whole file
 
 
@@ -151,21 +151,25 @@ def test_without_the_reference_there_are_no_ratios():
     ("ours", "verdicts"),
     [
         (replace(RUN, wall=2.0, tag=0.1), ["met", "met", "met"]),
-        (replace(RUN, wall=3.0, tag=0.1, breakdown={"certificate": 1.0}), ["met", "met", "met"]),
-        (replace(RUN, wall=3.0, tag=0.3), ["missed", "met", "missed"]),
+        (replace(RUN, wall=3.0, cpu=3.0, tag=0.1, breakdown={"certificate": 1.0}), ["met", "met", "met"]),
+        (replace(RUN, wall=3.0, cpu=3.0, tag=0.3), ["missed", "met", "missed"]),
         (replace(RUN, wall=2.0, tag=0.1, f1=0.9345), ["met", "missed", "met"]),
+        (replace(RUN, wall=2.0, cpu=3.0, tag=0.1), ["undecided", "met", "met"]),  # somebody else was at work
     ],
 )
 def test_bars_are_judged_against_the_reference(ours, verdicts):
-    reference = replace(RUN, wall=8.0, tag=0.4)
+    reference = replace(RUN, wall=8.0, cpu=8.0, tag=0.4)
     rows = compare.rows_of("conll2000", {"crfsuite-pa": [reference], "larank-exact": [ours]})
-    assert [line.rpartition(", ")[2] for line in command.judged(rows)] == verdicts
+    lines = command.judged(rows)
+    assert len(lines) == 3
+    assert all(f", {verdict}" in line.partition("bar ")[2] for line, verdict in zip(lines, verdicts, strict=True))
 
 
 def test_memory_is_compared_for_larank_with_one_thread(monkeypatch, tmp_path):
     asked = []
 
-    def measure(folder, solver, file, limit):
+    def measure(folder, solver, file, settings, limit):
+        assert settings == {"memory_limit": compare.LONG_LIMIT}
         asked.append((solver, file))
         return PeakRun(1.0, 10**6)
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-from larank import SequenceTagger
+from larank import SequenceTagger, StructuredModel, StructuredSVC
 from larank.data import DataFormatError
 from larank.persistence import load, save
 from larank.structured.conll import ConllFile, write_conll
@@ -662,3 +662,41 @@ def test_an_unknown_label_has_no_weights() -> None:
     X, y = sentences(20)
     with pytest.raises(ValueError, match="label must be one of"):
         SequenceTagger().fit(X, y).weights("XYZ")
+
+
+# ---- The same problem by other solvers ----
+
+
+class _Chain(StructuredModel):
+    """A first-order chain over one-hot words, by enumeration."""
+
+    def __init__(self, words: int, labels: int) -> None:
+        self.words, self.labels = words, labels
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        emitted = np.zeros((self.words, self.labels))
+        pairs = np.zeros((self.labels + 1, self.labels))
+        np.add.at(emitted, (list(x), list(y)), 1)
+        np.add.at(pairs, ([0, *(label + 1 for label in y[:-1])], list(y)), 1)
+        return np.concatenate([emitted.ravel(), pairs.ravel()])
+
+    def loss(self, y_true: Any, y: Any) -> float:
+        return float(sum(a != b for a, b in zip(y_true, y, strict=True)))
+
+    def argmax(self, x: Any, w: Any, y_true: Any = None) -> Any:
+        def value(y: Any) -> float:
+            return float(w @ self.joint_feature(x, y)) + (0.0 if y_true is None else self.loss(y_true, y))
+
+        return max(itertools.product(range(self.labels), repeat=len(x)), key=value)
+
+
+@pytest.mark.parametrize("solver", ["larank", "svmstruct", "svmstruct-1slack"])
+def test_structured_solvers_reach_the_optimum_of_the_tagger(solver: str) -> None:
+    random = np.random.RandomState(0)
+    X = [tuple(random.randint(5, size=length).tolist()) for length in (1, 2, 3, 3, 4, 2, 3, 1)]
+    y = [tuple(int(word + random.randint(2)) % 3 for word in x) for x in X]
+    general = StructuredSVC(_Chain(5, 3), solver, C=0.5, stop="gap", tol=1e-5, random_state=0).fit(X, y)
+    names = [[[f"w{word}"] for word in x] for x in X]
+    tagger = SequenceTagger(C=0.5, stop="gap", tol=1e-5, random_state=0).fit(names, y)
+    assert general.result_.primal == pytest.approx(tagger.result_.primal, rel=3e-5)
+    assert general.result_.dual == pytest.approx(tagger.result_.dual, rel=3e-5)

@@ -27,6 +27,7 @@ COLUMNS: dict[str, Callable[[Row], str]] = {
     "text to model s": lambda row: f"{row.train:.3f}",
     f"over {REFERENCE}": lambda row: optional(row.train_over, 3),
     "CPU s": lambda row: f"{row.train_cpu:.3f}",
+    "over it in CPU s": lambda row: optional(row.cpu_over, 3),
     "F1 %": lambda row: f"{100 * row.f1:.2f}",
     "accuracy %": lambda row: f"{100 * row.accuracy:.2f}",
     "tokens/s": lambda row: f"{row.tokens_per_second:,.0f}",
@@ -40,6 +41,7 @@ LONG_COLUMNS: dict[str, Callable[[LongRow], str]] = {
     "problem": lambda row: row.problem,
     "solver": lambda row: row.solver,
     "file": lambda row: "as it is" if row.repetitions == 1 else f"{row.repetitions} times over",
+    "memory_limit MB": lambda row: megabytes(int(row.memory_limit)),
     "text to model s": lambda row: f"{row.seconds:.2f}",
     "peak MB": lambda row: megabytes(row.peak),
 }
@@ -57,20 +59,30 @@ def judged(rows: Sequence[Row]) -> list[str]:
     lines = []
     ours = {solver.name for solver in OURS}
     for row in rows:
-        if row.solver not in ours or row.train_over is None or row.tag_over is None:
+        if row.solver not in ours or row.tag_over is None:
             continue
         f1 = next(other.f1 for other in rows if other.problem == row.problem and other.solver == REFERENCE)
         said = f"{row.problem}: {row.solver}"
-        alone = row.train_over * (1 - row.certificate / row.train)
         lines += [
-            f"{said} takes {alone:.3f} of {REFERENCE}'s time from text to model, {row.train_over:.3f} with its "
-            f"certificate; bar {TRAIN_BAR:.3f}, {_met(alone <= TRAIN_BAR)}",
+            f"{said} {_judged_training(row)}",
             f"{said} has F1 {100 * row.f1:.2f}, {REFERENCE} {100 * f1:.2f}; bar {100 * F1_BAR:.1f} and no less than "
             f"{REFERENCE}, {_met(row.f1 >= max(F1_BAR, f1))}",
             f"{said} tags {row.tag_over:.1f} times as fast as {REFERENCE}; bar {TAG_BAR:g}, "
             f"{_met(row.tag_over >= TAG_BAR)}",
         ]
     return lines
+
+
+def _judged_training(row: Row) -> str:
+    """By wall seconds; where CPU seconds say otherwise, other work on the machine has decided, and nothing is told."""
+    alone = 1 - row.certificate / row.train
+    wall, cpu = alone * (row.train_over or 0.0), alone * (row.cpu_over or 0.0)
+    agree = (wall <= TRAIN_BAR) == (cpu <= TRAIN_BAR)
+    verdict = _met(wall <= TRAIN_BAR) if agree else "undecided (the two disagree; run it on a quiet machine)"
+    return (
+        f"takes {wall:.3f} of {REFERENCE}'s time from text to model, {cpu:.3f} in CPU seconds ({row.train_over:.3f} "
+        f"and {row.cpu_over:.3f} with its certificate); bar {TRAIN_BAR:.3f}, {verdict}"
+    )
 
 
 def _met(holds: bool) -> str:

@@ -45,6 +45,7 @@ def measure_fit(folder: Path, solver: str, limit: float | None) -> TaggerRun:
     return TaggerRun(**ask(TASKS, "fit", folder, SOLVERS[solver].threads, limit, solver=solver))
 
 
-def measure_peak(folder: Path, solver: str, file: str, limit: float | None) -> PeakRun:
-    """Train once on one of the files."""
-    return PeakRun(**ask(TASKS, "peak", folder, SOLVERS[solver].threads, limit, solver=solver, file=file))
+def measure_peak(folder: Path, solver: str, file: str, settings: Mapping[str, Any], limit: float | None) -> PeakRun:
+    """Train once on one of the files, with other parameters of the solver."""
+    details = {"solver": solver, "file": file, "settings": dict(settings)}
+    return PeakRun(**ask(TASKS, "peak", folder, SOLVERS[solver].threads, limit, **details))

@@ -50,8 +50,8 @@ def _seconds_without_extraction(fitted: Fit, path: Path) -> float | None:
 
 
 def peak(request: dict[str, Any]) -> dict[str, Any]:
-    """Only train, on one of the files."""
-    solver = SOLVERS[request["solver"]]
+    """Only train, on one of the files, with other parameters."""
+    solver = SOLVERS[request["solver"]].having(**request["settings"])
     importlib.import_module(solver.requires)
     memory = PeakMemory()
     fitted = solver.fit(Path(request["folder"]) / request["file"])

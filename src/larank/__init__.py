@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from larank.multiclass.mcsvm import MulticlassSVC
     from larank.multiclass.published import Published
     from larank.multiclass.sdm import LinearMulticlassSVC
-    from larank.structured.tagger import SequenceTagger
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
     from larank.structured.svc import StructuredSVC
+    from larank.structured.tagger import SequenceTagger
 
 __all__ = [
     "ActiveLearner",

@@ -381,11 +381,15 @@ def _floating(dtype: DTypeLike) -> np.dtype[Any]:
 @contextmanager
 def opened(path: _PathLike) -> Iterator[Any]:
     """Open a file for reading bytes; gzip, bzip2 and xz are recognised by their first bytes."""
-    with open(path, "rb") as file:
-        head = file.peek(10)
-        openers = (opener for magic, opener in _DECOMPRESSORS.items() if re.match(magic, head))
-        with next(openers, nullcontext)(file) as stream:
-            yield stream
+    with open(path, "rb") as file, decompressed(file) as stream:
+        yield stream
+
+
+def decompressed(file: io.BufferedReader) -> Any:
+    """What a file holds: gzip, bzip2 and xz are recognised by their first bytes. A context manager."""
+    head = file.peek(10)
+    openers = (opener for magic, opener in _DECOMPRESSORS.items() if re.match(magic, head))
+    return next(openers, nullcontext)(file)
 
 
 def compressed(path: _PathLike, file: IO[bytes]) -> Any:

@@ -13,7 +13,7 @@ import ctypes
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,9 @@ class Crfsuite:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     requires: str = "pycrfsuite"
     threads: int = 1
+
+    def having(self, **settings: Any) -> Crfsuite:
+        return replace(self, parameters={**self.parameters, **settings})
 
     def fit(self, path: Path) -> Fit:
         from pycrfsuite import Trainer

@@ -22,9 +22,11 @@ class LarankTagger:
     requires: str = "larank.structured.tagger"
     threads: int = 1
 
-    def having(self, name: str, threads: int = 1, **settings: Any) -> LarankTagger:
-        """The same with other parameters."""
-        return replace(self, name=name, threads=threads, settings={**self.settings, **settings})
+    def having(self, **settings: Any) -> LarankTagger:
+        return replace(self, settings={**self.settings, **settings})
+
+    def with_threads(self, threads: int) -> LarankTagger:
+        return replace(self, name=f"{self.name}-{threads}", threads=threads)
 
     def fit(self, path: Path) -> Fit:
         from larank.structured.conll import ConllFile
@@ -52,4 +54,4 @@ class LarankTagger:
 
 EXACT = LarankTagger("larank-exact", {"inference": "exact", "order": 1, "n_reprocess": 5})
 GREEDY = LarankTagger("larank-greedy", {"inference": "greedy", "order": 2, "n_reprocess": 1})
-SOLVERS = (EXACT, GREEDY, EXACT.having("larank-exact-2", 2), GREEDY.having("larank-greedy-2", 2))
+SOLVERS = (EXACT, GREEDY, EXACT.with_threads(2), GREEDY.with_threads(2))

@@ -38,6 +38,10 @@ class Solver(Protocol):
     @property
     def threads(self) -> int: ...
 
+    def having(self, **settings: Any) -> Solver:
+        """The same with other parameters of the library."""
+        ...
+
     def fit(self, path: Path) -> Fit:
         """From a file of text to a trained model."""
         ...

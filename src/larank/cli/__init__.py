@@ -1,4 +1,4 @@
-"""The command line: `larank train`, `predict`, `eval`, `info`, `demo` and `reproduce`.
+"""The command line: `larank train`, `predict`, `eval`, `info`, `tag`, `demo` and `reproduce`.
 
 Results go to standard output; progress, warnings and errors to standard error. Exit status: 0 done, 1 the
 work failed (one line says why), 2 wrong usage.
@@ -23,6 +23,7 @@ from scipy import sparse
 from sklearn.svm import SVC
 
 from larank import persistence
+from larank.cli import tag
 from larank.cli.console import (
     Debug,
     Quiet,
@@ -63,6 +64,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(tag.app, name="tag")
 
 _ROWS_AT_ONCE = 16384
 _PLOTS = (".png", ".svg", ".pdf")
@@ -250,6 +253,10 @@ def larank(
       larank eval letter.larank letter.test.svm
       larank predict letter.larank new.svm labels.txt
 
+    \b
+    Sequences, from text in columns:
+      larank tag train train.txt chunks.larank --test test.txt
+
     Exit status: 0 done, 1 the work failed (one line says why), 2 wrong usage.
     """
 
@@ -372,7 +379,7 @@ def predict(
     with work(debug):
         if output is not None:
             check_outputs([output], [model_file, data_file])
-        estimator = persistence.load(model_file)
+        estimator = _load(model_file)
         X, _ = _read(data_file, estimator.n_features_in_, zero_based)
         chunks = _score_lines(estimator, X) if scores else _label_lines(estimator, X)
         if output is None:
@@ -402,7 +409,7 @@ def evaluate(
       larank eval letter.larank test.svm --top 26
     """
     with work(debug):
-        estimator = persistence.load(model_file)
+        estimator = _load(model_file)
         X, y = _read(data_file, estimator.n_features_in_, zero_based)
         _check_labels(data_file, y, estimator.classes_)
         y, predicted = _compare(estimator, X, y)
@@ -499,6 +506,13 @@ def reproduce(
 
 
 # ---- Data ----
+
+
+def _load(model_file: Path) -> Any:
+    estimator = persistence.load(model_file)
+    if not hasattr(estimator, "n_features_in_"):
+        raise ValueError(f"{model_file} holds a {type(estimator).__name__}; see `larank tag` for what tags sequences")
+    return estimator
 
 
 def _read(path: Path, n_features: int | None, zero_based: bool) -> tuple[Any, npt.NDArray[Any]]:

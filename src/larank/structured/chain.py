@@ -34,6 +34,8 @@ __all__ = [
     "session_state",
 ]
 
+_LARANK_OPERATIONS = ("process_new", "process_old", "optimize", "steps", "argmax", "frozen")
+_PERCEPTRON_OPERATIONS = ("examples", "steps")
 _MOST_STATES = 200_000  # of exact inference between two tokens
 
 _SHARD_TOKENS = 5_000  # sequences that one thread works on at a time
@@ -181,8 +183,9 @@ def restore_session(
         block = _core.ChainBlock(starts, indptr, indices, kept, model.features)
         session.restore(state["linear"], block, ids, costs, truth, history, previous, remaining, *outputs)
     else:
-        tokens, transitions = state["early"]
-        session.restore(state["linear"], state["stretches"], *tokens, np.ascontiguousarray(transitions))
+        (values, columns, starts), transitions = state["early"]
+        transitions = np.ascontiguousarray(transitions)
+        session.restore(state["linear"], state["stretches"], values, columns, starts, transitions)
 
 
 def argmax_calls(session: _core.ChainLaRank | _core.ChainPerceptron) -> int:
@@ -192,10 +195,9 @@ def argmax_calls(session: _core.ChainLaRank | _core.ChainPerceptron) -> int:
 
 def operations(session: _core.ChainLaRank | _core.ChainPerceptron) -> dict[str, int]:
     """How often a session performed each operation."""
-    names = ("process_new", "process_old", "optimize", "steps", "argmax", "frozen")
-    if not isinstance(session, _core.ChainLaRank):
-        names = ("examples", "steps")
-    return dict(zip(names, session.counts, strict=True))
+    if isinstance(session, _core.ChainLaRank):
+        return dict(zip(_LARANK_OPERATIONS, session.counts, strict=True))
+    return dict(zip(_PERCEPTRON_OPERATIONS, session.counts, strict=True))
 
 
 def _losses(costs: Mapping[tuple[Any, Any], float], labels: Sequence[Any]) -> NDArray[np.float64]:
@@ -278,6 +280,7 @@ class ChainTraining:
         self.tokens_of_epoch = 0
         self.tokens = 0
         self.recorded_at = 0
+        self.share_learnt = 0.0  # of a file of unknown length
         self.current: _Current | None = None
         self.position = 0
         self.source: Iterator[LabelledBlock] = iter(())
@@ -316,6 +319,7 @@ class ChainTraining:
         self.position = end
         if end == len(now.order):
             self.current = None
+            self.share_learnt = now.block.share_read or self.share_learnt
         return False
 
     def _take_block(self) -> bool:
@@ -369,9 +373,11 @@ class ChainTraining:
 
     def iterations(self) -> float:
         """Passes over the corpus so far, as far as its size is known."""
-        if self.corpus.n_tokens and self.epoch < self.epochs:
+        if self.epoch >= self.epochs:
+            return float(self.epoch)
+        if self.corpus.n_tokens:
             return self.epoch + self.tokens_of_epoch / self.corpus.n_tokens
-        return float(self.epoch)
+        return self.epoch + self.share_learnt
 
     def details(self) -> Mapping[str, Any]:
         """Further fields of the checkpoint."""

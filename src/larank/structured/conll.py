@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from larank import _core
-from larank.data import atomic_write, compressed, located, opened
+from larank.data import atomic_write, compressed, decompressed, located
 from larank.parameters import whole_number
 
 __all__ = ["ConllFile", "checked_columns", "default_columns", "read_conll", "write_conll"]
@@ -48,6 +48,8 @@ class ConllFile:
 
     Attributes
     ----------
+    share_read : float or None
+        How much of the file the last call of `blocks` has read so far, between 0 and 1; None where that cannot be told.
     labels : _core.Dictionary
         The labels met so far, in the order in which they came. Labels in blocks are numbers of this list.
 
@@ -77,6 +79,7 @@ class ConllFile:
         self.separator = separator
         self.comment = comment
         self.labels = _core.Dictionary()
+        self.share_read: float | None = None
         self._named_columns = None if columns is None else checked_columns(columns)
 
     def __repr__(self) -> str:
@@ -117,8 +120,10 @@ class ConllFile:
         return self._read(reader)
 
     def _read(self, reader: _core.ConllReader) -> Iterator[_core.TokenBlock]:
-        with opened(self.path) as stream, located(self.path, lambda: reader.lines):
+        with open(self.path, "rb") as file, located(self.path, lambda: reader.lines), decompressed(file) as stream:
+            size = os.fstat(file.fileno()).st_size
             while piece := stream.read1(_BLOCK_BYTES):
+                self.share_read = file.tell() / size if size else None  # a pipe has no size
                 yield from reader.feed(piece)
             yield from reader.finish()
 

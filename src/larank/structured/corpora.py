@@ -7,7 +7,7 @@ larger than memory. What was read stays there as long as it fits.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -66,6 +66,7 @@ class LabelledBlock(NamedTuple):
     tokens_before: int
     n_labels: int
     lines: NDArray[np.int64] | None = None  # of a file, of each token
+    share_read: float | None = None  # of a file, when this block was read
 
     def place(self, sequence: int, position: int) -> str:
         """What an error calls a token."""
@@ -166,7 +167,7 @@ class FileCorpus:
             if sum(map(_bytes, self._kept)) > self._memory_limit:
                 self._kept = None
 
-    def _read(self, encode: Callable[[Any], Sequences]) -> Iterator[LabelledBlock]:
+    def _read(self, encode: Callable[[Any], Sequences]) -> Generator[LabelledBlock]:
         words = _core.Dictionary()
         number = np.empty(0, dtype=np.int32)
         sequences_before = tokens_before = 0
@@ -177,7 +178,14 @@ class FileCorpus:
                 encoded = encode(block)
             costs = np.full(len(encoded), self._cost)
             yield LabelledBlock(
-                encoded, number[block.labels], costs, sequences_before, tokens_before, len(self._labels), block.lines
+                encoded,
+                number[block.labels],
+                costs,
+                sequences_before,
+                tokens_before,
+                len(self._labels),
+                block.lines,
+                self._file.share_read,
             )
             sequences_before += len(encoded)
             tokens_before += encoded.n_tokens
@@ -189,7 +197,7 @@ def _bytes(block: LabelledBlock) -> int:
     return sum(array.nbytes for array in arrays if array is not None)
 
 
-def _ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+def _ahead(items: Iterator[_Item]) -> Generator[_Item]:
     """The same items, the next one made by a thread while the caller is busy with this one."""
     nothing = object()
     with ThreadPoolExecutor(1, "larank-reading") as pool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larank.structured.checked import CheckedModel
-from larank.structured.rows import Row
+from larank.structured.rows import Row, stacked
 
 __all__ = ["Example", "Expansion", "ExpansionMachine", "KernelMachine", "LinearMachine", "Machine", "Vector"]
 
@@ -68,6 +68,10 @@ class Machine(ABC):
     @abstractmethod
     def score(self, v: Vector) -> float:
         """S(p, c)."""
+
+    @abstractmethod
+    def scores_of(self, vectors: Sequence[Vector]) -> Callable[[], NDArray[np.float64]]:
+        """A function that computes the scores of many support vectors, as they are when it is called."""
 
     @abstractmethod
     def squared_distance(self, a: Vector, b: Vector) -> float:
@@ -137,6 +141,11 @@ class LinearMachine(Machine):
         assert v.row is not None
         self.work += self._PRODUCT
         return v.row.dot(self.w)
+
+    def scores_of(self, vectors: Sequence[Vector]) -> Callable[[], NDArray[np.float64]]:
+        """One product for the scores of many support vectors."""
+        matrix = stacked([v.row for v in vectors if v.row is not None])
+        return lambda: np.asarray(matrix @ self.w)
 
     def squared_distance(self, a: Vector, b: Vector) -> float:
         """|Phi(p, a) - Phi(p, b)|^2."""
@@ -216,6 +225,10 @@ class ExpansionMachine(Machine):
     def score(self, v: Vector) -> float:
         """S(p, c)."""
         return self.score_of(v.x, v.output, v.number)
+
+    def scores_of(self, vectors: Sequence[Vector]) -> Callable[[], NDArray[np.float64]]:
+        """The scores of many support vectors, one by one."""
+        return lambda: np.array([self.score(v) for v in vectors])
 
     def product(self, a: Vector, b: Vector) -> float:
         """K(a, b)."""

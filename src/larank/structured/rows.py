@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
-__all__ = ["DenseRow", "Row", "SparseRow", "row_of"]
+__all__ = ["DenseRow", "Row", "SparseRow", "row_of", "stacked"]
 
+_FEW = 0.25  # a dense row with no more numbers than this is kept as a sparse one
 _Vector = NDArray[np.float64]
 
 
@@ -29,6 +31,9 @@ class Row(Protocol):
 
     def is_finite(self) -> bool:
         """Whether all numbers are."""
+
+    def entries(self) -> tuple[NDArray[np.intp], _Vector]:
+        """The places of the numbers that are not zero, and these."""
 
 
 class DenseRow:
@@ -57,6 +62,11 @@ class DenseRow:
         """Whether all numbers are."""
         return bool(np.isfinite(self.values).all())
 
+    def entries(self) -> tuple[NDArray[np.intp], _Vector]:
+        """The places of the numbers that are not zero, and these."""
+        places = np.flatnonzero(self.values)
+        return places, self.values[places]
+
 
 class SparseRow:
     """The numbers that are not zero, at distinct places."""
@@ -84,6 +94,20 @@ class SparseRow:
         """Whether all numbers are."""
         return bool(np.isfinite(self.values).all())
 
+    def entries(self) -> tuple[NDArray[np.intp], _Vector]:
+        """The places of the numbers that are kept, and these."""
+        return self.indices, self.values
+
+
+def stacked(rows: Sequence[Row]) -> Any:
+    """Rows as a matrix, dense if all of them are."""
+    if all(isinstance(row, DenseRow) for row in rows):
+        return np.array([row.values for row in rows if isinstance(row, DenseRow)])
+    parts = [row.entries() for row in rows]
+    starts = np.cumsum([0, *(len(values) for _, values in parts)])
+    indices, values = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return csr_array((values, indices, starts), shape=(len(rows), rows[0].length))
+
 
 def row_of(feature: Any) -> Row:
     """A copy of what `joint_feature` returned; a ValueError says what is wrong with it."""
@@ -95,6 +119,9 @@ def row_of(feature: Any) -> Row:
         raise ValueError(f"an array of numbers, got a {type(feature).__name__}") from None
     if values.ndim != 1 or not len(values):
         raise ValueError(f"one dimension and at least one entry, got shape {values.shape}")
+    places = np.flatnonzero(values)
+    if len(places) <= _FEW * len(values):
+        return SparseRow(places, values[places], len(values))
     return DenseRow(values)
 
 

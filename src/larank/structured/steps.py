@@ -21,9 +21,9 @@ from larank.structured.checked import CheckedModel, own
 from larank.structured.machine import Example, Machine, Vector
 from larank.training import ObjectiveValues
 
-__all__ = ["Absolute", "Choice", "Pattern", "Relative", "Steps"]
+__all__ = ["KAPPA", "Absolute", "Choice", "Pattern", "Relative", "Steps"]
 
-_KAPPA = 1e-12  # relative to C_i: how far below its bound a coefficient must be to grow, [thesis] section 5.1.5
+KAPPA = 1e-12  # relative to C_i: how far below its bound a coefficient must be to grow, [thesis] section 5.1.5
 
 # The gradients of a step's two outputs are equal afterwards, up to rounding, which must not decide what comes next.
 _TIE = 1e-10
@@ -150,7 +150,7 @@ class Steps:
         """The feasible direction with the highest gradient among the vectors of a pattern."""
         up = down = pattern.truth
         worst = self.gradient(pattern.truth)
-        best = worst if up.beta < pattern.example.cost * (1 - _KAPPA) else -math.inf
+        best = worst if up.beta < pattern.example.cost * (1 - KAPPA) else -math.inf
         for v in pattern.vectors.values():
             if v is pattern.truth:
                 continue
@@ -219,8 +219,6 @@ class Steps:
     def certificate(self, examples: Iterable[Example]) -> ObjectiveValues:
         """Both objectives and the largest violation from scratch: an arg max for every example."""
         self.machine.refresh(self.vectors())
-        half = self.machine.squared_norm() / 2
-        linear = -sum(v.loss * v.beta for v in self.vectors())
         losses = violation = 0.0
         for example in examples:
             pattern = self.patterns.get(example.number) or self.pattern_of(example)
@@ -228,4 +226,8 @@ class Steps:
             worst = self.gradient(self.most_violating(pattern, choice.down))
             losses += example.cost * max(0.0, self.gradient(pattern.truth) - worst)
             violation = max(violation, self.gradient(choice.up) - worst)
-        return ObjectiveValues(half + losses, linear - half, violation)
+        return ObjectiveValues(self.machine.squared_norm() / 2 + losses, self.dual_from_scratch(), violation)
+
+    def dual_from_scratch(self) -> float:
+        """The dual objective, if scores have just been refreshed."""
+        return -sum(v.loss * v.beta for v in self.vectors()) - self.machine.squared_norm() / 2

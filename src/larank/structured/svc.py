@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from inspect import signature
 from typing import Any, Self
@@ -16,7 +15,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import parameters
-from larank.kernelclassifier import unchanged_on_failure
 from larank.labels import example_costs
 from larank.persistence import persistable
 from larank.progress import progress_for
@@ -28,7 +26,7 @@ from larank.structured.model import StructuredModel
 from larank.structured.perceptrons import PassiveAggressive, Perceptron
 from larank.structured.stream import Examples, OnlineSolver, OnlineTraining, SupportTable
 from larank.structured.svmstruct import CuttingPlanes, NSlack, OneSlack
-from larank.training import Limits, Outcome, TrainingWarning, train
+from larank.training import Limits, Outcome, train, unchanged_on_failure, warn_if_early
 
 __all__ = ["StructuredSVC"]
 
@@ -534,20 +532,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         return expansion
 
     def _warn_if_early(self, outcome: Outcome) -> None:
-        reasons = {
-            "max_iter": f"after max_iter={self.max_iter} passes over the data",
-            "time_limit": f"after time_limit={self.time_limit} seconds",
-            "interrupted": "by an interrupt",
-        }
-        if outcome.status in reasons:
-            gap = f", its relative duality gap is {self.result_.relative_gap:.2g}"
-            gap += "" if outcome.exact else " by an estimate made on the way"
-            warnings.warn(
-                f"training was ended {reasons[outcome.status]}, after {self.result_.iterations:.3g} passes over the "
-                f"data; the model is valid{gap if self.result_.has_objective else ''}",
-                TrainingWarning,
-                stacklevel=3,
-            )
+        warn_if_early(outcome, self.result_, max_iter=self.max_iter, time_limit=self.time_limit, stacklevel=3)
 
 
 def _sequence(name: str, values: Any) -> Any:

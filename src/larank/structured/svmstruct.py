@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -29,15 +29,13 @@ from numpy.typing import NDArray
 from larank.structured.checked import own
 from larank.structured.larank import table_of
 from larank.structured.machine import Example, LinearMachine, Machine, Vector
-from larank.structured.steps import Absolute, Pattern, Steps
+from larank.structured.steps import KAPPA, Absolute, Pattern, Steps
 from larank.structured.stream import Examples, SupportTable
 from larank.training import ObjectiveValues
 
 __all__ = ["CuttingPlanes", "NSlack", "OneSlack"]
 
-_COARSE = 0.5  # the first epsilon, of the mean loss of the first outputs found
-_COOLING = 4.0  # divides epsilon where a pass has found nothing and the gap is still open
-_FINEST = 1e-13  # of the mean loss
+_FINEST = 1e-13  # relative to losses: more precision than this is not asked for
 
 
 class CuttingPlanes(ABC):
@@ -53,6 +51,7 @@ class CuttingPlanes(ABC):
     ) -> None:
         self.machine, self.examples, self.epsilon, self.shuffled = machine, examples, epsilon, shuffled
         self.seen: ObjectiveValues | None = None
+        self.exact: ObjectiveValues | None = None  # where a round has looked at all examples with w as it is now
         self.certificate_calls = 0
         self._visited = 0
         self._rounds = self.rounds()
@@ -88,10 +87,11 @@ class CuttingPlanes(ABC):
 
     def evaluate(self) -> ObjectiveValues:
         """The objectives from scratch."""
-        before = self.machine.model.argmax_calls
-        at = self._from_scratch()
-        self.certificate_calls += self.machine.model.argmax_calls - before
-        return at
+        if self.exact is None:
+            before = self.machine.model.argmax_calls
+            self.exact = self._from_scratch()
+            self.certificate_calls += self.machine.model.argmax_calls - before
+        return self.exact
 
     def iterations(self) -> float:
         """Passes over the data so far."""
@@ -120,83 +120,126 @@ class WorkingSet(Steps):
         pattern.vectors[v.key] = v
         self.machine.hold(v)
 
+    def look(self) -> Callable[[float], tuple[list[Pattern], float]]:
+        """A function that finds the patterns whose vectors violate by more than its argument, and the gap on the set.
+
+        It may be called until the set grows.
+        """
+        patterns, vectors = list(self.patterns.values()), list(self.vectors())
+        starts = np.cumsum([0, *(len(pattern.vectors) for pattern in patterns)])[:-1]
+        losses, scores = np.array([v.loss for v in vectors]), self.machine.scores_of(vectors)
+        costs = np.array([pattern.example.cost for pattern in patterns])
+        bounds = np.zeros(len(vectors))
+        bounds[starts] = costs * (1 - KAPPA)  # the truth comes first
+
+        def found(accuracy: float) -> tuple[list[Pattern], float]:
+            g = -losses - scores()
+            can_grow = np.array([v.beta for v in vectors]) < bounds
+            best = np.maximum.reduceat(np.where(can_grow, g, -np.inf), starts)
+            worst = np.minimum.reduceat(g, starts)
+            primal = self.linear - self.dual + float(costs @ (g[starts] - worst))
+            return [patterns[k] for k in np.flatnonzero(best - worst > accuracy)], primal - self.dual
+
+        return found
+
 
 class NSlack(CuttingPlanes):
     """Algorithm 5 of [thesis].
 
     The set is optimized when it has grown by a tenth of the examples or by `_MOST_NEW` outputs, and at the end of a
-    pass. Where the gap ends training, epsilon falls whenever a pass finds nothing.
+    pass. On the way epsilon is a share of the gap per unit of cost, so that no pass looks for what does not matter yet.
+    Where the gap of the problem on the set is `_INNER` epsilon, and the set lacks nothing that violates by epsilon
+    more, the gap is (1 + `_INNER`) epsilon at most; so there is always something to do if (1 + `_INNER`) `_SHARE` < 1.
     """
 
     NAME = "svmstruct"
     _MOST_NEW = 100
-    _INNER = 0.5  # the set is optimized to this share of epsilon,
-    _MOST_SWEEPS = 1000  # in at most so many sweeps: below rounding there is no end
+    _SHARE = 0.5
+    _INNER = 0.1  # the set is optimized to this share of epsilon per unit of cost,
+    _MOST_LOOKS = 1000  # in at most so many looks at the set: below rounding there is no end,
+    _SWEEPS = 10  # and as many sweeps over what each of them finds
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.accepted = Absolute(math.inf)
         self.steps = WorkingSet(self.machine, self.accepted)
-        self.sweeps = 0
+        self.looks = 0
         self.joined = 0
-        self._mean_loss = 0.0  # of the first outputs found
-        self._slack = 0.0  # of the example looked at last
+        self._largest_loss = 0.0
+        # Of this pass: the sum of C_i xi_i and the largest violation, each as it was when its example was visited.
+        self._losses = self._violation = 0.0
 
     def rounds(self) -> Iterator[None]:
         """Passes over the examples until one finds nothing."""
         batch = min(self._MOST_NEW, math.ceil(len(self.examples) / 10))
-        epsilon = self.epsilon or 0.0
+        epsilon = 0.0
         while True:
-            before, unsettled, losses = self.joined, 0, 0.0
+            self.machine.refresh(self.steps.vectors())
+            before, unsettled, is_still = self.joined, 0, True
+            self._losses = self._violation = 0.0
             for place in self._order():
-                example = self.examples.at(place)
-                unsettled += self._has_grown(example, epsilon)
-                losses += example.cost * self._slack
+                unsettled += self._has_grown(self.examples.at(place), epsilon)
                 yield
                 if unsettled >= batch:
-                    unsettled = 0
-                    yield from self._optimize(self._INNER * (epsilon or _COARSE * self._mean_loss))
-            half = self.steps.linear - self.steps.dual
-            self.seen = ObjectiveValues(max(self.steps.dual, half + losses), self.steps.dual, math.nan)
-            epsilon = epsilon or _COARSE * self._mean_loss
-            yield from self._optimize(self._INNER * epsilon)
-            if self.joined == before and self.epsilon is not None:
+                    unsettled, is_still = 0, False
+                    yield from self._optimize(epsilon or self._SHARE * self._largest_loss)
+            looked_for, epsilon = epsilon, self._smaller(epsilon, is_still=is_still)
+            yield
+            if self.joined == before and is_still and looked_for == self.epsilon:
                 return
-            if self.joined == before:
-                epsilon = max(epsilon / _COOLING, _FINEST * self._mean_loss)
+            yield from self._optimize(epsilon)
 
     def _has_grown(self, example: Example, epsilon: float) -> bool:
         """Look for the output that violates most, and let it join if the set lacks it; lines 4 to 8."""
         pattern = self.steps.patterns.get(example.number) or self.steps.pattern_of(example)
-        known = self.steps.choose(pattern).down
-        worst = self.steps.most_violating(pattern, known)
-        truth = self.steps.gradient(pattern.truth)
-        slack, excess = truth - self.steps.gradient(known), truth - self.steps.gradient(worst)
-        self._slack = max(slack, excess)
+        choice = self.steps.choose(pattern)
+        worst = self.steps.most_violating(pattern, choice.down)
+        g_known, g_worst = self.steps.gradient(choice.down), self.steps.gradient(worst)
+        self._losses += example.cost * (self.steps.gradient(pattern.truth) - g_worst)
+        self._violation = max(self._violation, choice.violation + g_known - g_worst)
+        self._largest_loss = max(self._largest_loss, worst.loss)
         self._visited += 1
-        if self._visited <= len(self.examples):  # the first losses tell what is small
-            self._mean_loss += (worst.loss - self._mean_loss) / self._visited
-        if worst.key in pattern.vectors or excess <= slack or excess < slack + epsilon:
+        if worst.key in pattern.vectors or g_known - g_worst <= 0 or g_known - g_worst < epsilon:
             return False
         self.steps.extend(pattern, worst)
         self.joined += 1
         return True
 
+    def _smaller(self, epsilon: float, *, is_still: bool) -> float:
+        """Record what a pass has seen; the epsilon of the next one."""
+        if is_still:  # all examples have seen the same w, which was summed up before the pass
+            half, dual = self.machine.squared_norm() / 2, self.steps.dual_from_scratch()
+            self.seen = self.exact = ObjectiveValues(half + self._losses, dual, self._violation)
+        else:
+            half, dual = self.steps.linear - self.steps.dual, self.steps.dual
+            self.seen = ObjectiveValues(max(dual, half + self._losses), dual, self._violation)
+        share = self._SHARE * (self.seen.primal - self.seen.dual) / float(self.examples.costs.sum())
+        return max(min(share, epsilon or share), self.epsilon or 0.0, _FINEST * self._largest_loss)
+
     def _order(self) -> NDArray[np.intp]:
         places = self.examples.places()
         return places if self.shuffled is None else self.shuffled.permutation(places)
 
-    def _optimize(self, accuracy: float) -> Iterator[None]:
-        """Sweeps of steps over the set until no two outputs of an example violate by more than `accuracy`."""
-        self.accepted.epsilon = accuracy
-        for _ in range(self._MOST_SWEEPS):
-            before = self.steps.steps
-            for pattern in self.steps.patterns.values():
-                self.steps.optimize(pattern)
-            self.sweeps += 1
-            yield
-            if self.steps.steps == before:
+    def _optimize(self, epsilon: float) -> Iterator[None]:
+        """Steps on the set until the gap of its problem is a share of epsilon per unit of cost; line 9.
+
+        A look at the whole set finds the examples that violate by more than that; as long as the gap is larger, there
+        are some. They take steps among themselves before the next look.
+        """
+        self.exact = None
+        accuracy = self.accepted.epsilon = self._INNER * epsilon
+        small = accuracy * float(self.examples.costs.sum())
+        if not self.steps.patterns:
+            return
+        look = self.steps.look()
+        for _ in range(self._MOST_LOOKS):
+            self.looks += 1
+            moved, gap = look(accuracy)
+            if not moved or gap <= small:
                 return
+            for _ in range(self._SWEEPS):
+                moved = [pattern for pattern in moved if self.steps.optimize(pattern) > 0]
+                yield
 
     def _from_scratch(self) -> ObjectiveValues:
         return self.steps.certificate(self.examples)
@@ -207,7 +250,7 @@ class NSlack(CuttingPlanes):
 
     def operations(self) -> dict[str, int]:
         """How often each operation was performed."""
-        return {"planes": self.joined, "sweeps": self.sweeps, "steps": self.steps.steps}
+        return {"planes": self.joined, "looks": self.looks, "steps": self.steps.steps}
 
 
 @dataclass
@@ -251,7 +294,6 @@ class OneSlack(CuttingPlanes):
         self.gram = np.zeros((1, 1))
         self.alpha = np.array([self.C])
         self.counts = {"planes": 0, "dropped": 0, "steps": 0}
-        self._exact: ObjectiveValues | None = None  # at w as it is now
 
     def rounds(self) -> Iterator[None]:
         """A plane, then the problem of all planes, until the newest one is violated by less than epsilon."""
@@ -263,12 +305,12 @@ class OneSlack(CuttingPlanes):
                 self._let_join(plane, k, example)
                 self._visited += 1
                 yield
-            self.seen = self._exact = self._objectives(plane)
+            self.seen = self.exact = self._objectives(plane)
             excess, slack = self._excess(plane), max(map(self._excess, self.planes))
             if self.epsilon is not None and excess <= slack + self.epsilon * self.examples.costs.sum() / self.C:
                 return
             yield
-            self._exact = None
+            self.exact = None
             self._add(plane)
             self._solve(max(self._INNER * (excess - slack), _FINEST * plane.loss))
             self._drop_idle()
@@ -334,13 +376,10 @@ class OneSlack(CuttingPlanes):
         return ObjectiveValues(half + self.C * excess, linear - half, max(0.0, excess - min(used)))
 
     def _from_scratch(self) -> ObjectiveValues:
-        """A round that has just looked at all examples has computed nothing else."""
-        if self._exact is None:
-            plane = self._empty_plane()
-            for k, example in enumerate(self.examples):
-                self._let_join(plane, k, example)
-            self._exact = self._objectives(plane)
-        return self._exact
+        plane = self._empty_plane()
+        for k, example in enumerate(self.examples):
+            self._let_join(plane, k, example)
+        return self._objectives(plane)
 
     def table(self) -> SupportTable:
         """The support vectors."""

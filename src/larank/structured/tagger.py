@@ -159,7 +159,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         "average",
     )
 
-    _chain: Chain
+    _running: _Running
     _encoder: Encoder
     _labels: LabelNumbers
 
@@ -336,7 +336,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "classes_")
         parameters.whole_number("n", n, at_least=1)
-        if self.inference != "exact":
+        if self._chain.inference != "exact":
             raise ValueError("predict_nbest needs inference='exact': greedy inference looks at one path only")
         sequences = self._encoded(X)
         block = chain_block(sequences)
@@ -415,14 +415,14 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     @property
     def coef_(self) -> csr_matrix:
         """Weights of features, a column per label of `classes_`."""
-        if not hasattr(self, "_chain"):
+        if not hasattr(self, "_running"):
             raise AttributeError("coef_ is there once the tagger is fitted")
         return csr_matrix(self._chain.weights()[:, self._columns()])
 
     @property
     def transitions_(self) -> NDArray[np.float64]:
         """Weights of pairs of labels."""
-        if not hasattr(self, "_chain"):
+        if not hasattr(self, "_running"):
             raise AttributeError("transitions_ is there once the tagger is fitted")
         columns = self._columns()
         return self._chain.model.transitions()[:, np.concatenate([[0], columns + 1])][:, :, columns]
@@ -435,9 +435,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """Everything as plain arrays; the compiled objects are rebuilt from them."""
         state: dict[str, Any] = {**super().__getstate__()}
-        for name in ("_chain", "_running", "_encoder", "_labels", "_began_with"):
+        for name in ("_running", "_encoder", "_labels", "_began_with"):
             state.pop(name, None)
-        return {**state, "_state": self._state} if hasattr(self, "_chain") else state
+        return {**state, "_state": self._state} if hasattr(self, "_running") else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Rebuild the compiled objects."""
@@ -474,7 +474,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         if self.stop == "gap":
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
-        if not hasattr(self, "_chain"):
+        if not hasattr(self, "_running"):
             self._begin(X, int(check_random_state(self.random_state).randint(2**31 - 1)), returns=False)
         self._check_unchanged()
         corpus = self._corpus(X, y, sample_weight)
@@ -486,8 +486,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         """A model that has seen nothing."""
         self._encoder = encoder_for(X, self.templates, self.columns)
         self._labels = LabelNumbers()
-        self._chain = Chain(self.order, self.inference, self.constraints, self.label_costs)
-        self._running = _Running(self._chain, self._session(self._chain, seed, returns=returns))
+        chain = Chain(self.order, self.inference, self.constraints, self.label_costs)
+        self._running = _Running(chain, self._session(chain, seed, returns=returns))
         self._began_with = {name: getattr(self, name) for name in self._FIXED_IN_A_STREAM}
 
     def _session(self, chain: Chain, seed: int, *, returns: bool) -> _core.ChainLaRank | _core.ChainPerceptron:
@@ -546,25 +546,29 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             finally:
                 training.close()
         self._running.stretches += training.stretches
+        self._running.average = None
         self._keep_model(training, outcome)
         return outcome
 
-    def _predicting(self) -> Chain:
+    @property
+    def _chain(self) -> Chain:
         """The model that predicts: the one that is trained, or the average of its weights."""
-        session = self._running.session
-        if isinstance(session, _core.ChainPerceptron) and self.average:
-            return self._chain_with(*session.average())
-        return self._running.chain
+        running = self._running
+        if isinstance(running.session, _core.ChainPerceptron) and self.average:
+            if running.average is None:
+                running.average = self._chain_with(*running.session.average())
+            return running.average
+        return running.chain
 
     def _chain_with(self, tokens: Any, transitions: Any) -> Chain:
         chain = Chain(self.order, self.inference, self.constraints, self.label_costs)
-        chain.model.set_weights(*tokens, np.ascontiguousarray(transitions))
+        values, columns, starts = tokens
+        chain.model.set_weights(values, columns, starts, np.ascontiguousarray(transitions))
         chain.allow(self._labels.labels)
         return chain
 
     def _keep_model(self, training: ChainTraining, outcome: Outcome) -> None:
         session = self._running.session
-        self._chain = self._predicting()
         self.classes_ = _sorted(self._labels.labels)
         at = outcome.objectives
         self.result_ = Result(
@@ -689,7 +693,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     @property
     def _state(self) -> dict[str, Any]:
         """All that training has made, as arrays and plain values."""
-        if not hasattr(self, "_chain"):
+        if not hasattr(self, "_running"):
             raise AttributeError("_state is there once the tagger is fitted")
         running = self._running
         return {
@@ -711,15 +715,15 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         session = self._session(chain, int(kept["seed"]), returns=False)
         restore_session(session, chain.model, kept)
         self._running = _Running(chain, session, int(state["stretches"]))
-        self._chain = self._predicting()
         self._began_with = {name: getattr(self, name) for name in self._FIXED_IN_A_STREAM}
 
 
 class _Running:
-    """A model that is being trained, its session, and how many stretches it has seen."""
+    """A model that is being trained, its session, how many stretches it has seen, and perhaps its average."""
 
     def __init__(self, chain: Chain, session: _core.ChainLaRank | _core.ChainPerceptron, stretches: int = 0) -> None:
         self.chain, self.session, self.stretches = chain, session, stretches
+        self.average: Chain | None = None
 
 
 def _is_array_pair(X: Any) -> bool:

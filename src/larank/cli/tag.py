@@ -1,0 +1,424 @@
+"""`larank tag train`, `apply` and `eval`: sequence labelling of files in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from larank import persistence
+from larank.cli.console import (
+    Debug,
+    Quiet,
+    Seconds,
+    Seed,
+    check_outputs,
+    check_replaceable,
+    counted,
+    positive,
+    print_line,
+    print_rows,
+    print_values,
+    say,
+    say_if_stopped_early,
+    work,
+)
+from larank.data import atomic_write, opened
+from larank.report import certificate, confusions
+from larank.structured.conll import ConllFile
+from larank.structured.entities import entity_report, has_chunks
+from larank.structured.features import CHUNKING, WORDS
+from larank.structured.tagger import SequenceTagger
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+_BLOCK_TOKENS = 50_000
+_TEMPLATES = {"words": WORDS, "chunking": CHUNKING}
+
+
+class Inference(StrEnum):
+    """How the labels of a sequence are found."""
+
+    exact = "exact"
+    greedy = "greedy"
+
+
+class Solver(StrEnum):
+    """What trains the tagger."""
+
+    larank = "larank"
+    perceptron = "perceptron"
+    passive_aggressive = "passive-aggressive"
+
+
+class Stop(StrEnum):
+    """What ends training."""
+
+    epochs = "epochs"
+    gap = "gap"
+
+
+class Scheme(StrEnum):
+    """Which label may follow which."""
+
+    bio = "BIO"
+    bilou = "BILOU"
+
+
+class History(StrEnum):
+    """The labels before a token in greedy training."""
+
+    true = "true"
+    predicted = "predicted"
+
+
+class Separator(StrEnum):
+    """What stands between columns."""
+
+    blanks = "blanks"
+    tab = "tab"
+
+
+_FILE_HELP = "Text in columns: a token per line, an empty line after each sentence; may be compressed (.gz .bz2 .xz)."
+
+ColumnFile = Annotated[Path, typer.Argument(metavar="FILE", help=_FILE_HELP, show_default=False)]
+TaggerFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `larank tag train`.")]
+NewTaggerFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
+LabelColumn = Annotated[
+    int | None, typer.Option("--label", min=1, help="The column of the labels, from 1.", show_default="the last")
+]
+SeparatorName = Annotated[
+    Separator, typer.Option(help="Columns are separated by any number of blanks, or by one tab each.")
+]
+Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="Skip lines that begin with this.")]
+
+
+@app.callback()
+def larank_tag() -> None:
+    """Label the tokens of sequences: chunks, names, parts of speech.
+
+    Files have a token per line, its columns separated by blanks or tabs, and an empty line after each sentence.
+
+    \b
+    Examples:
+      larank tag train train.txt chunks.larank --test test.txt
+      larank tag eval chunks.larank test.txt
+      larank tag apply chunks.larank new.txt --output tagged.txt
+    """
+
+
+@app.command()
+def train(
+    data_file: ColumnFile,
+    model_file: NewTaggerFile,
+    inference: Annotated[
+        Inference,
+        typer.Option(help="exact: the best of all label sequences. greedy: the best label, token after token."),
+    ] = Inference.exact,
+    order: Annotated[
+        int | None, typer.Option(min=0, help="Labels before a token that its label depends on.", show_default="1")
+    ] = None,
+    C: Annotated[
+        float | None,
+        typer.Option("-C", callback=positive, help="Cost of an error; smaller is smoother.", show_default="0.1"),
+    ] = None,
+    solver: Annotated[Solver, typer.Option(help="What trains the tagger.")] = Solver.larank,
+    n_reprocess: Annotated[
+        int | None,
+        typer.Option(min=0, help="larank: steps on old examples per new one.", show_default="5 if exact, 1 if greedy"),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the data.", show_default="1")] = None,
+    stop: Annotated[
+        Stop | None, typer.Option(help="End after --epochs, or (larank) at a duality gap.", show_default="epochs")
+    ] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(callback=positive, help="Relative duality gap for --stop gap.", show_default="gap below C"),
+    ] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(min=1, help="Passes after which --stop gap gives up.", show_default="1000")
+    ] = None,
+    time_limit: Seconds = None,
+    templates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="words|chunking|FILE",
+            help="Features of a token: a set that comes along, or a file with one template per line.",
+            show_default="chunking for word and pos, otherwise words",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...", help="Names of the columns, without the labels'.", show_default="word,pos,col2,..."
+        ),
+    ] = None,
+    constraints: Annotated[Scheme | None, typer.Option(help="Allow well-formed labels of this scheme only.")] = None,
+    history: Annotated[
+        History | None, typer.Option(help="greedy: the labels before a token in training.", show_default="true")
+    ] = None,
+    average: Annotated[
+        bool | None,
+        typer.Option("--average", help="perceptron, passive-aggressive: predict with the average of all weights."),
+    ] = None,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(metavar="BYTES", callback=positive, help="For what training keeps.", show_default="2e9"),
+    ] = None,
+    n_jobs: Annotated[int | None, typer.Option(help="Threads; -1 for all cores.")] = None,
+    seed: Seed = 0,
+    label: LabelColumn = None,
+    separator: SeparatorName = Separator.blanks,
+    comment: Comment = None,
+    test_file: Annotated[
+        Path | None, typer.Option("--test", metavar="FILE", help="Measure the errors on this file.")
+    ] = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train a tagger on a file, and write it to a model file.
+
+    The file is read block by block: it need not fit into memory.
+
+    \b
+    Examples:
+      larank tag train train.txt chunks.larank --test test.txt
+      larank tag train train.txt chunks.larank --inference greedy --order 2 --constraints BIO
+      larank tag train en.tsv pos.larank --label 2 --separator tab --columns word,penn --templates words
+    """
+    with work(debug):
+        options = {
+            "inference": inference,
+            "order": order,
+            "C": C,
+            "solver": solver,
+            "n_reprocess": n_reprocess,
+            "epochs": epochs,
+            "stop": stop,
+            "tol": tol,
+            "max_iter": max_iter,
+            "time_limit": time_limit,
+            "templates": _templates(templates),
+            "constraints": constraints,
+            "history": history,
+            "average": average,
+            "memory_limit": memory_limit,
+            "n_jobs": n_jobs,
+        }
+        check_outputs([model_file], [data_file, test_file])
+        check_replaceable(model_file)
+        named = None if columns is None else tuple(name.strip() for name in columns.split(","))
+        file = ConllFile(data_file, named, -1 if label is None else label - 1, _character(separator), comment)
+        tagger = SequenceTagger(**_given(options), columns=file.columns, random_state=seed, verbose=0 if quiet else 1)
+        test = None if test_file is None else _labelled_file(test_file, tagger, label, separator, comment)
+        tagger.fit(file)
+        persistence.save(tagger, model_file)
+        say_if_stopped_early(tagger, model_file)
+        figures = {} if test is None else _figures(*_compared(tagger, test))
+        if not quiet:
+            print_values({**figures, **certificate(tagger.result_)})
+            print_line(f"model written to {model_file}")
+
+
+@app.command()
+def apply(
+    model_file: TaggerFile,
+    data_file: ColumnFile,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write; standard output if left away.")
+    ] = None,
+    label: LabelColumn = None,
+    separator: SeparatorName = Separator.blanks,
+    comment: Comment = None,
+    debug: Debug = False,
+) -> None:
+    """Tag a file: its lines as they are, with the predicted label as a last column.
+
+    FILE may have a column of labels; they are not used. It is read block by block.
+
+    \b
+    Examples:
+      larank tag apply chunks.larank new.txt
+      larank tag apply chunks.larank new.txt --output tagged.txt
+    """
+    with work(debug):
+        if output is not None:
+            check_outputs([output], [model_file, data_file])
+        tagger = _load(model_file)
+        chunks = _tagged(tagger, _file(data_file, tagger, label, separator, comment))
+        if output is None:
+            for chunk in chunks:
+                typer.echo(chunk, nl=False)
+        else:
+            with atomic_write(output) as file:
+                for chunk in chunks:
+                    file.write(chunk.encode())
+
+
+@app.command("eval")
+def evaluate(
+    model_file: TaggerFile,
+    data_file: ColumnFile,
+    top: Annotated[int, typer.Option(min=1, help="Show so many pairs of labels, the most confused first.")] = 10,
+    label: LabelColumn = None,
+    separator: SeparatorName = Separator.blanks,
+    comment: Comment = None,
+    debug: Debug = False,
+) -> None:
+    """Measure the errors of a tagger on a labelled file.
+
+    Shows the accuracy; precision, recall and F1 of entities as conlleval counts them, if the labels are those of chunks
+    (B-NP, I-NP, O); and the pairs of labels most often confused.
+
+    \b
+    Example:
+      larank tag eval chunks.larank test.txt
+    """
+    with work(debug):
+        tagger = _load(model_file)
+        true, predicted = _compared(tagger, _labelled_file(data_file, tagger, label, separator, comment))
+        print_values(_figures(true, predicted))
+        if has_chunks(label for labels in true for label in labels):
+            print_rows(entity_report(true, predicted).rows(), "Entities")
+        pairs = confusions(*(np.array([name for labels in part for name in labels]) for part in (true, predicted)))
+        if pairs:
+            print_rows(pairs[:top], counted("Most confused", len(pairs), top))
+
+
+# ---- Options ----
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that were given, as the estimator names their values."""
+    return {
+        name: value.value if isinstance(value, StrEnum) else value
+        for name, value in options.items()
+        if value is not None
+    }
+
+
+def _templates(name: str | None) -> Sequence[str] | None:
+    """A set by its name, or the lines of a file; empty ones and comments (#) are skipped."""
+    if name is None or name in _TEMPLATES:
+        return None if name is None else _TEMPLATES[name]
+    if not Path(name).is_file():
+        raise ValueError(f"--templates {name}: there is no such file; sets that come along: {', '.join(_TEMPLATES)}")
+    lines = [line.strip() for line in Path(name).read_text(encoding="utf-8").splitlines()]
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def _character(separator: Separator) -> str | None:
+    return "\t" if separator is Separator.tab else None
+
+
+# ---- Models and files ----
+
+
+def _load(model_file: Path) -> SequenceTagger:
+    model = persistence.load(model_file)
+    if not isinstance(model, SequenceTagger):
+        raise ValueError(f"{model_file} holds a {type(model).__name__}; `larank tag` needs one that tags sequences")
+    if model.columns is None:
+        raise ValueError(f"{model_file} does not name its columns; train with `larank tag train`, or with columns=...")
+    return model
+
+
+def _file(
+    path: Path, tagger: SequenceTagger, label: int | None, separator: Separator, comment: str | None
+) -> ConllFile:
+    """A file for this tagger: with its columns, and with labels if it has one column more."""
+    columns = tuple(tagger.columns or ())
+    found = len(ConllFile(path, None, None, _character(separator), comment).columns)
+    if found not in (len(columns), len(columns) + 1):
+        raise ValueError(
+            f"{path} has {found} columns; the model takes {len(columns)} ({', '.join(columns)}), and one of labels may "
+            "be added"
+        )
+    has_labels = found > len(columns)
+    if label is not None and not has_labels:
+        raise ValueError(f"--label {label}: {path} has no column beside those of the model ({', '.join(columns)})")
+    place = None if not has_labels else -1 if label is None else label - 1
+    return ConllFile(path, columns, place, _character(separator), comment)
+
+
+def _labelled_file(
+    path: Path, tagger: SequenceTagger, label: int | None, separator: Separator, comment: str | None
+) -> ConllFile:
+    file = _file(path, tagger, label, separator, comment)
+    if file.label is None:
+        raise ValueError(f"{path} has no labels, only the columns of the model ({', '.join(file.columns)})")
+    return file
+
+
+def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]], list[list[str]]]:
+    """True and predicted labels, sentence by sentence."""
+    true: list[list[str]] = []
+    predicted: list[list[str]] = []
+    for block in file.blocks(_BLOCK_TOKENS):
+        names = np.array(file.labels.words(), dtype=object)[block.labels].tolist()
+        true += [names[start:end] for start, end in pairwise(block.starts.tolist())]
+        predicted += [list(map(str, labels)) for labels in tagger.predict(block)]
+    _say_unknown(file, true, tagger)
+    return true, predicted
+
+
+def _tagged(tagger: SequenceTagger, file: ConllFile) -> Iterator[str]:
+    """The lines of the file, those of tokens with one more column, a block at a time."""
+    with opened(file.path) as stream:
+        number = 0
+        for block in file.blocks(_BLOCK_TOKENS):
+            lines = []
+            labels = (label for labels in tagger.predict(block) for label in labels)
+            for at, label in zip(block.lines.tolist(), labels, strict=True):
+                while number < at:
+                    line = stream.readline().decode().rstrip("\r\n")
+                    number += 1
+                    if number < at:
+                        lines.append(line)
+                lines.append(f"{line}{_joint(file, line)}{label}")
+            yield "".join(f"{line}\n" for line in lines)
+        yield stream.read().decode()
+
+
+def _joint(file: ConllFile, line: str) -> str:
+    return "\t" if file.separator == "\t" or "\t" in line else " "
+
+
+# ---- Figures ----
+
+
+def _figures(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, object]:
+    report = entity_report(true, predicted)
+    figures: dict[str, object] = {
+        "test sentences": len(true),
+        "test tokens": report.tokens,
+        "test accuracy": f"{report.accuracy:.2%}",
+    }
+    if has_chunks(label for labels in true for label in labels):
+        figures["test F1"] = f"{report.overall.f1:.2%}"
+    return figures
+
+
+def _say_unknown(file: ConllFile, true: Sequence[Sequence[str]], tagger: SequenceTagger) -> None:
+    """Warn of labels the model does not know; if it knows none, the file belongs to another problem."""
+    path = file.path
+    known = set(map(str, tagger.classes_.tolist()))
+    unknown = [label for labels in true for label in labels if label not in known]
+    if not unknown:
+        return
+    names = sorted(set(unknown))
+    if len(unknown) == sum(map(len, true)):
+        raise ValueError(f"{path}: none of its labels ({_few(names)}) is one of the model's ({_few(sorted(known))})")
+    say(f"warning: {path}: {len(unknown)} labels are unknown to the model ({_few(names)}), counted as errors")
+
+
+def _few(names: Sequence[str], shown: int = 10) -> str:
+    text = ", ".join(names[:shown])
+    return text if len(names) <= shown else f"{text}, ... ({len(names)} in all)"

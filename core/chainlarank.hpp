@@ -276,9 +276,6 @@ class ChainLaRank {
   private:
     static constexpr std::size_t is_truth = std::numeric_limits<std::size_t>::max();
     static constexpr int32_t none = -1, frozen = -2;
-    // Of C: coefficients that sum up to this leave no room. Without it rounding leaves some, so small that steps into
-    // it change nothing, and hides the outputs that could lose weight.
-    static constexpr double full_share = 1 - 1e-12;
 
     // The outputs with the smallest h that may lose weight and with the largest h, of those that have a coefficient.
     struct Choice {
@@ -320,7 +317,7 @@ class ChainLaRank {
             if (h < choice.smallest) choice.smallest = h, choice.from = n;
             if (h > choice.largest) choice.largest = h, choice.to = n;
         }
-        if (choice.smallest > 0 && sum < full_share * pattern.cost) choice.smallest = 0, choice.from = is_truth;
+        if (choice.smallest > 0 && sum < pattern.cost) choice.smallest = 0, choice.from = is_truth;
         return choice;
     }
 

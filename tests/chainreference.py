@@ -295,11 +295,20 @@ def smo_step(chain, w, pattern, plus, minus):
 def possible_steps(chain, w, pattern, outputs, tau, rounding=1e-9):
     """What algorithms 18 to 20 may do with a pattern: a step for each pair of outputs that, up to rounding, is best.
 
-    After a step along which the dual has its maximum inside, derivatives are equal and rounding alone chooses.
+    After a step along which the dual has its maximum inside, derivatives are equal and rounding alone chooses. So it
+    does whether coefficients that sum up to C leave room for the true output.
     """
     h = {y: chain.h(w, pattern.x, y) for y in outputs}
-    is_full = sum(pattern.alpha.values()) >= pattern.cost * (1 - 1e-12)
-    may_lose = [y for y in h if y in pattern.alpha or (y == pattern.x.truth and not is_full)]
+    room, truth = pattern.cost - sum(pattern.alpha.values()), pattern.x.truth
+    steps = []
+    if room > -1e-12 * pattern.cost:
+        steps += best_pairs(chain, w, pattern, h, [*pattern.alpha, truth], tau, rounding)
+    if room < 1e-12 * pattern.cost:
+        steps += best_pairs(chain, w, pattern, h, [*pattern.alpha], tau, rounding)
+    return steps
+
+
+def best_pairs(chain, w, pattern, h, may_lose, tau, rounding):
     smallest, largest = min(h[y] for y in may_lose), max(h.values())
     steps = [(w, pattern.alpha, 0.0)] if largest - smallest <= tau + rounding else []
     if largest - smallest > tau - rounding:

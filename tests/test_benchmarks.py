@@ -116,7 +116,7 @@ def test_a_table_without_rows_is_empty():
 def test_commands_have_defaults_among_their_own_names():
     for command in COMMANDS:
         assert set(command.default_problems) <= set(command.problems)
-        assert "larank" in command.solvers or not command.solvers
+        assert any(name.startswith("larank") for name in command.solvers) or not command.solvers
 
 
 def test_a_library_that_is_not_installed_is_left_out_with_a_line():

@@ -39,6 +39,7 @@ _LARANK_OPERATIONS = ("process_new", "process_old", "optimize", "steps", "argmax
 _PERCEPTRON_OPERATIONS = ("examples", "steps")
 _MOST_STATES = 200_000  # of exact inference between two tokens
 
+_PREPARED_TOKENS = 256  # most grammars are prepared for any length by then
 _SHARD_TOKENS = 5_000  # sequences that one thread works on at a time
 _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
@@ -91,6 +92,7 @@ class Chain:
         allowed = follows(self.constraints, labels)
         if allowed is not None:
             self.model.set_grammar(*allowed)
+            self.model.prepare(_PREPARED_TOKENS)  # predictions in threads then only read what is prepared
         if self.costs_of_labels is not None:
             self.model.set_loss(_losses(self.costs_of_labels, labels))
 

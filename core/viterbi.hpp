@@ -205,19 +205,43 @@ class Decoder {
             std::fill(best_.begin(), best_.end(), T(0));
             arrive(lattice, with, grammar, t, m);
             for (int64_t y = 0; y < with.labels; ++y) {
-                std::vector<Arrival>& here = now[std::size_t(m * digits_ + y + 1)];
+                std::vector<Arrival> nearest;
                 for (int64_t f = 0; f < digits_; ++f) {
-                    const int64_t from = f * middles_ + m;
-                    const double step = double(oldest_[f * lanes_ + y]) + double(best_[std::size_t(y)]);
-                    if (step == double(impossible)) continue;
-                    const auto& ways = before[std::size_t(from)];
-                    for (std::size_t r = 0; r < ways.size(); ++r)
-                        here.push_back({ways[r].score + step, from, int64_t(r)});
+                    const std::vector<Arrival>& ways = before[std::size_t(f * middles_ + m)];
+                    const double step = step_to(y, f);
+                    if (step != double(impossible) && !ways.empty())
+                        nearest.push_back({ways[0].score + step, f * middles_ + m, 0});
                 }
-                std::sort(here.begin(), here.end());
-                if (int64_t(here.size()) > count) here.resize(std::size_t(count));
+                now[std::size_t(m * digits_ + y + 1)] = merged(std::move(nearest), before, y, count);
             }
         }
+    }
+
+    // What the step from an oldest label to y adds, `arrive` having summed up the rest.
+    double step_to(int64_t y, int64_t oldest) const {
+        return double(oldest_[oldest * lanes_ + y]) + double(best_[std::size_t(y)]);
+    }
+
+    // The `count` best ways to y, given the best one from each state before: the ways of a state are in order, so the
+    // next of all is the next of one of them.
+    std::vector<Arrival> merged(std::vector<Arrival> heads, const std::vector<std::vector<Arrival>>& before, int64_t y,
+                                int64_t count) const {
+        const auto is_behind = [](const Arrival& a, const Arrival& b) { return b < a; };
+        std::make_heap(heads.begin(), heads.end(), is_behind);
+        std::vector<Arrival> found;
+        while (!heads.empty() && int64_t(found.size()) < count) {
+            std::pop_heap(heads.begin(), heads.end(), is_behind);
+            Arrival& way = heads.back();
+            found.push_back(way);
+            const std::vector<Arrival>& ways = before[std::size_t(way.state)];
+            if (std::size_t(++way.rank) == ways.size()) {
+                heads.pop_back();
+                continue;
+            }
+            way.score = ways[std::size_t(way.rank)].score + step_to(y, way.state / middles_);
+            std::push_heap(heads.begin(), heads.end(), is_behind);
+        }
+        return found;
     }
 
     std::vector<Path> collect(const Lattice<T>& lattice, const Grammar<T>* grammar, int64_t count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +269,18 @@ def test_taggers_of_the_library_are_applied_too(train_file: Path, test_file: Pat
     numbers = SequenceTagger().fit([[{"a": 1}, {"b": 2}]], [["A", "B"]])
     persistence.save(numbers, tmp_path / "numbers.larank")
     assert "tokens that are not text" in failure("eval", tmp_path / "numbers.larank", test_file)
+
+
+def test_a_label_column_that_is_not_there_is_named_as_it_was_given(train_file: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.larank"
+    assert "--label 9: " in failure("train", train_file, model, "--label", 9, "-q")
+    larank_tag("train", train_file, model, "-q")
+    assert "--label 9: " in failure("apply", model, train_file, "--label", 9)
+
+
+def test_a_pipe_is_refused_since_its_beginning_would_be_lost(train_file: Path, tmp_path: Path) -> None:
+    model, pipe = tmp_path / "model.larank", tmp_path / "pipe"
+    larank_tag("train", train_file, model, "-q")
+    os.mkfifo(pipe)
+    assert "is a pipe or a device" in failure("apply", model, pipe)
+    assert "is a pipe or a device" in failure("train", pipe, model, "-q")

@@ -1,6 +1,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -301,3 +302,13 @@ def test_a_file_makes_the_features_its_sentences_make():
     assert np.array_equal(learnt.indptr, expected.indptr)
     assert np.array_equal(learnt.starts, expected.starts)
     assert learnt.n_features == expected.n_features == 338551
+
+
+def test_a_pipe_is_not_read_again_without_its_beginning():
+    reading, writing = os.pipe()
+    os.write(writing, b"a DET\n\nb NOUN\n\n")
+    file = ConllFile(f"/dev/fd/{reading}")
+    assert file.columns == ("word",)
+    with pytest.raises(ValueError, match="pipe, which can be read once"):
+        next(file.blocks())
+    os.close(writing), os.close(reading)

@@ -603,7 +603,7 @@ def test_files_are_checked(tmp_path: Any) -> None:
     with pytest.raises(DataFormatError, match="line 2: 1 column"):
         SequenceTagger().fit(ConllFile(path))
     path.write_text("a B-X\nb I-Y\n")
-    with pytest.raises(ValueError, match="'I-Y' after 'B-X' at line 2 is not allowed"):
+    with pytest.raises(ValueError, match=r"'I-Y' after 'B-X' at .*train\.txt, line 2 is not allowed"):
         SequenceTagger(constraints="BIO").fit(ConllFile(path))
 
 
@@ -700,3 +700,125 @@ def test_structured_solvers_reach_the_optimum_of_the_tagger(solver: str) -> None
     tagger = SequenceTagger(C=0.5, stop="gap", tol=1e-5, random_state=0).fit(names, y)
     assert general.result_.primal == pytest.approx(tagger.result_.primal, rel=3e-5)
     assert general.result_.dual == pytest.approx(tagger.result_.dual, rel=3e-5)
+
+
+def test_estimates_of_the_primal_objective_are_made_in_the_first_epoch_only() -> None:
+    X, y = sentences(60)
+    tagger = SequenceTagger(epochs=4, random_state=0).fit(X, y)
+    estimates = [point for point in tagger.result_.history if not point.exact]
+    assert any(point.primal > 0 for point in estimates)
+    assert not any(point.primal < point.dual for point in tagger.result_.history)
+    assert tagger.result_.gap >= 0
+    assert np.isnan(tagger.set_params(certify=False).fit(X, y).result_.gap)
+    assert tagger.partial_fit(X, y).result_.primal > 0
+
+
+def test_a_file_that_fails_on_its_way_leaves_the_model_as_it_was(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("larank.structured.corpora._BLOCK_TOKENS", 20)
+    X, y = chunked(40, "BIO")
+    path = tmp_path / "train.txt"
+    more = [["new", "newer"]], [["B-Z", "I-Z"]]
+    for bad in ("broken\n", "new I-Q\n"):
+        tagger = SequenceTagger(constraints="BIO", random_state=0).fit(X, y)
+        before, weights, classes = tagger.predict(X), tagger.coef_, tagger.classes_.tolist()
+        write_conll(path, more[0] * 30, more[1] * 30)
+        path.write_text(path.read_text() + bad)
+        with pytest.raises(ValueError, match=r"train\.txt, line 91"):
+            tagger.partial_fit(ConllFile(path))
+        assert tagger.predict(X) == before
+        assert tagger.classes_.tolist() == classes
+        np.testing.assert_array_equal(tagger.coef_.toarray()[: weights.shape[0]], weights.toarray())
+        again = pickle.loads(pickle.dumps(tagger))
+        assert again.predict(X) == before
+        assert tagger.partial_fit(*more).predict(X) == again.partial_fit(*more).predict(X)
+        np.testing.assert_array_equal(tagger.coef_.toarray(), again.coef_.toarray())
+
+
+def test_the_share_of_a_file_that_was_learnt_counts_as_passes(tmp_path: Any) -> None:
+    X, y = sentences(3000)
+    path = tmp_path / "train.txt"
+    write_conll(path, X, y)
+    with pytest.warns(TrainingWarning, match="after time_limit"):
+        tagger = SequenceTagger(time_limit=1e-9, n_jobs=1, random_state=0).fit(ConllFile(path))
+    assert 0 < tagger.result_.iterations < 1
+    assert tagger.n_iter_ == 1
+
+
+def test_labels_that_arrays_would_change_are_kept_as_they_are() -> None:
+    X = [["a", "b"], ["b", "a"]]
+    for first, second in (("D", "D\0"), (("D", 1), ("N", 2)), (b"D", b"D\0")):
+        tagger = SequenceTagger(random_state=0).fit(X, [[first, second], [second, first]])
+        assert tagger.classes_.shape == (2,)
+        assert tagger.classes_.tolist() == [first, second]
+        assert tagger.coef_.shape[1] == 2
+        assert tagger.predict([["a", "b"]]) == [[first, second]]
+
+
+def test_series_with_any_index_are_sequences() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = sentences(20)
+    expected = SequenceTagger(random_state=0).fit(X, y).predict(X)
+    index = range(5, 25)
+    tagger = SequenceTagger(random_state=0).fit(pandas.Series(X, index=index), pandas.Series(y, index=index))
+    assert tagger.predict(pandas.Series(X, index=index)) == expected
+    rows = [pandas.Series(words) for words in X], [pandas.Series(tags) for tags in y]
+    assert SequenceTagger(random_state=0).fit(*rows).predict(rows[0]) == expected
+    with pytest.raises(TypeError, match="X is a DataFrame"):
+        SequenceTagger().fit(pandas.DataFrame({"word": ["a"]}), [["D"]])
+
+
+def test_two_arrays_of_words_are_two_sequences() -> None:
+    X = np.array(["a", "b"]), np.array(["b", "b"])
+    y = np.array(["D", "N"]), np.array(["N", "N"])
+    assert SequenceTagger(random_state=0).fit(X, y).predict(X) == [["D", "N"], ["N", "N"]]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "settings", "why"),
+    [
+        ([["a", "b"]], [["D", ["N"]]], {}, r"y\[0\]\[1\] is \['N'\]; a label must be hashable"),
+        ([["a"], ["b"]], [["D"], [None]], {}, r"must not hold None, but y\[1\]\[0\] is"),
+        ((np.eye(2), [2]), [1.0, np.nan], {}, r"must not hold nan, but y\[1\] is"),
+        ([[()]], [["D"]], {}, r"X\[0\]\[0\] is an empty tuple"),
+        ((np.eye(2), [2**62, 2**62]), [0, 1], {}, r"lengths\[0\] is 4611686018427387904, but X has 2 rows"),
+        ([["a"]], [["D"]], {"order": 10**20}, "order must be an integer from 0 to 255"),
+        ([["a"]], [["D"]], {"solver": "perceptron", "label_costs": {("D", "N"): 2}}, "label_costs acts with"),
+        ([["a", "b"]], [["O", "X"]], {"constraints": "BIO"}, r"got 'X' at y\[0\]\[1\]"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(X: Any, y: Any, settings: dict[str, Any], why: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=why):
+        SequenceTagger(**settings).fit(X, y)
+
+
+def test_costs_of_labels_that_do_not_occur_are_reported() -> None:
+    X, y = sentences(5)
+    with pytest.warns(UserWarning, match="label_costs names labels that y does not hold: 'NUON'"):
+        SequenceTagger(label_costs={("NUON", "VERB"): 2.0}).fit(X, y)
+
+
+def test_weights_and_scores_of_nothing_are_refused() -> None:
+    X, y = sentences(5)
+    tagger = SequenceTagger().fit(X, y)
+    with pytest.raises(ValueError, match="top must be an integer >= 1, got -1"):
+        tagger.weights("NOUN", -1)
+    with pytest.raises(ValueError, match="X is empty"):
+        tagger.score([], [])
+
+
+def test_a_label_without_a_rival_is_explained_as_such() -> None:
+    tagger = SequenceTagger(constraints="BILOU", random_state=0).fit([["a", "b"]] * 3, [["B-X", "L-X"]] * 3)
+    assert str(tagger.explain(["a", "b"])).splitlines()[0] == "a: B-X, no other label is allowed"
+
+
+def test_thousands_of_best_paths_are_distinct_and_in_order() -> None:
+    random = np.random.RandomState(0)
+    X = [[f"w{random.randint(50)}" for _ in range(30)] for _ in range(20)]
+    y = [[f"l{random.randint(20)}" for _ in words] for words in X]
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    paths = tagger.predict_nbest(X[:1], 5000)[0]
+    scores = [path.score for path in paths]
+    assert scores == sorted(scores, reverse=True)
+    assert len({tuple(path.labels) for path in paths}) == 5000

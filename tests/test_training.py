@@ -5,13 +5,14 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 import reference
-from larank import LinearMulticlassSVC, _core
+from larank import LinearMulticlassSVC, SequenceTagger, _core
 from larank.progress import Progress
 from larank.training import Limits, TrainingWarning, train
 
@@ -352,3 +353,28 @@ def test_a_session_whose_weights_were_taken_refuses_to_go_on():
     session.take_weights()
     with pytest.raises(RuntimeError, match="session ended"):
         session.advance(1000)
+
+
+def test_a_model_is_trained_by_one_call_at_a_time():
+    model = SequenceTagger(n_jobs=1, random_state=0)
+    began, errors = threading.Event(), []
+
+    def slow(previous, label):
+        began.set()
+        time.sleep(0.05)
+        return True
+
+    def train():
+        try:
+            model.set_params(constraints=slow).fit([["a", "b"]] * 3, [["D", "N"]] * 3)
+        except RuntimeError as error:
+            errors.append(error)
+
+    first = threading.Thread(target=train)
+    first.start()
+    assert began.wait(10)
+    with pytest.raises(RuntimeError, match="this SequenceTagger is being trained by another call"):
+        model.partial_fit([["a"]], [["D"]])
+    first.join()
+    assert not errors
+    assert model.fit([["a", "b"]], [["D", "N"]]).predict([["a", "b"]]) == [["D", "N"]]

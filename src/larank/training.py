@@ -178,7 +178,18 @@ def warn_if_early(
 
 @contextmanager
 def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
-    """Give the model back its attributes if an exception leaves the block."""
+    """Give the model back its attributes if an exception leaves the block, which one call at a time may enter.
+
+    Raises
+    ------
+    RuntimeError
+        If the model is in such a block already: the compiled state of a solver is not for two threads.
+    """
+    call = object()
+    if _in_training.setdefault(id(model), call) is not call:  # one operation: of two threads, one is the first
+        raise RuntimeError(
+            f"this {type(model).__name__} is being trained by another call; wait for it, or give each thread its own"
+        )
     before = model.__dict__.copy()
     try:
         yield
@@ -186,6 +197,11 @@ def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
         model.__dict__.clear()
         model.__dict__.update(before)
         raise
+    finally:
+        del _in_training[id(model)]
+
+
+_in_training: dict[int, object] = {}  # the calls that train models, by the id of the model
 
 
 class _Run:
@@ -221,8 +237,8 @@ class _Run:
             return False
         if point.iterations < self.checked_at + self.limits.passes_between_checks:
             return False
-        promising = point.gap <= self._PROMISING * wanted
-        if not promising and point.iterations < self.checked_at + self._PASSES_BETWEEN_CHECKS:
+        is_hopeless = point.gap > self._PROMISING * wanted  # an estimate that tells nothing (nan) is not
+        if is_hopeless and point.iterations < self.checked_at + self._PASSES_BETWEEN_CHECKS:
             return False
         self.checked_at = point.iterations
         exact = self.evaluate()

@@ -215,6 +215,7 @@ def train(
         check_outputs([model_file], [data_file, test_file])
         check_replaceable(model_file)
         named = None if columns is None else tuple(name.strip() for name in columns.split(","))
+        _count_columns(data_file, label, separator, comment)
         file = ConllFile(data_file, named, -1 if label is None else label - 1, _character(separator), comment)
         tagger = SequenceTagger(**_given(options), columns=file.columns, random_state=seed, verbose=0 if quiet else 1)
         test = None if test_file is None else _labelled_file(test_file, file.columns, label, separator, comment)
@@ -338,7 +339,7 @@ def _file(
     path: Path, columns: Sequence[str], label: int | None, separator: Separator, comment: str | None
 ) -> ConllFile:
     """A file for a tagger: with its columns, and with labels if it has one column more."""
-    found = len(ConllFile(path, None, None, _character(separator), comment).columns)
+    found = _count_columns(path, label, separator, comment)
     if found not in (len(columns), len(columns) + 1):
         raise ValueError(
             f"{path} has {found} columns; the model takes {len(columns)} ({', '.join(columns)}), and one of labels may "
@@ -349,6 +350,16 @@ def _file(
         raise ValueError(f"--label {label}: {path} has no column beside those of the model ({', '.join(columns)})")
     place = None if not has_labels else -1 if label is None else label - 1
     return ConllFile(path, columns, place, _character(separator), comment)
+
+
+def _count_columns(path: Path, label: int | None, separator: Separator, comment: str | None) -> int:
+    """Look at the first line, so that the file is read again later."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError(f"{path} is a pipe or a device; `larank tag` reads files more than once, so write it to one")
+    found = len(ConllFile(path, None, None, _character(separator), comment).columns)
+    if label is not None and label > found:
+        raise ValueError(f"--label {label}: {path} has {found} columns")
+    return found
 
 
 def _labelled_file(

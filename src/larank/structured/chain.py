@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from larank import _core
-from larank.structured.constraints import Constraints, follows
+from larank.structured.constraints import Constraints, UnknownLabelError, follows
 from larank.structured.corpora import Corpus, LabelledBlock, LabelNumbers
 from larank.structured.sequences import Sequences
 from larank.training import ObjectiveValues
@@ -109,7 +109,13 @@ class Chain:
 
     def _check_allowed(self, block: LabelledBlock, seen: _core.ChainBlock, known: Sequence[Any]) -> None:
         """On a model of its own: this one stays as it is if there is an error."""
-        allowed = follows(self.constraints, known)
+        try:
+            allowed = follows(self.constraints, known)
+        except UnknownLabelError as unknown:
+            token = int(np.argmax(block.labels == known.index(unknown.label)))
+            sequence = int(np.searchsorted(block.sequences.starts, token, side="right")) - 1
+            place = block.place(sequence, token - int(block.sequences.starts[sequence]))
+            raise ValueError(f"{unknown} at {place}") from None
         if allowed is None:
             return
         judge = _core.ChainModel(0)
@@ -278,6 +284,7 @@ class ChainTraining:
         self.has_dual, self.ids_from = has_dual, ids_from
         self.stretches = 0
         self.epoch = 0
+        self.epochs_begun = 0
         self.tokens_of_epoch = 0
         self.tokens = 0
         self.recorded_at = 0
@@ -290,6 +297,7 @@ class ChainTraining:
 
     def _begin_epoch(self) -> None:
         self.source = self.corpus.blocks()
+        self.epochs_begun += 1
         self.tokens_of_epoch = 0
         self.session.seen_loss = 0.0
         self.current = None
@@ -352,12 +360,16 @@ class ChainTraining:
             close()
 
     def estimate(self) -> ObjectiveValues | None:
-        """The losses of this epoch, each as it was when its stretch came."""
+        """The losses of this epoch, each as it was when its stretch came.
+
+        In further epochs LaRank does not look at stretches that are support patterns, so their losses are not known.
+        """
         if not self.has_dual:
             values = ObjectiveValues(math.nan, math.nan, math.nan)
         elif isinstance(self.session, _core.ChainLaRank):
             dual = self.session.dual
-            values = ObjectiveValues(self.session.linear - dual + self.session.seen_loss, dual, math.nan)
+            loss = self.session.seen_loss if self.epochs_begun == 1 else math.nan
+            values = ObjectiveValues(self.session.linear - dual + loss, dual, math.nan)
         else:
             half_norm = self.chain.model.squared_norm / 2
             values = ObjectiveValues(half_norm + self.session.seen_loss, self.session.linear - half_norm, math.nan)
@@ -381,7 +393,15 @@ class ChainTraining:
             return float(self.epoch)
         if self.corpus.n_tokens:
             return self.epoch + self.tokens_of_epoch / self.corpus.n_tokens
-        return self.epoch + self.share_learnt
+        return self.epoch + self._share_learnt()
+
+    def _share_learnt(self) -> float:
+        """Of a file: that of the blocks before, and as much of this one's as was learnt of its tokens."""
+        now = self.current
+        if now is None or now.block.share_read is None:
+            return self.share_learnt
+        of_block = float(now.tokens_until[self.position] / now.tokens_until[-1])
+        return self.share_learnt + of_block * (now.block.share_read - self.share_learnt)
 
     def details(self) -> Mapping[str, Any]:
         """Further fields of the checkpoint."""

@@ -80,6 +80,7 @@ class ConllFile:
         self.comment = comment
         self.labels = _core.Dictionary()
         self.share_read: float | None = None
+        self._was_read = False
         self._named_columns = None if columns is None else checked_columns(columns)
 
     def __repr__(self) -> str:
@@ -120,12 +121,23 @@ class ConllFile:
         return self._read(reader)
 
     def _read(self, reader: _core.ConllReader) -> Iterator[_core.TokenBlock]:
-        with open(self.path, "rb") as file, located(self.path, lambda: reader.lines), decompressed(file) as stream:
+        with open(self.path, "rb") as file:
+            self._check_first(file.seekable())
             size = os.fstat(file.fileno()).st_size
-            while piece := stream.read1(_BLOCK_BYTES):
-                self.share_read = file.tell() / size if size else None  # a pipe has no size
-                yield from reader.feed(piece)
-            yield from reader.finish()
+            with located(self.path, lambda: reader.lines), decompressed(file) as stream:
+                while piece := stream.read1(_BLOCK_BYTES):
+                    self.share_read = file.tell() / size if size else None  # a pipe has no size
+                    yield from reader.feed(piece)
+                yield from reader.finish()
+
+    def _check_first(self, is_seekable: bool) -> None:
+        """Raise where a pipe is read again: what came the first time would be missing."""
+        if self._was_read and not is_seekable:
+            raise ValueError(
+                f"{self.path} is a pipe, which can be read once, but it is needed again, for its columns or another "
+                "pass; write it to a file, or use read_conll"
+            )
+        self._was_read = True
 
 
 def read_conll(

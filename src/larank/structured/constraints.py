@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SCHEMES", "Constraints", "Follows", "check_constraints", "follows"]
+__all__ = ["SCHEMES", "Constraints", "Follows", "UnknownLabelError", "check_constraints", "follows"]
 
 Constraints = str | Callable[[Any, Any], bool] | None
 """A scheme by name, a function of two neighbours, or None: anything goes."""
@@ -58,6 +58,14 @@ SCHEMES = {
 }
 
 
+class UnknownLabelError(ValueError):
+    """A label that a scheme does not know."""
+
+    def __init__(self, label: Any, message: str) -> None:
+        super().__init__(message)
+        self.label = label
+
+
 def check_constraints(constraints: Constraints) -> None:
     """Raise unless these are constraints."""
     if constraints is None or callable(constraints) or (isinstance(constraints, str) and constraints in SCHEMES):
@@ -71,8 +79,10 @@ def follows(constraints: Constraints, labels: Sequence[Any]) -> Follows | None:
 
     Raises
     ------
+    UnknownLabelError
+        If a label is none of the scheme's.
     ValueError
-        If a label is none of the scheme's, or no sequence of labels is allowed at all.
+        If no sequence of labels is allowed at all.
     """
     if constraints is None:
         return None
@@ -83,7 +93,7 @@ def follows(constraints: Constraints, labels: Sequence[Any]) -> Follows | None:
                 tags = ", ".join(
                     ["'O'", *(f"'{prefix}-...'" for prefix in dict.fromkeys(scheme.opens + scheme.goes_on))]
                 )
-                raise ValueError(f"constraints={constraints!r} knows labels {tags}; got {label!r}")
+                raise UnknownLabelError(label, f"constraints={constraints!r} knows labels {tags}; got {label!r}")
         allowed: Callable[[Any, Any], bool] = scheme.allows
     else:
         allowed = constraints

@@ -66,13 +66,14 @@ class LabelledBlock(NamedTuple):
     sequences_before: int
     tokens_before: int
     n_labels: int
-    lines: NDArray[np.int64] | None = None  # of a file, of each token
+    path: str = ""  # of a file,
+    lines: NDArray[np.int64] | None = None  # and the line of each token in it
     share_read: float | None = None  # of a file, when this block was read
 
     def place(self, sequence: int, position: int) -> str:
         """What an error calls a token."""
         if self.lines is not None:
-            return f"line {self.lines[self.sequences.starts[sequence] + position]}"
+            return f"{self.path}, line {self.lines[self.sequences.starts[sequence] + position]}"
         return f"y[{self.sequences_before + sequence}][{position}]"
 
 
@@ -195,6 +196,7 @@ class FileCorpus:
                 sequences_before,
                 tokens_before,
                 len(self._labels),
+                str(self._file.path),
                 block.lines,
                 self._file.share_read,
             )
@@ -204,7 +206,8 @@ class FileCorpus:
 
 def _bytes(block: LabelledBlock) -> int:
     sequences = block.sequences
-    arrays = (sequences.starts, sequences.indptr, sequences.indices, sequences.values, block.labels, block.costs)
+    own = (block.labels, block.costs, block.lines)
+    arrays = (sequences.starts, sequences.indptr, sequences.indices, sequences.values, *own)
     return sum(array.nbytes for array in arrays if array is not None)
 
 

@@ -72,6 +72,8 @@ class Explanation:
 
 
 def _paragraph(token: TokenExplanation) -> str:
+    if token.runner_up is None:
+        return f"{token.token}: {token.label}, no other label is allowed"
     lines = [f"{token.token}: {token.label}, before {token.runner_up} by {token.margin:.3f}"]
     for found in (*token.transitions, *token.features):
         lines.append(f"  {found.difference:+.3f}  {found.name}")

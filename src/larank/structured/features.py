@@ -49,6 +49,7 @@ __all__ = [
     "NameEncoder",
     "TemplateEncoder",
     "encoder_for",
+    "is_ragged",
 ]
 
 CHUNKING: tuple[str, ...] = (
@@ -312,7 +313,7 @@ def encoder_for(X: Any, templates: Sequence[str] | None = None, columns: Sequenc
     for argument, value in (("templates", templates), ("columns", columns)):
         if value is not None:
             raise ValueError(f"{argument} can be used with tokens that are text only, got {value!r}")
-    return ArrayEncoder() if _is_ragged(X) else NameEncoder()
+    return ArrayEncoder() if is_ragged(X) else NameEncoder()
 
 
 def _text_columns(X: Any) -> int | None:
@@ -321,28 +322,31 @@ def _text_columns(X: Any) -> int | None:
         return len(X.columns)
     if isinstance(X, _core.TokenBlock):
         return X.n_columns
-    if _is_ragged(X):
+    if is_ragged(X):
         return None
     token = _first_token(X)
     if isinstance(token, str):
         return 1
     if isinstance(token, tuple):
+        if not token:
+            raise ValueError("X[0][0] is an empty tuple; expected a tuple of one or more str, one per column")
         return len(token)
     if isinstance(token, dict | list | set | frozenset):
         return None
-    hint = "; arrays are given as (X, lengths), X with a row per token" if isinstance(token, np.ndarray) else ""
+    hint = "; arrays are given as (X, lengths), X with a row of numbers per token" if hasattr(token, "dtype") else ""
     raise TypeError(f"X[0][0] is {_kind(token)}; expected a str, a tuple of str, a dict, or a list or set of str{hint}")
 
 
 def _first_token(X: Any) -> Any:
     for level, name in enumerate(("X", "X[0]")):
         what = ("sequences", "tokens")[level]
-        if isinstance(X, str | bytes | dict | set | frozenset) or not hasattr(X, "__getitem__"):
+        is_table = hasattr(X, "columns")  # a DataFrame is a sequence of the names of its columns
+        if isinstance(X, str | bytes | dict | set | frozenset) or not hasattr(X, "__getitem__") or is_table:
             raise TypeError(f"{name} is {_kind(X)}; expected a list of {what}")
         if not len(X):
             empty = f"{name} is an empty sequence; every sequence needs at least one token"
             raise ValueError(empty if level else "X is empty; expected at least one sequence")
-        X = X[0]
+        X = next(iter(X))  # X[0] of a pandas.Series is what has the index 0
     return X
 
 
@@ -365,13 +369,14 @@ def _is_matrix(X: Any) -> bool:
     return (issparse(X) or isinstance(X, np.ndarray)) and X.ndim == 2 and X.dtype.kind in "biuf"
 
 
-def _is_ragged(X: Any) -> bool:
+def is_ragged(X: Any) -> bool:
+    """Whether X is `(X, lengths)`."""
     return isinstance(X, tuple) and len(X) == 2 and _is_matrix(X[0])
 
 
 def _ragged(X: Any) -> tuple[Any, NDArray[np.int64]]:
     """The rows of `(X, lengths)` as a CSR matrix of float64 without zeros, and where the sequences begin."""
-    if not _is_ragged(X):
+    if not is_ragged(X):
         raise TypeError(
             f"X is {_kind(X)}; expected (X, lengths), X being a two-dimensional array or a sparse matrix of "
             "real numbers"
@@ -402,6 +407,9 @@ def _starts(lengths: NDArray[Any], rows: int) -> NDArray[np.int64]:
     short = np.flatnonzero(lengths < 1)
     if len(short):
         raise ValueError(f"lengths[{short[0]}] is {lengths[short[0]]}; every sequence needs at least one token")
+    long = np.flatnonzero(lengths > rows)  # their sum might overflow
+    if len(long):
+        raise ValueError(f"lengths[{long[0]}] is {lengths[long[0]]}, but X has {rows} rows")
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     if starts[-1] != rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from numbers import Real
@@ -33,7 +34,7 @@ from larank.structured.conll import ConllFile
 from larank.structured.constraints import Constraints, check_constraints
 from larank.structured.corpora import Corpus, FileCorpus, HeldCorpus, LabelNumbers
 from larank.structured.explaining import Explanation, WeightOf, explained
-from larank.structured.features import ArrayEncoder, Encoder, NameEncoder, TemplateEncoder, encoder_for
+from larank.structured.features import ArrayEncoder, Encoder, NameEncoder, TemplateEncoder, encoder_for, is_ragged
 from larank.structured.sequences import Sequences
 from larank.training import Limits, Outcome, train, unchanged_on_failure, warn_if_early
 from larank.workers import Workers, blas_threads
@@ -48,6 +49,7 @@ _ENCODERS: dict[str, type[Encoder]] = {kind.__name__: kind for kind in (ArrayEnc
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 1e-6  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
+_HIGHEST_ORDER = 255  # most_lags of core/chain.hpp
 
 
 class RankedPath(NamedTuple):
@@ -73,7 +75,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         "exact": the sequence of labels with the highest score of all (Viterbi); time grows with labels^(order + 1).
         "greedy": the best label for one token after the other, those before it being fixed; any order.
     order : int, default=1
-        Labels before a token that its label depends on. Sequences may be shorter.
+        Labels before a token that its label depends on, at most 255. Sequences may be shorter.
     C : float, default=0.1
         The cost of a loss of one: larger values fit the training data more closely.
     solver : {"larank", "perceptron", "passive-aggressive"}, default="larank"
@@ -245,7 +247,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         """Go on training with new sequences, in the order in which they come.
 
         Labels and features that are new take part from then on. There is no certificate from scratch: `result_` holds
-        an estimate.
+        an estimate. `epochs`, `shuffle` and `certify` act in `fit` only. If something is wrong with a line of a file,
+        the model stays as it was, for which a copy is kept while a file is learnt.
 
         Parameters
         ----------
@@ -280,7 +283,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             return [path for block in self.predict_blocks(X) for path in block]
         sequences = self._encoded(X)
         labels = self._names()[self._chain.predict(sequences, self._workers())]
-        return labels if _is_array_pair(X) else _split(labels, sequences.starts)
+        return labels if is_ragged(X) else _split(labels, sequences.starts)
 
     def predict_blocks(self, file: ConllFile) -> Iterator[list[list[Any]]]:
         """The labels of a file of any size, some thousand sentences at a time.
@@ -319,6 +322,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             _check_file(X, y, None)
             return self._file_score(X)
         sequences = self._encoded(X)
+        if not len(sequences):
+            raise ValueError("X is empty; a score needs at least one sequence")
         known = self._labels.known(_flat_labels(X, y, sequences))
         return float(np.mean(self._chain.predict(sequences, self._workers()) == known))
 
@@ -397,6 +402,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             Pairs of name and weight.
         """
         check_is_fitted(self, "classes_")
+        parameters.whole_number("top", top, at_least=1)
         column = self._labels.known([label])[0]
         if column < 0:
             raise ValueError(f"label must be one of {self.classes_.tolist()!r}, got {label!r}")
@@ -478,7 +484,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             passes_between_checks=1.0,
         )
         training = self._training(corpus, math.inf if is_gap else self.epochs, orders, has_dual)
-        return self._train(training, limits, X)
+        outcome = self._train(training, limits, X)
+        self._warn_of_costs()
+        return outcome
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
         self._check_parameters()
@@ -487,10 +495,16 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "_running"):
             self._begin(X, int(check_random_state(self.random_state).randint(2**31 - 1)), returns=False)
         self._check_unchanged()
+        before = self._state if isinstance(X, ConllFile) and hasattr(self, "classes_") else None
         corpus = self._corpus(X, y, sample_weight)
         training = self._training(corpus, 1, None, self._has_dual)
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
-        return self._train(training, limits, X)
+        try:
+            return self._train(training, limits, X)
+        except BaseException:
+            if before is not None:  # what came before a malformed line was learnt
+                self._running.become(self._restored(before))
+            raise
 
     def _begin(self, X: Any, seed: int, *, returns: bool) -> None:
         """A model that has seen nothing."""
@@ -519,6 +533,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, ConllFile):
             _check_file(X, y, sample_weight)
             reads_ahead = workers.count > 1
+            self._labels = LabelNumbers(self._labels.labels)
             return FileCorpus(X, self._encoder, self._labels, cost, self.memory_limit, reads_ahead)
         began = time.perf_counter()
         sequences = self._encoder.learn(X)
@@ -621,6 +636,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             parameters.whole_number(name, getattr(self, name), at_least=least)
         for name in ("average", "shuffle", "certify"):
             parameters.flag(name, getattr(self, name))
+        if self.order > _HIGHEST_ORDER:
+            raise ValueError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, got {self.order!r}")
         if self.n_reprocess is not None:
             parameters.whole_number("n_reprocess", self.n_reprocess, at_least=0)
         parameters.verbosity(self.verbose)
@@ -640,8 +657,16 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "average acts with solver='perceptron' and 'passive-aggressive' only, got it with 'larank'"
             )
+        if self.solver == "perceptron" and self.label_costs is not None:
+            raise ValueError(
+                "label_costs acts with solver='larank' and 'passive-aggressive' only: the perceptron knows right and "
+                f"wrong; got label_costs={self.label_costs!r}"
+            )
         if self.history == "predicted" and (self.inference != "greedy" or self.stop == "gap"):
-            raise ValueError("history='predicted' acts with inference='greedy' and stop='epochs' only")
+            raise ValueError(
+                "history='predicted' acts with inference='greedy' and stop='epochs' only, got it with "
+                f"inference={self.inference!r} and stop={self.stop!r}"
+            )
         parameters.stopping(stop=self.stop, epochs=self.epochs, tol=self.tol, certify=self.certify)
 
     def _check_unchanged(self) -> None:
@@ -696,6 +721,12 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             tokens += len(found)
         return right / tokens
 
+    def _warn_of_costs(self) -> None:
+        named = {label for pair in self.label_costs or () for label in pair}
+        unknown = sorted(map(repr, named - set(self._labels.labels)))
+        if unknown:
+            warnings.warn(f"label_costs names labels that y does not hold: {', '.join(unknown)}", stacklevel=4)
+
     def _warn_if_early(self, outcome: Outcome) -> None:
         warn_if_early(outcome, self.result_, max_iter=self.max_iter, time_limit=self.time_limit, stacklevel=3)
 
@@ -718,13 +749,17 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def _state(self, state: Mapping[str, Any]) -> None:
         kind, features = state["encoder"]
         self._encoder = _ENCODERS[kind].from_state(features)
+        self._running = self._restored(state)
+        self._began_with = {name: getattr(self, name) for name in self._FIXED_IN_A_STREAM}
+
+    def _restored(self, state: Mapping[str, Any]) -> _Running:
+        """The labels of a state, and the model and session it was made from."""
         self._labels = LabelNumbers(state["labels"])
         chain = self._chain_with(state["tokens"], state["transitions"])
         kept = state["session"]
         session = self._session(chain, int(kept["seed"]), returns=False)
         restore_session(session, chain.model, kept)
-        self._running = _Running(chain, session, int(state["stretches"]))
-        self._began_with = {name: getattr(self, name) for name in self._FIXED_IN_A_STREAM}
+        return _Running(chain, session, int(state["stretches"]))
 
 
 class _Running:
@@ -734,9 +769,9 @@ class _Running:
         self.chain, self.session, self.stretches = chain, session, stretches
         self.average: Chain | None = None
 
-
-def _is_array_pair(X: Any) -> bool:
-    return isinstance(X, tuple) and len(X) == 2 and hasattr(X[0], "shape")
+    def become(self, other: _Running) -> None:
+        """Take over all that another one is."""
+        self.__dict__.update(other.__dict__)
 
 
 def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> list[list[Any]]:
@@ -748,13 +783,13 @@ def _flat_labels(X: Any, y: Any, sequences: Sequences) -> list[Any]:
     """One label per token, or an error that says which sequence has more or fewer."""
     if y is None:
         raise ValueError("y must hold the labels of X; only a ConllFile has its labels in it")
-    if _is_array_pair(X) and not _is_nested(y):
+    if is_ragged(X) and not _is_nested(y):
         flat = np.asarray(y)
         if flat.shape != (sequences.n_tokens,):
             raise ValueError(
                 f"y must hold one label per row of X, {sequences.n_tokens}; got an array of shape {flat.shape}"
             )
-        return _checked_labels(flat.tolist())
+        return _checked_labels(flat.tolist(), None)
     if isinstance(y, str) or not hasattr(y, "__len__"):
         raise TypeError(f"y must be a sequence of label sequences, got {type(y).__name__}")
     if len(y) != len(sequences):
@@ -765,26 +800,52 @@ def _flat_labels(X: Any, y: Any, sequences: Sequences) -> list[Any]:
             raise TypeError(f"y[{i}] must be a sequence of labels, one per token; got {labels!r}")
         if len(labels) != length:
             raise ValueError(f"y[{i}] must have one label per token of X[{i}], {length}; got {len(labels)}")
-        flat_labels += labels.tolist() if isinstance(labels, np.ndarray) else labels
-    return _checked_labels(flat_labels)
+        flat_labels.extend(labels.tolist() if hasattr(labels, "tolist") else labels)
+    return _checked_labels(flat_labels, sequences.starts)
 
 
 def _is_nested(y: Any) -> bool:
     return isinstance(y, list | tuple) and len(y) > 0 and not isinstance(y[0], str) and hasattr(y[0], "__len__")
 
 
-def _checked_labels(labels: list[Any]) -> list[Any]:
-    for label in set(labels):
-        if label is None or (isinstance(label, float) and math.isnan(label)):
-            raise ValueError(f"y must not hold {label!r}: every token needs a label")
-    return labels
+def _checked_labels(labels: list[Any], starts: NDArray[np.int64] | None) -> list[Any]:
+    """Labels as they are, or an error that says which one cannot be one; `starts` of sequences if y has them too."""
+    try:
+        is_fine = not any(map(_is_missing, set(labels)))
+    except TypeError:
+        is_fine = False
+    if is_fine:
+        return labels
+    at, label = next((at, label) for at, label in enumerate(labels) if not _is_hashable(label) or _is_missing(label))
+    i = -1 if starts is None else int(np.searchsorted(starts, at, side="right")) - 1
+    place = f"y[{at}]" if starts is None else f"y[{i}][{at - starts[i]}]"
+    if not _is_hashable(label):
+        raise TypeError(f"{place} is {label!r}; a label must be hashable, such as a str or an int")
+    raise ValueError(f"y must not hold {label!r}, but {place} is: every token needs a label")
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or (isinstance(label, float) and math.isnan(label))
+
+
+def _is_hashable(label: Any) -> bool:
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
 
 
 def _sorted(labels: list[Any]) -> NDArray[Any]:
     kinds = {str if isinstance(label, str) else (Real if isinstance(label, Real) else type(label)) for label in labels}
     if len(kinds) > 1:
         raise ValueError(f"y must hold labels of one type, got {', '.join(sorted(kind.__name__ for kind in kinds))}")
-    return np.array(sorted(labels))
+    found = np.array(sorted(labels))
+    if found.ndim == 1 and found.tolist() == sorted(labels):
+        return found
+    objects = np.empty(len(labels), dtype=object)  # tuples would be rows, and zeros at the end of text be cut off
+    objects[:] = sorted(labels)
+    return objects
 
 
 def _checked_weights(sample_weight: ArrayLike | None, count: int) -> NDArray[np.float64]:

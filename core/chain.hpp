@@ -284,14 +284,23 @@ class ChainSearch {
 
     // <w, Phi(x, y) - Phi(x, truth)>: only what differs is looked at.
     double lead(const Stretch<T>& x, const int32_t* y) const {
-        const ChainWeights<T>& w = model_.weights;
-        double sum = 0;
-        for_each_difference(
-            x, y, x.truth, w.order(), [&](int64_t t) { sum += token_lead(x, t, y[t], x.truth[t]); },
-            [&](int64_t s, int32_t py, int32_t y1, int32_t pz, int32_t z1) {
-                sum += double(w.transition(s, py, y1)) - double(w.transition(s, pz, z1));
-            });
-        return sum;
+        return lead_by(x, y, [&](int64_t t) { return token_lead(x, t, y[t], x.truth[t]); });
+    }
+
+    // The same for several outputs of one stretch while the weights stay: they often differ from truth at the same
+    // tokens, whose part is computed once. `begin_leads` comes first.
+    double next_lead(const Stretch<T>& x, const int32_t* y) {
+        return lead_by(x, y, [&](int64_t t) {
+            const std::size_t at = std::size_t(t * model_.weights.lanes() + y[t]);
+            if (known_in_[at] != round_) known_in_[at] = round_, leads_[at] = token_lead(x, t, y[t], x.truth[t]);
+            return leads_[at];
+        });
+    }
+
+    void begin_leads(const Stretch<T>& x) {
+        ++round_;
+        const std::size_t size = std::size_t(x.length * model_.weights.lanes());
+        if (known_in_.size() < size) known_in_.resize(size, 0), leads_.resize(size);
     }
 
     // |Phi(x, y) - Phi(x, z)|^2.
@@ -330,6 +339,18 @@ class ChainSearch {
     }
 
   private:
+    template <class TokenLead>
+    double lead_by(const Stretch<T>& x, const int32_t* y, TokenLead lead_at) const {
+        const ChainWeights<T>& w = model_.weights;
+        double sum = 0;
+        for_each_difference(
+            x, y, x.truth, w.order(), [&](int64_t t) { sum += lead_at(t); },
+            [&](int64_t s, int32_t py, int32_t y1, int32_t pz, int32_t z1) {
+                sum += double(w.transition(s, py, y1)) - double(w.transition(s, pz, z1));
+            });
+        return sum;
+    }
+
     double token_lead(const Stretch<T>& x, int64_t t, int32_t y, int32_t z) const {
         const int32_t classes[2] = {y, z};
         T scores[2];
@@ -355,6 +376,9 @@ class ChainSearch {
     Decoder<T> decoder_;
     SparseSum sum_;
     std::vector<T> nodes_;
+    std::vector<double> leads_;       // of labels at tokens,
+    std::vector<uint64_t> known_in_;  // as far as they were computed in this round
+    uint64_t round_ = 0;
 };
 
 // w += step (Phi(x, y) - Phi(x, z)).

@@ -111,7 +111,8 @@ class ChainPattern {
         prefetch_bytes(labels_.data(), labels_.size() * sizeof(int32_t));
     }
     void prefetch_weights(const T* weights, int64_t lanes) const {
-        for (std::size_t n = 0; n < outputs_.size(); ++n)
+        constexpr std::size_t most = 8;  // further outputs mostly differ at the same tokens
+        for (std::size_t n = 0; n < std::min(outputs_.size(), most); ++n)
             for (int64_t t = 0; t < length_; ++t) {
                 if (labels(n)[t] == truth()[t]) continue;
                 for (int64_t j = indptr()[t]; j < indptr()[t + 1]; ++j) {
@@ -310,9 +311,10 @@ class ChainLaRank {
     Choice choose(const ChainPattern<T>& pattern, const Stretch<T>& x) {
         Choice choice;
         double sum = 0;
+        search_.begin_leads(x);
         for (std::size_t n = 0; n < pattern.outputs().size(); ++n) {
             const auto& output = pattern.outputs()[n];
-            const double h = output.loss + search_.lead(x, pattern.labels(n));
+            const double h = output.loss + search_.next_lead(x, pattern.labels(n));
             sum += output.alpha;
             if (h < choice.smallest) choice.smallest = h, choice.from = n;
             if (h > choice.largest) choice.largest = h, choice.to = n;

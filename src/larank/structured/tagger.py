@@ -47,7 +47,7 @@ HISTORIES = ("true", "predicted")
 
 _ENCODERS: dict[str, type[Encoder]] = {kind.__name__: kind for kind in (ArrayEncoder, NameEncoder, TemplateEncoder)}
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
-_TAU = 1e-6  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
+_TAU = 1e-10  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
 _HIGHEST_ORDER = 255  # most_lags of core/chain.hpp
 

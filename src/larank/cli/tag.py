@@ -253,7 +253,11 @@ def apply(
         if output is not None:
             check_outputs([output], [model_file, data_file])
         tagger = _load(model_file)
-        chunks = _tagged(tagger, _file(data_file, _columns(tagger), label, separator, comment))
+        data = _file(data_file, _columns(tagger), label, separator, comment)
+        if data.label is not None:
+            named = "the last column" if label is None else f"column {label}"
+            say(f"{data_file} has one column more than the model takes; {named} is left aside as labels")
+        chunks = _tagged(tagger, data)
         if output is None:
             for chunk in chunks:
                 typer.echo(chunk, nl=False)

@@ -854,8 +854,11 @@ def _checked_weights(sample_weight: ArrayLike | None, count: int) -> NDArray[np.
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (count,):
         raise ValueError(f"sample_weight must have one weight per sequence, {count}; got shape {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight must hold finite numbers >= 0, got others")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"sample_weight must hold finite numbers >= 0, but sample_weight[{wrong[0]}] is {weights[wrong[0]]}"
+        )
     if not weights.any():
         raise ValueError("sample_weight must hold a weight above zero, got none")
     return weights

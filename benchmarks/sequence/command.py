@@ -57,7 +57,7 @@ WHAT_BOUNDS_THE_TIME = (
     "What bounds larank (perf, one thread): waiting for memory. Steps visit support patterns in random order and read "
     "the weights of their features from a table of 65 MB; patterns that come next are asked for ahead. Exact "
     "inference: a quarter of the time Viterbi and the scores it needs, the rest OPTIMIZE on the labels in which "
-    "outputs differ. Reading and features are a tenth."
+    "outputs differ. Reading and features are at most a tenth."
 )
 
 

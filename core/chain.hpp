@@ -181,7 +181,6 @@ class LabelLoss {
         fill(labels, [=](int64_t a, int64_t b) { return T(delta[a * labels + b]); });
     }
 
-    bool is_given() const { return is_given_; }
     int64_t labels() const { return labels_; }
     const T* row(int64_t truth) const { return delta_.data() + truth * lanes_; }
 

@@ -236,12 +236,9 @@ class ChainLaRank {
     void set_ones(int64_t count) {
         if (int64_t(ones_.size()) < count) ones_.resize(std::size_t(count), T(1));
     }
-    const T* ones() const { return ones_.data(); }
 
     const std::vector<ChainPattern<T>>& patterns() const { return patterns_; }
     const Counts& counts() const { return counts_; }
-    const Settings& settings() const { return settings_; }
-    void set_settings(const Settings& settings) { settings_ = settings; }
     uint64_t random_state() const { return random_.state(); }
     double dual() const { return dual_; }
     double linear() const { return linear_; }

@@ -170,3 +170,19 @@ def kernel_certificate(beta, K, labels, costs, delta, formulation="crammer-singe
             violation = max(violation, g[label] - g[m] if -beta[i, m] < most else 0.0)
             violation = max(violation, g[m] - g[label] if beta[i, m] < 0 else 0.0)
     return scale * scale * half_squared_norm + losses, gains - half_squared_norm, violation
+
+
+class SplitMix:
+    """The random numbers of the core."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def below(self, n):
+        mask = 2**64 - 1
+        self.state = (self.state + 0x9E3779B97F4A7C15) & mask
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        z ^= z >> 31
+        return ((z >> 32) * n) >> 32

@@ -13,7 +13,6 @@ from chainreference import (
     Corpus,
     Grammar,
     Pattern,
-    SplitMix,
     corpus,
     expansion,
     grammar_that_allows,
@@ -23,6 +22,7 @@ from chainreference import (
     weights,
 )
 from larank import LinearMulticlassSVC, _core
+from reference import SplitMix
 
 PLENTY = 2**40
 INFERENCE = ("exact", "greedy")

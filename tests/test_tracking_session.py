@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larank import _core
-from reference import interior_point
+from reference import SplitMix, interior_point
 from test_larank_session import Drive, in_order_of_arrival
 
 PLENTY = 2**40
@@ -25,22 +25,6 @@ def problem(n, k=2, seed=0, dimensions=3):
     X[random.random(n) < 0.1] = 0
     X /= max(1, np.linalg.norm(X, axis=1).max())
     return X @ X.T, in_order_of_arrival(random.integers(0, k, n))
-
-
-class SplitMix:
-    """The random numbers of the core."""
-
-    def __init__(self, seed):
-        self.state = seed
-
-    def below(self, n):
-        mask = 2**64 - 1
-        self.state = (self.state + 0x9E3779B97F4A7C15) & mask
-        z = self.state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        z ^= z >> 31
-        return ((z >> 32) * n) >> 32
 
 
 def objectives(alpha, K, y, costs):

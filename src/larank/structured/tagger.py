@@ -517,11 +517,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def _session(self, chain: Chain, seed: int, *, returns: bool) -> _core.ChainLaRank | _core.ChainPerceptron:
         if self.solver != "larank":
             return _core.ChainPerceptron(chain.model, rule=self.solver, averages=bool(self.average))
-        n_reprocess = _N_REPROCESS[self.inference] if self.n_reprocess is None else self.n_reprocess
         return _core.ChainLaRank(
             chain.model,
             tau=_TAU,
-            n_reprocess=int(n_reprocess),
+            n_reprocess=self._reprocess,
             memory_limit=int(self.memory_limit),
             returns=returns,
             seed=seed,
@@ -549,7 +548,6 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         self, corpus: Corpus, epochs: float, orders: np.random.RandomState | None, has_dual: bool
     ) -> ChainTraining:
         session = self._running.session
-        n_reprocess = _N_REPROCESS[self.inference] if self.n_reprocess is None else self.n_reprocess
         return ChainTraining(
             self._running.chain,
             session,
@@ -558,7 +556,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             epochs=epochs,
             orders=orders,
             own_history=self.history == "predicted",
-            work_per_token=1 + (n_reprocess if self.solver == "larank" else 0),
+            work_per_token=1 + (self._reprocess if self.solver == "larank" else 0),
             has_dual=has_dual,
             ids_from=self._running.stretches,
             workers=self._workers(),
@@ -678,6 +676,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
                 )
 
     # ---- Small things ----
+
+    @property
+    def _reprocess(self) -> int:
+        return _N_REPROCESS[self.inference] if self.n_reprocess is None else int(self.n_reprocess)
 
     @property
     def _has_dual(self) -> bool:

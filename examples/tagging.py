@@ -3,7 +3,7 @@
 import numpy as np
 
 from larank import SequenceTagger
-from larank.structured.entities import entity_report
+from larank.sequence.entities import entity_report
 
 CITIES = ["Paris", "New York", "San Francisco", "Oslo", "Rio de Janeiro"]
 PEOPLE = ["Ada Lovelace", "Emmy Noether", "Alan Turing", "Grace Hopper"]

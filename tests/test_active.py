@@ -18,22 +18,20 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import larank
 from larank import LaRankClassifier
-from larank.active import (
+from larank.active import ActiveLearner, LabelBudgetExhausted, PoolExhausted
+from larank.data import load_letter
+from larank.kernel.selection import (
     STRATEGIES,
     Active,
-    ActiveLearner,
     AutoActive,
     Gradient,
-    LabelBudgetExhausted,
     Pool,
-    PoolExhausted,
     Random,
     Strategy,
     label_margin,
     strategy_named,
     uncertainty_margin,
 )
-from larank.data import load_letter
 
 MARGINS = st.lists(st.integers(0, 9).map(lambda tenth: tenth / 5), min_size=1, max_size=30)
 

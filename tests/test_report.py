@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from larank import _core, report
-from larank.result import Checkpoint, Result
+from larank.training.result import Checkpoint, Result
 
 EVIL = "<script>alert('x')</script><img src=\"http://example.com/x.png\">&amp;"
 VOID = {"meta", "br", "img", "link", "input", "hr"}

@@ -49,7 +49,7 @@ class OwnSelection:
     """LaSVM that selects while it trains."""
 
     name: str
-    requires: str = "larank.binary.lasvm"
+    requires: str = "larank.kernel.lasvm"
     dtype: str = "float32"
 
     def learn(self, data: TrainingSet, labels: int, threads: int) -> Learned:

@@ -35,7 +35,7 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
 
 def epoch(request: dict[str, Any]) -> dict[str, Any]:
     """CPU seconds of one full loop of larank and of X @ W by scipy, best of a few interleaved trials."""
-    from larank.multiclass.sdm import LinearMulticlassSVC
+    from larank.linear.sdm import LinearMulticlassSVC
 
     data = read(Path(request["folder"]))
     W = np.ones((data.X.shape[1], int(data.y.max()) + 1), dtype=data.X.dtype)

@@ -11,7 +11,7 @@ from benchmarks.sequence import problems
 from benchmarks.sequence.libraries import SOLVERS
 from benchmarks.sequence.libraries.solver import Fit
 from benchmarks.stopwatch import Stopwatch
-from larank.structured.entities import entity_report
+from larank.sequence.entities import entity_report
 
 
 def fit(request: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "matrix.hpp"
+#include "data/matrix.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "chain.hpp"
-#include "chainlarank.hpp"
-#include "chainperceptron.hpp"
+#include "chain/chain.hpp"
+#include "chain/larank.hpp"
+#include "chain/perceptron.hpp"
 
 namespace {
 

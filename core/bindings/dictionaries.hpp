@@ -4,9 +4,9 @@
 #include <nanobind/stl/pair.h>
 
 #include "bindings/arrays.hpp"
-#include "dictionary.hpp"
-#include "tokens.hpp"
-#include "utf8.hpp"
+#include "text/dictionary.hpp"
+#include "text/tokens.hpp"
+#include "text/utf8.hpp"
 
 inline nb::tuple rows_tuple(larank::FeatureRows&& rows) {
     const std::size_t starts = rows.starts.size(), features = rows.features.size(), values = rows.values.size();

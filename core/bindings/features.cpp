@@ -5,7 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/dictionaries.hpp"
-#include "templates.hpp"
+#include "text/templates.hpp"
 
 namespace {
 

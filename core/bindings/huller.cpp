@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "huller.hpp"
+#include "kernel/huller.hpp"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // Maps from inner products to kernel values, kernels of two rows, and products of sparse rows.
 #include "bindings/arrays.hpp"
 
-#include "dispatch/units.hpp"
-#include "sparseproducts.hpp"
+#include "blocks/sparseproducts.hpp"
+#include "simd/units.hpp"
 
 namespace {
 

@@ -11,10 +11,10 @@
 #include <malloc.h>
 #endif
 
-#include "activeset.hpp"
-#include "kernelmachine.hpp"
-#include "larank.hpp"
-#include "linearmachine.hpp"
+#include "kernel/activeset.hpp"
+#include "kernel/kernelmachine.hpp"
+#include "kernel/larank.hpp"
+#include "kernel/linearmachine.hpp"
 
 namespace {
 

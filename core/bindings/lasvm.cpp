@@ -8,7 +8,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/sessions.hpp"
-#include "lasvm.hpp"
+#include "kernel/lasvm.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "mcsvm.hpp"
+#include "kernel/mcsvm.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "perceptron.hpp"
+#include "kernel/perceptron.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "sdm.hpp"
+#include "linear/sdm.hpp"
 
 namespace {
 

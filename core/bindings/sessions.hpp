@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bindings/arrays.hpp"
-#include "patternrows.hpp"
-#include "support.hpp"
+#include "kernel/patternrows.hpp"
+#include "kernel/support.hpp"
 
 template <class T>
 using KernelBlock = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;

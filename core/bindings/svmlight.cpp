@@ -3,7 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
-#include "svmlight.hpp"
+#include "data/svmlight.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/walking.hpp"
-#include "conll.hpp"
+#include "text/conll.hpp"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-#include "tracking.hpp"
+#include "kernel/tracking.hpp"
 
 namespace {
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from larank.active import ActiveLearner
-    from larank.binary.huller import HullerClassifier
-    from larank.binary.lasvm import LaSVMClassifier
-    from larank.binary.perceptrons import KernelPassiveAggressive, KernelPerceptron
-    from larank.binary.tracking import TrackingSVC
-    from larank.multiclass.larank import LaRankClassifier
-    from larank.multiclass.mcsvm import MulticlassSVC
-    from larank.multiclass.published import Published
-    from larank.multiclass.sdm import LinearMulticlassSVC
+    from larank.kernel.exact import MulticlassSVC
+    from larank.kernel.huller import HullerClassifier
+    from larank.kernel.larank import LaRankClassifier
+    from larank.kernel.lasvm import LaSVMClassifier
+    from larank.kernel.perceptrons import KernelPassiveAggressive, KernelPerceptron
+    from larank.kernel.published import Published
+    from larank.kernel.tracking import TrackingSVC
+    from larank.linear.sdm import LinearMulticlassSVC
+    from larank.sequence.tagger import SequenceTagger
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
     from larank.structured.svc import StructuredSVC
-    from larank.structured.tagger import SequenceTagger
 
 __all__ = [
     "ActiveLearner",
@@ -43,19 +43,19 @@ __version__ = version("larank")
 
 _HOME = {
     "ActiveLearner": "larank.active",
-    "HullerClassifier": "larank.binary.huller",
-    "KernelPassiveAggressive": "larank.binary.perceptrons",
-    "KernelPerceptron": "larank.binary.perceptrons",
-    "LaRankClassifier": "larank.multiclass.larank",
-    "LaSVMClassifier": "larank.binary.lasvm",
-    "LinearMulticlassSVC": "larank.multiclass.sdm",
+    "HullerClassifier": "larank.kernel.huller",
+    "KernelPassiveAggressive": "larank.kernel.perceptrons",
+    "KernelPerceptron": "larank.kernel.perceptrons",
+    "LaRankClassifier": "larank.kernel.larank",
+    "LaSVMClassifier": "larank.kernel.lasvm",
+    "LinearMulticlassSVC": "larank.linear.sdm",
     "MulticlassModel": "larank.structured.multiclass",
-    "MulticlassSVC": "larank.multiclass.mcsvm",
-    "Published": "larank.multiclass.published",
-    "SequenceTagger": "larank.structured.tagger",
+    "MulticlassSVC": "larank.kernel.exact",
+    "Published": "larank.kernel.published",
+    "SequenceTagger": "larank.sequence.tagger",
     "StructuredModel": "larank.structured.model",
     "StructuredSVC": "larank.structured.svc",
-    "TrackingSVC": "larank.binary.tracking",
+    "TrackingSVC": "larank.kernel.tracking",
 }
 
 

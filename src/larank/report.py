@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from larank import _core
-from larank.data import atomic_write
-from larank.result import Checkpoint, Result
+from larank.data.files import atomic_write
+from larank.training.result import Checkpoint, Result
 
 __all__ = [
     "Row",

@@ -16,7 +16,7 @@ from benchmarks.stopwatch import Stopwatch
 @dataclass(frozen=True)
 class LarankLasvm:
     name: str
-    requires: str = "larank.binary.lasvm"
+    requires: str = "larank.kernel.lasvm"
     copies_input: bool = False
     dtype: str = "float32"
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class LarankLasvm:
 
     def model(self, data: TrainingSet, threads: int) -> Any:
         """Untrained."""
-        from larank.binary.lasvm import LaSVMClassifier
+        from larank.kernel.lasvm import LaSVMClassifier
 
         given = {"C": data.parameters.C, "gamma": data.parameters.gamma, "n_jobs": threads, "random_state": 0}
         return LaSVMClassifier("rbf", **{**given, **self.settings})

@@ -25,7 +25,7 @@ class CostPath:
 @dataclass(frozen=True)
 class LarankExact:
     name: str
-    requires: str = "larank.multiclass.mcsvm"
+    requires: str = "larank.kernel.exact"
     copies_input: bool = False
     tol: float = 1e-3
     memory_limit: float = 4e9
@@ -74,7 +74,7 @@ class LarankExact:
         return CostPath(watch, {"steps": steps, "breakdown": dict(largest.result_.breakdown)})
 
     def _model(self, data: TrainingSet, threads: int) -> Any:
-        from larank.multiclass.mcsvm import MulticlassSVC
+        from larank.kernel.exact import MulticlassSVC
 
         return MulticlassSVC(
             "rbf",

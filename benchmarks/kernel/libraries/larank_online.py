@@ -13,7 +13,7 @@ from benchmarks.stopwatch import Stopwatch
 @dataclass(frozen=True)
 class LarankOnline:
     name: str
-    requires: str = "larank.multiclass.larank"
+    requires: str = "larank.kernel.larank"
     copies_input: bool = False
 
     def fit(self, data: TrainingSet, threads: int) -> Fit:
@@ -49,7 +49,7 @@ class LarankOnline:
 
 
 def _model(data: TrainingSet, threads: int, certify: bool) -> Any:
-    from larank.multiclass.larank import LaRankClassifier
+    from larank.kernel.larank import LaRankClassifier
 
     return LaRankClassifier(
         "rbf",

@@ -15,11 +15,11 @@ class LarankSdm:
     name: str
     formulation: str
     tolerances: tuple[float, ...] = grid(1e-1, 1e-6)
-    requires: str = "larank.multiclass.sdm"
+    requires: str = "larank.linear.sdm"
     copies_input: bool = False
 
     def fit(self, data: TrainingSet, tolerance: float) -> Fit:
-        from larank.multiclass.sdm import LinearMulticlassSVC
+        from larank.linear.sdm import LinearMulticlassSVC
 
         model = LinearMulticlassSVC(
             self.formulation, C=data.C, tol=tolerance, stop="gap", fit_intercept=False, random_state=0

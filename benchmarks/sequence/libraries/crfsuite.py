@@ -26,7 +26,7 @@ LBFGS_ITERATIONS = 50
 
 
 def features(sentence: Sequence[tuple[str, str]]) -> list[list[str]]:
-    """The 19 templates of larank.structured.features.CHUNKING, with marks beyond the ends of the sentence."""
+    """The 19 templates of larank.sequence.features.CHUNKING, with marks beyond the ends of the sentence."""
     words = ["<s-2>", "<s-1>", *(word for word, _ in sentence), "</s+1>", "</s+2>"]
     tags = ["<s-2>", "<s-1>", *(tag for _, tag in sentence), "</s+1>", "</s+2>"]
     tokens = []

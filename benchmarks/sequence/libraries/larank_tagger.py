@@ -19,7 +19,7 @@ class LarankTagger:
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    requires: str = "larank.structured.tagger"
+    requires: str = "larank.sequence.tagger"
     threads: int = 1
 
     def having(self, **settings: Any) -> LarankTagger:
@@ -29,7 +29,7 @@ class LarankTagger:
         return replace(self, name=f"{self.name}-{threads}", threads=threads)
 
     def fit(self, path: Path) -> Fit:
-        from larank.structured.conll import ConllFile
+        from larank.data.columns import ConllFile
 
         model = self.model()
         with Stopwatch() as watch:
@@ -45,8 +45,8 @@ class LarankTagger:
 
     def model(self) -> Any:
         """Untrained."""
-        from larank.structured.features import CHUNKING
-        from larank.structured.tagger import SequenceTagger
+        from larank.sequence.features import CHUNKING
+        from larank.sequence.tagger import SequenceTagger
 
         given = {"templates": CHUNKING, "columns": COLUMNS, "n_jobs": self.threads, "random_state": 0}
         return SequenceTagger(**{**given, **self.settings})

@@ -22,7 +22,6 @@ import typer
 from scipy import sparse
 from sklearn.svm import SVC
 
-from larank import persistence
 from larank.cli import tag
 from larank.cli.console import (
     Debug,
@@ -41,8 +40,10 @@ from larank.cli.console import (
     say_if_stopped_early,
     work,
 )
-from larank.data import atomic_write, load_letter, read
-from larank.multiclass.sdm import LinearMulticlassSVC
+from larank.data import load_letter, read
+from larank.data import models as persistence
+from larank.data.files import atomic_write
+from larank.linear.sdm import LinearMulticlassSVC
 from larank.report import (
     Row,
     certificate,
@@ -53,7 +54,7 @@ from larank.report import (
 )
 from larank.reproduce import Experiment, Reproduction, Scope, experiments
 from larank.reproduce.larank import PAPER as LARANK_PAPER
-from larank.result import Result
+from larank.training.result import Result
 
 __all__ = ["app", "main"]
 
@@ -663,14 +664,14 @@ def _default_estimator(algorithm: Algorithm) -> Any:
     if algorithm is Algorithm.sdm:
         return LinearMulticlassSVC()
     if algorithm is Algorithm.mcsvm:
-        from larank.multiclass.mcsvm import MulticlassSVC
+        from larank.kernel.exact import MulticlassSVC
 
         return MulticlassSVC()
     if algorithm is Algorithm.lasvm:
-        from larank.binary.lasvm import LaSVMClassifier
+        from larank.kernel.lasvm import LaSVMClassifier
 
         return LaSVMClassifier()
-    from larank.multiclass.larank import LaRankClassifier
+    from larank.kernel.larank import LaRankClassifier
 
     return LaRankClassifier()
 
@@ -776,7 +777,7 @@ _DEMO_NOTES = (
 
 
 def _run_demo(folder: Path) -> None:
-    from larank.multiclass.larank import LaRankClassifier
+    from larank.kernel.larank import LaRankClassifier
 
     letter = load_letter()
     train, test = letter.X_train.astype(np.float32), letter.X_test.astype(np.float32)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from larank import persistence
+from larank.data import models as persistence
 from larank.report import Row, format_value, numeric_columns
 
 __all__ = [

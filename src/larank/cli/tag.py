@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from larank import persistence
 from larank.cli.console import (
     Debug,
     Quiet,
@@ -28,12 +27,13 @@ from larank.cli.console import (
     say_if_stopped_early,
     work,
 )
-from larank.data import atomic_write, opened
+from larank.data import models as persistence
+from larank.data.columns import ConllFile
+from larank.data.files import atomic_write, opened
 from larank.report import certificate, confusions
-from larank.structured.conll import ConllFile
-from larank.structured.entities import entity_report, has_chunks
-from larank.structured.features import CHUNKING, WORDS
-from larank.structured.tagger import SequenceTagger
+from larank.sequence.entities import entity_report, has_chunks
+from larank.sequence.features import CHUNKING, WORDS
+from larank.sequence.tagger import SequenceTagger
 
 __all__ = ["app"]
 

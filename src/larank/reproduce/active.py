@@ -110,7 +110,7 @@ def _strategy(selection: str) -> Any:
 
 def _lasvm_points(dataset: str, selection: str, data: BinaryDataset, labels: Iterable[int], seed: int) -> list[Point]:
     """A training from the start for each number of labels: what comes out of the finishing step is not trained on."""
-    from larank.binary.lasvm import LaSVMClassifier
+    from larank.kernel.lasvm import LaSVMClassifier
 
     settings: dict[str, Any] = {
         "C": BINARY[dataset].C,

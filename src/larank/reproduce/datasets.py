@@ -245,7 +245,7 @@ def _words_in_images(fold: int) -> SequenceDataset:
 
 def _chunks(fold: int) -> SequenceDataset:
     """Words with parts of speech; there is one split only."""
-    from larank.structured.conll import read_conll
+    from larank.data.columns import read_conll
 
     parts = (read_conll(data_directory() / "conll2000" / f"{part}.txt.xz") for part in ("train", "test"))
     return SequenceDataset(*next(parts), *next(parts))
@@ -253,7 +253,7 @@ def _chunks(fold: int) -> SequenceDataset:
 
 def _parts_of_speech(fold: int) -> SequenceDataset:
     """Words alone, to be given their universal tags; there is one split only."""
-    from larank.structured.conll import read_conll
+    from larank.data.columns import read_conll
 
     found: list[Any] = []
     for part in ("train", "test"):

@@ -176,9 +176,9 @@ def _settings(dataset: str, algorithm: str) -> dict[str, Any]:
 
 
 def _model(settings: Mapping[str, Any], algorithm: str, seed: int) -> Any:
-    from larank.binary.perceptrons import KernelPassiveAggressive, KernelPerceptron
-    from larank.multiclass.larank import LaRankClassifier
-    from larank.multiclass.mcsvm import MulticlassSVC
+    from larank.kernel.exact import MulticlassSVC
+    from larank.kernel.larank import LaRankClassifier
+    from larank.kernel.perceptrons import KernelPassiveAggressive, KernelPerceptron
 
     others = {EXACT: MulticlassSVC, AVERAGED: KernelPerceptron, AVERAGED_10: KernelPerceptron}
     kind = others | {MIRA: KernelPassiveAggressive}

@@ -152,7 +152,7 @@ def _libsvm(dataset: str, data: BinaryDataset) -> Run:
 
 
 def _lasvm(dataset: str, algorithm: str, data: BinaryDataset, seed: int) -> Run:
-    from larank.binary.lasvm import LaSVMClassifier
+    from larank.kernel.lasvm import LaSVMClassifier
 
     model = LaSVMClassifier(**_settings(dataset), **ALGORITHMS[algorithm], certify=False, n_jobs=-1, random_state=seed)
     began = time.perf_counter()

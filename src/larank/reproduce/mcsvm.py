@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from rich.table import Table
 from scipy import sparse
 
-from larank.blocks import blocks_for
-from larank.kernels import kernel_for
-from larank.multiclass.problem import Problem
-from larank.multiclass.published import COOLING, Published, PublishedTraining
-from larank.progress import Progress
+from larank.blocks import provider_for
+from larank.blocks.kernels import kernel_for
+from larank.kernel.problem import Problem
+from larank.kernel.published import COOLING, Published, PublishedTraining
 from larank.reproduce.datasets import available
 from larank.reproduce.experiment import Experiment, Report, Scope, present
 from larank.reproduce.larank import PROBLEMS, Table2, exact_rows
 from larank.reproduce.tables import new_table
 from larank.training import Limits, Objectives, train
+from larank.training.progress import Progress
 
 __all__ = ["EXPERIMENTS", "FULL", "QUICK", "VERSIONS", "Everything", "Figure5", "Figure6", "Figure7", "Protocol", "Run"]
 
@@ -141,7 +141,7 @@ class _Cycled(PublishedTraining):
 def _train(task: Task, published: Published, seed: int, version: str = "", time_limit: float | None = None) -> Run:
     n, k = len(task.labels), int(max(task.labels.max(), task.y_test.max())) + 1
     problem = Problem(task.X, task.labels, np.full(n, task.C), k, 1.0 - np.eye(k), "crammer-singer")
-    blocks = blocks_for(kernel_for("rbf", gamma=task.gamma, X=task.X), task.X, n_jobs=1)
+    blocks = provider_for(kernel_for("rbf", gamma=task.gamma, X=task.X), task.X, n_jobs=1)
     kind = _Cycled if published.selection == "cycle" else PublishedTraining
     with blocks.threads():
         began, at_first = time.perf_counter(), time.process_time()

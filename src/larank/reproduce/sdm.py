@@ -13,7 +13,7 @@ from rich.table import Table
 from scipy import sparse
 from scipy.stats import wilcoxon
 
-from larank.multiclass.sdm import LinearMulticlassSVC
+from larank.linear.sdm import LinearMulticlassSVC
 from larank.reproduce.datasets import load
 from larank.reproduce.experiment import Experiment, Report, Scope, present
 

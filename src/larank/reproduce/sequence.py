@@ -177,7 +177,7 @@ def _templates(dataset: str) -> dict[str, Any]:
 
 
 def _trained(dataset: str, algorithm: str, data: SequenceDataset, seed: int, **others: Any) -> tuple[Any, float]:
-    from larank.structured.tagger import SequenceTagger
+    from larank.sequence.tagger import SequenceTagger
 
     model = SequenceTagger(**_settings(dataset, algorithm) | {"random_state": seed, "n_jobs": 1} | others)
     began = time.perf_counter()
@@ -189,7 +189,7 @@ def _trained(dataset: str, algorithm: str, data: SequenceDataset, seed: int, **o
 
 
 def _run_once(dataset: str, algorithm: str, data: SequenceDataset, seed: int) -> Run:
-    from larank.structured.entities import entity_report
+    from larank.sequence.entities import entity_report
 
     model, seconds = _trained(dataset, algorithm, data, seed)
     predicted = model.predict(data.X_test)

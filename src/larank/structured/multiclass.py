@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from larank.persistence import persistable_value
+from larank.data.models import persistable_value
 from larank.structured.model import StructuredModel
 
 __all__ = ["MulticlassModel"]

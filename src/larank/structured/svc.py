@@ -15,10 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import parameters
-from larank.labels import example_costs
-from larank.persistence import persistable
-from larank.progress import progress_for
-from larank.result import Result
+from larank.base import example_costs
+from larank.data.models import persistable
 from larank.structured.checked import CheckedModel
 from larank.structured.larank import SCHEDULES, AdaptiveSchedule, FixedSchedule, LaRank
 from larank.structured.machine import Example, ExpansionMachine, KernelMachine, LinearMachine, Machine, Vector
@@ -27,6 +25,8 @@ from larank.structured.perceptrons import PassiveAggressive, Perceptron
 from larank.structured.stream import Examples, OnlineSolver, OnlineTraining, SupportTable
 from larank.structured.svmstruct import CuttingPlanes, NSlack, OneSlack
 from larank.training import Limits, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.training.progress import progress_for
+from larank.training.result import Result
 
 __all__ = ["StructuredSVC"]
 

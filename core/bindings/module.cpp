@@ -1,0 +1,29 @@
+// The Python module: its parts are in bindings/.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdlib>
+
+#include "bindings/arrays.hpp"
+#include "simd/units.hpp"
+
+NB_MODULE(_core, m) {
+    const char* level = std::getenv("LARANK_SIMD");
+    larank::set_simd_level(level && *level ? level : larank::simd_levels().back());
+    m.def("simd_level", &larank::simd_level);
+    m.def("simd_levels", &larank::simd_levels);
+    m.def("set_simd_level", &larank::set_simd_level, "level"_a);
+    bind_sdm(m);
+    bind_larank(m);
+    bind_lasvm(m);
+    bind_mcsvm(m);
+    bind_perceptrons(m);
+    bind_huller(m);
+    bind_tracking(m);
+    bind_kernel_maps(m);
+    bind_svmlight(m);
+    bind_chains(m);
+    bind_tokens(m);
+    bind_names(m);
+    bind_features(m);
+}

@@ -1,0 +1,109 @@
+// The examples: a dense or CSR matrix seen row by row, with an optional constant feature for the intercept.
+//
+// Nothing is copied; the owner of the arrays must outlive the view. W has one row per feature and, when `intercept` is
+// not zero, a last one for the constant feature.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/prefetch.hpp"
+#include "simd/units.hpp"
+
+namespace larank {
+
+template <class T>
+struct Matrix {
+    int64_t rows = 0;
+    int64_t columns = 0;
+    const T* values = nullptr;
+    const int64_t* starts = nullptr;  // CSR: where each row begins; null for a dense matrix
+    const int32_t* columns32 = nullptr;
+    const int64_t* columns64 = nullptr;
+    T intercept = 0;
+
+    int64_t begin(int64_t i) const { return starts ? starts[i] : i * columns; }
+    int64_t count(int64_t i) const { return starts ? starts[i + 1] - starts[i] : columns; }
+    int64_t weight_rows() const { return columns + (intercept != 0); }
+
+    Row<T> row(int64_t i) const {
+        const int64_t from = begin(i);
+        return {values + from,
+                columns32 ? columns32 + from : nullptr,
+                columns64 ? columns64 + from : nullptr,
+                count(i),
+                intercept,
+                columns};
+    }
+
+    double squared_norm(int64_t i) const {
+        double norm = double(intercept) * double(intercept);
+        const T* x = values + begin(i);
+        for (int64_t j = 0; j < count(i); ++j) norm += double(x[j]) * double(x[j]);
+        return norm;
+    }
+
+    // Calls visit(feature, value) for the stored values of row i and the constant feature.
+    template <class Visit>
+    void each(int64_t i, Visit visit) const {
+        const int64_t from = begin(i), stored = count(i);
+        for (int64_t j = 0; j < stored; ++j)
+            visit(!starts ? j : columns32 ? int64_t{columns32[from + j]} : columns64[from + j], values[from + j]);
+        if (intercept != 0) visit(columns, intercept);
+    }
+
+    void prefetch_start(int64_t i) const {
+        if (starts) prefetch(starts + i);
+    }
+    void prefetch_row(int64_t i) const {
+        prefetch_range(values, i);
+        if (columns32) prefetch_range(columns32, i);
+        if (columns64) prefetch_range(columns64, i);
+    }
+
+  private:
+    // Rows do not begin where cache lines do: the last value may lie on one line more.
+    template <class V>
+    void prefetch_range(const V* array, int64_t i) const {
+        if (count(i) == 0) return;
+        const V* const last = array + begin(i) + count(i) - 1;
+        for (const V* at = array + begin(i); at < last; at += 64 / sizeof(V)) prefetch(at);
+        prefetch(last);
+    }
+};
+
+// A dense row that is mostly zeros is cheaper as the list of its other values.
+template <class T>
+class RowCompressor {
+  public:
+    explicit RowCompressor(const Matrix<T>& X) {
+        if (X.starts || X.rows == 0) return;
+        const int64_t step = 1 + X.rows / 1000;
+        int64_t seen = 0, other = 0;
+        for (int64_t i = 0; i < X.rows; i += step) X.each(i, [&](int64_t, T value) { ++seen, other += value != 0; });
+        if (2 * other > seen) return;
+        values_.resize(std::size_t(X.columns));
+        columns_.resize(std::size_t(X.columns));
+    }
+
+    // The row as it is, or compressed into buffers that the next call overwrites.
+    Row<T> operator()(Row<T> x) {
+        if (values_.empty()) return x;
+        int64_t count = 0;
+        for (int64_t j = 0; j < x.count; ++j) {
+            values_[std::size_t(count)] = x.values[j];
+            columns_[std::size_t(count)] = int32_t(j);
+            count += x.values[j] != 0;
+        }
+        x.values = values_.data();
+        x.columns32 = columns_.data();
+        x.count = count;
+        return x;
+    }
+
+  private:
+    std::vector<T> values_;
+    std::vector<int32_t> columns_;
+};
+
+}  // namespace larank

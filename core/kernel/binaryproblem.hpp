@@ -1,0 +1,141 @@
+// One binary problem on patterns that it may share with others: its members, their coefficients and gradients.
+//
+//   primal  min_{w,b} 1/2 |w|^2 + sum_i C_i max(0, 1 - y_i (w'x_i + b))
+//   dual    max_alpha sum_i alpha_i y_i - 1/2 sum_ij alpha_i alpha_j k(x_i, x_j)   subject to sum_i alpha_i = 0 and
+//           A_i <= alpha_i <= B_i,  A_i = min(0, C_i y_i),  B_i = max(0, C_i y_i)                [thesis] (4.1)
+//   gradient  g_k = y_k - sum_i alpha_i k(x_i, x_k)                                              [thesis] (4.2)
+//
+// A member has a place. Its pattern's slot is its column in rows of kernel values; where there is one problem only,
+// place and slot are the same, and rows are read side by side.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "memory/aligned.hpp"
+#include "simd/units.hpp"
+
+namespace larank {
+
+// A step along (+1, -1) on two coefficients.
+struct PairStep {
+    double lambda = 0;
+    double gain = 0;        // of the dual objective
+    bool is_whole = false;  // whether nothing has ended it before both gradients were the same
+};
+
+class Members {
+  public:
+    int64_t size() const { return int64_t(alpha_.size()); }  // places, in use and free
+    bool is_member(int64_t place) const { return y_[std::size_t(place)] != 0; }
+
+    double alpha(int64_t place) const { return alpha_[std::size_t(place)]; }
+    double g(int64_t place) const { return g_[std::size_t(place)]; }
+    double y(int64_t place) const { return y_[std::size_t(place)]; }
+    double diagonal(int64_t place) const { return diagonal_[std::size_t(place)]; }
+    bool can_grow(int64_t place) const { return up_[std::size_t(place)] == 0; }
+    bool can_shrink(int64_t place) const { return down_[std::size_t(place)] == 0; }
+    bool is_free(int64_t place) const { return can_grow(place) && can_shrink(place); }
+
+    const double* alphas() const { return alpha_.data(); }
+    double* gradients() { return g_.data(); }
+    const double* gradients() const { return g_.data(); }
+    const double* diagonals() const { return diagonal_.data(); }
+    const float* up() const { return up_.data(); }
+    const float* down() const { return down_.data(); }
+
+    void resize(int64_t places) {
+        const std::size_t n = std::size_t(places);
+        alpha_.resize(n), g_.resize(n), cost_.resize(n), diagonal_.resize(n), y_.resize(n);
+        up_.resize(n, -infinity), down_.resize(n, infinity);
+    }
+
+    void put(int64_t place, double y, double cost, double diagonal, double alpha, double g) {
+        if (place >= size()) resize(place + 1);
+        const std::size_t p = std::size_t(place);
+        y_[p] = y, cost_[p] = cost, diagonal_[p] = diagonal, g_[p] = g;
+        set_alpha(place, alpha);
+    }
+
+    void remove(int64_t place) {
+        const std::size_t p = std::size_t(place);
+        y_[p] = 0, alpha_[p] = 0, up_[p] = -infinity, down_[p] = infinity;
+    }
+
+    // The members in these places, one after another.
+    Members at(const std::vector<int32_t>& places) const {
+        Members some;
+        some.resize(int64_t(places.size()));
+        for (std::size_t n = 0; n < places.size(); ++n) {
+            const std::size_t p = std::size_t(places[n]);
+            some.put(int64_t(n), y_[p], cost_[p], diagonal_[p], alpha_[p], g_[p]);
+        }
+        return some;
+    }
+
+    // alpha_i += lambda, alpha_j -= lambda, as far as the gradient says and the bounds allow; g is left as it is.
+    PairStep step(int64_t i, int64_t j, double kij) {  // [thesis] algorithm 11, line 9
+        const double slope = g(i) - g(j);
+        const double size = diagonal(i) + diagonal(j), curvature = std::max(0.0, size - 2 * kij);
+        const bool is_curved = curvature > rounding_share * size;
+        const double wanted = is_curved ? slope / curvature : std::numeric_limits<double>::infinity();
+        const double room_i = upper(i) - alpha(i), room_j = alpha(j) - lower(j);
+        const double lambda = std::min({wanted, room_i, room_j});
+        set_alpha(i, lambda == room_i ? upper(i) : alpha(i) + lambda);
+        set_alpha(j, lambda == room_j ? lower(j) : alpha(j) - lambda);
+        return {lambda, lambda * (slope - lambda * curvature / 2), lambda == wanted};
+    }
+
+    // After a whole step both gradients are the same but for rounding. If the last digit said which
+    // is larger it would decide on the next pair too, and models would depend on how kernel values are rounded.
+    void settle(const PairStep& taken, int64_t i, int64_t j, Extremes& extremes) {
+        if (!taken.is_whole || !is_free(i) || !is_free(j)) return;
+        const double same = (g(i) + g(j)) / 2;
+        const int64_t first = std::min(i, j);
+        const auto is_one = [=](int64_t place) { return place == i || place == j; };
+        g_[std::size_t(i)] = g_[std::size_t(j)] = same;
+        if (is_one(extremes.at_largest)) extremes.largest = same, extremes.at_largest = first;
+        if (is_one(extremes.at_smallest)) extremes.smallest = same, extremes.at_smallest = first;
+    }
+
+    void set_alpha(int64_t place, double alpha) {
+        const std::size_t p = std::size_t(place);
+        alpha_[p] = alpha;
+        up_[p] = alpha < upper(place) ? 0 : -infinity;
+        down_[p] = alpha > lower(place) ? 0 : infinity;
+    }
+
+    int64_t bytes() const { return int64_t(alpha_.capacity() * (5 * sizeof(double) + 2 * sizeof(float))); }
+
+  private:
+    static constexpr float infinity = std::numeric_limits<float>::infinity();
+
+    double lower(int64_t place) const { return std::min(0.0, cost_[std::size_t(place)] * y_[std::size_t(place)]); }
+    double upper(int64_t place) const { return std::max(0.0, cost_[std::size_t(place)] * y_[std::size_t(place)]); }
+
+    LargeVector<double> alpha_, g_, cost_, diagonal_, y_;  // y = 0 where a place is free
+    LargeVector<float> up_, down_;
+};
+
+// The places of those members whose turn is next at either end, the most violating first, among the ones `is_wanted`.
+template <class IsWanted>
+std::vector<int32_t> next_in_line(const Members& members, const Extremes& at, double tau, std::size_t count,
+                                  IsWanted is_wanted) {
+    std::vector<std::pair<double, int32_t>> line;
+    for (int64_t place = 0; place < members.size(); ++place) {
+        const double above = members.can_grow(place) ? members.g(place) - at.smallest : 0;
+        const double below = members.can_shrink(place) ? at.largest - members.g(place) : 0;
+        const double violation = std::max(above, below);
+        if (violation > tau && is_wanted(place)) line.push_back({-violation, int32_t(place)});
+    }
+    count = std::min(count, line.size());
+    std::partial_sort(line.begin(), line.begin() + std::ptrdiff_t(count), line.end());
+    std::vector<int32_t> places;
+    for (std::size_t n = 0; n < count; ++n) places.push_back(line[n].second);
+    return places;
+}
+
+}  // namespace larank

@@ -1,0 +1,212 @@
+// A multiclass kernel machine: S(x, y) = sum_i beta_i^y k(x_i, x), its support vectors class by class.
+//
+// Each class keeps its support vectors side by side, with their coefficients and scores, and, where memory allows, the
+// sets E(y, i) = { k(x_i, x_j) : (x_j, y) in S } of [larank] section 3: a change of one coefficient is one
+// streaming pass over one such set. Where memory does not allow them, the values are gathered from the pattern's row.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernel/gram.hpp"
+#include "kernel/patternrows.hpp"
+#include "kernel/support.hpp"
+#include "simd/units.hpp"
+
+namespace larank {
+
+template <class T>
+class KernelMachine {
+  public:
+    explicit KernelMachine(int64_t memory_limit) : rows_(memory_limit, 1, 256) {}
+
+    SupportTable& table() { return rows_.table(); }
+    const SupportTable& table() const { return rows_.table(); }
+    int64_t classes() const { return int64_t(classes_.size()); }
+    void add_class() { classes_.emplace_back(); }
+
+    void begin_another_epoch() {}
+
+    void feed(const Block<T>& block) {
+        rows_.feed(block);
+        stay_within_limit(-1);
+    }
+
+    // S(x, y) of an example by its kernel values with the slots, for all classes.
+    void scores_of(const T* row, double* scores) const {
+        for (std::size_t y = 0; y < classes_.size(); ++y) {
+            const ClassList& list = classes_[y];
+            scores[y] = units<T>().dot_row_at(row, list.slots.data(), list.beta.data(), list.size());
+        }
+    }
+
+    // S(x, y) of example b of the block, for all classes. Returns the work: an example also pays for its kernel values.
+    int64_t scores_of_new(int64_t b, double* scores) const {
+        scores_of(rows_.of_example(b), scores);
+        return table().vectors() + kernel_value_work * table().size();
+    }
+
+    // The same for a pattern that is ready.
+    int64_t scores_of_old(int32_t slot, double* scores) const {
+        scores_of(rows_[slot], scores);
+        return table().vectors();
+    }
+
+    // S(x_i, y) of the pattern's own support vectors, which are kept up to date.
+    int64_t scores_of_vectors(int32_t slot, double* scores) const {
+        for (const SupportVector& v : table()[slot].vectors)
+            *scores++ = classes_[std::size_t(v.label)].scores[std::size_t(v.place)];
+        return 1;
+    }
+
+    // Whether the pattern's row of kernel values is here and up to date, or must be computed first.
+    bool has_row(int32_t slot) {
+        const int64_t before = rows_.bytes();
+        if (!rows_.find(slot)) return false;
+        if (rows_.bytes() > before) stay_within_limit(slot);
+        return true;
+    }
+    // Whether its coefficients can be changed.
+    bool can_step(int32_t slot) { return keeps_sets_ || has_row(slot); }
+
+    void provide(int32_t slot, const T* row) {
+        rows_.provide(slot, row);
+        stay_within_limit(slot);
+    }
+
+    // Example b becomes a pattern, without support vectors yet.
+    int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
+        const int32_t slot = rows_.add(b, id, label, cost, diagonal);
+        stay_within_limit(slot);
+        return slot;
+    }
+
+    // The same for a pattern of a saved model; `row` holds its kernel values with the slots before it.
+    int32_t restore_pattern(const T* row, int64_t id, int32_t label, double cost, double diagonal, double* scores) {
+        const int32_t slot = rows_.restore(row, id, label, cost, diagonal);
+        stay_within_limit(slot);
+        scores_of(rows_[slot], scores);
+        return slot;
+    }
+
+    // (x_i, y) joins the support vectors with coefficient zero and the score given.
+    void add_vector(int32_t slot, int32_t y, double score) {
+        ClassList& list = classes_[std::size_t(y)];
+        int32_t place = int32_t(list.size());
+        if (list.free.empty()) {
+            list.slots.push_back(slot), list.beta.push_back(0), list.scores.push_back(score);
+        } else {
+            place = list.free.back();
+            list.free.pop_back();
+            list.slots[std::size_t(place)] = slot;
+            list.scores[std::size_t(place)] = score;
+        }
+        table().add_vector(slot, y, place);
+        if (keeps_sets_) {
+            const T* const row = rows_[slot];
+            T* const set = list.sets.add(place, list.size());
+            for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
+            if (list.sets.births() > 4 * list.size() + 1024) list.sets.settle(list.size());
+        }
+        stay_within_limit(slot);
+    }
+
+    // beta_i^y <- beta, and the scores of the class follow: S(x_j, y) += change k(x_i, x_j)  [larank] eq. (8).
+    // Returns the number of scores touched.
+    int64_t set_coefficient(int32_t slot, SupportVector& v, double beta) {
+        ClassList& list = classes_[std::size_t(v.label)];
+        const double change = beta - v.beta;
+        v.beta = beta;
+        list.beta[std::size_t(v.place)] = beta;
+        if (keeps_sets_) {
+            const int64_t before = list.sets.bytes();
+            const T* const set = list.sets.find(v.place, list.size());
+            have_sets_grown_ |= list.sets.bytes() > before;
+            units<T>().add_row_values(set, change, list.size(), list.scores.data());
+        } else {
+            units<T>().add_row_values_at(rows_[slot], list.slots.data(), change, list.size(), list.scores.data());
+        }
+        return list.size();
+    }
+
+    // Coefficients and scores as they are now, and back to them.
+    void remember() {
+        table().remember();
+        for (ClassList& list : classes_) list.remembered_beta = list.beta, list.remembered_scores = list.scores;
+    }
+    void go_back() {
+        table().go_back();
+        for (ClassList& list : classes_) list.beta = list.remembered_beta, list.scores = list.remembered_scores;
+    }
+
+    void remove_zeros(int32_t slot) {
+        table().remove_zeros(slot,
+                             [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); });
+    }
+
+    // What an OPTIMIZE on this pattern will read, the two stages some time apart.
+    void prefetch_scores(int32_t slot) const {
+        for (const SupportVector& v : table()[slot].vectors) {
+            const ClassList& list = classes_[std::size_t(v.label)];
+            prefetch(list.scores.data() + v.place);
+            if (keeps_sets_) list.sets.prefetch_place(v.place);
+        }
+    }
+    void prefetch_kernel_values(int32_t slot) const {
+        if (!keeps_sets_) return;
+        for (const SupportVector& v : table()[slot].vectors) classes_[std::size_t(v.label)].sets.prefetch_row(v.place);
+    }
+
+    int64_t bytes() const { return rows_.bytes() + bytes_beside_rows(); }
+    // What others hold on behalf of this machine, such as the patterns themselves.
+    void set_foreign_bytes(int64_t bytes) {
+        rows_.set_foreign_bytes(bytes);
+        stay_within_limit(-1);
+    }
+    // Sets grow when they catch up, and must not go before both coefficients of a step are changed.
+    void after_step(int32_t slot) {
+        if (have_sets_grown_) stay_within_limit(slot);
+        have_sets_grown_ = false;
+    }
+    bool keeps_sets() const { return keeps_sets_; }
+    int64_t rows_at_once() const { return rows_.at_once(); }
+    int64_t resident_rows() const { return rows_.resident(); }
+
+  private:
+    // The schedule weighs dual increase against work, and an example must pay for its kernel values: charging less
+    // starves reprocessing, charging more buys little dual for the time. docs/larank.md says what was tried.
+    static constexpr int64_t kernel_value_work = 20;
+
+    struct ClassList {
+        std::vector<int32_t> slots;
+        LargeVector<double> beta, scores, remembered_beta, remembered_scores;
+        std::vector<int32_t> free;
+        Gram<T> sets;
+
+        int64_t size() const { return int64_t(slots.size()); }
+        int64_t bytes() const { return int64_t(slots.capacity() * 4 + 2 * (beta.capacity() + scores.capacity()) * 8); }
+    };
+
+    int64_t bytes_beside_rows() const {
+        int64_t total = 0;
+        for (const ClassList& list : classes_) total += list.bytes() + list.sets.bytes();
+        return total;
+    }
+
+    // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently,
+    // but not that of `kept`.
+    void stay_within_limit(int32_t kept) {
+        if (rows_.fit_with(bytes_beside_rows())) return;
+        if (keeps_sets_) {
+            keeps_sets_ = false;
+            for (ClassList& list : classes_) list.sets.clear();
+        }
+        rows_.drop_until_fit(bytes_beside_rows(), kept);
+    }
+
+    PatternRows<T> rows_;
+    std::vector<ClassList> classes_;
+    bool keeps_sets_ = true, have_sets_grown_ = false;
+};
+
+}  // namespace larank

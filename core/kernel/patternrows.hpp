@@ -1,0 +1,134 @@
+// Support patterns and their rows of kernel values, under a limit on memory: what all kernel machines share.
+//
+// The core never evaluates a kernel. It is handed blocks: the kernel values of a few new examples with every pattern in
+// the table, and among themselves. A pattern born from the block finds its values in the latter, so the size of blocks
+// does not change the result.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "kernel/gram.hpp"
+#include "kernel/support.hpp"
+
+namespace larank {
+
+// New examples and their kernel values; `kernel` has room for the slots born while the block is worked on.
+template <class T>
+struct Block {
+    int64_t examples = 0;
+    int64_t width = 0;          // of `kernel`, at least slots + examples
+    T* kernel = nullptr;        // [examples][width], with the pattern slots
+    const T* within = nullptr;  // [examples][examples]
+};
+
+// What a block says of its examples beside their kernel values.
+struct Examples {
+    int64_t count = 0;
+    const int64_t* ids = nullptr;
+    const int32_t* labels = nullptr;  // classes in the order of their arrival
+    const double* costs = nullptr;
+    const double* diagonal = nullptr;  // k(x_i, x_i)
+};
+
+template <class T>
+class PatternRows {
+  public:
+    // A step of the machine reads `rows_in_use` rows at the same time. Where it comes back to most rows soon, they are
+    // brought up to date together now and then, after `births_to_settle` patterns have come.
+    PatternRows(int64_t memory_limit, int64_t rows_in_use, int64_t births_to_settle)
+        : memory_limit_(memory_limit), rows_in_use_(rows_in_use), births_to_settle_(births_to_settle) {}
+
+    SupportTable& table() { return table_; }
+    const SupportTable& table() const { return table_; }
+
+    void feed(const Block<T>& block) {
+        if (block.width < table_.slots() + block.examples)
+            throw std::invalid_argument("the block has too few columns for the slots it may need");
+        block_ = block;
+        if (gram_.births() >= births_to_settle_) settle();
+    }
+    // Brings all rows up to date, which costs less than one by one where most of them will be used.
+    void settle() { gram_.settle(table_.slots()); }
+    // The kernel values of example b of the block with all patterns.
+    const T* of_example(int64_t b) const { return block_.kernel + b * block_.width; }
+
+    // Example b becomes a pattern.
+    int32_t add(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
+        const int32_t slot = restore(of_example(b), id, label, cost, diagonal);
+        tell_later_examples(b, slot);
+        return slot;
+    }
+    // The same for machines that never look at values between two patterns: memory stays linear in their number.
+    int32_t add_without_row(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
+        const int32_t slot = table_.add(id, label, cost, diagonal);
+        tell_later_examples(b, slot);
+        return slot;
+    }
+
+    // A pattern whose values with the slots before it are in `kernel`.
+    int32_t restore(const T* kernel, int64_t id, int32_t label, double cost, double diagonal) {
+        const int32_t slot = table_.add(id, label, cost, diagonal);
+        const int64_t columns = table_.slots();
+        T* const row = gram_.add(slot, columns);
+        std::copy(kernel, kernel + columns, row);
+        row[slot] = T(diagonal);
+        return slot;
+    }
+
+    // Whether the row of a pattern is kept, up to date or not.
+    bool is_kept(int32_t slot) const { return gram_.is_kept(slot); }
+    // Whether the row of a pattern is here; it is brought up to date. False if it must be computed first.
+    bool find(int32_t slot) { return gram_.find(slot, table_.slots()) != nullptr; }
+    // The row of a pattern that was just added or found.
+    const T* operator[](int32_t slot) const { return gram_.row(slot); }
+    void provide(int32_t slot, const T* row) { std::copy(row, row + table_.slots(), gram_.fill(slot, table_.slots())); }
+
+    // Rows to be computed together: not so many that they push each other out.
+    int64_t at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, 256); }
+    int64_t resident() const { return gram_.resident(); }
+
+    int64_t bytes() const { return table_.bytes() + gram_.bytes() + foreign_bytes_; }
+    // What others hold on behalf of the machine, such as the patterns themselves.
+    void set_foreign_bytes(int64_t bytes) { foreign_bytes_ = bytes; }
+
+    int64_t memory_limit() const { return memory_limit_; }
+
+    // Whether there is room for these rows and what the machine keeps `beside` them.
+    bool fit_with(int64_t beside) {
+        if (2 * (bytes() + beside) > memory_limit_) gram_.be_tight();
+        return bytes() + beside <= memory_limit_;
+    }
+    void be_tight() { gram_.be_tight(); }
+    // What is left for others beside the rows in use, which may have half as much room again as they need.
+    int64_t room_beside(int64_t beside) const {
+        const int64_t in_use = rows_in_use_ * (table_.slots() * 3 / 2) * int64_t(sizeof(T));
+        return memory_limit_ - table_.bytes() - gram_.bytes_beside_values() - in_use - foreign_bytes_ - beside;
+    }
+    // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
+    void drop_until_fit(int64_t beside, int32_t kept) {
+        while (!fit_with(beside))
+            if (gram_.resident() <= rows_in_use_ || !gram_.drop_oldest(kept))
+                throw std::length_error(
+                    "memory_limit must be at least " + std::to_string(bytes() + beside) + " bytes for " +
+                    (rows_in_use_ == 1 ? "one row" : "two rows") + " of kernel values beside the coefficients of the " +
+                    std::to_string(table_.size()) + " support patterns so far and more for those to come, got " +
+                    std::to_string(memory_limit_));
+    }
+
+  private:
+    void tell_later_examples(int64_t b, int32_t slot) {
+        for (int64_t later = b + 1; later < block_.examples; ++later)
+            block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];
+    }
+
+    int64_t memory_limit_, rows_in_use_, births_to_settle_;
+    SupportTable table_;
+    Gram<T> gram_;
+    Block<T> block_;
+    int64_t foreign_bytes_ = 0;
+};
+
+}  // namespace larank

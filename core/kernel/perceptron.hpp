@@ -1,0 +1,329 @@
+// Kernel perceptrons [thesis] section 2.1.3: an example that is not scored well enough when it comes changes its own
+// coefficients, and no others.
+//
+//   two classes    f(x) = sum_i alpha_i k(x_i, x), y = -1 or +1, no bias
+//                  m = y f(x); alpha += y step
+//   more classes   S(x, y) = sum_i beta_i^y k(x_i, x), r the wrong class with the largest score
+//                  m = S(x, y) - S(x, r); beta^y += step, beta^r -= step        [larank] section 1, "Kernel
+//                  Perceptrons"
+//
+// A rule makes the step from the margin m. Two classes have one column of coefficients, more have one column each.
+//
+// The average of all decision functions, one after each example [thesis] "Averaged Perceptron", costs nothing extra on
+// the way: what example t = 1, 2, ... adds to a coefficient is in T - t + 1 of the T functions, so the average is
+// coefficient - early / T, where `early` sums up (t - 1) times what was added.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "kernel/patternrows.hpp"
+#include "memory/aligned.hpp"
+#include "simd/units.hpp"
+
+namespace larank {
+
+// What a rule sees of an example. A step of size s raises the margin by s * gain.
+struct Margin {
+    double value;
+    double gain;  // k(x, x) times the number of columns a step changes
+    double cost;
+};
+
+struct PerceptronRule {
+    double margin = 0;  // beta of [thesis] algorithm 4
+
+    double step(const Margin& m) const { return m.value <= margin ? m.cost : 0.0; }  // [thesis] algorithm 2, line 4
+    // What a step on one column would have been on two.
+    static constexpr double share_of_two_columns = 1;
+};
+
+struct PassiveAggressiveRule {
+    double step(const Margin& m) const {  // [thesis] algorithm 3, line 5
+        // An example at the origin of feature space scores zero whatever its coefficient is.
+        return m.value < 1 && m.gain > 0 ? std::min(m.cost, (1 - m.value) / m.gain) : 0.0;
+    }
+    static constexpr double share_of_two_columns = 0.5;
+};
+
+struct PerceptronCounters {
+    int64_t visits = 0;    // examples, each with one arg max
+    int64_t mistakes = 0;  // of them not scored above all wrong classes
+    int64_t updates = 0;   // of them with a step
+    int64_t removals = 0;  // support patterns that went over the budget
+};
+
+template <class T, class Rule>
+class Perceptron {
+  public:
+    static constexpr int64_t no_budget = std::numeric_limits<int64_t>::max();
+
+    Perceptron(const Rule& rule, int64_t budget, int64_t memory_limit)
+        : rule_(rule), budget_(budget), rows_(memory_limit, 1, births_to_settle), columns_(1) {}
+
+    // From one column for two classes to a column for each; from here on there may be any number of them.
+    void split_column() {
+        if (!is_single_) return;
+        is_single_ = false;
+        if (table().size() == 0) return columns_.clear();
+        columns_.push_back(columns_.front());
+        for (int32_t y : {0, 1}) columns_[std::size_t(y)].scale((y ? 1 : -1) * Rule::share_of_two_columns);
+        for (const int32_t slot : table().present()) {
+            const int32_t place = table()[slot].vectors.front().place;
+            table().add_vector(slot, 1, place);
+            for (SupportVector& v : table()[slot].vectors)
+                v.beta = columns_[std::size_t(v.label)].beta[std::size_t(place)];
+        }
+    }
+
+    void feed(const Block<T>& block, const Examples& examples) {
+        rows_.feed(block);
+        table().forget_newborn();
+        examples_ = examples;
+        at_ = 0;
+        stay_within_limit(-1);
+    }
+
+    // Works on until `end` examples of the block are done; false if a row of kernel values is needed first.
+    bool run(int64_t end) {
+        while (true) {
+            if (table().size() > budget_ && !remove_one()) return false;
+            if (at_ >= end) return true;
+            process(at_++);
+        }
+    }
+
+    std::vector<int32_t> needed() const {
+        return leaving_ < 0 ? std::vector<int32_t>{} : std::vector<int32_t>{leaving_};
+    }
+    void provide(int32_t slot, const T* row) {
+        rows_.provide(slot, row);
+        stay_within_limit(slot);
+    }
+
+    // A pattern of a saved model. `row` holds its kernel values with the slots before it and itself; only a budget
+    // needs it.
+    void restore(const T* row, int64_t id, int32_t label, double cost, double diagonal, const int32_t* classes,
+                 const double* beta, const double* early, int64_t count) {
+        make_column(label);
+        const int32_t slot =
+            has_budget() ? rows_.restore(row, id, label, cost, diagonal) : table().add(id, label, cost, diagonal);
+        if (has_budget()) {
+            score(row);
+            begin_scores(slot);
+        }
+        for (int64_t n = 0; n < count; ++n) {
+            make_column(classes[n]);
+            add_to_coefficient(slot, classes[n], beta[n], row);
+            const SupportVector& v = table()[slot].vectors.back();
+            columns_[std::size_t(v.label)].early[std::size_t(v.place)] = early[n];
+        }
+        stay_within_limit(slot);
+    }
+
+    SupportTable& table() { return rows_.table(); }
+    const SupportTable& table() const { return rows_.table(); }
+    double early(const SupportVector& v) const { return columns_[std::size_t(v.label)].early[std::size_t(v.place)]; }
+    bool has_budget() const { return budget_ != no_budget; }
+    bool is_single() const { return is_single_; }
+    int64_t column_count() const { return int64_t(columns_.size()); }
+    const PerceptronCounters& counters() const { return counters_; }
+    void set_counters(const PerceptronCounters& counters) { counters_ = counters; }
+
+    int64_t bytes() const { return rows_.bytes() + bytes_beside_rows(); }
+    void set_foreign_bytes(int64_t bytes) {
+        rows_.set_foreign_bytes(bytes);
+        stay_within_limit(-1);
+    }
+    int64_t resident_rows() const { return rows_.resident(); }
+
+  private:
+    static constexpr int64_t births_to_settle = 256;
+
+    // The coefficients of one column side by side. With a budget also, by slot, the scores that support patterns would
+    // have without their own coefficients.
+    struct Column {
+        std::vector<int32_t> slots, free;
+        LargeVector<double> beta, early, scores;
+
+        int64_t size() const { return int64_t(slots.size()); }
+        int64_t bytes() const {
+            return int64_t((slots.capacity() + free.capacity()) * 4 +
+                           (beta.capacity() + early.capacity() + scores.capacity()) * 8);
+        }
+        void scale(double factor) {
+            for (auto* values : {&beta, &early, &scores})
+                for (double& value : *values) value *= factor;
+        }
+        int32_t place_for(int32_t slot) {
+            if (free.empty()) {
+                slots.push_back(slot), beta.push_back(0), early.push_back(0);
+                return int32_t(slots.size()) - 1;
+            }
+            const int32_t place = free.back();
+            free.pop_back();
+            slots[std::size_t(place)] = slot;
+            return place;
+        }
+    };
+
+    // The class to beat: the score of the label minus its score, and its column.
+    struct Rival {
+        double margin = std::numeric_limits<double>::infinity();
+        int32_t column = -1;
+    };
+
+    void process(int64_t b) {
+        const int32_t label = examples_.labels[b];
+        make_column(label);
+        score(rows_.of_example(b));
+        const Rival rival = rival_of(label);
+        const double gain = examples_.diagonal[b] * (is_single_ ? 1 : 2);
+        const double step = rule_.step({rival.margin, gain, examples_.costs[b]});
+        if (step > 0) update(b, label, rival, step);
+        counters_.mistakes += rival.margin <= 0;
+        counters_.updates += step > 0;
+        ++counters_.visits;
+    }
+
+    // A class takes part from its first example on.
+    void make_column(int32_t label) {
+        while (!is_single_ && column_count() <= label) {
+            columns_.emplace_back();
+            if (has_budget()) columns_.back().scores.assign(std::size_t(table().slots()), 0);
+        }
+    }
+
+    void score(const T* k) {
+        scores_.resize(columns_.size());
+        for (std::size_t c = 0; c < columns_.size(); ++c)
+            scores_[c] =
+                units<T>().dot_row_at(k, columns_[c].slots.data(), columns_[c].beta.data(), columns_[c].size());
+    }
+
+    static double sign_of(int32_t label) { return label ? 1.0 : -1.0; }
+    // By the scores that were computed last.
+    Rival rival_of(int32_t label) const {
+        if (is_single_) return {sign_of(label) * scores_[0], 0};
+        Rival rival;
+        for (int32_t r = 0; r < column_count(); ++r) {
+            const double margin = scores_[std::size_t(label)] - scores_[std::size_t(r)];
+            if (r != label && margin < rival.margin) rival = {margin, r};
+        }
+        return rival;
+    }
+
+    void update(int64_t b, int32_t label, const Rival& rival, double step) {
+        const T* const k = rows_.of_example(b);
+        int32_t slot = table().slot_of(examples_.ids[b]);
+        if (slot < 0) slot = add_pattern(b);
+        if (is_single_) {
+            add_to_coefficient(slot, 0, sign_of(label) * step, k);
+        } else {
+            add_to_coefficient(slot, label, step, k);
+            add_to_coefficient(slot, rival.column, -step, k);
+        }
+        stay_within_limit(slot);
+    }
+
+    int32_t add_pattern(int64_t b) {
+        const auto& e = examples_;
+        if (!has_budget()) return rows_.add_without_row(b, e.ids[b], e.labels[b], e.costs[b], e.diagonal[b]);
+        const int32_t slot = rows_.add(b, e.ids[b], e.labels[b], e.costs[b], e.diagonal[b]);
+        begin_scores(slot);
+        return slot;
+    }
+
+    // A new pattern has the scores that were computed last.
+    void begin_scores(int32_t slot) {
+        for (std::size_t c = 0; c < columns_.size(); ++c) {
+            columns_[c].scores.resize(std::size_t(table().slots()));
+            columns_[c].scores[std::size_t(slot)] = scores_[c];
+        }
+    }
+
+    // `k` holds the kernel values of the pattern with all slots.
+    void add_to_coefficient(int32_t slot, int32_t c, double change, const T* k) {
+        Column& column = columns_[std::size_t(c)];
+        SupportVector* v = table()[slot].find(c);
+        if (!v) {
+            table().add_vector(slot, c, column.place_for(slot));
+            v = &table()[slot].vectors.back();
+        }
+        v->beta += change;
+        column.beta[std::size_t(v->place)] = v->beta;
+        column.early[std::size_t(v->place)] += change * double(counters_.visits);
+        if (!has_budget()) return;
+        const double own = column.scores[std::size_t(slot)];
+        units<T>().add_row_values(k, change, table().slots(), column.scores.data());
+        column.scores[std::size_t(slot)] = own;
+    }
+
+    // One support pattern leaves: the one that would be scored best without its own coefficients.
+    bool remove_one() {  // [thesis] algorithm 4, line 7
+        if (leaving_ < 0) leaving_ = least_needed();
+        if (!rows_.find(leaving_)) return false;
+        for (const SupportVector& v : table()[leaving_].vectors)
+            add_to_coefficient(leaving_, v.label, -v.beta, rows_[leaving_]);
+        table().remove_zeros(leaving_, [&](const SupportVector& v) {
+            Column& column = columns_[std::size_t(v.label)];
+            column.beta[std::size_t(v.place)] = column.early[std::size_t(v.place)] = 0;
+            column.free.push_back(v.place);
+        });
+        leaving_ = -1;
+        ++counters_.removals;
+        stay_within_limit(-1);  // rows grow when they are brought up to date
+        return true;
+    }
+
+    int32_t least_needed() {
+        int32_t best = -1;
+        double largest = -std::numeric_limits<double>::infinity();
+        for (int32_t slot = 0; slot < table().slots(); ++slot) {
+            if (!table().contains(slot)) continue;
+            const double margin = margin_without_itself(slot);
+            if (best < 0 || margin > largest) largest = margin, best = slot;
+        }
+        return best;
+    }
+
+    // y_i (f(x_i) - alpha_i k(x_i, x_i)); with more classes the margin of S without beta_i.
+    double margin_without_itself(int32_t slot) {
+        scores_.resize(columns_.size());
+        for (std::size_t c = 0; c < columns_.size(); ++c) scores_[c] = columns_[c].scores[std::size_t(slot)];
+        return rival_of(table()[slot].label).margin;
+    }
+
+    int64_t bytes_beside_rows() const {
+        int64_t total = 0;
+        for (const Column& column : columns_) total += column.bytes();
+        return total;
+    }
+
+    void stay_within_limit(int32_t kept) {
+        const int64_t beside = bytes_beside_rows();
+        if (rows_.fit_with(beside)) return;
+        if (has_budget()) return rows_.drop_until_fit(beside, kept);
+        throw std::length_error("memory_limit must be at least " + std::to_string(bytes()) + " bytes for the " +
+                                std::to_string(table().size()) +
+                                " support patterns so far and more for those to come, got " +
+                                std::to_string(rows_.memory_limit()));
+    }
+
+    Rule rule_;
+    int64_t budget_;
+    PatternRows<T> rows_;
+    std::vector<Column> columns_;
+    bool is_single_ = true;
+    Examples examples_;
+    int64_t at_ = 0;        // examples of the block that are done
+    int32_t leaving_ = -1;  // the pattern to be removed, once its row is here
+    std::vector<double> scores_;
+    PerceptronCounters counters_;
+};
+
+}  // namespace larank

@@ -1,0 +1,152 @@
+// The support table: the patterns that have coefficients, and which coefficients they have.
+//
+// A support vector is a pair (x_i, y) whose coefficient beta_i^y is not zero, a support pattern an x_i that appears in
+// one [larank] section 3. A pattern has a slot, its column in every row of kernel values; slots of patterns that leave
+// are used again.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "training/random.hpp"
+
+namespace larank {
+
+struct SupportVector {
+    int32_t label;
+    int32_t place;  // where its class keeps it, in machines that store scores
+    double beta;
+};
+
+struct Pattern {
+    int64_t id = -1;  // its number in the stream of examples
+    int32_t label = 0;
+    double cost = 0;      // C of this example
+    double diagonal = 0;  // k(x_i, x_i)
+    int32_t position = -1;
+    std::vector<SupportVector> vectors;
+
+    // Whether any coefficient is not zero; in the middle of things all may be.
+    bool is_support() const {
+        return std::any_of(vectors.begin(), vectors.end(), [](const SupportVector& v) { return v.beta != 0; });
+    }
+
+    SupportVector* find(int32_t y) {
+        for (SupportVector& v : vectors)
+            if (v.label == y) return &v;
+        return nullptr;
+    }
+};
+
+class SupportTable {
+  public:
+    int32_t add(int64_t id, int32_t label, double cost, double diagonal) {
+        int32_t slot = int32_t(patterns_.size());
+        if (free_.empty()) {
+            patterns_.emplace_back();
+        } else {
+            slot = free_.back();
+            free_.pop_back();
+        }
+        Pattern& p = patterns_[std::size_t(slot)];
+        p.id = id, p.label = label, p.cost = cost, p.diagonal = diagonal, p.position = int32_t(present_.size());
+        present_.push_back(slot);
+        newborn_.push_back(slot);
+        slot_of_[id] = slot;
+        return slot;
+    }
+
+    Pattern& operator[](int32_t slot) { return patterns_[std::size_t(slot)]; }
+    const Pattern& operator[](int32_t slot) const { return patterns_[std::size_t(slot)]; }
+    // The coefficients of all support vectors, and back to them; no vector may have come or gone in between.
+    void remember() {
+        remembered_.clear();
+        for (const int32_t slot : present_)
+            for (const SupportVector& v : patterns_[std::size_t(slot)].vectors) remembered_.push_back(v.beta);
+    }
+    void go_back() {
+        std::size_t n = 0;
+        for (const int32_t slot : present_)
+            for (SupportVector& v : patterns_[std::size_t(slot)].vectors) v.beta = remembered_[n++];
+    }
+
+    // `costs` has an entry for every id.
+    void set_costs(const double* costs) {
+        for (const int32_t slot : present_) patterns_[std::size_t(slot)].cost = costs[patterns_[std::size_t(slot)].id];
+    }
+
+    // (x_i, y) joins with coefficient zero.
+    void add_vector(int32_t slot, int32_t y, int32_t place) {
+        patterns_[std::size_t(slot)].vectors.push_back({y, place, 0.0});
+        ++vectors_;
+    }
+
+    // Support vectors whose coefficient is zero leave, and with the last of them the pattern. `leaves` is told of each.
+    template <class Leaves>
+    void remove_zeros(int32_t slot, Leaves leaves) {
+        auto& vectors = patterns_[std::size_t(slot)].vectors;
+        for (std::size_t n = 0; n < vectors.size();) {
+            if (vectors[n].beta != 0) {
+                ++n;
+                continue;
+            }
+            leaves(vectors[n]);
+            vectors[n] = vectors.back();
+            vectors.pop_back();
+            --vectors_;
+        }
+        if (vectors.empty()) remove(slot);
+    }
+
+    void remove(int32_t slot) {
+        Pattern& p = patterns_[std::size_t(slot)];
+        slot_of_.erase(p.id);
+        const int32_t last = present_.back();
+        present_[std::size_t(p.position)] = last;
+        patterns_[std::size_t(last)].position = p.position;
+        present_.pop_back();
+        p.position = -1;
+        p.vectors.clear();
+        free_.push_back(slot);
+    }
+
+    bool contains(int32_t slot) const { return patterns_[std::size_t(slot)].position >= 0; }
+    int32_t slot_of(int64_t id) const {  // -1 if it is no support pattern
+        const auto found = slot_of_.find(id);
+        return found == slot_of_.end() ? -1 : found->second;
+    }
+
+    // The patterns that have come since the last call of `forget_newborn` and are still here.
+    std::vector<int32_t> newborn() const {
+        std::vector<int32_t> slots;
+        for (const int32_t slot : newborn_)
+            if (contains(slot)) slots.push_back(slot);
+        std::sort(slots.begin(), slots.end());
+        slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+        return slots;
+    }
+    void forget_newborn() { newborn_.clear(); }
+
+    int32_t pick(Random& random) const { return present_[random.below(uint32_t(present_.size()))]; }
+    const std::vector<int32_t>& present() const { return present_; }
+    int64_t vectors() const { return vectors_; }
+    int64_t size() const { return int64_t(present_.size()); }
+    int64_t slots() const { return int64_t(patterns_.size()); }  // those in use and those free
+
+    int64_t bytes() const {
+        constexpr int64_t map_entry = 48;
+        return slots() * int64_t(sizeof(Pattern) + 4 * sizeof(SupportVector)) + size() * map_entry;
+    }
+
+  private:
+    std::vector<Pattern> patterns_;
+    std::vector<int32_t> present_;  // the slots in use, in no order
+    std::vector<int32_t> free_, newborn_;
+    std::unordered_map<int64_t, int32_t> slot_of_;
+    std::vector<double> remembered_;
+    int64_t vectors_ = 0;
+};
+
+}  // namespace larank

@@ -1,0 +1,82 @@
+// Chooses the instruction set of the hot units: the best one the processor has, or the one LARANK_SIMD names.
+#include <stdexcept>
+
+#include "simd/units.hpp"
+
+namespace larank {
+
+#define LARANK_DECLARE(unit) \
+    template <class T>       \
+    void units_of_##unit(Units<T>&);
+LARANK_DECLARE(scalar)
+LARANK_DECLARE(baseline)
+#ifdef LARANK_HAS_x86_64_v3
+LARANK_DECLARE(x86_64_v3)
+LARANK_DECLARE(x86_64_v4)
+#endif
+#undef LARANK_DECLARE
+
+namespace {
+
+struct Level {
+    const char* name;
+    void (*fill_float)(Units<float>&);
+    void (*fill_double)(Units<double>&);
+};
+
+std::vector<Level> runnable_levels() {
+    std::vector<Level> levels = {{"scalar", units_of_scalar<float>, units_of_scalar<double>},
+                                 {"baseline", units_of_baseline<float>, units_of_baseline<double>}};
+#ifdef LARANK_HAS_x86_64_v3
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("x86-64-v3"))
+        levels.push_back({"x86-64-v3", units_of_x86_64_v3<float>, units_of_x86_64_v3<double>});
+    if (__builtin_cpu_supports("x86-64-v4"))
+        levels.push_back({"x86-64-v4", units_of_x86_64_v4<float>, units_of_x86_64_v4<double>});
+#endif
+    return levels;
+}
+
+struct Chosen {
+    std::string level;
+    Units<float> single;
+    Units<double> twice;
+};
+Chosen chosen;
+
+}  // namespace
+
+template <>
+const Units<float>& units<float>() {
+    return chosen.single;
+}
+
+template <>
+const Units<double>& units<double>() {
+    return chosen.twice;
+}
+
+const std::string& simd_level() { return chosen.level; }
+
+std::vector<std::string> simd_levels() {
+    std::vector<std::string> names;
+    for (const Level& level : runnable_levels()) names.emplace_back(level.name);
+    return names;
+}
+
+void set_simd_level(const std::string& name) {
+    std::string known;
+    for (const Level& level : runnable_levels()) {
+        if (level.name == name) {
+            level.fill_float(chosen.single);
+            level.fill_double(chosen.twice);
+            chosen.level = name;
+            return;
+        }
+        known += (known.empty() ? "'" : ", '") + std::string(level.name) + "'";
+    }
+    throw std::invalid_argument("the SIMD level (LARANK_SIMD) must be one of " + known + " on this machine, got '" +
+                                name + "'");
+}
+
+}  // namespace larank

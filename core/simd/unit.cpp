@@ -1,0 +1,45 @@
+// Compiled once per instruction set: LARANK_UNIT names it, the build gives the flags that go with it.
+#include <type_traits>
+
+#include "blocks/kernelmap.hpp"
+#include "chain/maxplus.hpp"
+#include "kernel/gradient.hpp"
+#include "kernel/kernelrow.hpp"
+#include "linear/rowqp.hpp"
+#include "linear/rows.hpp"
+
+#define LARANK_JOIN(a, b) a##b
+#define LARANK_UNITS_OF(unit) LARANK_JOIN(units_of_, unit)
+
+namespace larank {
+
+template <class T>
+void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
+    units.scores = scores<T>;
+    units.add_row = add_row<T>;
+    units.scores_of = scores_of<T>;
+    units.add_row_of = add_row_of<T>;
+    units.solve_row[int(Formulation::crammer_singer)] = solve_row<CrammerSinger, T>;
+    units.solve_row[int(Formulation::weston_watkins)] = solve_row<WestonWatkins, T>;
+    units.solve_row[int(Formulation::one_vs_rest)] = solve_row<OneVsRest, T>;
+    units.add_row_values = add_row_values<T>;
+    units.add_row_values_at = add_row_values_at<T>;
+    units.dot_row_at = dot_row_at<T>;
+    units.find_extremes = find_extremes;
+    units.move_gradient = move_gradient<T>;
+    units.move_gradient_at = move_gradient_at<T>;
+    units.best_partner = best_partner<T>;
+    units.dot_row = dot_row<T>;
+    units.max_plus = max_plus<T>;
+    units.map_products[int(ProductKernel::rbf)] = map_tile<Rbf, T>;
+    units.map_products[int(ProductKernel::polynomial)] = map_tile<Polynomial, T>;
+    units.map_products[int(ProductKernel::sigmoid)] = map_tile<Sigmoid, T>;
+    units.compare_rows[int(RowKernel::laplacian)] = compare_rows_and_decay<AbsoluteDifference, T>;
+    units.compare_rows[int(RowKernel::chi_squared)] = compare_rows_and_decay<ChiSquared, T>;
+    units.compare_rows[int(RowKernel::intersection)] = intersection<T>;
+}
+
+template void LARANK_UNITS_OF(LARANK_UNIT)(Units<float>&);
+template void LARANK_UNITS_OF(LARANK_UNIT)(Units<double>&);
+
+}  // namespace larank

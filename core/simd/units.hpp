@@ -1,0 +1,128 @@
+// The hot units: compiled once per instruction set from unit.cpp, chosen once at import by simd.cpp.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace larank {
+
+template <class T>
+constexpr int64_t lane_count = 64 / int64_t{sizeof(T)};
+
+template <class T>
+constexpr int64_t padded(int64_t classes) {
+    return (classes + lane_count<T> - 1) / lane_count<T> * lane_count<T>;
+}
+
+enum class Formulation { crammer_singer, weston_watkins, one_vs_rest };
+
+// One example: its stored values and the rows of W they belong to. A dense row has neither kind of columns and stores
+// every feature. The constant feature, where `intercept` is not zero, has row `intercept_row` of W.
+template <class T>
+struct Row {
+    const T* values;
+    const int32_t* columns32;
+    const int64_t* columns64;
+    int64_t count;
+    T intercept;
+    int64_t intercept_row;
+};
+
+// The QP of one example: everything but its own coefficients held fixed. Arrays hold `lanes` values, of which the
+// first `classes` count; the others are padding, zero in `coefficients`.
+template <class T>
+struct RowProblem {
+    const T* scores;        // w_m' x_i
+    const T* coefficients;  // a_i^m, with w_m = sum_i a_i^m x_i
+    int64_t classes;
+    int64_t lanes;
+    int64_t label;  // the lane of y_i
+    T A;            // |x_i|^2 > 0
+    T C;            // the cost of this example > 0
+    T skip;         // a violation up to this leaves the coefficients as they are
+};
+
+// What one look at an example found, and whether `change` holds a step to take.
+template <class T>
+struct RowStep {
+    T violation;
+    T loss;
+    bool moved;
+};
+
+// A piece of a table: its rows lie `stride` values apart.
+template <class T>
+struct Tile {
+    T* values;
+    int64_t rows;
+    int64_t columns;
+    int64_t stride;
+};
+
+enum class ProductKernel { rbf, polynomial, sigmoid };
+enum class RowKernel { laplacian, chi_squared, intersection };
+
+// What the map from inner products to kernel values needs: squared norms, for distances, and the kernel's parameters.
+template <class T>
+struct MapArguments {
+    const T* row_norms;
+    const T* column_norms;
+    T gamma;
+    T coef0;
+    int64_t degree;
+};
+
+// |x_i - x_j|^2 below this share of |x_i|^2 + |x_j|^2 is rounding.
+constexpr double rounding_share = 1e-15;
+
+// The largest of some values that may grow and the smallest of those that may shrink; -1 where there is none.
+struct Extremes {
+    double largest = -std::numeric_limits<double>::infinity();
+    int64_t at_largest = -1;
+    double smallest = std::numeric_limits<double>::infinity();
+    int64_t at_smallest = -1;
+};
+
+template <class T>
+struct Units {
+    // out = x' W over all lanes, and W += x coefficients'.
+    void (*scores)(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, T* out);
+    void (*add_row)(const Row<T>& x, const T* coefficients, int64_t lanes, T* W);
+    // The same two for a few named classes, where whole rows of W would cost more than they serve.
+    void (*scores_of)(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out);
+    void (*add_row_of)(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes,
+                       T* W);
+    // Indexed by Formulation. Writes the new coefficients minus the old ones to `change`; `work` holds `lanes` values.
+    RowStep<T> (*solve_row[3])(const RowProblem<T>& row, T* work, T* change);
+    // A row of kernel values against the support vectors of a class, see kernel/kernelrow.hpp.
+    void (*add_row_values)(const T* k, double a, int64_t count, double* g);
+    void (*add_row_values_at)(const T* k, const int32_t* slots, double a, int64_t count, double* g);
+    double (*dot_row_at)(const T* k, const int32_t* slots, const double* beta, int64_t count);
+    // The gradient of a binary dual and the choice of a step, see kernel/gradient.hpp.
+    Extremes (*find_extremes)(const double* g, const float* up, const float* down, int64_t count);
+    Extremes (*move_gradient)(const T* ki, const T* kj, double step, const float* up, const float* down, int64_t count,
+                              double* g);
+    Extremes (*move_gradient_at)(const T* ki, const T* kj, const int32_t* slots, double step, const float* up,
+                                 const float* down, int64_t count, double* g);
+    int64_t (*best_partner)(const T* ki, const double* diagonal, double kii, double gi, const double* g,
+                            const float* down, int64_t count);
+    double (*dot_row)(const T* k, const double* beta, int64_t count);
+    // One step of Viterbi, see chain/maxplus.hpp.
+    void (*max_plus)(const T* scores, int64_t stride, const T* transitions, int64_t count, int64_t lanes, T* best,
+                     T* argument);
+    // Indexed by ProductKernel: inner products become kernel values, in place.
+    void (*map_products[3])(const Tile<T>& products, const MapArguments<T>& with);
+    // Indexed by RowKernel: out = k(row of X, row of Z), dense rows of `features` values one after another.
+    void (*compare_rows[3])(const T* X, const T* Z, int64_t features, T gamma, const Tile<T>& out);
+};
+
+// The units in use, and the names of those this machine can run, slowest first.
+template <class T>
+const Units<T>& units();
+const std::string& simd_level();
+std::vector<std::string> simd_levels();
+void set_simd_level(const std::string& level);
+
+}  // namespace larank

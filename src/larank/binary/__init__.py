@@ -1,1 +1,0 @@
-"""The package of binary estimators; more classes by one-versus-rest."""

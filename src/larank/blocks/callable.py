@@ -1,0 +1,117 @@
+"""Kernel values by a function of the caller's, on examples of whatever type they came in."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from larank.blocks.kernels import CallableKernel, Kernel
+from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, length, pieces, rows_of, tolerance
+from larank.blocks.store import Batch, Support, rows_like
+
+__all__ = ["CallableProvider"]
+
+_Array = NDArray[Any]
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+
+class CallableProvider(Provider):
+    """The caller's function, always called in the calling thread, on examples of whatever type they came in."""
+
+    kernel: CallableKernel
+
+    def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
+        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+        super().__init__(kernel, dtype, Support(rows_like(X), dtype), n_jobs)
+
+    @staticmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        """Whether this is the provider for such a kernel and data."""
+        return isinstance(kernel, CallableKernel)
+
+    @property
+    def concurrent(self) -> bool:
+        """The caller's function is called in the calling thread only."""
+        return False
+
+    def batch(self, X: Any, ids: Any, rows: Any = None) -> Batch:
+        """Examples prepared for products, checked."""
+        examples = X if rows is None else rows_of(X, rows)
+        count = length(examples)
+        ids = ids_of(ids, count)
+        batch = Batch(examples, ids, np.zeros(count), np.zeros(count, self.dtype))
+        table = np.empty((count, count), self.dtype)
+        self._values(batch, batch, table)
+        self._check_symmetry(table, ids)
+        upper = np.triu(np.ones(table.shape, bool), 1)
+        np.copyto(table, table.T.copy(), where=upper)
+        self._count(count * (count + 1) // 2)
+        batch.diagonal, batch.among = table.diagonal().astype(np.float64), table
+        if (batch.diagonal < 0).any():
+            i = int(np.argmin(batch.diagonal))
+            raise ValueError(f"kernel must have k(x, x) >= 0, got {batch.diagonal[i]} for example {ids[i]}")
+        return batch
+
+    def adopt(self, patterns: Any, ids: Any) -> None:
+        """Let slots 0, 1, ... hold what `patterns` returned, a few at a time."""
+        ids = ids_of(ids, length(patterns))
+        for rows in pieces(len(ids), 16):  # only the diagonal is needed, so no table of all with all
+            batch = self.batch(patterns, ids[rows], rows)
+            self.store(np.arange(rows.start, rows.stop), batch, np.arange(len(batch)))
+
+    def _batch_for_scores(self, X: Any, ids: _Index) -> Batch:
+        nothing = np.zeros(len(ids))
+        return Batch(rows_of(X, ids), ids, nothing, nothing)
+
+    def _check_symmetry(self, table: _Array, ids: _Index) -> None:
+        apart = np.abs(table - table.T) > tolerance(self.dtype) * max(float(np.abs(table).max(initial=0.0)), 1e-300)
+        if apart.any():
+            i, j = np.argwhere(apart)[0]
+            raise ValueError(
+                f"kernel must be symmetric, got k(x, z) = {table[i, j]} but k(z, x) = {table[j, i]} for examples "
+                f"{ids[i]} and {ids[j]}"
+            )
+
+    def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
+        """Scores of any examples, some rows at a time."""
+        right = self._held(self._checked(slots))
+        out = np.zeros((length(X), coefficients.shape[1]))
+        for rows in pieces(length(X), ROWS_AT_ONCE):
+            ids = np.arange(rows.start, rows.stop)
+            nothing = np.zeros(len(ids))
+            table = np.empty((len(ids), len(right)), self.dtype)
+            if table.size:
+                self._fill(Batch(rows_of(X, rows), ids, nothing, nothing), right, table)
+            out[rows] = table.astype(np.float64) @ coefficients
+        return out
+
+    def _values(self, left: Batch, right: Batch, out: _Array) -> None:
+        start = time.perf_counter()
+        if out.size:
+            self._fill(left, right, out)
+        self._count(0, time.perf_counter() - start)
+
+    def _fill(self, left: Batch, right: Batch, out: _Array) -> None:
+        returned = self.kernel.function(left.examples, right.examples)
+        first, last = left.ids.min(), left.ids.max()
+        span = f"examples {first} to {last}"
+        if last - first + 1 != len(left):
+            span = f"{len(left)} of the {span}"
+        try:
+            values = np.asarray(returned.toarray() if sparse.issparse(returned) else returned, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"kernel must return numbers, got {type(returned).__name__} for {span}") from None
+        if values.shape != out.shape:
+            raise ValueError(f"kernel must return an array of shape {out.shape} for {span}, got shape {values.shape}")
+        with np.errstate(over="ignore"):
+            out[...] = values
+        if not np.isfinite(out).all():
+            i, j = np.argwhere(~np.isfinite(out))[0]
+            raise ValueError(
+                f"kernel must return finite numbers, got {values[i, j]} for examples {left.ids[i]} and {right.ids[j]}"
+            )

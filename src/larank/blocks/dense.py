@@ -1,0 +1,92 @@
+"""Dense rows: products by BLAS and the fused map of the kernel, or rows compared feature by feature."""
+
+from __future__ import annotations
+
+import time
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank.blocks.kernels import Kernel, ProductKernel, RowKernel
+from larank.blocks.provider import TiledProvider, ids_of, precision
+from larank.blocks.store import Batch, Support, rows_like
+
+__all__ = ["DenseProvider"]
+
+_Array = NDArray[Any]
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+
+class DenseProvider(TiledProvider):
+    """Dense rows: BLAS and the fused map, or rows compared feature by feature.
+
+    float32 rows far from the origin, compared with their spread, would leave nothing of |x|^2 + |z|^2 - 2x'z. They are
+    moved there for the rbf kernel, which does not mind, and kept once more as they were.
+    """
+
+    # Squared distance of the mean from the origin over the variance, by precision.
+    _FAR = MappingProxyType({np.dtype(np.float32): 16.0, np.dtype(np.float64): 1e8})
+    _SAMPLE = 1024
+    _CHEAP_FEATURES = 64
+
+    def __init__(self, kernel: Kernel, X: _Array, n_jobs: int | None) -> None:
+        dtype = precision(X)
+        self._features = int(X.shape[1])
+        self._origin = None
+        if isinstance(kernel, ProductKernel) and kernel.of_distance and len(X):
+            self._origin = self._far_origin(X)
+        originals = None if self._origin is None else rows_like(X)
+        super().__init__(kernel, dtype, Support(rows_like(X), dtype, originals), n_jobs)
+
+    @staticmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        """Whether this is the provider for such a kernel and data."""
+        return isinstance(kernel, ProductKernel | RowKernel) and isinstance(X, np.ndarray) and X.ndim == 2
+
+    @classmethod
+    def _far_origin(cls, X: _Array) -> _Array | None:
+        sample = X[:: max(1, len(X) // cls._SAMPLE)].astype(np.float64)
+        mean = sample.mean(axis=0)
+        spread = float(np.square(sample - mean).sum()) / len(sample)
+        return mean.astype(X.dtype) if float(mean @ mean) > cls._FAR[X.dtype] * spread else None
+
+    def keep_values(self, examples: int) -> None:
+        """Keep kernel values, unless it is cheaper to compute them again."""
+        if isinstance(self.kernel, RowKernel) or self._features >= self._CHEAP_FEATURES:
+            super().keep_values(examples)
+
+    def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
+        originals = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)
+        if originals.shape[1] != self._features:
+            raise ValueError(f"X must have {self._features} features, got {originals.shape[1]}")
+        ids = ids_of(ids, len(originals))
+        if isinstance(self.kernel, RowKernel):
+            self._check_sign(originals, ids)
+            return Batch(originals, ids, self.kernel.diagonal(originals), np.zeros(len(ids), self.dtype))
+        assert isinstance(self.kernel, ProductKernel)
+        examples = originals if self._origin is None else originals - self._origin
+        norms = np.einsum("ij,ij->i", examples, examples, dtype=np.float64)
+        return Batch(examples, ids, self.kernel.diagonal(norms), norms.astype(self.dtype), originals)
+
+    def _check_sign(self, rows: _Array, ids: _Index) -> None:
+        assert isinstance(self.kernel, RowKernel)
+        if self.kernel.non_negative and (rows < 0).any():
+            i, j = np.argwhere(rows < 0)[0]
+            raise ValueError(
+                f"kernel={self.kernel.name!r} needs features >= 0; example {ids[i]} has {rows[i, j]} in feature {j}"
+            )
+
+    def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
+        start = time.perf_counter()
+        X, Z = left.examples[rows], right.examples[columns]
+        if isinstance(self.kernel, RowKernel):
+            self.kernel.compare(X, Z, out)
+            return time.perf_counter() - start, 0.0
+        assert isinstance(self.kernel, ProductKernel)
+        np.matmul(X, Z.T, out=out)
+        multiplied = time.perf_counter()
+        self.kernel.map(out, left.norms[rows], right.norms[columns])
+        return multiplied - start, time.perf_counter() - multiplied

@@ -1,0 +1,133 @@
+"""Kernel values that the caller has computed already, used in place."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank.blocks.kernels import Kernel, PrecomputedKernel
+from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, pieces, precision, tolerance
+from larank.blocks.store import Batch, GramRows, Support
+
+__all__ = ["PrecomputedProvider", "check_gram"]
+
+_Array = NDArray[Any]
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+
+class PrecomputedProvider(Provider):
+    """Rows of kernel values, used in place. Column j of a row belongs to example j of the stream.
+
+    The value of two examples is always taken from the row of the newer one, that with the higher id: a row given to
+    `partial_fit` cannot know columns of examples to come. Values are checked as they are used; `check_gram` checks a
+    whole matrix.
+    """
+
+    def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
+        dtype = precision(X)
+        super().__init__(kernel, dtype, Support(GramRows(), dtype), n_jobs)
+
+    @staticmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        """Whether this is the provider for such a kernel and data."""
+        return isinstance(kernel, PrecomputedKernel)
+
+    def batch(self, X: Any, ids: Any, rows: Any = None) -> Batch:
+        """Examples prepared for products, checked."""
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            raise ValueError(f"X must be a 2d array of kernel values with kernel='precomputed', got {type(X).__name__}")
+        places = np.arange(len(X))[slice(None) if rows is None else rows]
+        ids = ids_of(ids, len(places))
+        if len(ids) and ids.max() >= X.shape[1]:
+            raise ValueError(
+                f"X must have a column for every example so far, at least {ids.max() + 1}, got {X.shape[1]}"
+            )
+        diagonal = X[places, ids].astype(np.float64)
+        if not (diagonal >= 0).all() or not np.isfinite(diagonal).all():
+            i = int(np.argmin((diagonal >= 0) & np.isfinite(diagonal)))
+            raise ValueError(f"kernel='precomputed': k(x, x) must be >= 0, got {diagonal[i]} for example {ids[i]}")
+        examples = GramRows([X], np.zeros(len(ids), np.int64), places)
+        return Batch(examples, ids, diagonal, np.zeros(len(ids), self.dtype))
+
+    def adopt(self, patterns: Any, ids: Any) -> None:
+        """Let slots 0, 1, ... hold these examples, for prediction: the rows that training needs are not there."""
+        ids = np.asarray(ids, np.int64)
+        places, nothing = np.arange(len(ids)), np.zeros(len(ids))
+        self.store(places, Batch(GramRows.without_rows(len(ids)), ids, nothing, nothing), places)
+
+    def patterns(self, slots: Any) -> _Index:
+        """The stream ids of the examples in these slots."""
+        return self._support.ids[self._checked(slots)]
+
+    def keep_values(self, examples: int) -> None:
+        """All values are kept by the caller."""
+
+    def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
+        """Scores of any examples, some rows at a time."""
+        ids = self.patterns(slots)
+        if len(ids) and ids.max() >= X.shape[1]:
+            raise ValueError(
+                f"X must have a column for every training example, at least {ids.max() + 1}, got {X.shape[1]}"
+            )
+        out = np.zeros((len(X), coefficients.shape[1]))
+        for rows in pieces(len(X), ROWS_AT_ONCE):
+            out[rows] = np.asarray(X[rows][:, ids].astype(np.float64) @ coefficients)
+        return out
+
+    def _values(self, left: Batch, right: Batch, out: _Array) -> None:
+        start = time.perf_counter()
+        left.examples.gather(right.ids, out)
+        newer = np.flatnonzero(right.ids > left.ids.min()) if len(left) else np.zeros(0, np.int64)
+        if len(newer):
+            other = np.empty((len(newer), len(left)), self.dtype)
+            right.examples.take(newer).gather(left.ids, other)
+            out[:, newer] = np.where(right.ids[newer] > left.ids[:, None], other.T, out[:, newer])
+        self._count(0, time.perf_counter() - start)
+        _check_entries(out, left, right)
+
+
+def check_gram(X: Any) -> None:
+    """Check the whole matrix of a precomputed kernel.
+
+    Raises
+    ------
+    ValueError
+        Naming the first entry where it is not square, finite, symmetric or, looking at two examples at a time,
+        positive semi-definite.
+    """
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.shape[0] != X.shape[1]:
+        shape = getattr(X, "shape", type(X).__name__)
+        raise ValueError(f"X must be a square matrix of kernel values with kernel='precomputed', got {shape}")
+    everything = PrecomputedProvider(PrecomputedKernel(), X, None).batch(X, 0)
+    for rows in pieces(len(X), ROWS_AT_ONCE):
+        some = Batch(None, everything.ids[rows], everything.diagonal[rows], everything.norms[rows])
+        _check_entries(X[rows], some, everything)
+    for rows in pieces(len(X), ROWS_AT_ONCE):
+        scale = np.sqrt(np.outer(everything.diagonal[rows], everything.diagonal))
+        apart = np.abs(X[rows] - X[:, rows].T) > tolerance(X.dtype) * scale
+        if apart.any():
+            i, j = np.argwhere(apart)[0]
+            i += rows.start
+            raise ValueError(
+                f"kernel='precomputed': X must be symmetric, got X[{i}, {j}] = {X[i, j]} and X[{j}, {i}] = {X[j, i]}"
+            )
+
+
+def _check_entries(values: _Array, left: Batch, right: Batch) -> None:
+    """Finite, and no 2 x 2 minor below zero: |k(x, z)|^2 <= k(x, x) k(z, z)."""
+    bound = np.sqrt(left.diagonal)[:, None] * ((1 + tolerance(values.dtype)) * np.sqrt(right.diagonal))
+    wrong = ~(np.abs(values) <= bound)
+    if not wrong.any():
+        return
+    i, j = np.argwhere(wrong)[0]
+    a, b, value = left.ids[i], right.ids[j], values[i, j]
+    if not np.isfinite(value):
+        raise ValueError(f"kernel='precomputed': k(x, z) must be finite, got {value} for examples {a} and {b}")
+    raise ValueError(
+        f"kernel='precomputed' must be positive semi-definite, got k(x, z) = {value} for examples {a} and {b} with "
+        f"k(x, x) = {left.diagonal[i]} and k(z, z) = {right.diagonal[j]}"
+    )

@@ -1,0 +1,432 @@
+"""Examples and labels from files: svmlight, CSV and NumPy archives, plain or compressed.
+
+Every reader returns `(X, y)`. Labels are integers if all of them are written as integers, floating-point
+numbers if all are numbers, strings otherwise. What is wrong in a file raises `DataFormatError` with the path
+and, in text, the line.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import inspect
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from larank import _core
+from larank.data.files import COMPRESSORS, PathLike, atomic_write, compressed, located, opened
+
+__all__ = [
+    "read",
+    "read_csv",
+    "read_npz",
+    "read_svmlight",
+    "write_svmlight",
+]
+
+_Labels = NDArray[Any]
+
+_BLOCK_BYTES = 1 << 22
+_BLOCK_PAIRS = 1 << 17
+_BLOCK_CELLS = 1 << 16
+
+
+def read(path: PathLike, **options: Any) -> tuple[Any, _Labels]:
+    """Read examples and labels in the format the file's name tells.
+
+    Parameters
+    ----------
+    path : path-like
+        `.svm`, `.svmlight`, `.libsvm` and `.txt` are read by `read_svmlight`, `.csv` and `.tsv` by
+        `read_csv`, `.npz` by `read_npz`; each may be followed by `.gz`, `.bz2` or `.xz`.
+    **options
+        Passed on to that function.
+
+    Returns
+    -------
+    X : ndarray or csr_matrix of shape (n_examples, n_features)
+    y : ndarray of shape (n_examples,)
+
+    Raises
+    ------
+    ValueError
+        If the name has none of these extensions.
+    DataFormatError
+        If the contents are not what the extension promises.
+    """
+    reader = _READERS.get(_format_suffix(path))
+    if reader is None:
+        accepted = " ".join(_READERS)
+        raise ValueError(f"{path}: no format is known by this extension; accepted are {accepted} (also .gz .bz2 .xz)")
+    strange = set(options) - set(inspect.signature(reader).parameters)
+    if strange:
+        raise ValueError(f"{path}: {', '.join(sorted(strange))} cannot be set for a file of this format")
+    return reader(path, **options)
+
+
+def read_svmlight(
+    path: PathLike,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = False,
+    dtype: DTypeLike = np.float64,
+) -> tuple[Any, _Labels]:
+    """Read a sparse matrix and labels from a file in svmlight / libsvm format.
+
+    Parameters
+    ----------
+    path : path-like
+        A text file; gzip, bzip2 and xz are recognised by their first bytes.
+    n_features : int, optional
+        The number of columns; by default the largest index in the file decides.
+    zero_based : bool or "auto"
+        Whether indices count from zero. "auto" says yes if the index 0 occurs in this file, so two files of one
+        data set can end up a column apart; the default refuses an index 0 instead.
+    dtype : float32 or float64
+        The type of the values, rounded correctly from the text.
+
+    Returns
+    -------
+    X : csr_matrix of shape (n_examples, n_features)
+        Explicit zeros of the file are kept.
+    y : ndarray of shape (n_examples,)
+
+    Raises
+    ------
+    DataFormatError
+        For indices out of range, unsorted or repeated, malformed pairs, values that are not finite, `qid:`
+        groups and damaged compressed data.
+    """
+    reader = _svmlight_reader(n_features, zero_based, dtype)
+    with opened(path) as stream, located(path, lambda: reader.lines):
+        for text in _whole_lines(stream):
+            reader.feed(text)
+        values, indices, starts, columns, label_text, lines = reader.finish()
+        labels = _core.label_numbers(label_text)
+        y = _decoded(label_text, lines) if labels is None else labels
+    X = csr_matrix((values, indices, starts), shape=(len(y), columns))
+    X.has_canonical_format = True
+    return X, y
+
+
+def write_svmlight(path: PathLike, X: Any, y: Any, *, zero_based: bool = False) -> None:
+    """Write examples and labels in svmlight / libsvm format, replacing the file as a whole.
+
+    Every number is written with the fewest digits that read back to the same value.
+
+    Parameters
+    ----------
+    path : path-like
+        Compressed if it ends in `.gz`, `.bz2` or `.xz`.
+    X : array-like or sparse matrix of shape (n_examples, n_features)
+        float32 or float64; anything else is converted to float64. Zeros of a dense matrix are left out.
+    y : array-like of shape (n_examples,)
+        Numbers or strings; booleans become 1 and 0.
+    zero_based : bool
+        Whether indices count from zero.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite, or a label could not be read back: empty, with white space, `:` or `#`, or a
+        word for a number that is not finite.
+    """
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    labels = _label_words(column_or_1d(y))
+    check_consistent_length(X, labels)
+    X = _canonical(X)
+    starts = X.indptr.astype(np.int64)
+    indices = X.indices.astype(np.int32, copy=False)
+    rows = max(1, len(labels) * _BLOCK_PAIRS // max(1, X.nnz))
+    with atomic_write(path) as file, compressed(path, file) as stream:
+        for first in range(0, len(labels), rows):
+            words = labels[first : first + rows]
+            text = "".join(f"{word}\n" for word in words).encode()
+            last = first + len(words)
+            stream.write(_core.svmlight_text(X.data, indices, starts, first, last, text, 1 - zero_based))
+
+
+def read_csv(
+    path: PathLike,
+    *,
+    label: int | str = -1,
+    header: bool | Literal["auto"] = "auto",
+    delimiter: str | None = None,
+    dtype: DTypeLike = np.float64,
+) -> tuple[NDArray[Any], _Labels]:
+    """Read a dense matrix and labels from delimited text.
+
+    Parameters
+    ----------
+    path : path-like
+        A text file in UTF-8; gzip, bzip2 and xz are recognised by their first bytes.
+    label : int or str
+        The column of the labels, by position or by name; all others are numeric features.
+    header : bool or "auto"
+        Whether the first line holds names. "auto" says yes if `label` is a name or if some feature in the
+        first line is not a number.
+    delimiter : str, optional
+        By default a tab for `.tsv` and a comma otherwise.
+    dtype : float32 or float64
+        The type of the features.
+
+    Returns
+    -------
+    X : ndarray of shape (n_examples, n_features)
+    y : ndarray of shape (n_examples,)
+
+    Raises
+    ------
+    DataFormatError
+        For lines of different lengths, features that are not finite numbers, labels that are empty or not
+        finite, and damaged compressed data.
+    """
+    dtype = _floating(dtype)
+    if header not in (True, False, "auto"):
+        raise ValueError(f"header={header!r} is not supported; accepted are True, False and 'auto'")
+    if delimiter is None:
+        delimiter = "\t" if _format_suffix(path) == ".tsv" else ","
+    with opened(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        rows = csv.reader(text, delimiter=delimiter, strict=True)
+        with located(path, lambda: rows.line_num):
+            return _read_table(rows, label, header, dtype)
+
+
+def read_npz(path: PathLike, *, split: str | None = None, dtype: DTypeLike = np.float64) -> tuple[Any, _Labels]:
+    """Read examples and labels from a NumPy archive.
+
+    Parameters
+    ----------
+    path : path-like
+        An archive with `y` and either a dense `X`, the parts `X_data`, `X_indices`, `X_indptr` and `X_shape`
+        of a CSR matrix, or these parts as `scipy.sparse.save_npz` names them: `data`, `indices`, `indptr`,
+        `shape`.
+    split : str, optional
+        Read `X_train` and `y_train` (or `X_train_data` ...) for `split="train"`.
+    dtype : float32 or float64
+        The type of the features.
+
+    Returns
+    -------
+    X : ndarray or csr_matrix of shape (n_examples, n_features)
+    y : ndarray of shape (n_examples,)
+
+    Raises
+    ------
+    DataFormatError
+        If arrays are missing, do not fit together, need pickle, or the archive is damaged.
+    """
+    dtype = _floating(dtype)
+    with opened(path) as stream, located(path):
+        return _archived(stream, "" if split is None else f"_{split}", dtype)
+
+
+def _format_suffix(path: PathLike) -> str:
+    name = Path(path)
+    return Path(name.stem if name.suffix.lower() in COMPRESSORS else name.name).suffix.lower()
+
+
+def _floating(dtype: DTypeLike) -> np.dtype[Any]:
+    found = np.dtype(dtype)
+    if found not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} is not supported; accepted are float32 and float64")
+    return found
+
+
+def _whole_lines(stream: Any) -> Iterator[bytes]:
+    """Pieces of text that end with a line end, each as soon as it is decompressed."""
+    pending = bytearray()
+    block = stream.read1(_BLOCK_BYTES).removeprefix(codecs.BOM_UTF8)
+    while block:
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((pending, block[:cut]))
+            pending.clear()
+        pending += block[cut:]
+        block = stream.read1(_BLOCK_BYTES)
+    if pending:
+        yield bytes(pending) + b"\n"
+
+
+def _svmlight_reader(
+    n_features: int | None, zero_based: bool | Literal["auto"], dtype: DTypeLike
+) -> _core.SvmlightReader32 | _core.SvmlightReader64:
+    if zero_based not in (True, False, "auto"):
+        raise ValueError(f"zero_based={zero_based!r} is not supported; accepted are True, False and 'auto'")
+    if n_features is not None and not 0 <= n_features < 2**31:
+        raise ValueError(f"n_features={n_features!r} is out of range; accepted are None and 0 to 2147483647")
+    base = "detect" if zero_based == "auto" else "zero" if zero_based else "one"
+    reader = _core.SvmlightReader32 if _floating(dtype) == np.float32 else _core.SvmlightReader64
+    return reader(base=base, features=-1 if n_features is None else n_features)
+
+
+def _decoded(text: bytes, lines: Sequence[int] | NDArray[np.int64]) -> _Labels:
+    try:
+        return np.array(text.decode().split("\n")[:-1])
+    except UnicodeDecodeError as error:
+        line = lines[text.count(b"\n", 0, error.start)]
+        raise ValueError(f"line {line}: the label is not UTF-8") from None
+
+
+def _is_not_finite(word: str) -> bool:
+    return word.lower().removeprefix("+").removeprefix("-") in ("nan", "inf", "infinity")
+
+
+def _label_words(y: NDArray[Any]) -> list[str]:
+    """Labels as words that `read_svmlight` reads back."""
+    if y.dtype.kind == "b":
+        y = y.astype(np.int64)
+    if y.dtype.kind in "iu":
+        return [str(label) for label in y.tolist()]
+    if y.dtype.kind == "f":
+        words = [repr(float(label)) for label in y]
+    elif all(isinstance(label, str) for label in y):
+        words = y.tolist()
+    else:
+        raise ValueError(f"y holds labels of type {y.dtype}; accepted are numbers and strings")
+    for word in set(words):
+        if not re.fullmatch(r"[^\s:#\0]+", word) or _is_not_finite(word):
+            raise ValueError(f"the label {word!r} cannot be written in svmlight format")
+    return words
+
+
+def _canonical(X: Any) -> Any:
+    if X.shape[1] >= 2**31:
+        raise ValueError(f"X has {X.shape[1]} columns; the format allows at most 2147483647")
+    if not issparse(X):
+        return csr_matrix(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _label_column(first: list[str], label: int | str, header: bool | Literal["auto"], line: int) -> int:
+    if len(first) < 2:
+        raise ValueError(f"line {line}: only one column, {first[0]!r}; is the delimiter right?")
+    if isinstance(label, str):
+        names = [cell.strip() for cell in first]
+        if header is False:
+            raise ValueError(f"line {line}: label={label!r} is a name, but header=False says that there are none")
+        if label not in names:
+            raise ValueError(f"line {line}: label={label!r} is none of the columns {names}")
+        return names.index(label)
+    if not -len(first) <= label < len(first):
+        raise ValueError(f"line {line}: label={label} is out of range for {len(first)} columns")
+    return label % len(first)
+
+
+def _read_table(
+    rows: Any, label: int | str, header: bool | Literal["auto"], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], _Labels]:
+    first = next((row for row in rows if row), None)
+    if first is None:
+        raise ValueError("line 1: no examples")
+    width, column = len(first), _label_column(first, label, header, rows.line_num)
+    if header == "auto":
+        features = first[:column] + first[column + 1 :]
+        names = [not _is_number(cell) for cell in features]
+        header = isinstance(label, str) or (all(names) and all(features))
+    body = rows if header else chain([first], rows)
+    records = ((rows.line_num, row) for row in body if row)
+    words, blocks = list[str](), list[NDArray[Any]]()
+    while batch := list(islice(records, max(1, _BLOCK_CELLS // width))):
+        words += [_take_label(row, column, width, line) for line, row in batch]
+        blocks.append(_feature_numbers(batch, dtype))
+    if not words:
+        raise ValueError(f"line {rows.line_num}: no examples")
+    return np.concatenate(blocks).reshape(len(words), width - 1), _labels(words)
+
+
+def _feature_numbers(batch: list[tuple[int, list[str]]], dtype: np.dtype[Any]) -> NDArray[Any]:
+    parse = _core.decimals32 if dtype == np.float32 else _core.decimals64
+    cells = [cell for _, row in batch for cell in row]
+    numbers = parse(("\n".join(cells) + "\n").encode())
+    if numbers is not None and len(numbers) == len(cells):
+        return numbers
+    line, cell = next(
+        (line, cell) for line, row in batch for cell in row if "\n" in cell or parse(f"{cell}\n".encode()) is None
+    )
+    raise ValueError(f"line {line}: {cell!r} is not a finite number in {dtype}")
+
+
+def _take_label(row: list[str], column: int, width: int, line: int) -> str:
+    if len(row) != width:
+        raise ValueError(f"line {line}: {len(row)} columns, but the first line has {width}")
+    word = row.pop(column).strip()
+    if not word or _is_not_finite(word):
+        raise ValueError(f"line {line}: the label {word!r} is empty or not finite")
+    return word
+
+
+def _labels(words: list[str]) -> _Labels:
+    numbers = _core.label_numbers("".join(f"{word}\n" for word in words).encode())
+    # A quoted cell may contain a line end and then count as two.
+    return np.array(words) if numbers is None or len(numbers) != len(words) else numbers
+
+
+def _archived(stream: Any, suffix: str, dtype: np.dtype[Any]) -> tuple[Any, _Labels]:
+    if not zipfile.is_zipfile(stream):
+        raise ValueError("not a NumPy archive, or cut short")
+    stream.seek(0)
+    with np.load(stream, allow_pickle=False) as archive:
+        X = _archived_matrix(archive, f"X{suffix}", dtype)
+        y = archive[_required(archive, f"y{suffix}")]
+    stored = X.data if issparse(X) else X
+    if not np.isfinite(stored).all():
+        raise ValueError(f"X{suffix} holds values that are not finite in {dtype}")
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y{suffix} has shape {y.shape}, but X{suffix} has {X.shape[0]} rows")
+    return X, y
+
+
+def _archived_matrix(archive: Any, name: str, dtype: np.dtype[Any]) -> Any:
+    if name in archive:
+        X = archive[name]
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise ValueError(f"{name} has shape {X.shape} and type {X.dtype}; expected two dimensions and numbers")
+        with np.errstate(over="ignore"):
+            return X.astype(dtype, copy=False)
+    prefix = "" if name == "X" and "data" in archive else f"{name}_"
+    if not prefix and "format" in archive and archive["format"] != b"csr":
+        raise ValueError(f"a sparse matrix in {archive['format'].item().decode()} format; expected csr")
+    data, indices, indptr, shape = (
+        archive[_required(archive, f"{prefix}{part}", name)] for part in ("data", "indices", "indptr", "shape")
+    )
+    with np.errstate(over="ignore"):
+        X = csr_matrix((data.astype(dtype, copy=False), indices, indptr), shape=tuple(shape))
+    X.check_format(full_check=True)
+    return X
+
+
+def _required(archive: Any, name: str, *others: str) -> str:
+    if name not in archive:
+        wanted = " nor ".join((name, *others))
+        raise ValueError(f"no {wanted}; the archive holds {', '.join(archive.files)}")
+    return name
+
+
+_READERS: dict[str, Callable[..., tuple[Any, _Labels]]] = {
+    **dict.fromkeys((".svm", ".svmlight", ".libsvm", ".txt"), read_svmlight),
+    **dict.fromkeys((".csv", ".tsv"), read_csv),
+    ".npz": read_npz,
+}

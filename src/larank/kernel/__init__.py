@@ -1,0 +1,1 @@
+"""Kernel machines: models made of support patterns and their coefficients."""

@@ -1,0 +1,450 @@
+"""The exact kernel solver: MCSVM's active set, on matrix products.
+
+The active set of Crammer and Singer (JMLR 2001, section 7) holds the examples with coefficients. One round
+
+1. optimizes its members against each other in the compiled core until none violates optimality by more than `tau`,
+2. looks at the examples: their scores, by one product of all kernel values with all coefficients,
+3. lets those join that violate optimality by more than `tau`, the worst first, and members take up further classes.
+
+`tau` falls with the worst violation ("cooling"). A look also gives the primal objective. Examples far beyond their
+margin are left out of looks (shrinking) until the gap seems closed; the last look is at all of them and is the
+certificate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank import _core
+from larank.blocks import Provider
+from larank.kernel.problem import Problem
+from larank.kernel.stream import KernelFeed, Stream
+from larank.training import ObjectiveValues
+
+__all__ = ["ActiveSetSettings", "ActiveSetTraining"]
+
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+_LARANK_TAU = 0.08  # as in LaRankClassifier
+_FIRST_TAU = 0.02
+_COOLING = 1 / 4
+_WARMED = 16  # tau when costs are raised, over its last value
+_NEAR = 0.2  # beyond the margin; such examples are looked at in every round
+_NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
+_SHARE_WITHIN_DRIFT = 0.95  # of the examples looked at changed by less than what is taken for all
+_WEIGHT_OF_MEMBERS = 0.1  # in the worst violation
+_COOLED = 0.3  # tau over the worst violation seen
+_PROGRESS = 0.9  # the gap of a round over the best before, if it is to count as progress
+_PATIENCE = 10  # rounds without any, at the finest tau
+_VISITS_AT_ONCE = 200_000
+_MOST_SWEEPS = 3000  # of converging before the next look
+_EXAMPLES_AT_ONCE = 2048
+_REACH = 0.5  # of the worst violation: examples as far beyond their margin join too
+_MOST_REACH = 0.1
+_WATCHED = 0.08  # of the members, at most
+_FIRST_TO_JOIN = 512  # or as many as there are members
+_SHARE_OF_BLOCKS = 0.1  # of the memory limit
+_SHARE_OF_OTHERS = 0.36  # of it: blocks, what threads work in, and holes in the heap
+_MOST_OF_OTHERS = 2.5e8
+_TURNS_BETWEEN_TRIMS = 4  # of the heap, where memory is short
+_ROOM_TO_GROW = 1.3  # of what the core takes; the rest may go to the table of kernel values
+_SCALES = (0.9, 1.1)
+
+
+@dataclass(frozen=True)
+class ActiveSetSettings:
+    """What may be chosen; `MulticlassSVC` says what each is."""
+
+    tol: float
+    init: str
+    shrinking: bool
+    memory_limit: float
+
+
+@dataclass(frozen=True)
+class _Members:
+    """The active set slot by slot."""
+
+    slots: _Index
+    ids: _Index
+    beta: _Float  # a column per class
+
+
+class ActiveSetTraining:
+    """The active set as the training loop sees it."""
+
+    def __init__(
+        self, settings: ActiveSetSettings, problem: Problem, blocks: Provider, random: np.random.RandomState
+    ) -> None:
+        self.settings, self.problem, self.blocks, self.random = settings, problem, blocks, random
+        machine = _core.KernelLaRank32 if blocks.dtype == np.float32 else _core.KernelLaRank64
+        self.session = machine(
+            adaptive=True,
+            n_reprocess=1,
+            operations=[True] * 3,
+            tau=_LARANK_TAU,
+            seed=int(random.randint(2**31 - 1)),
+            memory_limit=int(settings.memory_limit),
+        )
+        for _ in range(problem.n_classes):
+            self.session.add_class()
+        self.session.set_margins(np.ascontiguousarray(1 - problem.delta))
+        size = len(problem.labels)
+        self.scores = np.zeros((size, problem.n_classes))  # as of the last look at each example
+        self.excess = np.zeros(size)  # the largest of Delta(y_i, y) + S(x_i, y) - S(x_i, y_i), as of the last look
+        self.tau = np.inf  # of the last round
+        self.drift = np.zeros(size)  # what it is expected to have changed by since then, at most
+        self.looks = 0
+        self.visited = 0.0
+        self.scale = 1.0
+        self.half_squared_norm = 0.0
+        self.turns_until_trim = 0
+        self.objectives: ObjectiveValues | None = None
+        self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
+        self.is_told = True
+        self.has_stalled = False
+        self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
+        blocks.keep_values(size)
+        self._before = self._counts()
+        self._work = self._rounds(from_scratch=True)
+
+    def raise_costs(self, costs: _Float) -> None:
+        """Go on with higher costs: what was feasible still is."""
+        self.problem = replace(self.problem, costs=costs)
+        self.session.set_costs(costs)
+        self.is_certified = self.has_stalled = False
+        self.visited = 0.0
+        self._before = self._counts()
+        self.seconds = dict.fromkeys(self.seconds, 0.0)
+        self._work = self._rounds(from_scratch=False)
+
+    # What the training loop asks.
+
+    def advance(self) -> bool:
+        """Do a little of the round at hand; True once the gap is closed, or cannot be."""
+        return next(self._work, True)
+
+    def estimate(self) -> ObjectiveValues | None:
+        """What the last look saw, once."""
+        if self.is_told:
+            return None
+        self.is_told = True
+        return self.objectives
+
+    def evaluate(self) -> ObjectiveValues:
+        """The objectives of all examples at the present coefficients."""
+        if not self.is_certified:
+            self._work.close()  # wherever it was
+            for _ in self._look(everything=True):
+                pass
+        assert self.objectives is not None
+        return self.objectives
+
+    def iterations(self) -> float:
+        """Examples visited or looked at, over their number."""
+        return self.visited / len(self.problem.labels)
+
+    def details(self) -> Mapping[str, Any]:
+        """What the history records besides the objectives."""
+        return {"kernel_values": self.kernel_values, "support_patterns": self.session.support_patterns}
+
+    # What is left of it.
+
+    def support(self) -> tuple[_Index, _Float]:
+        """The examples with coefficients in increasing order, and their coefficients."""
+        members = self._members()
+        order = np.argsort(members.ids)
+        return members.ids[order], members.beta[order]
+
+    @property
+    def operations(self) -> Mapping[str, int]:
+        """How often what was done, since the costs were last raised."""
+        counts = self._counts()
+        return {name: counts[name] - self._before[name] for name in counts if name != "kernel_values"}
+
+    @property
+    def kernel_values(self) -> int:
+        """Computed since the costs were last raised."""
+        return self.blocks.kernel_values - self._before["kernel_values"]
+
+    def _counts(self) -> dict[str, int]:
+        new, old, optimize = self.session.counters.operations
+        return {
+            "looks": self.looks,
+            "process_new": new,
+            "process_old": old,
+            "optimize": optimize,
+            "steps": self.session.counters.steps,
+            "kernel_values": self.blocks.kernel_values,
+        }
+
+    @property
+    def breakdown(self) -> Mapping[str, float]:
+        """Seconds of each kind of work; those of products and maps are added up over threads."""
+        return {**self.blocks.seconds, **self.seconds}
+
+    # The solver.
+
+    def _rounds(self, *, from_scratch: bool) -> Generator[bool, None, None]:
+        if from_scratch and self.settings.init == "larank":
+            yield from self._timed("larank pass", self._larank_pass())
+        if self.problem.formulation == "weston-watkins":
+            self.session.pair_with_label()
+        tau, tol = min(_FIRST_TAU, _WARMED * self.tau), self.settings.tol
+        best, rounds_since = np.inf, 0
+        while True:
+            self.tau = tau
+            self.session.set_tau(tau)
+            yield from self._timed("converge", self._converge())
+            yield from self._timed("look", self._look(everything=False))
+            if self._gap() <= tol and not self.is_certified:
+                yield from self._timed("look", self._look(everything=True))
+            if self._gap() <= tol:
+                return
+            best, rounds_since = (self._gap(), 0) if self._gap() < _PROGRESS * best else (best, rounds_since + 1)
+            finest = 16 * float(np.finfo(self.blocks.dtype).eps) * max(1.0, float(np.abs(self.scores).max()))
+            if tau <= finest and rounds_since > _PATIENCE:
+                self.has_stalled = True
+                return
+            yield from self._timed("extend", self._extend(tau))
+            tau = max(finest, self._cooled(tau, self._worst() if rounds_since == 0 else 0.0))
+
+    def _worst(self) -> float:
+        """The worst violation; those of members, which need no kernel values to be mended, count less."""
+        assert self.objectives is not None
+        outside = float(self.excess[self._is_free(self._members())].max(initial=0.0))
+        return max(outside, _WEIGHT_OF_MEMBERS * self.objectives.violation)
+
+    @staticmethod
+    def _cooled(tau: float, worst: float) -> float:
+        """In step with the worst violation; where that is above tau, not too fast."""
+        return min(tau, _COOLED * worst) if 0 < worst < tau else min(tau, max(_COOLING * tau, _COOLED * worst))
+
+    def _timed(self, name: str, work: Generator[bool, None, None]) -> Generator[bool, None, None]:
+        began = time.perf_counter()
+        with closing(work):
+            for done in work:
+                self.seconds[name] += time.perf_counter() - began
+                yield done
+                began = time.perf_counter()
+        self.seconds[name] += time.perf_counter() - began
+
+    def _larank_pass(self) -> Generator[bool, None, None]:
+        problem = self.problem
+        order = self.random.permutation(np.flatnonzero(problem.costs > 0))
+        stream = Stream(problem.X, np.arange(len(problem.labels)), problem.labels, problem.costs, order, None)
+        feed = KernelFeed(self.session, self.blocks, stream.blocks(order, self._batch_size))
+        try:
+            while worked := feed.advance(256):
+                self.visited += worked
+                self._share_memory()
+                if self.session.resident_rows < self.session.support_patterns:
+                    self.session.process_new_only()  # random patterns would have to be computed again and again
+                yield False
+        finally:
+            feed.close()
+
+    def _converge(self) -> Generator[bool, None, None]:
+        """Optimize the members against each other, not for ever."""
+        optimized = self.session.counters.operations[2]
+        while state := self.session.converge(_VISITS_AT_ONCE):
+            if state == 1:
+                self._provide_rows()
+            if self.session.counters.operations[2] - optimized > _MOST_SWEEPS * self.session.support_patterns:
+                break
+            yield False
+        self.session.prune()
+
+    def _look(self, *, everything: bool) -> Generator[bool, None, None]:
+        """Compute the scores of examples, and what follows: excess and objectives.
+
+        Where kernel values are dear, those of members come from the core, which has them.
+        """
+        self._share_memory()
+        members = self._members()
+        is_candidate = self._is_candidate(everything)
+        is_candidate[members.ids] = not self.blocks.keeps_values
+        rows = np.flatnonzero(is_candidate)
+        for first in range(0, len(rows), _EXAMPLES_AT_ONCE):
+            some = rows[first : first + _EXAMPLES_AT_ONCE]
+            self.scores[some] = self.blocks.scores_in_training(
+                self.problem.X, some, members.slots, members.beta, self._is_near
+            )
+            yield False
+        if self.blocks.keeps_values:
+            yield from self._look_at_members(members)
+        rows = np.union1d(rows, members.ids)
+        self.looks += 1
+        self.visited += len(rows)
+        self._note_excess(rows)
+        self._note_objectives(members)
+        self.is_certified = len(rows) == len(self.problem.labels)
+        self.is_told = False
+
+    def _is_candidate(self, everything: bool) -> NDArray[np.bool_]:
+        """The examples to look at: those that may have come to violate optimality."""
+        if everything or not self.settings.shrinking:
+            return np.ones(len(self.problem.labels), bool)
+        reach = _NEAR if self.blocks.kept_nbytes else _NEAR_WITHOUT_TABLE
+        return np.asarray(self.excess + self.drift > -reach)
+
+    def _look_at_members(self, members: _Members) -> Generator[bool, None, None]:
+        for first in range(0, len(members.ids), _EXAMPLES_AT_ONCE):
+            some = slice(first, first + _EXAMPLES_AT_ONCE)
+            ids = members.ids[some]
+            self.scores[ids], lacking = self.session.member_scores(members.slots[some].tolist())
+            if lacking:
+                others = ids[lacking]
+                X = self.problem.X
+                some_of_X = [X[i] for i in others] if isinstance(X, list | tuple) else X[others]
+                self.scores[others] = self.blocks.scores(some_of_X, members.slots, members.beta)
+            yield False
+
+    def _is_near(self, rows: _Index, scores: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether examples with these scores will be looked at again soon."""
+        excess, _ = _core.excess_and_loss(
+            scores.astype(np.float64), self.problem.labels[rows], self.problem.delta, np.arange(len(rows)), 1.0, False
+        )
+        return np.asarray(excess > -_NEAR)
+
+    def _note_excess(self, rows: _Index) -> None:
+        before = self.excess[rows]
+        self.excess[rows], _ = self._excess_and_loss(rows, 1.0)
+        if self.looks > 1:
+            change = float(np.quantile(np.abs(self.excess[rows] - before), _SHARE_WITHIN_DRIFT)) if len(rows) else 0.0
+            self.drift[rows] = 0.0
+            self.drift = np.hypot(self.drift, change)
+
+    def _note_objectives(self, members: _Members) -> None:
+        """The dual objective, and the primal one at the multiple of w where it is smallest."""
+        problem, own = self.problem, self.scores[members.ids]
+        half_squared_norm = self.half_squared_norm = float((members.beta * own).sum()) / 2
+        linear = -float((problem.delta[problem.labels[members.ids]] * members.beta).sum())
+        low, high = _SCALES
+        near = np.flatnonzero(self.excess > -(1 / low - 1) * float(problem.delta.max()))
+
+        def primal(scale: float) -> float:
+            _, losses = self._excess_and_loss(near, scale)
+            return scale * scale * half_squared_norm + float(problem.costs[near] @ losses)
+
+        self.scale = _lowest(primal, low, high, precision=min(1e-6, 0.01 * self.settings.tol))
+        violation = float(self._member_violations(members).max(initial=0.0))
+        violation = max(violation, float(self.excess[self._is_free(members)].max(initial=0.0)))
+        self.objectives = ObjectiveValues(primal(self.scale), linear - half_squared_norm, violation)
+
+    def _extend(self, tau: float) -> Generator[bool, None, None]:
+        """Let examples join, and members take up further classes.
+
+        Examples that are close to violating optimality join as well, without coefficients as yet: in a while they may.
+        """
+        self.is_certified = False
+        members = self._members()
+        wider = members.slots[self._member_violations(members) > tau]
+        self.session.begin_widening(wider.tolist())
+        while self.session.widen():
+            self._provide_rows()
+        is_free = self._is_free(members)
+        worst = float(self.excess[is_free].max(initial=0.0))
+        reach = min(_REACH * worst, _MOST_REACH)
+        joining = self.random.permutation(np.flatnonzero(is_free & (self.excess > min(tau, -reach))))
+        joining = joining[np.argsort(-self.excess[joining], kind="stable")]
+        violating = int((self.excess[joining] > tau).sum())
+        most = max(_FIRST_TO_JOIN, len(members.ids))
+        joining = joining[: min(most, violating + int(_WATCHED * len(members.ids)))]
+        size = self._batch_size()
+        for first in range(0, len(joining), size):
+            self._admit(joining[first : first + size])
+            yield False
+
+    def _is_free(self, members: _Members) -> NDArray[np.bool_]:
+        """Which examples can join."""
+        is_free: NDArray[np.bool_] = self.problem.costs > 0
+        is_free[members.ids] = False
+        return is_free
+
+    def _admit(self, rows: _Index) -> None:
+        batch = self.blocks.batch(self.problem.X, rows, rows)
+        kernel = self.blocks.against_support(batch, self.session.slots + len(rows))
+        diagonal = self.blocks.diagonal(batch)
+        costs, labels = self.problem.costs[rows], self.problem.labels[rows]
+        self.session.feed(kernel, self.blocks.within(batch), rows, labels, costs, diagonal)
+        self.session.admit(len(rows))
+        slots, ids = self.session.newborn()
+        place = np.argsort(rows)
+        self.blocks.store(slots, batch, place[np.searchsorted(rows[place], ids)])
+        self._share_memory()
+
+    # What it is made of.
+
+    def _gap(self) -> float:
+        at = self.objectives
+        assert at is not None
+        return 0.0 if at.primal <= 0 else (at.primal - at.dual) / at.primal
+
+    def _members(self) -> _Members:
+        slots, ids, _, _, _, beta, classes, starts = self.session.table()
+        rows = np.repeat(np.arange(len(ids)), np.diff(starts))
+        dense = np.zeros((len(ids), self.problem.n_classes))
+        dense[rows, classes] = beta
+        return _Members(slots.astype(np.int64), ids, dense)
+
+    def _member_violations(self, members: _Members) -> _Float:
+        problem, ids = self.problem, members.ids
+        some = replace(problem, X=None, labels=problem.labels[ids], costs=problem.costs[ids])
+        return some.losses_and_violations(self.scores[ids], members.beta)[1]
+
+    def _excess_and_loss(self, rows: _Index, scale: float) -> tuple[_Float, _Float]:
+        problem = self.problem
+        is_sum = problem.formulation == "weston-watkins"
+        excess, loss = _core.excess_and_loss(
+            self.scores, problem.labels, problem.delta, rows.astype(np.int64, copy=False), scale, is_sum
+        )
+        return excess, loss
+
+    def _provide_rows(self) -> None:
+        needed = self.session.lacking
+        rows = np.zeros((len(needed), self.session.slots), self.blocks.dtype)
+        rows[:, : self.blocks.size] = self.blocks.rows(np.asarray(needed))
+        self.session.provide(needed, rows)
+
+    def _batch_size(self) -> int:
+        """256, or less where the kernel values of two blocks would take too much of the memory."""
+        values = self.settings.memory_limit * _SHARE_OF_BLOCKS / self.blocks.dtype.itemsize
+        return int(np.clip(values / (2 * (self.session.slots + 512)), 1, 256))
+
+    def _share_memory(self) -> None:
+        """What the core leaves goes to the table of kernel values."""
+        limit = self.settings.memory_limit
+        others = min(_SHARE_OF_OTHERS * limit, _MOST_OF_OTHERS)
+        self.session.set_foreign_bytes(int(self.blocks.nbytes + self.scores.nbytes + others))
+        self.blocks.share_memory(limit - _ROOM_TO_GROW * self.session.bytes)
+        if _ROOM_TO_GROW * self.session.bytes > limit:
+            self.turns_until_trim -= 1
+            if self.turns_until_trim < 0:
+                _core.trim_heap()
+                self.turns_until_trim = _TURNS_BETWEEN_TRIMS
+
+
+def _lowest(function: Callable[[float], float], low: float, high: float, *, precision: float) -> float:
+    """Where a convex function is smallest, by golden section."""
+    golden = (np.sqrt(5) - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = function(left), function(right)
+    while high - low > precision:
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = function(right)
+    return float(left if at_left < at_right else right)

@@ -1,0 +1,409 @@
+"""The exact kernel multiclass SVM: MCSVM of Crammer and Singer (JMLR 2001), and Weston and Watkins' formulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from larank import parameters
+from larank.blocks import Provider, check_gram, provider_for
+from larank.blocks.kernels import ProductKernel, with_bias
+from larank.data.models import persistable
+from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
+from larank.kernel.classifier import KernelClassifier, checked_cost_matrix
+from larank.kernel.problem import FORMULATIONS, Problem
+from larank.kernel.published import Published, PublishedTraining
+from larank.training import Limits, Outcome, train, unchanged_on_failure
+from larank.training.progress import progress_for
+from larank.training.result import Result
+
+__all__ = ["MulticlassSVC", "Published"]
+
+INITS = ("larank", "zero")
+SOLVERS = ("active-set", "published")
+
+_SMALL = 0.1  # of the memory limit: that much may be copied
+_WORTH_DROPPING = 0.05  # of the features: then a copy without those that are constant pays
+
+
+@persistable(
+    "classes_",
+    "support_",
+    "support_vectors_",
+    "support_costs_",
+    "dual_coef_",
+    "coef_",
+    "intercept_",
+    "scale_",
+    "gamma_",
+    "n_features_in_",
+    "feature_names_in_",
+    "n_iter_",
+    "result_",
+)
+class MulticlassSVC(KernelClassifier):
+    """Multiclass support vector machine with a kernel, solved to a duality gap.
+
+    All classes are trained together: one kernel value serves all of them. Training starts from one pass of LaRank and
+    ends when the duality gap, computed over all examples, is small enough.
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
+default="rbf"
+        As in `LaRankClassifier`. With many examples and few features `LinearMulticlassSVC` is faster than "linear".
+    formulation : {"crammer-singer", "weston-watkins"}, default="crammer-singer"
+        The loss of an example: its largest margin violation, or the sum of all of them.
+    C : float, default=1.0
+        The cost of one unit of loss against ``1/2 |w|^2``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())``, "auto" is
+        ``1 / n_features``.
+    degree : int, default=3
+        Of the kernel "poly".
+    coef0 : float, default=0.0
+        The constant of the kernels "poly" and "sigmoid".
+    fit_intercept : bool, default=False
+        Whether to add 1 to all kernel values, which gives every class a regularised bias.
+    cost_matrix : array of shape (n_classes, n_classes), optional
+        The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the order of
+        `classes_`; 1 off the diagonal if not given.
+    tol : float, default=1e-3
+        The relative duality gap, (primal - dual) / primal, to stop at. Not used by the published solver.
+    max_iter : int, default=1000
+        Passes over the data, counted in examples visited or looked at, after which training stops with a warning.
+    time_limit : float, optional
+        Seconds after which training stops with a warning.
+    solver : {"active-set", "published"} or Published, default="active-set"
+        The algorithm as published stops at a violation of `Published.epsilon` and is there for comparison; its
+        switches are given as ``solver=Published(...)``.
+    init : {"larank", "zero"}, default="larank"
+        Where the active set starts: from one pass of LaRank, or from nothing.
+    shrinking : bool, default=True
+        Whether examples far beyond their margin are looked at less often. The last look is at all of them.
+    class_weight : dict or "balanced", optional
+        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
+    memory_limit : float, default=4e9
+        Bytes for support patterns, coefficients and kept kernel values. A smaller limit means more computation.
+    n_jobs : int, optional
+        Threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses.
+    random_state : int, RandomState or None, default=None
+        Of the order of the examples in the pass of LaRank.
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    support_ : ndarray
+        The support patterns, as numbers of examples in `X`.
+    support_vectors_ : ndarray, csr_matrix or list
+        The support patterns; not with the kernel "precomputed".
+    dual_coef_ : csr_matrix of shape (n_support, n_classes)
+        The coefficients ``beta`` of the dual solution. Those of a pattern add up to zero.
+    support_costs_ : ndarray of shape (n_support,)
+        `C` times the weights of each support pattern.
+    scale_ : float
+        What the scores of `dual_coef_` are multiplied by, close to 1: where the primal objective is smallest.
+    intercept_ : ndarray of shape (n_classes,), or (1,) with two classes
+        The biases, zero without `fit_intercept`. With two classes, that of the second minus that of the first.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
+        The weights, with the kernel "linear". With two classes, those of the second minus those of the first.
+    gamma_ : float
+        The value used for `gamma`.
+    n_iter_ : int
+        Passes over the data, rounded up.
+    result_ : Result
+        The certificate: objectives, gap, counts, seconds and the history.
+
+    References
+    ----------
+    Crammer, Singer. On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines. JMLR 2, 2001.
+
+    Examples
+    --------
+    >>> from larank import MulticlassSVC
+    >>> from larank.data import load_letter
+    >>> letter = load_letter()
+    >>> X, y = letter.X_train[:2000].astype("float32"), letter.y_train[:2000]
+    >>> model = MulticlassSVC(C=10, gamma=0.025, random_state=0).fit(X, y)
+    >>> bool(model.result_.relative_gap <= 1e-3)
+    True
+    >>> models = model.path(X, y, Cs=[1, 10, 100])
+    >>> [float(each.C) for each in models]
+    [1.0, 10.0, 100.0]
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
+        *,
+        formulation: str = "crammer-singer",
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = False,
+        cost_matrix: ArrayLike | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        solver: str | Published = "active-set",
+        init: str = "larank",
+        shrinking: bool = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        memory_limit: float = 4e9,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        """Store the parameters; `fit` checks them."""
+        self.kernel = kernel
+        self.formulation = formulation
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.cost_matrix = cost_matrix
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.solver = solver
+        self.init = init
+        self.shrinking = shrinking
+        self.class_weight = class_weight
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on `X` and `y`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            float32 data make float32 kernel values, which are faster. With ``kernel="precomputed"`` the square matrix
+            of kernel values.
+        y : array of shape (n_samples,)
+            Labels: integers, strings, booleans.
+        sample_weight : array of shape (n_samples,), optional
+            Factors on ``C`` per example, not negative.
+
+        Returns
+        -------
+        MulticlassSVC
+            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+        """
+        with unchanged_on_failure(self):
+            X, problem, blocks = self._problem(X, y, sample_weight)
+            with blocks.threads():
+                training = self._training(problem, blocks)
+                outcome = self._run(training)
+            self._keep_model(training, outcome, X)
+        self._warn_if_early(outcome, stacklevel=2)
+        return self
+
+    def path(self, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None) -> list[Self]:
+        """Train one model per value of `C`, each started from the next smaller one, with the same kernel values.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        Cs : iterable of float
+            The costs, in any order.
+
+        Returns
+        -------
+        list of MulticlassSVC
+            The fitted models, in the order of `Cs`. An interrupt ends the path: models for larger costs are missing.
+        """
+        if self.solver != "active-set":
+            raise ValueError(f"path needs solver='active-set', got {self.solver!r}")
+        Cs = _checked_costs(Cs)
+        models: dict[int, Self] = {}
+        order = sorted(range(len(Cs)), key=Cs.__getitem__)
+        first = clone(self).set_params(C=1.0)
+        data, problem, blocks = first._problem(X, y, sample_weight)
+        weights = problem.costs
+        with blocks.threads():
+            training = first._training(replace(problem, costs=_finite(Cs[order[0]] * weights)), blocks)
+            for place in order:
+                model = clone(self).set_params(C=Cs[place])
+                model._begin_like(first)
+                if models:
+                    training.raise_costs(_finite(Cs[place] * weights))
+                outcome = model._run(training)
+                model._keep_model(training, outcome, data)
+                model._warn_if_early(outcome, stacklevel=2)
+                models[place] = model
+                if outcome.status == "interrupted":
+                    break
+        return [models[place] for place in sorted(models)]
+
+    def _problem(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Problem, Provider]:
+        """The examples as they came, and what is to be solved with which kernel values."""
+        self._check_parameters()
+        X, y = self._validated(X, y, reset=True)
+        if self.kernel == "precomputed":
+            check_gram(X)
+        classes, labels = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
+        costs = _finite(self._costs(X, y, classes, sample_weight, self.class_weight))
+        if len(np.unique(labels[costs > 0])) < 2:
+            raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
+        for name in ("gamma_", "coef_", "support_vectors_"):
+            self.__dict__.pop(name, None)
+        self.classes_ = classes
+        kernel = self._resolved_kernel(X)
+        if hasattr(kernel, "gamma"):
+            self.gamma_ = float(kernel.gamma)
+        examples = X
+        if isinstance(kernel, ProductKernel) and kernel.of_distance and _nbytes(X) < _SMALL * self.memory_limit:
+            examples = _without_constant_features(X)
+        if self.fit_intercept:
+            kernel = with_bias(kernel)
+            examples = X + 1 if self.kernel == "precomputed" else examples
+        delta = 1 - np.eye(len(classes))
+        if self.cost_matrix is not None:
+            delta = checked_cost_matrix(self.cost_matrix, len(classes))
+        problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation)
+        return X, problem, provider_for(kernel, examples, n_jobs=self._threads())
+
+    def _begin_like(self, other: Self) -> None:
+        """Take over what the data say."""
+        for name in ("classes_", "gamma_", "n_features_in_", "feature_names_in_"):
+            if hasattr(other, name):
+                setattr(self, name, getattr(other, name))
+
+    def _training(self, problem: Problem, blocks: Provider) -> Any:
+        if self.solver == "active-set":
+            settings = ActiveSetSettings(self.tol, self.init, bool(self.shrinking), self.memory_limit)
+            return ActiveSetTraining(settings, problem, blocks, check_random_state(self.random_state))
+        published = Published() if isinstance(self.solver, str) else self.solver
+        return PublishedTraining(published, problem, blocks, self.memory_limit)
+
+    def _run(self, training: Any) -> Outcome:
+        problem = training.problem
+        kernel = self.kernel if isinstance(self.kernel, str) else "callable kernel"
+        about = (
+            f"{self.formulation}, {kernel}, C={self.C:g}, {len(problem.labels)} examples, {problem.n_classes} classes"
+        )
+        with progress_for(self.verbose) as progress:
+            progress.start(f"{about}, memory limit {self.memory_limit / 1e6:.0f} MB")
+            outcome = train(training, Limits(None, self.max_iter, self.time_limit), progress)
+        dtype = training.blocks.dtype
+        self._check_definite(training.half_squared_norm, outcome.objectives.dual, problem.costs, dtype)
+        return replace(outcome, status="precision") if training.has_stalled else outcome
+
+    def _keep_model(self, training: Any, outcome: Outcome, X: Any) -> None:
+        ids, beta = training.support()
+        self.support_, self.support_costs_ = ids, training.problem.costs[ids]
+        self.dual_coef_, self.scale_ = csr_matrix(beta), training.scale
+        biases = training.scale * beta.sum(axis=0) if self.fit_intercept else np.zeros(beta.shape[1])
+        self.intercept_ = np.diff(biases) if len(biases) == 2 else biases
+        if self.kernel != "precomputed":
+            self.support_vectors_ = [X[i] for i in ids] if isinstance(X, list | tuple) else X[ids]
+        if self.kernel == "linear":
+            weights = self.dual_coef_.T @ self.support_vectors_
+            weights = training.scale * (weights.toarray() if issparse(weights) else weights)
+            self.coef_ = weights[1:] - weights[:1] if len(weights) == 2 else weights
+        at = outcome.objectives
+        operations = dict(training.operations)
+        self.result_ = Result(
+            solver="mcsvm",
+            status=outcome.status,
+            primal=at.primal,
+            dual=at.dual,
+            violation=at.violation,
+            iterations=training.iterations(),
+            seconds=outcome.seconds,
+            support_patterns=len(ids),
+            support_vectors=self.dual_coef_.nnz,
+            kernel_values=training.kernel_values,
+            operations=operations,
+            history=outcome.history,
+            breakdown={**training.breakdown, "certificate": outcome.certificate_seconds},
+        )
+        self.n_iter_ = math.ceil(self.result_.iterations)
+
+    def _losses_at_zero(self) -> int:
+        return len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        scores = super()._scores(X)
+        if self.kernel != "linear":
+            scores = self.scale_ * scores
+        return scores + (np.array([-0.5, 0.5]) * self.intercept_ if len(self.classes_) == 2 else self.intercept_)
+
+    def _check_parameters(self) -> None:
+        parameters.one_of("formulation", self.formulation, FORMULATIONS)
+        parameters.one_of("init", self.init, INITS)
+        for name in ("C", "tol", "memory_limit"):
+            parameters.positive(name, getattr(self, name))
+        if self.time_limit is not None:
+            parameters.positive("time_limit", self.time_limit)
+        parameters.whole_number("max_iter", self.max_iter, at_least=1)
+        for name in ("shrinking", "fit_intercept"):
+            parameters.flag(name, getattr(self, name))
+        parameters.verbosity(self.verbose)
+        parameters.jobs(self.n_jobs)
+        self._check_solver()
+
+    def _check_solver(self) -> None:
+        if isinstance(self.solver, Published):
+            self.solver.check()
+        elif not isinstance(self.solver, str) or self.solver not in SOLVERS:
+            choices = ", ".join(map(repr, SOLVERS))
+            raise ValueError(f"solver must be one of {choices} or a Published(...), got {self.solver!r}")
+        if self.solver != "active-set":
+            if self.formulation != "crammer-singer":
+                raise ValueError(
+                    f"formulation must be 'crammer-singer' with the published solver, got {self.formulation!r}"
+                )
+            for name, default in (("init", "larank"), ("shrinking", True), ("tol", 1e-3)):
+                if getattr(self, name) != default:
+                    raise ValueError(
+                        f"{name} acts with solver='active-set' only; got {name}={getattr(self, name)!r} with "
+                        f"solver={self.solver!r}"
+                    )
+
+
+def _checked_costs(Cs: Iterable[float]) -> list[float]:
+    try:
+        Cs = list(Cs)
+    except TypeError:
+        raise ValueError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
+    if not Cs:
+        raise ValueError("Cs must hold at least one value, got none")
+    return [parameters.positive(f"Cs[{number}]", C) for number, C in enumerate(Cs)]
+
+
+def _finite(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not np.isfinite(costs.sum()):
+        raise ValueError(f"C times the weights must have a finite sum, got {costs.max():g} for one example")
+    return costs
+
+
+def _nbytes(X: Any) -> float:
+    return float(X.nbytes) if isinstance(X, np.ndarray) else math.inf
+
+
+def _without_constant_features(X: Any) -> Any:
+    """Dense examples without the features in which all agree, where there are many of these: no distance changes."""
+    varies = X.min(axis=0) != X.max(axis=0)
+    if varies.all() or not varies.any() or 1 - varies.mean() < _WORTH_DROPPING:
+        return X
+    return np.ascontiguousarray(X[:, varies])

@@ -1,0 +1,243 @@
+"""MCSVM as [mcsvm] published it, with every improvement of its section 7 as a switch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank import _core
+from larank.blocks import Batch, Provider
+from larank.blocks.kernels import CallableKernel
+from larank.data.models import persistable_value
+from larank.kernel.problem import Problem
+from larank.parameters import flag, one_of, positive
+from larank.training import Objectives
+
+__all__ = ["COOLING", "ROW_SOLVERS", "SELECTION", "Published", "PublishedTraining"]
+
+ROW_SOLVERS = ("fixed-point", "exact")
+SELECTION = ("cycle", "kkt")
+COOLING = ("none", "exponential", "linear", "logarithmic")
+
+_WARMEST = 0.999  # epsilon_0 of [mcsvm] section 7
+_SECONDS_PER_CALL = 0.1
+_WORK_PER_RUN = 2e7  # values of F that are looked at or updated: some tens of milliseconds
+_ESTIMATES_PER_PASS = 20
+_CALLABLE_PIECE = 64  # a batch of a callable kernel is compared with itself
+
+
+@persistable_value
+@dataclass(frozen=True)
+class Published:
+    """The solver of Crammer and Singer (2001), round by round.
+
+    Parameters
+    ----------
+    row_solver : {"fixed-point", "exact"}
+        How the reduced problem of an example is solved: by figure 3 of the paper, or to the end.
+    selection : {"kkt", "cycle"}
+        The example with the largest violation, or all of them in turn. The latter never ends of its own accord.
+    active_set : bool
+        Look among the examples that have coefficients first, and at all others only when none of them is left.
+        Needs ``selection="kkt"``.
+    cooling : {"logarithmic", "linear", "exponential", "none"}
+        How the accuracy falls from 0.999 to `epsilon` round by round. Needs the active set.
+    epsilon : float
+        Training ends when no example violates its optimality condition by as much. It is in units of the margin, and
+        half of it is the accuracy of the fixed-point algorithm.
+    cache : bool
+        Keep rows of kernel values, as far as the memory limit allows.
+    """
+
+    row_solver: str = "fixed-point"
+    selection: str = "kkt"
+    active_set: bool = True
+    cooling: str = "logarithmic"
+    epsilon: float = 0.1
+    cache: bool = True
+
+    def check(self) -> None:
+        """Raise a ValueError for a parameter that is not accepted, or cannot act beside the others."""
+        one_of("row_solver", self.row_solver, ROW_SOLVERS)
+        one_of("selection", self.selection, SELECTION)
+        one_of("cooling", self.cooling, COOLING)
+        flag("active_set", self.active_set)
+        flag("cache", self.cache)
+        positive("epsilon", self.epsilon)
+        if self.active_set and self.selection == "cycle":
+            raise ValueError("active_set must be False with selection='cycle', which takes all in turn; got True")
+        if self.cooling != "none" and not self.active_set:
+            raise ValueError(f"cooling must be 'none' with active_set=False, got {self.cooling!r}")
+        if self.cooling != "none" and self.epsilon >= _WARMEST:
+            raise ValueError(
+                f"epsilon must be below {_WARMEST}, where cooling={self.cooling!r} begins, got {self.epsilon!r}; "
+                "cooling='none' would do"
+            )
+        if self.selection == "cycle" and self.row_solver == "exact" and self.epsilon != type(self).epsilon:
+            raise ValueError(
+                f"epsilon must be left at {type(self).epsilon} with selection='cycle' and row_solver='exact', which "
+                f"do not use it; got {self.epsilon!r}"
+            )
+
+
+class PublishedTraining:
+    """The rounds of one training; a `larank.training.Session`.
+
+    Enter ``with blocks.threads():`` around it.
+
+    Parameters
+    ----------
+    settings : Published
+        The switches.
+    problem : Problem
+        Crammer-Singer only.
+    blocks : Provider
+        From `provider_for(kernel, problem.X)`.
+    memory_limit : float
+        Bytes that scores, coefficients and kept kernel rows may take together. Scores, coefficients and one row are
+        kept in any case.
+    """
+
+    def __init__(self, settings: Published, problem: Problem, blocks: Provider, memory_limit: float) -> None:
+        settings.check()
+        if problem.formulation != "crammer-singer":
+            raise ValueError(
+                f"formulation must be 'crammer-singer' with solver=Published(...), got {problem.formulation!r}"
+            )
+        self.settings, self.problem, self.blocks = settings, problem, blocks
+        self._examples = len(problem.labels)
+        self._pieces = self._batches()
+        self._diagonal = np.concatenate([piece.diagonal for piece in self._pieces])
+        self._check_diagonal()
+        kind = _core.Mcsvm32 if blocks.dtype == np.float32 else _core.Mcsvm64
+        self._session = kind(
+            np.ascontiguousarray(problem.labels, np.int32),
+            np.ascontiguousarray(problem.costs, np.float64),
+            self._diagonal,
+            np.ascontiguousarray(problem.delta, np.float64),
+            selection=settings.selection,
+            row_solver=settings.row_solver,
+            cooling=settings.cooling,
+            active_set=bool(settings.active_set),
+            cache=bool(settings.cache),
+            epsilon=float(settings.epsilon),
+            cache_bytes=int(min(max(0.0, memory_limit - self._bytes_of_state()), 2.0**62)),
+        )
+        self.half_squared_norm = 0.0  # of the last evaluation
+        self._next_estimate = 0
+        self._estimated_after = -1
+
+    def _batches(self) -> list[Batch]:
+        """All examples, prepared for products; in one batch, which needs no copy, where the kernel allows it."""
+        X, n = self.problem.X, self._examples
+        if not isinstance(self.blocks.kernel, CallableKernel):
+            return [self.blocks.batch(X, 0)]
+        firsts = range(0, n, _CALLABLE_PIECE)
+        return [self.blocks.batch(X, first, slice(first, min(first + _CALLABLE_PIECE, n))) for first in firsts]
+
+    def _check_diagonal(self) -> None:
+        if (self._diagonal < 0).any():
+            i = int(np.argmin(self._diagonal))
+            raise ValueError(f"kernel must have k(x, x) >= 0, got {self._diagonal[i]} for example {i}")
+
+    def _bytes_of_state(self) -> int:
+        return 2 * 8 * self._examples * self.problem.n_classes
+
+    def advance(self) -> bool:
+        """Make rounds until an estimate is due, or for a tenth of a second; True once all violations are small."""
+        end = time.perf_counter() + _SECONDS_PER_CALL
+        rounds = self._rounds()
+        if rounds >= self._next_estimate:
+            self._next_estimate = rounds + max(1, min(rounds // 10, self._examples // _ESTIMATES_PER_PASS))
+        limit = max(1, int(_WORK_PER_RUN / (self._examples * self.problem.n_classes)))
+        while not self._session.is_done and self._rounds() < self._next_estimate:
+            self._session.run(min(limit, self._next_estimate - self._rounds()))
+            if self._session.wanted >= 0:
+                self._session.provide(self._row(self._session.wanted))
+            if time.perf_counter() > end:
+                break
+        return self._session.is_done
+
+    def _row(self, example: int) -> NDArray[Any]:
+        """The kernel values of an example with all of them, its own exact."""
+        one = self.blocks.batch(self.problem.X, example, slice(example, example + 1))
+        values = np.concatenate([self.blocks.cross(one, piece)[0] for piece in self._pieces])
+        values[example] = self._diagonal[example]
+        return values
+
+    def estimate(self) -> Objectives | None:
+        """The objectives of the scores at hand, at first after every round, later twenty times per pass."""
+        rounds = self._rounds()
+        is_due = rounds >= self._next_estimate or self._session.is_done
+        is_first = self._estimated_after < 0
+        if not (is_due or is_first) or rounds == self._estimated_after:
+            return None
+        self._estimated_after = rounds
+        return self._session.objectives()
+
+    def evaluate(self) -> Objectives:
+        """The objectives of the coefficients, with scores computed again."""
+        scores, beta = self.scores(self.problem.X), self.coefficients
+        self.half_squared_norm = float((beta * scores).sum()) / 2
+        return self.problem.objectives(scores, beta)
+
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Scores of any examples with the coefficients as they are, computed from scratch."""
+        beta = self.coefficients
+        support = np.flatnonzero(beta.any(axis=1))
+        if not len(support):
+            return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), self.problem.n_classes))
+        slots = np.arange(len(support))
+        self.blocks.store(slots, self.blocks.batch(self.problem.X, support, support), slots)
+        return self.blocks.scores(X, slots, beta[support])
+
+    def iterations(self) -> float:
+        """Rounds over examples."""
+        return self._rounds() / self._examples
+
+    def details(self) -> Mapping[str, Any]:
+        """What the history records besides the objectives."""
+        return {"kernel_values": self.blocks.kernel_values, "support_patterns": self._session.support_patterns}
+
+    @property
+    def coefficients(self) -> NDArray[np.float64]:
+        """Beta, one row per example and one column per class."""
+        return self._session.coefficients()
+
+    scale = 1.0  # the certificate is that of the coefficients as they are
+    has_stalled = False
+
+    def support(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The examples with coefficients, and these."""
+        beta = self.coefficients
+        ids = np.flatnonzero(beta.any(axis=1))
+        return ids, beta[ids]
+
+    @property
+    def kernel_values(self) -> int:
+        """Computed so far."""
+        return self.blocks.kernel_values
+
+    @property
+    def breakdown(self) -> Mapping[str, float]:
+        """Seconds of each kind of work."""
+        return dict(self.blocks.seconds)
+
+    @property
+    def operations(self) -> Mapping[str, int]:
+        """How often what was done."""
+        counters = self._session.counters
+        return {
+            "rounds": counters.rounds,
+            "kernel_rows": counters.kernel_rows,
+            "cache_hits": counters.cache_hits,
+            "fixed_point_iterations": counters.fixed_point_iterations,
+        }
+
+    def _rounds(self) -> int:
+        return self._session.counters.rounds

@@ -1,0 +1,1 @@
+"""Linear models: a weight for every feature and class."""

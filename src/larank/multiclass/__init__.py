@@ -1,1 +1,0 @@
-"""Multiclass large-margin classifiers."""

@@ -1,0 +1,1 @@
+"""Sequence labelling: models of chains of tokens."""

@@ -1,0 +1,32 @@
+"""Training in time, and what it proves: the loop, its results and its progress."""
+
+from larank.training.loop import (
+    Limits,
+    Objectives,
+    ObjectiveValues,
+    Outcome,
+    Session,
+    TrainingWarning,
+    train,
+    unchanged_on_failure,
+    warn_if_early,
+)
+from larank.training.progress import Progress, progress_for
+from larank.training.result import Checkpoint, Result, Status
+
+__all__ = [
+    "Checkpoint",
+    "Limits",
+    "ObjectiveValues",
+    "Objectives",
+    "Outcome",
+    "Progress",
+    "Result",
+    "Session",
+    "Status",
+    "TrainingWarning",
+    "progress_for",
+    "train",
+    "unchanged_on_failure",
+    "warn_if_early",
+]

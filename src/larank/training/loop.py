@@ -1,0 +1,326 @@
+"""The one training loop: stopping, interruption, time limits, progress and history for every solver.
+
+A solver is a `Session`: state that can be advanced a little at a time. Between two calls of `advance` there is room
+for everything that has nothing to do with the mathematics.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Protocol
+
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from larank.training.progress import Progress
+from larank.training.result import Checkpoint, Result, Status
+
+__all__ = [
+    "Limits",
+    "ObjectiveValues",
+    "Objectives",
+    "Outcome",
+    "Session",
+    "TrainingWarning",
+    "train",
+    "unchanged_on_failure",
+    "warn_if_early",
+]
+
+
+class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
+    """Training ended before its stopping criterion held; the model is valid, its certificate says how good it is."""
+
+
+class Objectives(Protocol):
+    """Primal and dual objective and the largest violation of optimality at some point of training."""
+
+    @property
+    def primal(self) -> float: ...  # noqa: D102
+    @property
+    def dual(self) -> float: ...  # noqa: D102
+    @property
+    def violation(self) -> float: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class ObjectiveValues:
+    """`Objectives` as plain numbers."""
+
+    primal: float
+    dual: float
+    violation: float
+
+
+class Session(Protocol):
+    """Resumable training state."""
+
+    def advance(self) -> bool:
+        """Do a bounded amount of work, well under a second; True once the solver's own criterion holds."""
+
+    def estimate(self) -> Objectives | None:
+        """What the solver saw on its way since the last call, at no cost; None if there is nothing new."""
+
+    def evaluate(self) -> Objectives:
+        """The objectives from scratch."""
+
+    def iterations(self) -> float:
+        """Passes over the data so far."""
+
+    def details(self) -> Mapping[str, Any]:
+        """Further fields of the `Checkpoint` that is about to be recorded."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: at a duality gap, after passes over the data, after seconds.
+
+    `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them the session will make
+    of its own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
+    `passes_between_checks`. Without `certify` the objectives are not computed from scratch at the end.
+    """
+
+    gap: float | None
+    max_iter: float
+    time_limit: float | None
+    absolute_gap: float | None = None
+    passes: float | None = None
+    certify: bool = True
+    passes_between_checks: float = 0.0
+
+    def closing_gap(self, primal: float) -> float | None:
+        """The gap at which to stop, if there is one."""
+        return self.absolute_gap if self.gap is None else self.gap * primal
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How training ended."""
+
+    status: Status
+    objectives: Objectives
+    exact: bool
+    seconds: float
+    certificate_seconds: float
+    history: tuple[Checkpoint, ...]
+
+
+def train(session: Session, limits: Limits, progress: Progress) -> Outcome:
+    """Advance a session until a limit is reached, its own criterion holds or the user interrupts.
+
+    Parameters
+    ----------
+    session : Session
+        The solver's state.
+    limits : Limits
+        The stopping criteria shared by all solvers.
+    progress : Progress
+        Told about every new estimate.
+
+    Returns
+    -------
+    Outcome
+        With the objectives computed from scratch at the end.
+    """
+    run = _Run(session, limits, progress)
+    with _interrupt_flag() as interrupted:
+        while True:
+            optimal = session.advance()
+            if run.gap_is_closed() or (optimal and limits.passes is None):
+                status: Status = "converged"
+            elif optimal:
+                status = "completed"
+            elif interrupted.is_set():
+                status = "interrupted"
+            elif session.iterations() >= limits.max_iter:
+                status = "max_iter"
+            elif limits.time_limit is not None and run.seconds() >= limits.time_limit:
+                status = "time_limit"
+            else:
+                continue
+            return run.finish(status)
+
+
+def warn_if_early(
+    outcome: Outcome,
+    result: Result,
+    *,
+    max_iter: float | None,
+    time_limit: float | None,
+    limit_of_precision: str = "",
+    stacklevel: int,
+) -> None:
+    """Say that training ended before its own criterion held, and how good the model is."""
+    reasons = {
+        "max_iter": f"after max_iter={max_iter} passes over the data",
+        "time_limit": f"after time_limit={time_limit} seconds",
+        "precision": limit_of_precision,
+        "interrupted": "by an interrupt",
+    }
+    if outcome.status in reasons:
+        gap = f", its relative duality gap is {result.relative_gap:.2g}"
+        gap += "" if outcome.exact else " by an estimate made on the way"
+        warnings.warn(
+            f"training was ended {reasons[outcome.status]}, after {result.iterations:.3g} passes over the "
+            f"data; the model is valid{gap if result.has_objective else ''}",
+            TrainingWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+@contextmanager
+def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
+    """Give the model back its attributes if an exception leaves the block, which one call at a time may enter.
+
+    Raises
+    ------
+    RuntimeError
+        If the model is in such a block already: the compiled state of a solver is not for two threads.
+    """
+    call = object()
+    if _in_training.setdefault(id(model), call) is not call:  # one operation: of two threads, one is the first
+        raise RuntimeError(
+            f"this {type(model).__name__} is being trained by another call; wait for it, or give each thread its own"
+        )
+    before = model.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        model.__dict__.clear()
+        model.__dict__.update(before)
+        raise
+    finally:
+        del _in_training[id(model)]
+
+
+_in_training: dict[int, object] = {}  # the calls that train models, by the id of the model
+
+
+class _Run:
+    """The history of one training run and the decisions taken from it."""
+
+    # An exact check costs a few passes: due where the estimate says the gap may be closed, or after this many.
+    _PASSES_BETWEEN_CHECKS = 20.0
+    _PROMISING = 2.0
+
+    def __init__(self, session: Session, limits: Limits, progress: Progress) -> None:
+        self.session, self.limits, self.progress = session, limits, progress
+        self.history: list[Checkpoint] = []
+        self.latest: Objectives | None = None
+        self.is_exact = False
+        self.checked_at = 0.0
+        self.certificate_seconds = 0.0
+        self.began = time.perf_counter()
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    def gap_is_closed(self) -> bool:
+        """Record a new estimate, and check the gap from scratch where that is due."""
+        self.is_exact = False
+        estimate = self.session.estimate()
+        if estimate is None:
+            if not self.history:
+                self.tell(math.nan, math.nan, math.nan, None)
+            return False
+        point = self.record(estimate, exact=False)
+        wanted = self.limits.closing_gap(point.primal)
+        if wanted is None:
+            return False
+        if point.iterations < self.checked_at + self.limits.passes_between_checks:
+            return False
+        is_hopeless = point.gap > self._PROMISING * wanted  # an estimate that tells nothing (nan) is not
+        if is_hopeless and point.iterations < self.checked_at + self._PASSES_BETWEEN_CHECKS:
+            return False
+        self.checked_at = point.iterations
+        exact = self.evaluate()
+        wanted = self.limits.closing_gap(exact.primal)
+        return wanted is not None and exact.gap <= wanted
+
+    def evaluate(self) -> Checkpoint:
+        began = time.perf_counter()
+        exact = self.session.evaluate()
+        self.certificate_seconds += time.perf_counter() - began
+        return self.record(exact, exact=True)
+
+    def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
+        self.latest, self.is_exact = at, exact
+        point = Checkpoint(
+            self.seconds(), self.session.iterations(), at.primal, at.dual, at.violation, exact, **self.session.details()
+        )
+        self.history.append(point)
+        self.tell(point.primal, point.dual, point.violation, self.fraction(point), point.online_error)
+        return point
+
+    def tell(
+        self,
+        primal: float,
+        dual: float,
+        violation: float,
+        fraction: float | None,
+        online_error: float | None = None,
+    ) -> None:
+        self.progress.update(
+            iterations=self.session.iterations(),
+            primal=primal,
+            dual=dual,
+            violation=violation,
+            seconds=self.seconds(),
+            fraction=fraction,
+            online_error=online_error,
+        )
+
+    def fraction(self, point: Checkpoint) -> float | None:
+        """How many of the passes are made, or how far the gap has come on a logarithmic scale, if either tells."""
+        if self.limits.passes is not None:
+            return min(1.0, point.iterations / self.limits.passes)
+        first = self.history[0]
+        start, now = first.gap, self.limits.closing_gap(first.primal)
+        if now is None or not (start > now > 0 and point.gap > 0 and point.primal > 0):
+            return None
+        end = self.limits.closing_gap(point.primal) or now
+        return min(1.0, max(0.0, math.log(start / now * end / point.gap) / math.log(start / now)))
+
+    def finish(self, status: Status) -> Outcome:
+        if self.limits.certify and not self.is_exact:
+            self.evaluate()
+        elif self.latest is None or not self.is_exact:
+            estimate = self.session.estimate()
+            if estimate is not None:
+                self.record(estimate, exact=False)
+        assert self.latest is not None
+        self.progress.finish(status)
+        return Outcome(
+            status, self.latest, self.is_exact, self.seconds(), self.certificate_seconds, tuple(self.history)
+        )
+
+
+@contextmanager
+def _interrupt_flag() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into a flag; a second one interrupts as usual. Only the main thread receives signals."""
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, previous)
+
+    if not callable(previous):  # ignored, or not ours to replace
+        yield flag
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,97 @@
+"""The certificate every solver reports: what was reached, how far from the optimum it can be, and what it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from larank.data.models import persistable_value
+
+__all__ = ["Checkpoint", "Result", "Status"]
+
+Status = Literal["converged", "completed", "max_iter", "time_limit", "precision", "interrupted"]
+"""How training ended; "completed": the passes asked for were made, "precision": the numbers allow no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One point of the training history.
+
+    `exact` says whether the objectives were computed from scratch at this point. Otherwise they are what the solver
+    saw on its way: the losses of the last loop, each as it was when its example was visited. `error` is the share of
+    validation examples misclassified, where there are any; `online_error` that of the training examples so far, each
+    when it came, where the solver counts them.
+    """
+
+    seconds: float
+    iterations: float
+    primal: float
+    dual: float
+    violation: float
+    exact: bool
+    kernel_values: int = 0
+    support_patterns: int = 0
+    error: float | None = None
+    online_error: float | None = None
+
+    @property
+    def gap(self) -> float:
+        """Primal minus dual objective."""
+        return self.primal - self.dual
+
+
+@persistable_value
+@dataclass(frozen=True)
+class Result:
+    """How training ended, with the objectives at the final model.
+
+    The dual is a lower bound on the optimal objective, so `gap` bounds how much better any other model could be. If
+    `exact` is False, the primal objective was not computed from scratch: it is what the solver saw on its way.
+    Solvers that solve no problem, such as perceptrons, have no objectives: these are NaN. `breakdown` says how many
+    seconds each kind of work took.
+    """
+
+    solver: str
+    status: Status
+    primal: float
+    dual: float
+    violation: float
+    iterations: float
+    seconds: float
+    support_patterns: int
+    support_vectors: int
+    kernel_values: int = 0
+    argmax_calls: int = 0
+    operations: Mapping[str, int] = field(default_factory=dict)
+    history: tuple[Checkpoint, ...] = ()
+    exact: bool = True
+    breakdown: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Primal minus dual objective: at most this far from the optimum."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap divided by the primal objective."""
+        if self.primal == 0:
+            return 0.0
+        return self.gap / self.primal if 0 < self.primal < math.inf else math.nan
+
+    @property
+    def has_objective(self) -> bool:
+        """Whether the solver has objectives at all."""
+        return not math.isnan(self.primal)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Result:
+        """The inverse of `to_dict`."""
+        history = tuple(Checkpoint(**point) for point in values["history"])
+        return cls(**{**values, "history": history})

@@ -1,0 +1,87 @@
+"""Kernels are found by name, with their parameters resolved, or refused with a reason."""
+
+from dataclasses import FrozenInstanceError, dataclass
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.svm import SVC
+
+from larank.blocks import kernels
+from larank.blocks.kernels import CallableKernel, PrecomputedKernel, ProductKernel, kernel_for, kernel_names
+
+X = np.random.default_rng(0).normal(3.0, 2.0, (50, 4))
+
+
+def test_the_names_are_the_documented_ones():
+    assert set(kernel_names()) == {
+        "linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("gamma", ["scale", "auto"])
+def test_a_named_gamma_is_that_of_svc(gamma, layout, dtype):
+    data = X.astype(dtype) * (X > 2)
+    expected = SVC(gamma=gamma).fit(data, X[:, 0] > 3)._gamma
+    assert kernel_for("rbf", gamma=gamma, X=layout(data.astype(dtype))).gamma == pytest.approx(expected, rel=1e-6)
+
+
+def test_gamma_of_constant_data_is_one():
+    assert kernel_for("rbf", X=np.ones((3, 2))).gamma == 1.0
+
+
+def test_the_variance_of_many_rows_is_summed_up_in_parts():
+    many = np.random.default_rng(1).normal(1e3, 1.0, (200_000, 8)).astype(np.float32)
+    assert kernel_for("rbf", X=many).gamma == pytest.approx(1 / (8 * many.astype(np.float64).var()), rel=1e-9)
+
+
+def test_a_kernel_has_the_parameters_it_uses():
+    poly = kernel_for("poly", gamma=0.5, degree=np.int64(2), coef0=1, X=X)
+    assert (poly.gamma, poly.degree, poly.coef0) == (0.5, 2, 1.0)
+    assert not hasattr(kernel_for("linear", X=X), "gamma")
+    with pytest.raises(FrozenInstanceError):
+        poly.gamma = 1.0
+
+
+def test_functions_and_precomputed_values_are_kernels():
+    assert kernel_for(np.dot).function is np.dot
+    assert isinstance(kernel_for(np.dot), CallableKernel)
+    assert isinstance(kernel_for("precomputed", X=X), PrecomputedKernel)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"kernel": "gauss"}, r"kernel must be one of 'linear', 'rbf', .*'precomputed'; got 'gauss'; a callable"),
+        ({"kernel": None}, r"kernel must be one of .*got None"),
+        ({"gamma": 0}, r"gamma must be 'scale', 'auto' or a finite number > 0, got 0"),
+        ({"gamma": -1.0}, r"gamma must be .*got -1.0"),
+        ({"gamma": np.inf}, r"gamma must be .*got inf"),
+        ({"gamma": "large"}, r"gamma must be .*got 'large'"),
+        ({"gamma": True}, r"gamma must be .*got True"),
+        ({"degree": 0}, r"degree must be an integer >= 1, got 0"),
+        ({"degree": 2.5}, r"degree must be an integer >= 1, got 2.5"),
+        ({"coef0": np.nan}, r"coef0 must be a finite number, got nan"),
+        ({"coef0": "1"}, r"coef0 must be a finite number, got '1'"),
+    ],
+)
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_a_wrong_parameter_is_named_whether_or_not_it_is_used(kernel, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        kernel_for(**{"kernel": kernel, "X": X, **parameters})
+
+
+def test_adding_a_kernel_is_adding_a_class(monkeypatch):
+    monkeypatch.setattr(kernels, "_named", dict(kernels._named))
+
+    @dataclass(frozen=True)
+    class Cosine(ProductKernel, name="cosine"):
+        def map(self, tile, row_norms, column_norms):
+            tile /= np.sqrt(np.outer(row_norms, column_norms))
+
+        def diagonal(self, norms):
+            return np.ones(len(norms))
+
+    assert kernel_for("cosine") == Cosine()

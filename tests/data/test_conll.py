@@ -1,0 +1,314 @@
+import bz2
+import gzip
+import lzma
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from larank import _core
+from larank.data import DataFormatError, data_directory
+from larank.data.columns import ConllFile, read_conll, write_conll
+from larank.sequence.features import CHUNKING, TemplateEncoder
+
+OPENERS = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+TEXT = "\ufeffThe DT B-NP\r\ndog  NN\tI-NP \n\n\n  \nIl était été\n# NN O\nbarks VBZ B-VP\n\nYes UH B-INTJ"
+SENTENCES = [
+    [("The", "DT"), ("dog", "NN")],
+    [("Il", "était"), ("#", "NN"), ("barks", "VBZ")],
+    [("Yes", "UH")],
+]
+LABELS = [["B-NP", "I-NP"], ["été", "O", "B-VP"], ["B-INTJ"]]
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "text.conll"
+
+
+def native_reader(labels, **options):
+    settings = {"label": -1, "splits_at_tabs": False, "comment": "", "expected_cells": 0, "block_tokens": 2}
+    return _core.ConllReader(labels, **settings | options)
+
+
+def what_is_in(blocks):
+    return [(b.sentences(), b.starts.tolist(), b.labels.tolist(), b.lines.tolist()) for b in blocks]
+
+
+def test_sentences_are_read_as_they_are_written(file):
+    file.write_bytes(TEXT.encode())
+    assert read_conll(file) == (SENTENCES, LABELS)
+
+
+@pytest.mark.parametrize("suffix", OPENERS)
+def test_compressed_files_are_read_and_written(tmp_path, suffix):
+    path = tmp_path / f"text.conll{suffix}"
+    write_conll(path, SENTENCES, LABELS)
+    with OPENERS[suffix](path, "rb") as stream:
+        assert stream.read().startswith(b"The DT B-NP\ndog NN I-NP\n\nIl ")
+    assert read_conll(path) == (SENTENCES, LABELS)
+
+
+def test_where_the_bytes_are_cut_does_not_show():
+    content = TEXT.encode()
+    labels = _core.Dictionary()
+    reader = native_reader(labels)
+    expected = what_is_in([*reader.feed(content), *reader.finish()])
+    assert [len(block[0]) for block in expected] == [1, 1, 1]
+    for cut in range(len(content) + 1):
+        reader = native_reader(labels)
+        assert what_is_in([*reader.feed(content[:cut]), *reader.feed(content[cut:]), *reader.finish()]) == expected
+    reader = native_reader(labels)
+    one_by_one = [block for k in range(len(content)) for block in reader.feed(content[k : k + 1])]
+    assert what_is_in([*one_by_one, *reader.finish()]) == expected
+
+
+def test_blocks_hold_whole_sentences_and_know_their_lines(file):
+    file.write_bytes(TEXT.encode())
+    found = list(ConllFile(file).blocks(3))
+    assert [block.sentences() for block in found] == [SENTENCES[:2], SENTENCES[2:]]
+    assert [block.lines.tolist() for block in found] == [[1, 2, 6, 7, 8], [10]]
+    assert [block.starts.tolist() for block in found] == [[0, 2, 5], [0, 1]]
+    assert [(len(block), block.n_tokens, block.n_columns) for block in found] == [(2, 5, 2), (1, 1, 2)]
+
+
+def test_labels_have_the_same_numbers_in_every_reading(file):
+    file.write_bytes(TEXT.encode())
+    text = ConllFile(file)
+    for _ in range(2):
+        codes = np.concatenate([block.labels for block in text.blocks(1)])
+        assert codes.tolist() == [0, 1, 2, 3, 4, 5]
+        assert text.labels.words() == [label for sentence in LABELS for label in sentence]
+    own = _core.Dictionary()
+    own.insert("O")
+    assert np.concatenate([b.labels for b in text.blocks(1, labels=own)]).tolist() == [1, 2, 3, 0, 4, 5]
+
+
+def test_a_file_may_have_no_labels_or_have_them_anywhere(file):
+    file.write_text("a 1 x\nb 2 y\n")
+    assert read_conll(file, label=None) == ([[("a", "1", "x"), ("b", "2", "y")]], None)
+    assert read_conll(file, label=0) == ([[("1", "x"), ("2", "y")]], [["a", "b"]])
+    assert read_conll(file, label=-2) == ([[("a", "x"), ("b", "y")]], [["1", "2"]])
+    file.write_text("a x\nb y\n")
+    assert read_conll(file) == ([["a", "b"]], [["x", "y"]])
+
+
+def test_columns_are_named_by_position_or_by_the_caller(file):
+    file.write_text("a b c d y\n")
+    assert ConllFile(file).columns == ("word", "pos", "col2", "col3")
+    assert ConllFile(file, columns=["w", "x", "y", "z"]).columns == ("w", "x", "y", "z")
+
+
+def test_with_tabs_words_may_hold_spaces(file):
+    file.write_text("New York\tB\n \t \nin\tO\n")
+    assert read_conll(file, separator="\t") == ([["New York"], ["in"]], [["B"], ["O"]])
+
+
+def test_comments_are_skipped_only_where_asked_for(file):
+    file.write_text("# id O\na O\n#b O\n\n# x O\nc O\n")
+    assert read_conll(file, comment="# ")[0] == [["a", "#b"], ["c"]]
+    file.write_text("# O\na O\n")
+    assert read_conll(file)[0] == [["#", "a"]]
+
+
+def test_document_starts_are_tokens(file):
+    file.write_text("-DOCSTART- O\n\na O\n")
+    assert read_conll(file)[0] == [["-DOCSTART-"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"a b O\n\nc O\n", "line 3: 2 columns in 'c O', but 3 are in line 1"),
+        (b"\n\na b O\nc d e O\n", "line 4: 4 columns in 'c d e O', but 3 are in line 3"),
+        (b"a b O\nc\xff O O\n", r"line 2: byte 2 is not UTF-8 in 'c\\xff O O'"),
+        (b"a b O\nc\xed\xa0\x80 O O\n", "line 2: byte 2 is not UTF-8"),
+        (b"a b O\nc\xc3", "line 2: byte 2 is not UTF-8"),
+        (b"a b O\nc\0 O O\n", r"line 2: a NUL byte in 'c\\x00 O O'"),
+        (b"O\n", "line 1: only a label in 'O'; expected another column, or label=None"),
+        (b"", "line 0: no tokens"),
+        (b"\n\n", "line 2: no tokens"),
+        (b"a O\n" + "é".encode() * 99, "line 2: 1 column in 'é{30}...', but 2 are in line 1"),
+    ],
+)
+def test_a_bad_line_is_named(file, content, why):
+    file.write_bytes(content)
+    with pytest.raises(DataFormatError, match=rf"^{re.escape(str(file))}, {why}"):
+        read_conll(file)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"columns": ["word"]}, "line 1: 3 columns in 'a b O', but 2 are expected"),
+        ({"label": 3}, "line 1: label=3 is out of range for 3 columns"),
+        ({"label": -4}, "line 1: label=-4 is out of range for 3 columns"),
+    ],
+)
+def test_a_file_that_is_not_as_described_is_refused(file, options, why):
+    file.write_text("a b O\n")
+    with pytest.raises(DataFormatError, match=why):
+        read_conll(file, **options)
+
+
+def test_an_empty_cell_between_tabs_is_refused(file):
+    file.write_text("a\t\tO\n")
+    with pytest.raises(DataFormatError, match=r"line 1: column 2 is empty in 'a\\t\\tO'"):
+        read_conll(file, separator="\t")
+
+
+def test_damaged_compressed_data_is_refused(tmp_path):
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"a O\n\n" * 5000)[:-10])
+    with pytest.raises(DataFormatError, match=r"after line \d+: damaged data"):
+        read_conll(path)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"label": "y"},
+        {"label": True},
+        {"separator": ","},
+        {"comment": ""},
+        {"columns": "word"},
+        {"columns": ["a", "a"]},
+        {"columns": []},
+        {"columns": ["a b"]},
+        {"columns": ["a[0]"]},
+    ],
+)
+def test_parameters_out_of_range_are_named(file, options):
+    with pytest.raises(ValueError, match=f"^{next(iter(options))} must be"):
+        ConllFile(file, **options)
+
+
+def test_blocks_of_no_tokens_are_refused(file):
+    with pytest.raises(ValueError, match="tokens must be an integer >= 1, got 0"):
+        ConllFile(file).blocks(0)
+
+
+CELLS = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\0"), min_size=1, max_size=5)
+
+
+@given(st.lists(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=1, max_size=4), min_size=1, max_size=4))
+@example([[("\u00a0", "\u2028", "\x0b")]])
+def test_what_is_written_is_read_back(rows):
+    sentences = [[row[:2] for row in sentence] for sentence in rows]
+    labels = [[row[2] for row in sentence] for sentence in rows]
+    if sentences[0][0][0].startswith("\ufeff"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.conll"
+        for separator in (" ", "\t"):
+            write_conll(path, sentences, labels, separator=separator)
+            assert read_conll(path, separator=separator if separator == "\t" else None) == (sentences, labels)
+
+
+@given(st.one_of(st.binary(), st.text("ab# \t\n\r\0é").map(str.encode)), st.integers(1, 9))
+def test_any_bytes_are_read_or_refused(content, size):
+    reader = native_reader(_core.Dictionary())
+    try:
+        pieces = [reader.feed(content[k : k + size]) for k in range(0, len(content), size)]
+        blocks = [block for piece in [*pieces, reader.finish()] for block in piece]
+    except ValueError as error:
+        refusal = str(error)
+    else:
+        refusal = ""
+    if refusal:
+        assert re.match(r"line \d+: ", refusal)
+        return
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    assert all(len(sentence) for block in blocks for sentence in block.sentences())
+    assert sum(block.n_tokens for block in blocks) == sum(bool(line.strip(b" \t\r")) for line in lines)
+
+
+EDGES = [0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF]
+EDGES += [0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]
+
+
+@given(st.lists(st.sampled_from(EDGES), min_size=1, max_size=5).map(bytes))
+@example(b"\xf0\x90\x80\x80")
+@example(b"\xf4\x8f\xbf\xbf")
+@example(b"\xf4\x90\x80\x80")
+@example(b"\xed\x9f\xbf")
+@example(b"\xed\xa0\x80")
+@example(b"\xe0\x9f\xbf")
+@example(b"\xf0\x8f\xbf\xbf")
+def test_utf8_is_what_python_takes_for_it(word):
+    reader = native_reader(_core.Dictionary())
+    line = b"x" + word + b" O\n"
+    try:
+        expected = line.decode().split(" ")[0]
+    except UnicodeDecodeError as error:
+        with pytest.raises(ValueError, match=f"line 1: byte {error.start + 1} is not UTF-8"):
+            reader.feed(line)
+    else:
+        assert [*reader.feed(line), *reader.finish()][0].sentences() == [[expected]]
+
+
+def test_a_file_is_read_no_further_than_asked(file, monkeypatch):
+    monkeypatch.setattr("larank.data.columns._BLOCK_BYTES", 8)
+    file.write_text("a O\n\n" * 10 + "bad\n")
+    blocks = ConllFile(file).blocks(1)
+    assert [next(blocks).lines.tolist() for _ in range(9)] == [[k] for k in range(1, 19, 2)]
+    with pytest.raises(DataFormatError, match="line 21: 1 column in 'bad', but 2 are in line 1"):
+        list(blocks)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "labels", "why"),
+    [
+        ([["a"], []], None, r"sentences\[1\] is empty"),
+        ([["a b"]], None, r"sentences\[0\]\[0\]: 'a b' cannot be written"),
+        ([["a", ""]], None, r"sentences\[0\]\[1\]: '' cannot be written"),
+        ([["a", 3]], None, "not iterable|cannot be written"),
+        ([["a"]], [[1]], "1 cannot be written"),
+        ([["a", ("b", "c")]], None, r"sentences\[0\]\[1\] makes 2 columns, but the first token makes 1"),
+        ([["a"]], [["x", "y"]], r"sentences\[0\] has 1 tokens, but labels\[0\] has 2"),
+        ([["a"]], [], "there are 1 sentences, but 0 sequences of labels"),
+        ([["\ufeffa"]], None, "byte order mark"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(file, sentences, labels, why):
+    file.write_text("old")
+    with pytest.raises((ValueError, TypeError), match=why):
+        write_conll(file, sentences, labels)
+    assert file.read_text() == "old"
+
+
+def chunking(name):
+    try:
+        return data_directory() / "conll2000" / name
+    except FileNotFoundError:
+        return Path("absent")
+
+
+@pytest.mark.skipif(not chunking("train.txt.xz").exists(), reason="needs conll2000 (LARANK_DATA)")
+def test_a_file_makes_the_features_its_sentences_make():
+    file = ConllFile(chunking("train.txt.xz"))
+    by_block, at_once = TemplateEncoder(CHUNKING, file.columns), TemplateEncoder(CHUNKING, file.columns)
+    sentences, labels = read_conll(file.path)
+    assert (len(sentences), sum(map(len, sentences))) == (8936, 211727)
+    assert len({label for sequence in labels for label in sequence}) == 22
+    learnt = by_block.learn(file)
+    expected = at_once.learn(sentences)
+    assert np.array_equal(learnt.indices, expected.indices)
+    assert np.array_equal(learnt.indptr, expected.indptr)
+    assert np.array_equal(learnt.starts, expected.starts)
+    assert learnt.n_features == expected.n_features == 338551
+
+
+def test_a_pipe_is_not_read_again_without_its_beginning():
+    reading, writing = os.pipe()
+    os.write(writing, b"a DET\n\nb NOUN\n\n")
+    file = ConllFile(f"/dev/fd/{reading}")
+    assert file.columns == ("word",)
+    with pytest.raises(ValueError, match="pipe, which can be read once"):
+        next(file.blocks())
+    os.close(writing), os.close(reading)

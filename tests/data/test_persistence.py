@@ -1,0 +1,353 @@
+import errno
+import json
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from safetensors.numpy import save as to_bytes
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from larank.data import models as persistence
+from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
+from larank.training.result import Checkpoint, Result
+
+
+@persistable("classes_", "coef_", "support_vectors_", "n_iter_", "notes_", "result_")
+class Toy(BaseEstimator):
+    def __init__(self, C=1.0, class_weight=None, random_state=None):
+        self.C = C
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    def fit(self):
+        self.classes_ = np.array(["ham", "spam"])
+        self.coef_ = np.arange(6, dtype=np.float32).reshape(2, 3)
+        self.n_iter_ = 7
+        return self
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "model.larank"
+
+
+def round_trip(estimator, path):
+    save(estimator, path)
+    return load(path)
+
+
+def same(a, b):
+    if isinstance(a, np.ndarray):
+        return type(a) is type(b) and a.dtype == b.dtype and a.shape == b.shape and a.tolist() == b.tolist()
+    return type(a) is type(b) and (a == b or a != a)
+
+
+def rewrite(path, change, arrays=None):
+    """Save a fitted Toy with its description changed, as a newer version or a vandal might have."""
+    save(Toy().fit(), path)
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    description = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["larank"])
+    change(description)
+    arrays = {"coef_": np.zeros((2, 3), np.float32)} if arrays is None else arrays
+    path.write_bytes(to_bytes(arrays, metadata={"larank": json.dumps(description)}))
+
+
+# round trips
+
+
+def test_a_fitted_estimator_comes_back_whole(file):
+    model = Toy(C=0.5, random_state=3).fit()
+    copy = round_trip(model, file)
+    assert type(copy) is Toy
+    assert copy.get_params() == model.get_params()
+    for name in ("classes_", "coef_", "n_iter_"):
+        assert same(getattr(copy, name), getattr(model, name))
+    assert not hasattr(copy, "notes_")
+
+
+def test_arrays_come_back_writable(file):
+    copy = round_trip(Toy().fit(), file)
+    copy.coef_ += 1
+    assert copy.coef_[0, 0] == 1
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["a", "bcd"]),
+        np.array(["a", "b"], dtype="<U9"),
+        np.array(["a", "été", "\0x", "t\0"], dtype=object),
+        np.array([1, "a", None, 2.5, True], dtype=object),
+        np.array([False, True]),
+        np.array([-1, 1], dtype=np.int8),
+        np.array([0, 2**63], dtype=np.uint64),
+        np.array([0.5, np.nan, np.inf, -0.0]),
+        np.array([], dtype="<U3"),
+        np.array(5.0),
+        np.zeros((0, 3)),
+    ],
+    ids=str,
+)
+def test_labels_come_back_with_their_type(file, classes):
+    model = Toy().fit()
+    model.classes_ = classes
+    copy = round_trip(model, file).classes_
+    assert copy.dtype == classes.dtype
+    assert copy.shape == classes.shape
+    assert repr(copy.tolist()) == repr(classes.tolist())
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text() | st.integers() | st.floats(allow_nan=False), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(value=values)
+def test_any_plain_parameter_comes_back(tmp_path_factory, value):
+    path = tmp_path_factory.getbasetemp() / "plain.larank"
+    assert repr(round_trip(Toy(class_weight=value).fit(), path).class_weight) == repr(value)
+
+
+@given(array=hnp.arrays(hnp.integer_dtypes() | hnp.floating_dtypes(sizes=(16, 32, 64)), hnp.array_shapes()))
+def test_any_numeric_array_comes_back(tmp_path_factory, array):
+    path = tmp_path_factory.getbasetemp() / "array.larank"
+    model = Toy().fit()
+    model.coef_ = array
+    copy = round_trip(model, path).coef_
+    assert copy.dtype == array.dtype.newbyteorder("=")
+    assert copy.tobytes() == array.astype(copy.dtype).tobytes()
+
+
+def test_transposed_and_strided_arrays_come_back(file):
+    model = Toy().fit()
+    model.coef_ = np.arange(12.0).reshape(3, 4).T[::2]
+    assert np.array_equal(round_trip(model, file).coef_, model.coef_)
+
+
+def test_numpy_scalars_become_plain_numbers(file):
+    copy = round_trip(Toy(C=np.float64(0.1), class_weight={np.int64(1): np.float32(0.5)}).fit(), file)
+    assert copy.C == 0.1
+    assert copy.class_weight == {1: 0.5}
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+def test_sparse_matrices_come_back(file, container):
+    model = Toy().fit()
+    model.support_vectors_ = container(np.diag([1.0, 0.0, 2.0]).astype(np.float32))
+    copy = round_trip(model, file).support_vectors_
+    assert type(copy) is container
+    assert copy.dtype == np.float32
+    assert (copy != model.support_vectors_).nnz == 0
+
+
+def test_the_certificate_comes_back(file):
+    model = Toy().fit()
+    history = (Checkpoint(0.1, 1.0, float("inf"), 0.0, 1.0, False), Checkpoint(0.2, 2.0, 3.0, 2.5, 0.1, True))
+    model.result_ = Result(
+        "sdm", "converged", 3.0, 2.5, 0.1, 2.0, 0.2, 10, 12, operations={"steps": 5}, history=history
+    )
+    assert round_trip(model, file).result_ == model.result_
+
+
+def test_nested_arrays_come_back(file):
+    model = Toy().fit()
+    model.notes_ = {"rows": [np.arange(3), np.arange(2.0)], 7: (np.array(["x"]), None)}
+    copy = round_trip(model, file).notes_
+    assert same(copy["rows"][0], np.arange(3))
+    assert same(copy["rows"][1], np.arange(2.0))
+    assert same(copy[7][0], np.array(["x"]))
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    for name in ("a", "b"):
+        save(Toy().fit(), tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+# describing
+
+
+def test_describe_tells_everything_but_the_arrays(file):
+    model = Toy(C=2.0, class_weight={"ham": 2}).fit()
+    model.support_vectors_ = sp.csr_matrix(np.eye(4))
+    save(model, file)
+    description = describe(file)
+    assert description["class"] == "Toy"
+    assert description["format_version"] == 1
+    assert description["parameters"] == {"C": 2.0, "class_weight": {"ham": 2}, "random_state": None}
+    assert description["attributes"]["coef_"] == ArrayInfo("float32", (2, 3))
+    assert description["attributes"]["support_vectors_"] == ArrayInfo("float64", (4, 4))
+    assert description["attributes"]["classes_"].tolist() == ["ham", "spam"]
+
+
+def test_describe_does_not_need_the_class(file):
+    rewrite(file, lambda description: description.update({"class": "Unheard"}))
+    assert describe(file)["class"] == "Unheard"
+
+
+# what cannot be saved
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng(0), np.random.RandomState(0)])
+def test_a_random_generator_is_refused_by_name(file, generator):
+    with pytest.raises(TypeError, match=r"the parameter 'random_state' is a .*; use None or an integer seed"):
+        save(Toy(random_state=generator).fit(), file)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("value", [len, object(), {1, 2}, 1j, b"x", np.zeros(2, complex), np.array(["2000"], "M8[D]")])
+def test_other_kinds_are_refused_by_name(file, value):
+    with pytest.raises(TypeError, match=r"the parameter 'C' is .* cannot be saved"):
+        save(Toy(C=value).fit(), file)
+    model = Toy().fit()
+    model.notes_ = value
+    with pytest.raises(TypeError, match=r"the attribute 'notes_' is .* cannot be saved"):
+        save(model, file)
+
+
+def test_an_estimator_that_is_not_fitted_is_refused(file):
+    with pytest.raises(NotFittedError, match="Toy is not fitted"):
+        save(Toy(), file)
+
+
+def test_a_class_that_is_not_registered_is_refused(file):
+    class Stranger(Toy):
+        pass
+
+    with pytest.raises(TypeError, match="Stranger cannot be saved"):
+        save(Stranger().fit(), file)
+
+
+# files that are no models
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"short", b"x" * 100, b"\x02" + b"\0" * 7 + b"{}", b"\x03" + b"\0" * 7 + b"{]}"]
+)
+def test_other_files_are_refused(file, content):
+    file.write_bytes(content)
+    for function in (load, describe):
+        with pytest.raises(ModelFileError, match="not a larank model"):
+            function(file)
+
+
+def test_safetensors_of_others_are_refused(file):
+    file.write_bytes(to_bytes({"weight": np.zeros(3)}, metadata={"format": "pt"}))
+    with pytest.raises(ModelFileError, match="not a larank model"):
+        load(file)
+    rewrite(file, lambda description: description.update(format="another"))
+    with pytest.raises(ModelFileError, match="not a larank model"):
+        load(file)
+
+
+def test_a_file_cut_short_anywhere_is_refused(file):
+    save(Toy().fit(), file)
+    content = file.read_bytes()
+    for length in range(len(content)):
+        file.write_bytes(content[:length])
+        with pytest.raises(ModelFileError, match=r"cut short|not a larank model"):
+            load(file)
+    with pytest.raises(ModelFileError, match=f"cut short: {len(content) - 1} bytes where {len(content)} are needed"):
+        describe(file)
+
+
+def test_trailing_bytes_are_refused(file):
+    save(Toy().fit(), file)
+    with file.open("ab") as stream:
+        stream.write(b"more")
+    with pytest.raises(ModelFileError, match="is damaged"):
+        load(file)
+
+
+def test_a_newer_format_says_which_version_is_read(file):
+    rewrite(file, lambda description: description.update(format_version=2))
+    for function in (load, describe):
+        with pytest.raises(ModelFileError, match=r"format version 2; larank \S+ reads versions up to 1"):
+            function(file)
+
+
+def test_an_unknown_class_is_named(file):
+    rewrite(file, lambda description: description.update({"class": "Unheard"}))
+    with pytest.raises(ModelFileError, match="'Unheard', which is none of the known classes"):
+        load(file)
+
+
+def test_a_missing_array_is_named(file):
+    rewrite(file, lambda description: None, arrays={"other": np.zeros(1)})
+    with pytest.raises(ModelFileError, match="the array 'coef_' is missing"):
+        load(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda d: d.pop("class"), r"lacks \['class'\]"),
+        (lambda d: d.update(attributes=[]), "is damaged"),
+        (lambda d: d["attributes"].update(n_iter_={"$what": 1}), "is damaged"),
+        (lambda d: d["attributes"].update(predict=1), r"attributes that Toy does not have: \['predict'\]"),
+        (lambda d: d["parameters"].update(unheard=1), "unheard"),
+    ],
+)
+def test_a_damaged_description_is_refused(file, change, why):
+    rewrite(file, change)
+    with pytest.raises(ModelFileError, match=why):
+        load(file)
+
+
+def test_sparse_parts_that_do_not_fit_are_refused(file):
+    arrays = {
+        "coef_": np.zeros(1),
+        "s/data": np.ones(1),
+        "s/indices": np.array([9]),
+        "s/indptr": np.array([0, 1]),
+    }
+    sparse = {"$sparse": "csr_matrix", "name": "s", "shape": [1, 2]}
+    rewrite(file, lambda d: d["attributes"].update(support_vectors_=sparse), arrays)
+    with pytest.raises(ModelFileError, match="is damaged"):
+        load(file)
+
+
+def test_a_missing_file_stays_file_not_found(file):
+    with pytest.raises(FileNotFoundError):
+        load(file)
+
+
+def test_a_full_disk_leaves_the_old_model(file, monkeypatch):
+    save(Toy(C=1.0).fit(), file)
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save(Toy(C=2.0).fit(), file)
+    assert load(file).C == 1.0
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_a_lazily_imported_class_is_found(file, monkeypatch):
+    save(Toy().fit(), file)
+    known = persistence._registry.pop("Toy")
+
+    def lazy(name):
+        if name == "Toy":
+            persistence._registry["Toy"] = known
+        raise AttributeError(name)
+
+    monkeypatch.setattr("larank.__getattr__", lazy, raising=False)
+    try:
+        assert isinstance(load(file), Toy)
+    finally:
+        persistence._registry["Toy"] = known

@@ -1,0 +1,322 @@
+"""The compiled sessions of the Huller, fed by hand: the points stay in their hulls, and every step is the best one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from sklearn.svm import SVC
+from test_larank_session import Drive, in_order_of_arrival
+
+from larank import _core
+
+PLENTY = 2**40
+
+
+def session(dtype=np.float64, memory_limit=PLENTY, seed=7):
+    return (_core.Huller32 if dtype == np.float32 else _core.Huller64)(seed=seed, memory_limit=memory_limit)
+
+
+def separable(n, k=2, seed=0, dimensions=3, margin=0.3):
+    """Examples of k classes, each apart from all others, in the order of the classes' arrival."""
+    random = np.random.default_rng(seed)
+    centres = 4 * random.normal(size=(k, max(dimensions, k)))
+    labels = np.concatenate([np.arange(k), random.integers(0, k, n - k)])
+    X = random.normal(size=(n, centres.shape[1]))
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    X += centres[labels] * (1 + margin)
+    return X @ X.T, labels.astype(np.int32)
+
+
+def mixed(n, seed=0, dimensions=2):
+    """Two classes in a heap, some examples twice, some zero: the hulls intersect."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, dimensions))[random.integers(0, n, n)]
+    X[random.random(n) < 0.1] = 0
+    return X @ X.T, in_order_of_arrival(random.integers(0, 2, n))
+
+
+def coefficients(drive):
+    """Alpha, one column per problem and positive on both sides, and which side every example is on."""
+    _, ids, _, _, _, alpha, problems, starts = drive.session.table()
+    dense = np.zeros((len(drive.labels), max(2, drive.session.classes)))
+    dense[np.repeat(ids, np.diff(starts)), problems] = alpha
+    sides = drive.labels[:, None] == np.arange(dense.shape[1])
+    return dense, sides
+
+
+def problems_of(drive):
+    return range(1, 2) if drive.session.classes <= 2 else range(drive.session.classes)
+
+
+def products_from_scratch(drive, p):
+    alpha, sides = coefficients(drive)
+    negative, positive = np.where(sides[:, p], 0, alpha[:, p]), np.where(sides[:, p], alpha[:, p], 0)
+    return negative @ drive.K @ negative, negative @ drive.K @ positive, positive @ drive.K @ positive
+
+
+def decision(drive, p):
+    """f(x) of (4.5), scaled to 1 and -1 at the two points, for all examples."""
+    alpha, sides = coefficients(drive)
+    w = np.where(sides[:, p], alpha[:, p], -alpha[:, p])
+    negative, cross, positive = products_from_scratch(drive, p)
+    return (2 * drive.K @ w + negative - positive) / (negative - 2 * cross + positive)
+
+
+# Every step
+
+
+def assert_in_the_hulls(drive):
+    alpha, sides = coefficients(drive)
+    _, ids, labels, _, diagonal, values, _, starts = drive.session.table()
+    np.testing.assert_array_equal(labels, drive.labels[ids])
+    np.testing.assert_array_equal(diagonal, drive.K[ids, ids])
+    assert (values > 0).all()
+    assert (np.diff(starts) > 0).all(), "a pattern is used by some problem"
+    for p in problems_of(drive):
+        for side in (False, True):
+            mine = alpha[sides[:, p] == side, p]
+            assert not mine.any() or mine.sum() == pytest.approx(1, abs=1e-9)
+
+
+@given(st.integers(2, 40), st.integers(2, 5), st.integers(0, 10**6), st.booleans(), st.integers(1, 50))
+def test_points_stay_in_their_hulls_and_the_recursions_are_exact_after_every_example(n, k, seed, apart, block):
+    K, labels = separable(max(n, k), k, seed) if apart else mixed(n, seed)
+
+    def look(drive):
+        assert_in_the_hulls(drive)
+        scale = np.abs(K).max()
+        for p in problems_of(drive):
+            products = drive.session.state[2][p]
+            np.testing.assert_allclose(products, products_from_scratch(drive, p), atol=1e-9 * scale)
+
+    drive = Drive(session(), K, labels, np.ones(len(labels)), block, look=look)
+    for epoch in range(3):
+        drive.epoch(np.random.default_rng(epoch).permutation(len(labels)) if epoch else None)
+        drive.session.begin_another_epoch()
+
+
+@given(st.integers(8, 40), st.integers(0, 10**6), st.booleans())
+def test_the_distance_never_increases_once_the_first_points_are_averaged(n, seed, apart):
+    K, labels = separable(n, 2, seed) if apart else mixed(n, seed)
+    distances = []
+
+    def look(drive):
+        if drive.session.state[3][1][2]:
+            distances.append(drive.session.objective)
+
+    drive = Drive(session(), K, labels, np.ones(n), look=look)
+    for _ in range(4):
+        drive.epoch()
+    assert (np.diff(distances) <= 1e-12 * np.abs(K).max()).all()
+
+
+def best_update(alpha, K, is_own, k):
+    """HULLERUPDATE(k) by a line search on the distance itself."""
+    other = np.where(is_own, 0, alpha)
+    own = np.where(is_own, alpha, 0)
+    unit = np.eye(len(alpha))[k]
+
+    def moved(step):
+        return (1 - step) * own + step * unit
+
+    def distance(step):
+        apart = moved(step) - other
+        return apart @ K @ apart
+
+    if alpha[k] > 1 - 1e-9:
+        return alpha  # it is the point itself
+    lowest = -alpha[k] / (1 - alpha[k])
+    found = minimize_scalar(distance, bounds=(lowest, 1), method="bounded", options={"xatol": 1e-13}).x
+    best = min((lowest, found, 1.0), key=distance)
+    return other + moved(best)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_example_is_processed_and_a_support_vector_reprocessed_each_by_the_best_step(seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(24, 3))
+    labels = in_order_of_arrival(X[:, 0] + 0.3 * random.normal(size=24) > 0)
+    X[:, 0] += np.where(labels == labels[np.argmax(X[:, 0])], 1, -1)
+    drive = Drive(session(seed=seed), X @ X.T, labels, np.ones(24), block=1)
+    drive.epoch(np.arange(12))
+    compared = 0
+    for k in np.concatenate([np.arange(12, 24), random.permutation(24)]):
+        before = coefficients(drive)[0][:, 1]
+        assert drive.session.state[3][1][2], "the first points are averaged"
+        drive.epoch(np.array([k]))
+        after = coefficients(drive)[0][:, 1]
+        processed = best_update(before, drive.K, labels == labels[k], k) if before[k] == 0 else before
+        processed[processed < 1e-9] = 0
+        candidates = [best_update(processed, drive.K, labels == labels[r], r) for r in np.flatnonzero(processed)]
+        nearest = min(np.abs(candidate - after).max() for candidate in candidates)
+        assert nearest < 1e-5
+        compared += np.abs(after - before).max() > 1e-3
+    assert compared > 5
+
+
+def test_the_first_points_are_averages_of_three_examples():
+    K, labels = separable(40, seed=3)
+    first = [np.flatnonzero(labels == label)[:3] for label in (0, 1)]
+    ahead = np.concatenate(first)
+    drive = Drive(session(), K, labels, np.ones(40)).epoch(ahead)
+    alpha, _ = coefficients(drive)
+    np.testing.assert_allclose(alpha[ahead, 1], 1 / 3)
+    assert drive.session.counters.process == drive.session.counters.reprocess == 0
+
+
+def test_nothing_happens_after_three_examples_until_another_class_arrives():
+    K, labels = separable(40, seed=3)
+    ones = np.flatnonzero(labels == 0)
+    drive = Drive(session(), K, labels, np.ones(40)).epoch(ones)
+    assert drive.session.support_patterns == 3
+    drive.epoch(np.flatnonzero(labels == 1))
+    assert drive.session.counters.process > 0
+
+
+def test_an_example_that_is_a_support_vector_is_not_processed_again():
+    K, labels = separable(6, seed=1)
+    drive = Drive(session(), K, labels, np.ones(6))
+    drive.epoch()
+    members = drive.session.table()[1]
+    before = drive.session.counters.process
+    drive.epoch(members[:1])
+    assert drive.session.counters.process == before
+
+
+# Where it leads
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_optimum_is_the_hard_margin_svm(seed, dtype):
+    K, labels = separable(60, 2, seed)
+    drive = Drive(session(dtype), K.astype(dtype), labels, np.ones(60), block=16)
+    random = np.random.default_rng(seed)
+    for _ in range(200):
+        drive.epoch(random.permutation(60))
+    reference = SVC(kernel="precomputed", C=1e9, tol=1e-8).fit(K, labels)
+    np.testing.assert_allclose(decision(drive, 1), reference.decision_function(K), atol=1e-3)
+
+
+def test_more_classes_are_hard_margin_svms_of_each_against_the_rest():
+    K, labels = separable(90, 4, seed=2)
+    labels = in_order_of_arrival(labels)
+    drive = Drive(session(), K, labels, np.ones(90), block=16)
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        drive.epoch(random.permutation(90))
+    for p in range(4):
+        reference = SVC(kernel="precomputed", C=1e9, tol=1e-8).fit(K, labels == p)
+        np.testing.assert_allclose(decision(drive, p), reference.decision_function(K), atol=1e-3)
+
+
+def test_a_third_class_begins_with_what_two_classes_have_learnt():
+    K, labels = separable(60, 3, seed=5)
+    order = np.argsort(labels == 2, kind="stable")
+    drive = Drive(session(), K, labels, np.ones(60), block=1)
+    two = order[: int((labels != 2).sum())]
+    drive.epoch(two)
+    alpha = coefficients(drive)[0][:, 1]
+    products = drive.session.state[2][1]
+    first = order[len(two)]
+    drive.epoch(np.array([first]))
+    after = drive.session.state[2]
+    assert drive.session.classes == 3
+    assert coefficients(drive)[0].shape == (60, 3)
+    # The new example is among the rest in problems 0 and 1 and may have moved their points, but not away.
+    for p, before in ((0, products[::-1]), (1, products)):
+        apart = [values[0] - 2 * values[1] + values[2] for values in (before, after[p])]
+        assert apart[1] <= apart[0] + 1e-12
+    assert np.count_nonzero(alpha) > 0
+
+
+@pytest.mark.parametrize("points", [[0, 0], [1, 1, 1, 1]])
+def test_points_that_coincide_do_no_harm(points):
+    X = np.repeat(np.array(points, float)[:, None], 8, axis=0)
+    labels = in_order_of_arrival(np.arange(len(X)) % 2)
+    drive = Drive(session(), X @ X.T, labels, np.ones(len(X)), look=assert_in_the_hulls)
+    for _ in range(5):
+        drive.epoch()
+    assert drive.session.objective == pytest.approx(0, abs=1e-12)
+    assert np.isfinite(drive.session.estimated_bound)
+
+
+def test_coefficients_that_shrink_again_and_again_still_add_up_to_one():
+    """Every example is so much nearer to the other class that nine tenths of the point move there."""
+    n = 250
+    K = np.diag(np.concatenate([[0.0], 10.0 ** -np.arange(n)]))
+    labels = np.concatenate([[0], np.ones(n)]).astype(np.int32)
+    drive = Drive(session(), K, labels, np.ones(n + 1), look=assert_in_the_hulls).epoch()
+    alpha, _ = coefficients(drive)
+    nearest = 10.0 ** np.arange(n)  # the point of the simplex nearest to the origin has alpha proportional to 1 / K
+    np.testing.assert_allclose(alpha[-3:, 1], nearest[-3:] / nearest.sum(), rtol=0.5)
+    np.testing.assert_allclose(drive.session.state[2][1], products_from_scratch(drive, 1), rtol=1e-9)
+    assert alpha[alpha > 0].min() < 1e-100
+
+
+# Provider, memory and interruption
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_size_of_blocks_does_not_change_the_model(k, dtype):
+    K, labels = separable(300, k, seed=4, dimensions=8)
+    K = K.astype(dtype)
+    labels = in_order_of_arrival(labels)
+    tables = []
+    for block in (1, 4, 16, 64, 256):
+        drive = Drive(session(dtype), K, labels, np.ones(300), block, junk=3e4 * (block - 1))
+        drive.epoch(step=1 if block == 1 else 3).epoch()
+        tables.append(drive.session.table())
+    for other in tables[1:]:
+        for one, same in zip(tables[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 30))
+    labels = in_order_of_arrival(random.integers(0, 3, 300))
+    K = X @ X.T
+    free = Drive(session(), K, labels, np.ones(300), block).epoch().epoch()
+    assert free.rounds == 0
+    assert free.session.support_patterns > 50
+    peak = []
+    limit = int(free.session.bytes * 0.6)
+    tight = Drive(session(memory_limit=limit), K, labels, np.ones(300), block)
+    tight.look = lambda drive: peak.append(drive.session.bytes)
+    tight.epoch().epoch()
+    assert tight.rounds > 10
+    assert max(peak) <= limit
+    for one, same in zip(free.session.table(), tight.session.table(), strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+def test_a_restored_session_goes_on_where_the_other_stopped():
+    K, labels = separable(120, 3, seed=6, dimensions=10)
+    labels = in_order_of_arrival(labels)
+    whole = Drive(session(), K, labels, np.ones(120)).epoch(np.arange(80))
+    _, ids, own, costs, diagonal, alpha, problems, starts = whole.session.table()
+    again = Drive(session(seed=1), K, labels, np.ones(120))
+    again.session.state = whole.session.state
+    for n, i in enumerate(ids):
+        part = slice(starts[n], starts[n + 1])
+        row = np.ascontiguousarray(K[i, ids[: n + 1]])
+        again.session.restore(row, int(i), int(own[n]), costs[n], diagonal[n], problems[part], alpha[part])
+    np.testing.assert_array_equal(coefficients(whole)[0], coefficients(again)[0])
+    assert again.session.objective == whole.session.objective
+
+
+def test_what_does_not_fit_is_refused():
+    K = np.eye(4)
+    arrays = (np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
+    with pytest.raises(ValueError, match="within must have one row and column"):
+        session().feed(K, np.eye(3), *arrays)
+    with pytest.raises(ValueError, match="differ in length"):
+        session().feed(K, K, np.arange(3), *arrays[1:])
+    with pytest.raises(ValueError, match="must not be negative"):
+        session().feed(K, K, arrays[0], np.full(4, -1, np.int32), *arrays[2:])
+    with pytest.raises(TypeError):
+        session(np.float32).feed(K, K, *arrays)

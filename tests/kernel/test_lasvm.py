@@ -1,0 +1,645 @@
+"""LaSVMClassifier: its optimum is that of SVC, its certificate true, and one stream makes one model."""
+
+import copy
+import doctest
+import os
+import pickle
+import signal
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, load_iris
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+from sklearn.model_selection import cross_val_score
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from larank import ActiveLearner, LaSVMClassifier, persistence
+from larank.active import AutoActive
+from larank.training import TrainingWarning
+
+iris, iris_labels = load_iris(return_X_y=True)
+order = np.random.default_rng(0).permutation(len(iris))
+X = ((iris - iris.mean(axis=0)) / iris.std(axis=0))[order]
+y = iris_labels[order]
+names = np.array(["setosa", "versicolor", "virginica"])
+two = y > 0  # these overlap
+
+
+def lasvm(kernel="rbf", **parameters):
+    return LaSVMClassifier(kernel, **{"gamma": 0.5, "random_state": 0, "n_jobs": 1, **parameters})
+
+
+def exact(kernel="rbf", **parameters):
+    """As many passes as it takes, with a finishing step after each."""
+    return lasvm(kernel, **{"tau": 1e-7, "stop": "gap", "tol": 1e-6, **parameters})
+
+
+# These two demand 1e-7 of predictions, and "scale" would depend on how often an example is there.
+EXACT = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+
+
+def checks():
+    usual = LaSVMClassifier()
+    tight = LaSVMClassifier(gamma=0.5, tau=1e-10, stop="gap", tol=1e-10)
+    for estimator, wanted in ((usual, False), (tight, True)):
+        for instance, check in estimator_checks_generator(estimator):
+            if (getattr(check, "func", check).__name__ in EXACT) == wanted:
+                yield pytest.param(instance, check, id=getattr(check, "func", check).__name__)
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
+@pytest.mark.filterwarnings("ignore:training was ended")
+def test_check_estimator(estimator, check):
+    check(estimator)
+
+
+def test_the_example_of_the_documentation_is_true():
+    results = doctest.testmod(sys.modules[LaSVMClassifier.__module__])
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+# The optimum
+
+KERNELS = {
+    "rbf": ({"gamma": 0.5}, rbf_kernel),
+    "poly": ({"gamma": 0.3, "degree": 3, "coef0": 1.0}, polynomial_kernel),
+    "linear": ({}, lambda a, b: a @ b.T),
+}
+
+
+@pytest.mark.parametrize("C", [0.1, 3.0])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_two_classes_reach_the_svm(kernel, C):
+    parameters, _ = KERNELS[kernel]
+    model = exact(kernel, C=C, **parameters).fit(X[two], names[y[two]])
+    reference = SVC(kernel=kernel, C=C, tol=1e-8, **parameters).fit(X[two], names[y[two]])
+    np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-4)
+    np.testing.assert_array_equal(model.predict(X), reference.predict(X))
+    assert model.result_.status == "converged"
+    assert model.result_.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_costs_so_small_that_all_support_vectors_are_at_bounds_reach_the_svm_too(kernel):
+    """Nobody in S can be paired then but with examples outside: [thesis] 4.2.3, case c."""
+    parameters, _ = KERNELS[kernel]
+    model = exact(kernel, C=1e-3, **parameters).fit(X[two], y[two])
+    reference = SVC(kernel=kernel, C=1e-3, tol=1e-8, **parameters).fit(X[two], y[two])
+    assert model.result_.status == "converged"
+    assert model.n_iter_ < 20
+    assert len(model.support_) > 50
+    # The bias may be anything in an interval.
+    difference = model.decision_function(X) - reference.decision_function(X)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_every_layout_and_precision_reaches_the_svm(layout, dtype):
+    data = layout(np.where(np.abs(X) < 0.3, 0, X).astype(dtype))
+    dense = data.toarray() if sparse.issparse(data) else data
+    model = exact(C=2.0, tol=1e-5).fit(data[two], y[two])
+    reference = SVC(C=2.0, gamma=0.5, tol=1e-8).fit(dense[two].astype(float), y[two])
+    np.testing.assert_allclose(model.decision_function(data), reference.decision_function(dense), atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_precomputed_and_callable_kernels_reach_the_svm(kernel):
+    parameters, function = KERNELS[kernel]
+    parameters.pop("tol", None)
+    K = function(X[two], X[two], **parameters)
+    reference = SVC(kernel="precomputed", C=2.0, tol=1e-8).fit(K, y[two]).decision_function(K)
+    model = exact("precomputed", C=2.0).fit(K, y[two])
+    np.testing.assert_allclose(model.decision_function(K), reference, atol=1e-4)
+    called = exact(lambda a, b: function(a, b, **parameters), C=2.0).fit(X[two], y[two])
+    np.testing.assert_allclose(called.decision_function(X[two]), reference, atol=1e-4)
+
+
+@pytest.mark.parametrize("weights", ["sample", "class", "balanced", "both"])
+def test_weights_reach_the_weighted_svm(weights):
+    keep = two & (np.cumsum(y == 1) % 3 != 0)  # not as many of one class as of the other
+    sample = (
+        np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], keep.sum()) if weights in ("sample", "both") else None
+    )
+    by_class = {"class": {1: 3.0}, "balanced": "balanced", "both": {2: 0.3}}.get(weights)
+    model = exact(C=2.0, class_weight=by_class).fit(X[keep], y[keep], sample_weight=sample)
+    reference = SVC(C=2.0, gamma=0.5, tol=1e-8, class_weight=by_class).fit(X[keep], y[keep], sample_weight=sample)
+    np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_more_classes_reach_the_svm_of_each_against_the_rest(kernel):
+    model = exact(kernel, C=2.0).fit(X, names[y])
+    scores, total = model.decision_function(X), 0.0
+    for place in range(3):
+        reference = SVC(kernel=kernel, C=2.0, gamma=0.5, tol=1e-8).fit(X, y == place)
+        np.testing.assert_allclose(scores[:, place], reference.decision_function(X), atol=2e-4)
+        alpha = reference.dual_coef_[0]
+        K = (
+            rbf_kernel(X[reference.support_], gamma=0.5)
+            if kernel == "rbf"
+            else X[reference.support_] @ X[reference.support_].T
+        )
+        total += np.abs(alpha).sum() - 0.5 * alpha @ K @ alpha
+    assert model.result_.dual == pytest.approx(total, rel=1e-5)
+    np.testing.assert_array_equal(model.predict(X), names[scores.argmax(axis=1)])
+
+
+def test_one_pass_and_a_finish_are_near_the_svm():
+    reference = SVC(C=2.0, gamma=0.5, tol=1e-8).fit(X[two], y[two])
+    alpha = reference.dual_coef_[0]
+    optimum = np.abs(alpha).sum() - 0.5 * alpha @ rbf_kernel(X[two][reference.support_], gamma=0.5) @ alpha
+    duals = [lasvm(C=2.0, epochs=epochs).fit(X[two], y[two]).result_.dual for epochs in (1, 2, 10)]
+    assert 0.95 * optimum < duals[0] <= duals[-1] * (1 + 1e-6)
+    assert duals[-1] == pytest.approx(optimum, rel=1e-4)
+
+
+# The certificate
+
+
+def certificate(model, X, y, sample_weight=1.0, kernel=lambda a, b: rbf_kernel(a, b, gamma=0.5)):
+    """Primal, dual and violation from the model's attributes, problem by problem."""
+    K = kernel(X, X)
+    scores = model.decision_function(X).reshape(len(X), -1)
+    costs = model.C * np.broadcast_to(sample_weight, len(X))
+    alpha = np.zeros(scores.shape)
+    alpha[model.support_] = model.dual_coef_.toarray()
+    positive = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+    signs = np.where(y[:, None] == positive, 1.0, -1.0)
+    np.testing.assert_allclose(scores, K @ alpha + model.intercept_, atol=1e-6)
+    np.testing.assert_allclose(alpha.sum(axis=0), 0, atol=1e-9 * costs.sum())
+    assert (alpha * signs >= 0).all()
+    assert (alpha * signs <= costs[:, None] * (1 + 1e-12)).all()
+    np.testing.assert_allclose(model.support_costs_, costs[model.support_])
+    np.testing.assert_array_equal(model.support_labels_, y[model.support_])
+    half = 0.5 * (alpha * (K @ alpha)).sum()
+    g, bound = signs - K @ alpha, costs[:, None] * signs
+    largest = np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0)
+    smallest = np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0)
+    losses = (costs[:, None] * np.maximum(0, 1 - signs * scores)).sum()
+    return half + losses, (alpha * signs).sum() - half, max(0.0, (largest - smallest).max())
+
+
+@settings(max_examples=25)
+@given(st.integers(4, 60), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from([0.01, 1.0, 50.0]), st.booleans())
+def test_the_certificate_is_that_of_the_model(n, k, seed, C, finish):
+    random = np.random.default_rng(seed)
+    some = random.normal(size=(n, 2))
+    labels = np.concatenate([np.arange(k), random.integers(0, k, max(0, n - k))])
+    some = some[: len(labels)] if len(some) >= len(labels) else random.normal(size=(len(labels), 2))
+    model = lasvm(C=C, finish=finish).fit(some, labels)
+    primal, dual, violation = certificate(model, some, labels)
+    result = model.result_
+    assert result.exact
+    assert result.primal == pytest.approx(primal, rel=1e-6, abs=1e-9)
+    assert result.dual == pytest.approx(dual, rel=1e-6, abs=1e-9)
+    assert result.violation == pytest.approx(violation, abs=1e-6)
+    assert result.gap >= -1e-9 * primal
+    assert (model.delta_ >= 0).all()
+    if finish:
+        assert (model.delta_ <= model.tau).all()
+
+
+def test_an_estimate_is_labelled_as_one():
+    result = lasvm(certify=False).fit(X, y).result_
+    assert not result.exact
+    assert not any(point.exact for point in result.history)
+    assert result.gap >= 0
+    certified = lasvm().fit(X, y).result_
+    assert result.dual == pytest.approx(certified.dual, rel=1e-6)
+
+
+def test_the_dual_never_decreases_in_the_history():
+    result = lasvm(epochs=4).fit(X[two], y[two]).result_
+    assert (np.diff([point.dual for point in result.history]) >= -1e-9).all()
+    assert result.history[-1].exact
+
+
+@pytest.mark.parametrize("finish", [True, False])
+@pytest.mark.parametrize("epochs", [1, 2, 5])
+def test_as_many_epochs_are_made_as_asked_for(epochs, finish):
+    model = lasvm(epochs=epochs, finish=finish).fit(X, y)
+    assert model.n_iter_ == epochs
+    assert model.result_.iterations == epochs
+    assert model.result_.status == "completed"
+    assert model.result_.operations["process"] >= epochs * (len(X) - 10)
+    assert finish or not model.result_.operations["finishing_steps"]
+
+
+@pytest.mark.parametrize("labels", [names[y], y > 0], ids=["three", "two"])
+def test_looks_at_a_validation_set_do_not_change_the_model(labels):
+    plain = lasvm(C=3.0).fit(X[::2], labels[::2])
+    model = lasvm(C=3.0).fit(X[::2], labels[::2], validation=(X[1::2], labels[1::2]))
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    errors = [point.error for point in model.result_.history if point.error is not None]
+    assert len(errors) > 5
+    assert errors[-1] == pytest.approx(1 - model.score(X[1::2], labels[1::2]))
+
+
+def test_delta_is_a_violation_and_so_not_negative():
+    """Both coefficients are at their bounds, and far from wanting to leave them."""
+    model = lasvm(C=1e-3).fit(X[two][:2] * [[1], [-1]], [0, 1])
+    assert np.abs(model.dual_coef_.data).tolist() == [1e-3, 1e-3]
+    np.testing.assert_array_equal(model.delta_, 0)
+    assert model.result_.violation == 0
+
+
+def test_a_gap_that_stays_open_is_warned_of():
+    with pytest.warns(TrainingWarning, match="max_iter=2"):
+        model = lasvm(stop="gap", tol=1e-12, max_iter=2).fit(X, y)
+    assert model.result_.status == "max_iter"
+
+
+def test_delta_max_bounds_the_uncertainty_without_a_finish():
+    loose = lasvm(C=10.0, finish=False).fit(X, y)
+    tight = lasvm(C=10.0, finish=False, delta_max=0.05).fit(X, y)
+    assert tight.delta_.max() <= 0.05 < loose.delta_.max()
+    assert tight.result_.operations["reprocess"] > loose.result_.operations["reprocess"]
+    certificate(tight, X, y)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 5, 20])
+@pytest.mark.parametrize("selection", ["random", "active", "gradient"])
+def test_the_certificate_is_that_of_all_classes_even_if_not_all_were_met(selection, budget):
+    result = (model := lasvm(label_budget=budget, selection=selection, random_state=1).fit(X, names[y])).result_
+    expected = certificate(model, X, names[y])
+    np.testing.assert_allclose([result.primal, result.dual, result.violation], expected, rtol=1e-6, atol=1e-9)
+
+
+# Early ends
+
+
+def hard(n=600):
+    random = np.random.default_rng(0)
+    return random.normal(size=(n, 2)), random.integers(0, 3, n)
+
+
+def test_a_time_limit_leaves_a_valid_model():
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        model = lasvm(epochs=1000, time_limit=1e-9).fit(X, y)
+    assert model.result_.status == "time_limit"
+    primal, dual, violation = certificate(model, X, y)  # of all three classes, of which it has met one
+    assert model.result_.primal == pytest.approx(primal)
+    assert model.result_.dual == pytest.approx(dual)
+    assert model.result_.violation == pytest.approx(violation)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)])
+
+
+def test_a_time_limit_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatch):
+    monkeypatch.setattr("larank.kernel.lasvm._FINISHING_STEPS", 3)
+    some, labels = hard()
+    clock = iter([0.0] * 10**7)
+    done = threading.Event()
+    monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: 10.0 if done.is_set() else next(clock))
+    original = LaSVMClassifier._training
+
+    def watched(self, *arguments, **options):
+        training = original(self, *arguments, **options)
+        finish, calls = training._finish_some, []
+
+        def finish_some():
+            calls.append(0)
+            if len(calls) == 50:
+                done.set()
+            return finish()
+
+        training._finish_some = finish_some
+        return training
+
+    monkeypatch.setattr(LaSVMClassifier, "_training", watched)
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        model = lasvm(C=100.0, time_limit=5.0).fit(some, labels)
+    assert model.result_.operations["finishing_steps"] == 150
+    primal, dual, _ = certificate(model, some, labels)
+    assert model.result_.primal == pytest.approx(primal, rel=1e-9)
+    assert model.result_.dual == pytest.approx(dual, rel=1e-9)
+
+
+def test_an_interrupt_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatch):
+    monkeypatch.setattr("larank.kernel.lasvm._FINISHING_STEPS", 3)
+    some, labels = hard()
+    original = LaSVMClassifier._training
+
+    def watched(self, *arguments, **options):
+        training = original(self, *arguments, **options)
+        finish = training._finish_some
+
+        def finish_some():
+            os.kill(os.getpid(), signal.SIGINT)
+            return finish()
+
+        training._finish_some = finish_some
+        return training
+
+    monkeypatch.setattr(LaSVMClassifier, "_training", watched)
+    with pytest.warns(TrainingWarning, match="interrupt"):
+        model = lasvm(C=100.0).fit(some, labels)
+    assert model.result_.status == "interrupted"
+    certificate(model, some, labels)
+
+
+# One stream, one model
+
+
+def assert_same(one, other, data=X, atol=0.0):
+    np.testing.assert_array_equal(one.classes_, other.classes_)
+    np.testing.assert_array_equal(np.sort(one.support_), np.sort(other.support_))
+    np.testing.assert_allclose(one.decision_function(data), other.decision_function(data), rtol=0, atol=atol)
+
+
+K = rbf_kernel(X, gamma=0.5)
+K = (K + K.T) / 2
+
+
+@pytest.mark.parametrize("labels", [names[y], two], ids=["three", "two"])
+@pytest.mark.parametrize("batch_size", [1, 4, 16, 64, 256])
+def test_the_size_of_blocks_does_not_change_a_bit(batch_size, labels):
+    whole = lasvm("precomputed", C=3.0, epochs=2).fit(K, labels)
+    assert_same(whole, lasvm("precomputed", C=3.0, epochs=2, batch_size=batch_size).fit(K, labels), K)
+
+
+@pytest.mark.parametrize("labels", [names[y], two], ids=["three", "two"])
+@pytest.mark.parametrize("parts", [1, 2, 7, 50, 150])
+def test_parts_of_a_stream_make_the_model_of_all_of_it_bit_for_bit(parts, labels):
+    whole = lasvm("precomputed", C=3.0, shuffle=False).fit(K, labels)
+    model = lasvm("precomputed", C=3.0)
+    for part in np.array_split(np.arange(len(y)), parts):
+        model.partial_fit(np.ascontiguousarray(K[part, : part[-1] + 1]), labels[part])
+    assert_same(whole, model, K)
+    np.testing.assert_array_equal(whole.dual_coef_.toarray(), model.dual_coef_.toarray())
+    np.testing.assert_array_equal(whole.intercept_, model.intercept_)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_parts_of_a_stream_of_features_make_the_same_model_up_to_rounding(kernel, layout):
+    """After a step two members have the same gradient; the last digit of a kernel value must not say which is next."""
+    whole = lasvm(kernel, C=3.0, shuffle=False).fit(layout(X), names[y])
+    model = lasvm(kernel, C=3.0)
+    for part in np.array_split(np.arange(len(y)), 7):
+        model.partial_fit(layout(X[part]), names[y[part]])
+    assert_same(whole, model, atol=1e-9)
+
+
+@pytest.mark.parametrize("labels", [names[y], two], ids=["three", "two"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_threads_and_dropped_rows_do_not_change_a_bit(epochs, n_jobs, labels):
+    """With so little memory rows of kernel values are dropped and computed again, in the stream and in finishing."""
+    plenty = lasvm("precomputed", C=3.0, epochs=epochs).fit(K, labels)
+    model = lasvm("precomputed", C=3.0, epochs=epochs, memory_limit=9e4, n_jobs=n_jobs, batch_size=16).fit(K, labels)
+    assert_same(plenty, model, K)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_little_memory_makes_the_same_model_of_features(n_jobs):
+    some, labels = hard()
+    plenty = lasvm(C=3.0, epochs=2).fit(some, labels)
+    model = lasvm(C=3.0, epochs=2, memory_limit=8.6e5, n_jobs=n_jobs, batch_size=32).fit(some, labels)
+    assert model.result_.kernel_values > 1.2 * plenty.result_.kernel_values, "rows were dropped"
+    assert_same(model, plenty, some, atol=1e-9)
+
+
+def test_with_a_gap_to_close_little_memory_makes_the_same_model():
+    plenty = lasvm("precomputed", C=3.0, stop="gap", tol=1e-3).fit(K, y)
+    assert_same(plenty, lasvm("precomputed", C=3.0, stop="gap", tol=1e-3, memory_limit=9e4).fit(K, y), K)
+
+
+def test_a_model_taken_without_a_finish_is_that_of_the_stream():
+    """Finishing works on a copy: what comes after does not see it."""
+    finishing, plain = lasvm("precomputed", C=3.0), lasvm("precomputed", C=3.0, finish=False)
+    for part in np.array_split(np.arange(len(y)), 5):
+        for model in (finishing, plain):
+            model.partial_fit(np.ascontiguousarray(K[part, : part[-1] + 1]), y[part])
+    assert not np.array_equal(finishing.decision_function(K), plain.decision_function(K))
+    once = lasvm("precomputed", C=3.0, finish=False, shuffle=False).fit(K, y)
+    assert_same(once, plain, K)
+    finishing.set_params(finish=False)
+    for model in (finishing, plain):  # a twin of the first example
+        model.partial_fit(np.append(K[0], 1.0)[None], y[:1])
+    np.testing.assert_array_equal(finishing.dual_coef_.toarray(), plain.dual_coef_.toarray())
+
+
+def test_the_same_seed_makes_the_same_model():
+    assert_same(lasvm(epochs=3).fit(X, y), lasvm(epochs=3).fit(X, y))
+    assert not np.array_equal(
+        lasvm().fit(X, y).decision_function(X), lasvm(random_state=1).fit(X, y).decision_function(X)
+    )
+
+
+# Classes that come and go
+
+
+def assert_sensible(model, X, n_classes):
+    scores = model.decision_function(X)
+    assert scores.shape == ((len(X),) if n_classes == 2 else (len(X), n_classes))
+    assert np.isfinite(scores).all()
+    best = (scores > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[best])
+    np.testing.assert_allclose(np.asarray(model.dual_coef_.sum(axis=0)).ravel(), 0, atol=1e-9)
+    alpha = model.dual_coef_.toarray()
+    positive = model.classes_[1:] if n_classes == 2 else model.classes_
+    signs = np.where(model.support_labels_[:, None] == positive, 1, -1)
+    assert (alpha * signs >= 0).all()
+    assert (alpha * signs <= model.support_costs_[:, None]).all()
+    assert model.intercept_.shape == model.delta_.shape == (len(positive),)
+
+
+def blobs(n=300, k=5):
+    random = np.random.default_rng(4)
+    labels = random.integers(0, k, n)
+    return random.normal(size=(n, 2)) * 0.5 + 3 * np.column_stack([np.cos(labels), np.sin(labels)]), labels
+
+
+@pytest.mark.parametrize("label_names", [np.array(list("zbxay")), np.array([7, -2, 30, 0, 1])])
+def test_classes_join_the_stream_one_after_another(label_names):
+    some, labels = blobs()
+    model = lasvm(C=10.0)
+    for seen in (1, 2, 3, 5):
+        part = np.flatnonzero(labels < seen)[: 60 * seen]
+        model.partial_fit(some[part], label_names[labels[part]])
+        np.testing.assert_array_equal(model.classes_, np.unique(label_names[:seen]))
+        if seen > 1:
+            assert_sensible(model, some, seen)
+        mine = labels < seen
+        assert model.score(some[mine], label_names[labels[mine]]) > 0.9
+    model.partial_fit(some, label_names[labels])
+    assert model.score(some, label_names[labels]) > 0.95
+
+
+def test_booleans_in_any_order_are_classes():
+    for first in (True, False):
+        model = lasvm(C=3.0)
+        part = np.argsort(two != first, kind="stable")
+        for rows in np.array_split(part, 4):
+            model.partial_fit(X[rows], two[rows])
+        np.testing.assert_array_equal(model.classes_, [False, True])
+        assert_sensible(model, X, 2)
+        assert model.score(X, two) > 0.8
+        reference = lasvm(C=3.0, shuffle=False).fit(X[part], two[part])
+        np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-9)
+
+
+def test_announced_classes_that_never_come_have_columns_and_are_never_predicted():
+    model = lasvm().partial_fit(X[:1], names[y[:1]], classes=[*names, "lily"])
+    assert_sensible(model, X, 4)
+    np.testing.assert_array_equal(model.predict(X), names[y[0]])
+    some = y != y[0]
+    keep = y < 2
+    model = lasvm()
+    for part in np.array_split(np.flatnonzero(keep), 3):
+        model.partial_fit(X[part], names[y[part]], classes=[*names, "lily"])
+        assert_sensible(model, X, 4)
+    assert set(model.predict(X[keep])) == set(names[:2])
+    assert model.score(X[keep], names[y[keep]]) > 0.95
+    plain = lasvm().partial_fit(X[keep], names[y[keep]])
+    order = np.searchsorted(model.classes_, names[1])
+    np.testing.assert_allclose(model.decision_function(X)[:, order], plain.decision_function(X), atol=1e-9)
+    model.partial_fit(X[some], names[y[some]])
+    assert_sensible(model, X, 4)
+
+
+def test_the_order_in_which_classes_arrive_does_not_matter_in_the_end():
+    models = []
+    for labels in (y, 2 - y):
+        models.append(exact(C=2.0).fit(X, labels))
+    np.testing.assert_allclose(models[0].decision_function(X), models[1].decision_function(X)[:, ::-1], atol=1e-3)
+
+
+# Saved models
+
+
+@pytest.mark.parametrize("labels", [names[y], names[y % 2]], ids=["three", "two"])
+@pytest.mark.parametrize("path", ["pickle", "deepcopy", "file"])
+def test_a_saved_model_predicts_the_same_and_goes_on(path, labels, tmp_path):
+    model = lasvm(C=2.0).partial_fit(X[:75], labels[:75])
+    if path == "pickle":
+        other = pickle.loads(pickle.dumps(model))
+    elif path == "deepcopy":
+        other = copy.deepcopy(model)
+    else:
+        persistence.save(model, tmp_path / "model.larank")
+        other = persistence.load(tmp_path / "model.larank")
+    np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(other.delta_, model.delta_)
+    before = model.decision_function(X)
+    other.partial_fit(X[75:], labels[75:])
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    certificate(other, X, labels)
+    # It goes on from the finished coefficients, the other from those before: they lead to the same place.
+    for _ in range(10):
+        for each in (other, model):
+            each.partial_fit(X, labels)
+    assert other.score(X, labels) == pytest.approx(model.score(X, labels), abs=0.03)
+
+
+def test_a_fitted_model_goes_on_with_a_class_it_has_not_seen():
+    model = lasvm(C=2.0).fit(X[two], names[y[two]])
+    model.partial_fit(X, names[y])
+    assert_sensible(model, X, 3)
+    assert model.score(X, names[y]) > 0.9
+
+
+def test_a_clone_has_the_parameters_and_nothing_else():
+    model = lasvm(C=3.0, class_weight={0: 2.0}, delta_max=0.3).fit(X, y)
+    fresh = clone(model)
+    assert fresh.get_params() == model.get_params()
+    assert not [name for name in vars(fresh) if name.endswith("_") or name.startswith("_")]
+    assert_same(fresh.fit(X, y), model)
+
+
+# With others
+
+
+@pytest.mark.parametrize("labels", [names[y], names[y % 2]], ids=["three", "two"])
+def test_calibration_gives_probabilities(labels):
+    model = CalibratedClassifierCV(lasvm(), cv=3).fit(X, labels)
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert (probabilities >= 0).all()
+    assert model.score(X, labels) > 0.85
+    sure = probabilities.max(axis=1) > 0.9
+    assert (model.predict(X)[sure] == labels[sure]).mean() > 0.95
+
+
+def test_cross_validation_scores_well():
+    assert cross_val_score(lasvm(), X, names[y], cv=5).mean() > 0.9
+
+
+def test_queries_reach_as_far_as_the_bias_is_uncertain():
+    reaches = []
+
+    class Watching(AutoActive):
+        def choose(self, margins, reach):
+            reaches.append(reach)
+            return super().choose(margins, reach)
+
+    model = lasvm(C=10.0, finish=False)
+    learner = ActiveLearner(model, X[two], selection=Watching(), label_budget=40, random_state=0)
+    expected = []
+    while learner.remaining:
+        if len(getattr(model, "classes_", [])) == 2:
+            expected.append(1 + model.delta_[0] / 2)
+        index, example = learner.query()
+        learner.teach(example, int(y[two][index]))
+    assert reaches == pytest.approx(expected)
+    assert max(reaches) > 1.01
+
+
+@pytest.mark.parametrize("s", [1e-7, 1e-3, 1e4])
+def test_the_scale_of_a_kernel_changes_nothing(s):
+    """k times s^2 and C over s^2 is the same problem."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 5))
+    y = X @ rng.normal(size=5) + rng.normal(size=120) > 0
+    models = [
+        LaSVMClassifier("linear", C=1 / scale**2, stop="gap", tol=1e-6, tau=1e-6, random_state=0).fit(X * scale, y)
+        for scale in (1.0, s)
+    ]
+    one, other = (model.decision_function(X * scale) for model, scale in zip(models, (1.0, s), strict=True))
+    np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+def test_where_tau_is_the_limit_training_ends_and_says_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = rng.integers(0, 2, 100)
+    model = LaSVMClassifier(C=100.0, gamma=0.3, stop="gap", tol=1e-9, tau=0.1, random_state=0)
+    with pytest.warns(TrainingWarning, match=r"nothing violates optimality by more than tau=0\.1"):
+        model.fit(X, y)
+    assert model.result_.status == "precision"
+
+
+def test_a_model_for_whose_finish_there_is_no_room_is_kept_unfinished():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    y = rng.integers(0, 2, 300)
+    plain = LaSVMClassifier(finish=False, random_state=0, batch_size=8).fit(X, y)
+    for limit in range(60_000, 400_000, 10_000):
+        try:
+            LaSVMClassifier(finish=False, memory_limit=limit, random_state=0, batch_size=8).fit(X, y)
+        except ValueError:
+            continue
+        break
+    with pytest.warns(TrainingWarning, match="the model is not finished: memory_limit must be at least"):
+        model = LaSVMClassifier(memory_limit=limit, random_state=0, batch_size=8).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
+def test_a_class_that_comes_late_does_not_take_everything():
+    digits = load_digits()
+    X, y = digits.data / 16, digits.target
+    order = np.argsort(y, kind="stable")
+    model = LaSVMClassifier(gamma=0.05, C=10.0)
+    for part in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
+        model.partial_fit(X[part], y[part])
+    assert model.score(X, y) > 0.5

@@ -1,0 +1,686 @@
+"""The compiled sessions of LaSVM, fed by hand: every operation is that of the thesis, whatever blocks and memory."""
+
+from copy import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_larank_session import Drive, in_order_of_arrival, problem
+
+from larank import _core
+from reference import interior_point
+
+PLENTY = 2**40
+
+
+def session(dtype=np.float64, memory_limit=PLENTY, tau=1e-3, delta_max=0.0):
+    kind = _core.LaSVM32 if dtype == np.float32 else _core.LaSVM64
+    return kind(tau=tau, delta_max=delta_max, memory_limit=memory_limit)
+
+
+class Lasvm(Drive):
+    """A session that is fed a matrix of kernel values, and what should be true of it."""
+
+    def finish(self, steps=None):
+        finish = self.session.finish if steps is None else lambda: self.session.finish_some(steps)
+        while not finish():
+            needed = self.session.needed
+            if needed:
+                self.rounds += 1
+                present = self.session.slot_ids()
+                self.session.provide(needed, self.columns(present[needed], len(present)))
+            self.bring_back()
+            self.look(self)
+        return self
+
+    def bring_back(self):
+        """Products that finishing waits for, a few rows at a time."""
+        ids = self.session.slot_ids()
+        while len((slots := self.session.stale())[0]):
+            stale, changed = (ids[some] for some in slots)
+            table = np.ascontiguousarray(self.K[np.ix_(stale, changed)])
+            for first in range(0, len(stale), 7):
+                self.session.bring_back(first, table[first : first + 7])
+
+    @property
+    def problems(self):
+        return 1 if self.session.classes <= 2 else self.session.classes
+
+    def signs(self):
+        """+1 where an example is of a problem's class: [problem][example]."""
+        positive = np.array([1]) if self.session.classes <= 2 else np.arange(self.session.classes)
+        return np.where(self.labels == positive[:, None], 1.0, -1.0)
+
+    def members(self):
+        """Coefficients and gradients, [problem][example], NaN for those who are no members."""
+        alpha, g = np.full((2, self.problems, len(self.labels)), np.nan)
+        ids = self.session.slot_ids()
+        for whole, by_slot in zip((alpha, g), self.session.members(), strict=True):
+            whole[:, ids[ids >= 0]] = by_slot[:, ids >= 0]
+        return alpha, g
+
+    def model(self):
+        """Coefficients of the model that may be taken, [problem][example], biases and uncertainties."""
+        _, ids, labels, costs, values, bias, delta = self.session.model()
+        np.testing.assert_array_equal(labels, self.labels[ids])
+        np.testing.assert_array_equal(costs, self.costs[ids])
+        alpha = np.zeros((self.problems, len(self.labels)))
+        alpha[:, ids] = values.T
+        return alpha, bias, delta
+
+    def dual(self, alpha):
+        """The objective (4.1), all problems together."""
+        return (alpha * self.signs()).sum() - 0.5 * ((alpha @ self.K) * alpha).sum()
+
+    def gradients(self, alpha):
+        """g_k = y_k - sum_i alpha_i k(x_i, x_k), (4.2)."""
+        return self.signs() - alpha @ self.K
+
+
+def assert_feasible(drive, alpha):
+    bounds = drive.signs() * drive.costs
+    assert (alpha >= np.minimum(0, bounds)).all()
+    assert (alpha <= np.maximum(0, bounds)).all()
+    np.testing.assert_allclose(alpha.sum(axis=1), 0, atol=1e-12 * drive.costs.sum())
+
+
+def extremes(drive, alpha, g, members):
+    """The largest g of members that may grow, and the smallest of those that may shrink; by problem."""
+    bounds = drive.signs() * drive.costs
+    largest = np.where(members & (alpha < np.maximum(0, bounds)), g, -np.inf).max(axis=1)
+    smallest = np.where(members & (alpha > np.minimum(0, bounds)), g, np.inf).min(axis=1)
+    return largest, smallest
+
+
+def noisy(n, k=2, seed=0, dimensions=3, gamma=0.5, points=None):
+    """Gaussian kernel values of classes that overlap, in the order of their arrival; `points` below n makes twins."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(points or n, dimensions))
+    X = X[random.integers(0, points, n)] if points else X
+    labels = (X @ random.normal(size=(dimensions, k)) + random.normal(size=(n, k))).argmax(axis=1)
+    labels[:k] = np.arange(k)
+    squares = (X**2).sum(axis=1)
+    return np.exp(-gamma * (squares[:, None] + squares - 2 * X @ X.T)), in_order_of_arrival(labels)
+
+
+# The operations
+
+
+class Plain:
+    """Algorithms 11 and 12 word for word on one problem, but for examples that change nothing.
+
+    Two free members of a step have the same gradient afterwards, and rounding says which is the larger: every operation
+    returns all outcomes that there may be.
+    """
+
+    def __init__(self, K, y, costs, tau):
+        self.K, self.y, self.tau = K, y, tau
+        self.A, self.B = np.minimum(0, costs * y), np.maximum(0, costs * y)
+        self.alpha, self.S = np.zeros(len(y)), ()
+        self.dual = 0.0
+
+    def g(self, s):
+        return self.y[s] - self.alpha @ self.K[:, s]
+
+    def top(self):
+        g = {s: self.g(s) for s in self.S if self.alpha[s] < self.B[s]}
+        return [s for s in g if g[s] >= max(g.values()) - 1e-11]
+
+    def bottom(self):
+        g = {s: self.g(s) for s in self.S if self.alpha[s] > self.A[s]}
+        return [s for s in g if g[s] <= min(g.values()) + 1e-11]
+
+    def process(self, k):
+        if k in self.S:
+            return [self]
+        partners = self.bottom() if self.y[k] > 0 else self.top()
+        if not partners:
+            return [self.with_member(k) if sum(self.y[s] == self.y[k] for s in self.S) < 5 else self]
+        if self.y[k] * (self.g(k) - self.g(partners[0])) > self.tau:
+            pairs = [(k, j) if self.y[k] > 0 else (j, k) for j in partners]
+            return [self.with_member(k).searched(i, j) for i, j in pairs]
+        return [self.with_member(k) if self.is_beyond(k) else self]
+
+    def is_beyond(self, k):
+        """Whether it would be the better partner of examples to come: all members are at bounds, 4.2.3 case c."""
+        own = self.top() if self.y[k] > 0 else self.bottom()
+        return not own or self.y[k] * (self.g(k) - self.g(own[0])) > self.tau
+
+    def reprocess(self):
+        if self.delta() <= self.tau:
+            return [self]
+        return [self.searched(i, j).without_blatant() for i in self.top() for j in self.bottom()]
+
+    def without_blatant(self):
+        top = max((self.g(s) for s in self.top()), default=-np.inf)
+        bottom = min((self.g(s) for s in self.bottom()), default=np.inf)
+        blatant = [
+            s for s in self.S if self.alpha[s] == 0 and (self.g(s) >= top if self.y[s] < 0 else self.g(s) <= bottom)
+        ]
+        other = copy(self)
+        other.S = tuple(s for s in self.S if s not in blatant)
+        return other
+
+    def delta(self):
+        top, bottom = self.top(), self.bottom()
+        return self.g(top[0]) - self.g(bottom[0]) if top and bottom else -np.inf
+
+    def with_member(self, k):
+        other = copy(self)
+        other.S = (*self.S, k)
+        return other
+
+    def searched(self, i, j):
+        slope = self.g(i) - self.g(j)
+        curvature = self.K[i, i] + self.K[j, j] - 2 * self.K[i, j]
+        up, down = self.B[i] - self.alpha[i], self.alpha[j] - self.A[j]
+        step = min(slope / curvature, up, down)
+        assert step > 0
+        other = copy(self)
+        other.alpha = self.alpha.copy()
+        other.alpha[i] = self.B[i] if step == up else self.alpha[i] + step
+        other.alpha[j] = self.A[j] if step == down else self.alpha[j] - step
+        other.dual += step * slope - step * step * curvature / 2
+        return other
+
+    def after(self, k, alpha):
+        """What PROCESS(k) and REPROCESS make of it: that of the outcomes which has these coefficients."""
+        outcomes = [last for one in self.process(k) for last in one.reprocess()]
+        return min(outcomes, key=lambda one: np.abs(np.nan_to_num(alpha) - one.alpha).max())
+
+
+def assert_is(drive, plain):
+    alpha, g = drive.members()
+    for p, by_hand in enumerate(plain):
+        members = list(by_hand.S)
+        np.testing.assert_array_equal(np.flatnonzero(~np.isnan(alpha[p])), np.sort(members))
+        np.testing.assert_allclose(alpha[p][members], by_hand.alpha[members], atol=1e-12 * by_hand.B.max())
+        np.testing.assert_allclose(g[p][members], [by_hand.g(s) for s in members], atol=1e-11 * by_hand.B.max())
+    assert drive.session.dual == pytest.approx(sum(by_hand.dual for by_hand in plain), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_example_is_processed_as_by_hand(seed, C):
+    K, labels = noisy(60, seed=seed)
+    costs = C * np.random.default_rng(seed).uniform(0.5, 2, 60)
+    drive = Lasvm(session(), K, labels, costs, block=1)
+    plain = Plain(K, np.where(labels == 1, 1.0, -1.0), costs, 1e-3)
+    for k in [*range(60), *np.random.default_rng(seed).permutation(60)]:
+        drive.epoch(np.array([k]))
+        plain = plain.after(k, drive.members()[0][0])
+        assert_is(drive, [plain])
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_several_problems_are_processed_as_each_by_hand(seed, C):
+    """The problem of a class that arrives begins with a few patterns of each of the others."""
+    K, labels = noisy(50, 4, seed=seed)
+    costs = C * np.random.default_rng(seed).uniform(0.5, 2, 50)  # equal ones meet at bounds, but for rounding
+    drive = Lasvm(session(), K, labels, costs, block=1)
+    plain = [Plain(K, np.where(labels == p, 1.0, -1.0), costs, 1e-3) for p in range(4)]
+    for k in [*range(50), *np.random.default_rng(seed).permutation(50)]:
+        patterns = [i for i in drive.session.slot_ids() if i >= 0]
+        for new in range(max(drive.session.classes, 2), labels[k] + 1):
+            plain[new].S = tuple(i for c in range(new) for i in [i for i in patterns if labels[i] == c][:5])
+        drive.epoch(np.array([k]))
+        alpha = drive.members()[0]
+        if drive.session.classes <= 2:
+            alpha = np.vstack([-alpha, alpha])  # one problem, and its mirror image
+        plain[: len(alpha)] = [by_hand.after(k, mine) for by_hand, mine in zip(plain, alpha, strict=False)]
+        assert_is(drive, plain[: len(alpha)] if drive.session.classes > 2 else plain[1:2])
+
+
+@pytest.mark.parametrize("delta_max", [0.5, 0.05])
+def test_with_delta_max_reprocess_is_repeated_until_delta_is_below(delta_max):
+    K, labels = noisy(80, seed=5)
+    once = Lasvm(session(), K, labels, np.full(80, 5.0), block=1)
+    often = Lasvm(session(delta_max=delta_max), K, labels, np.full(80, 5.0), block=1)
+    above = 0
+    for k in range(80):
+        once.epoch(np.array([k]))
+        often.epoch(np.array([k]))
+        above += once.model()[2][0] > delta_max
+        assert often.model()[2][0] <= delta_max
+        alpha, g = often.members()
+        largest, smallest = extremes(often, alpha, g, ~np.isnan(alpha))
+        np.testing.assert_allclose(often.model()[2], largest - smallest)
+    assert above > 20
+    assert often.session.counters[1] > once.session.counters[1]
+
+
+sizes = st.tuples(st.integers(2, 60), st.integers(2, 5), st.integers(0, 10**6), st.sampled_from([1, 2, 5]))
+
+
+@given(sizes, st.sampled_from([0.01, 0.3, 10.0]), st.integers(1, 70), st.sampled_from([0.0, 0.3]))
+def test_constraints_gradients_and_the_dual_hold_after_every_example(size, C, block, delta_max):
+    n, k, seed, dimensions = size
+    K, labels = problem(n, k, seed, dimensions, points=max(2, 2 * n // 3))
+    labels = in_order_of_arrival(labels)
+    costs = C * np.random.default_rng(seed).uniform(0.5, 2, n)
+    scale = 1 + C * n * np.abs(K).max()
+    reached = []
+
+    def look(drive):
+        alpha, g = drive.members()
+        is_member = ~np.isnan(alpha)
+        alpha = np.nan_to_num(alpha)
+        assert_feasible(drive, alpha)
+        np.testing.assert_allclose(g[is_member], drive.gradients(alpha)[is_member], atol=1e-11 * scale)
+        assert drive.session.dual == pytest.approx(drive.dual(alpha), abs=1e-10 * scale)
+        norm = 0.5 * ((alpha @ K) * alpha).sum()
+        assert drive.session.half_squared_norm == pytest.approx(norm, abs=1e-10 * scale)
+        assert is_member.any(axis=0).sum() == drive.session.support_patterns, "a pattern is a member somewhere"
+        if reached and reached[-1][0] == drive.problems:  # a third class makes two problems of one
+            assert drive.session.dual >= reached[-1][1] - 1e-12 * scale
+        reached.append((drive.problems, drive.session.dual))
+
+    drive = Lasvm(session(delta_max=delta_max), K, labels, costs, block, look=look)
+    for _ in range(3):
+        drive.epoch(np.random.default_rng(seed).permutation(n) if reached else None)
+        assert drive.session.loss >= 0
+        drive.session.begin_another_epoch()
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_members_with_a_zero_coefficient_are_not_blatant_after_a_reprocess(k):
+    K, labels = noisy(150, k, seed=3)
+    drive = Lasvm(session(), K, labels, np.full(150, 2.0), block=1)
+    zeros = 0
+    for example in [*range(150), *np.random.default_rng(0).permutation(150)]:
+        before = drive.session.counters[1]
+        drive.epoch(np.array([example]))
+        if drive.session.counters[1] < before + drive.problems:
+            continue  # some problem had no violating pair to reprocess
+        alpha, g = drive.members()
+        y = drive.signs()
+        largest, smallest = extremes(drive, alpha, g, ~np.isnan(alpha))
+        is_blatant = np.where(y > 0, g <= smallest[:, None], g >= largest[:, None])
+        assert not (is_blatant & (alpha == 0)).any()
+        zeros += (alpha == 0).sum()
+    assert zeros > 0
+
+
+def test_counters_and_loss_add_up():
+    K, labels = noisy(100, seed=1)
+    drive = Lasvm(session(), K, labels, np.full(100, 3.0), block=7)
+    lost = 0.0
+    for k in range(100):
+        alpha, bias, _ = drive.model()
+        lost += 3.0 * max(0.0, 1 - drive.signs()[0, k] * (alpha[0] @ K[:, k] + bias[0]))
+        drive.epoch(np.array([k]))
+        assert drive.session.loss == pytest.approx(lost)
+    process, reprocess, steps, finishing = drive.session.counters
+    assert process == 100
+    assert 0 < reprocess <= 100
+    assert reprocess < steps <= process + reprocess
+    assert finishing == 0
+    drive.finish()
+    assert drive.session.counters[3] > 0
+    assert drive.session.counters[:3] == (process, reprocess, steps)
+    drive.session.begin_another_epoch()
+    assert drive.session.loss == 0
+
+
+# Ties and odd problems
+
+
+@pytest.mark.parametrize("operation", ["reprocess", "finish"])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("level", _core.simd_levels())
+def test_of_equals_the_first_place_is_taken(level, dtype, first, operation):
+    """Members 1, 16, 17 .. 34 of one class and the rest of the other are as far from the margin as each other."""
+    labels = np.full(40, first, np.int32)
+    labels[[1, *range(16, 35)]] = 1 - first
+    drive = Lasvm(session(dtype), np.eye(40, dtype=dtype), labels, np.ones(40))
+    before = _core.simd_level()
+    try:
+        _core.set_simd_level(level)
+        for _ in range(2):
+            drive.session.add_class()
+        for n in range(40):
+            row = np.eye(40, dtype=dtype)[n, : n + 1].copy()
+            drive.session.restore(row, n, int(labels[n]), 1.0, 1.0, np.array([0.5 if labels[n] else -0.5]))
+        if operation == "finish":
+            drive.session.finish_some(1)
+        else:
+            drive.epoch(np.array([5]))  # a member already
+    finally:
+        _core.set_simd_level(before)
+    np.testing.assert_array_equal(np.flatnonzero(np.abs(drive.model()[0][0]) != 0.5), [0, 1])
+
+
+def test_examples_at_one_place_do_no_harm():
+    K, labels = np.ones((30, 30)), in_order_of_arrival(np.arange(30) % 3)
+    drive = Lasvm(session(), K, labels, np.full(30, 1.0)).epoch().epoch().finish()
+    alpha, bias, _ = drive.model()
+    assert_feasible(drive, alpha)
+    assert np.isfinite(bias).all()
+    assert np.isfinite(alpha).all()
+
+
+def test_one_class_alone_leaves_a_few_seeds_and_no_coefficients():
+    K, _ = noisy(30)
+    drive = Lasvm(session(), K, np.zeros(30, np.int32), np.ones(30)).epoch().finish()
+    assert drive.session.support_patterns == 5
+    alpha, bias, _ = drive.model()
+    assert not alpha.any()
+    np.testing.assert_array_equal(bias, -1)
+
+
+def test_a_class_may_be_numbered_before_another_one_has_come():
+    K, labels = noisy(90, 4, seed=8)
+    order = np.random.default_rng(0).permutation(90)
+    order = np.concatenate([order[labels[order] == 3][:3], order[labels[order] != 3], order[labels[order] == 3][3:]])
+    drive = Lasvm(session(), K, labels, np.ones(90), look=lambda d: assert_feasible(d, np.nan_to_num(d.members()[0])))
+    drive.epoch(order).finish()
+    assert drive.session.classes == 4
+    alpha, bias, _ = drive.model()
+    assert ((alpha @ K + bias[:, None]).argmax(axis=0) == labels).mean() > 0.5
+
+
+# Provider, memory and interruption
+
+
+def state(drive):
+    return [drive.session.slot_ids(), *drive.session.members(), *drive.session.model(), drive.session.dual]
+
+
+def assert_same_state(one, other):
+    for mine, theirs in zip(one, other, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_size_of_blocks_does_not_change_the_model(k, dtype):
+    K, labels = noisy(300, k, seed=4)
+    states = []
+    for block in (1, 4, 16, 64, 256):
+        drive = Lasvm(session(dtype), K.astype(dtype), labels, np.full(300, 2.0), block, junk=3e4 * (block - 1))
+        drive.epoch(step=1 if block == 1 else 3).epoch()
+        states.append(state(drive) + state(drive.finish()))
+    for other in states[1:]:
+        assert_same_state(states[0], other)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_simd_level_makes_the_same_model(k, dtype):
+    K, labels = noisy(300, k, seed=6, points=200)
+    states, before = [], _core.simd_level()
+    try:
+        for level in _core.simd_levels():
+            _core.set_simd_level(level)
+            drive = Lasvm(session(dtype), K.astype(dtype), labels, np.full(300, 2.0), 32).epoch().epoch()
+            states.append(state(drive) + state(drive.finish()))
+    finally:
+        _core.set_simd_level(before)
+    assert len(states) > 1
+    for other in states[1:]:
+        assert_same_state(states[0], other)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("steps", [1, 50, None])
+def test_a_model_taken_on_the_way_does_not_change_what_comes_after(k, steps):
+    K, labels = noisy(200, k, seed=2)
+    undisturbed = Lasvm(session(), K, labels, np.full(200, 2.0), 16).epoch().epoch()
+    disturbed = Lasvm(session(), K, labels, np.full(200, 2.0), 16)
+
+    def look(drive):
+        if drive.session.slots:
+            drive.look = lambda drive: None
+            drive.finish() if steps is None else drive.session.finish_some(steps)
+            drive.look = look
+
+    disturbed.look = look
+    disturbed.epoch(step=5).epoch(step=5)
+    assert disturbed.session.counters[3] > 0
+    disturbed.session.go_on()
+    assert_same_state(state(undisturbed), state(disturbed))
+    assert_same_state(state(undisturbed.finish()), state(disturbed.finish()))
+
+
+def test_a_third_class_after_a_model_was_taken_finds_three_problems():
+    K, labels = noisy(120, 3, seed=2)
+    order = np.argsort(labels == 2, kind="stable")
+    first = int((labels != 2).sum())
+    drive = Lasvm(session(), K, labels, np.ones(120), block=120)
+    drive.look = lambda d: d.session.finish() if d.session.slots else None
+    drive.epoch(order, step=first)
+    plain = Lasvm(session(), K, labels, np.ones(120), block=120).epoch(order)
+    assert_same_state(state(plain.finish()), state(drive.finish()))
+
+
+def smallest_limit(run):
+    """A limit at which two rows of kernel values are about all there is room for."""
+    limit = run(PLENTY).session.bytes
+    while True:
+        try:
+            run(int(limit * 0.9))
+        except ValueError:
+            return int(limit)
+        limit *= 0.9
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("block", [1, 5, 64])
+def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block, k):
+    K, labels = noisy(150, k, seed=3)
+
+    def run(limit):
+        drive = Lasvm(session(memory_limit=limit), K, labels, np.full(150, 2.0), block)
+        return drive.epoch().epoch(np.random.default_rng(0).permutation(150))
+
+    free = run(PLENTY)
+    assert free.rounds == 0
+    limit = smallest_limit(run)
+    for factor in (1, 1.2, 1.5):
+        tight = run(int(limit * factor))
+        assert tight.session.resident_rows < tight.session.support_patterns
+        assert tight.rounds > 5
+        assert_same_state(state(free), state(tight))
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_finishing_with_rows_dropped_makes_the_same_model(k):
+    K, labels = noisy(150, k, seed=3)
+
+    def run(limit):
+        drive = Lasvm(session(memory_limit=limit), K, labels, np.full(150, 2.0), 16)
+        return drive.epoch().finish()
+
+    free = run(PLENTY)
+    limit = smallest_limit(run)
+    for factor in (1, 1.2, 1.5):
+        tight = run(int(limit * factor))
+        assert tight.rounds > 5
+        assert_same_state(state(free), state(tight))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8])
+@pytest.mark.parametrize("k", [2, 4])
+def test_the_memory_limit_is_never_exceeded(share, k):
+    K, labels = noisy(200, k, seed=3)
+    free = Lasvm(session(), K, labels, np.full(200, 2.0), 16).epoch()
+    limit = int(share * free.session.bytes)
+    peak = []
+    drive = Lasvm(session(memory_limit=limit), K, labels, np.full(200, 2.0), 16)
+    drive.look = lambda d: peak.append(d.session.bytes)
+    drive.epoch().epoch().finish(steps=20)
+    assert max(peak) <= limit
+
+
+def test_a_limit_below_two_rows_says_what_would_do():
+    K, labels = noisy(50)
+    drive = Lasvm(session(memory_limit=1000), K, labels, np.ones(50))
+    with pytest.raises(ValueError, match=r"memory_limit must be at least \d+ bytes for two rows .*, got 1000"):
+        drive.epoch()
+
+
+# Finishing
+
+
+def restricted_optimum(K, y, costs):
+    """The maximum of (4.1), by the interior point method; the sum is held at zero by two inequalities."""
+    n = len(y)
+    ones = np.ones((1, n))
+    G = np.vstack([-np.diag(y), np.diag(y), ones, -ones])
+    h = np.concatenate([np.zeros(n), costs, [1e-9], [1e-9]])
+    _, bound = interior_point(K + 1e-12 * np.eye(n), -y, G, h)
+    return -bound
+
+
+def assert_finished(drive, tau, atol=1e-10):
+    """No violating pair among all members, by gradients from scratch."""
+    alpha, bias, delta = drive.model()
+    assert_feasible(drive, alpha)
+    is_member = ~np.isnan(drive.members()[0])
+    assert not alpha[~is_member].any()
+    largest, smallest = extremes(drive, alpha, drive.gradients(alpha), is_member)
+    assert (largest - smallest <= tau + atol).all()
+    np.testing.assert_allclose(delta, largest - smallest, atol=2 * atol)
+    np.testing.assert_allclose(bias, (largest + smallest) / 2, atol=2 * atol)
+    assert drive.session.dual == pytest.approx(drive.dual(alpha), rel=1e-9)
+
+
+@pytest.mark.parametrize("C", [0.1, 3.0, 1000.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_finishing_reaches_the_optimum_of_the_members(seed, C):
+    K, labels = noisy(60, seed=seed)
+    costs = C * np.random.default_rng(seed).uniform(0.5, 2, 60)
+    drive = Lasvm(session(tau=1e-7), K, labels, costs).epoch()
+    before = drive.session.dual
+    drive.finish()
+    assert_finished(drive, 1e-7, atol=1e-9 * max(1, C))
+    members = np.flatnonzero(~np.isnan(drive.members()[0][0]))
+    optimum = restricted_optimum(K[np.ix_(members, members)], drive.signs()[0, members], costs[members])
+    assert before <= drive.session.dual
+    assert drive.session.dual == pytest.approx(optimum, rel=1e-6)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("memory", [PLENTY, 0.5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_finishing_with_a_shrunk_set_satisfies_all_members_in_the_end(dtype, memory, k):
+    """Thousands of steps on members most of which are at a bound: looks happen, and members leave the active set."""
+    K, labels = noisy(700, k, seed=1, gamma=1.0, dimensions=2)
+    K = K.astype(dtype)
+    limit = (
+        memory
+        if memory == PLENTY
+        else int(memory * Lasvm(session(dtype, tau=1e-6), K, labels, np.full(700, 50.0), 64).epoch().session.bytes)
+    )
+    drive = Lasvm(session(dtype, limit, tau=1e-6), K.astype(dtype), labels, np.full(700, 50.0), 64).epoch()
+    duals = [drive.session.dual]
+    drive.look = lambda d: duals.append(d.session.dual)
+    drive.finish(steps=37)
+    assert drive.session.counters[3] > 5000, "several looks"
+    assert (np.diff(duals) >= 0).all()
+    drive.K = K.astype(np.float64)
+    assert_finished(drive, 1e-6, atol=1e-7)
+
+
+def test_finishing_in_portions_is_finishing_at_once():
+    K, labels = noisy(300, 3, seed=9)
+    states = [
+        state(Lasvm(session(tau=1e-5), K, labels, np.full(300, 20.0), 64).epoch().finish(steps))
+        for steps in (None, 1, 7, 1000)
+    ]
+    for other in states[1:]:
+        assert_same_state(states[0], other)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_model_taken_in_the_middle_of_finishing_is_feasible_and_better_than_before(k):
+    K, labels = noisy(300, k, seed=9)
+    drive = Lasvm(session(tau=1e-6), K, labels, np.full(300, 20.0), 64).epoch()
+    duals = [drive.session.dual]
+
+    def look(drive):
+        alpha, bias, _ = drive.model()
+        assert_feasible(drive, alpha)
+        assert np.isfinite(bias).all()
+        assert drive.session.dual == pytest.approx(drive.dual(alpha), rel=1e-9)
+        duals.append(drive.session.dual)
+
+    drive.look = look
+    drive.finish(steps=23)
+    assert len(duals) > 20
+    assert (np.diff(duals) >= 0).all()
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_what_finishing_has_come_to_can_be_taken_over(k):
+    K, labels = noisy(200, k, seed=7)
+    drive = Lasvm(session(tau=1e-5), K, labels, np.full(200, 2.0), 16).epoch().finish()
+    model, dual = drive.model(), drive.session.dual
+    drive.session.take_over_finish()
+    for mine, theirs in zip(model, drive.model(), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-12)
+    assert drive.session.dual == pytest.approx(dual, rel=1e-12)
+    alpha, g = drive.members()
+    is_member = ~np.isnan(alpha)
+    np.testing.assert_allclose(g[is_member], drive.gradients(np.nan_to_num(alpha))[is_member], atol=1e-10)
+    assert is_member.any(axis=0).sum() == drive.session.support_patterns
+    drive.epoch().finish()
+    assert drive.session.dual >= dual * (1 - 1e-12)
+    assert_finished(drive, 1e-5)
+
+
+# Saved models
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_restored_session_is_where_the_other_stopped(k):
+    K, labels = noisy(150, k, seed=6)
+    whole = Lasvm(session(), K, labels, np.full(150, 2.0)).epoch(np.arange(100)).finish()
+    _, ids, own, costs, alpha, bias, _ = whole.session.model()
+    again = Lasvm(session(), K, labels, np.full(150, 2.0))
+    for _ in range(k):
+        again.session.add_class()
+    for n, i in enumerate(ids):
+        row = np.ascontiguousarray(K[i, ids[: n + 1]])
+        again.session.restore(row, int(i), int(own[n]), costs[n], K[i, i], np.ascontiguousarray(alpha[n]))
+    np.testing.assert_array_equal(whole.model()[0], again.model()[0])
+    np.testing.assert_allclose(again.model()[1], bias, atol=1e-3)
+    assert again.session.dual == pytest.approx(whole.session.dual, rel=1e-10)
+    members, g = again.members()
+    np.testing.assert_allclose(g[~np.isnan(g)], again.gradients(np.nan_to_num(members))[~np.isnan(g)], atol=1e-10)
+    again.epoch(np.arange(100, 150)).finish()
+    assert_feasible(again, again.model()[0])
+
+
+# What does not fit
+
+
+def test_what_does_not_fit_is_refused():
+    K = np.eye(4)
+    arrays = (np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
+    with pytest.raises(ValueError, match="within must have one row and column"):
+        session().feed(K, np.eye(3), *arrays)
+    with pytest.raises(ValueError, match="differ in length"):
+        session().feed(K, K, np.arange(3), *arrays[1:])
+    with pytest.raises(ValueError, match="must not be negative"):
+        session().feed(K, K, arrays[0], np.full(4, -1, np.int32), *arrays[2:])
+    with pytest.raises(ValueError, match="too few columns"):
+        session().feed(np.ones((4, 3)), K, *arrays)
+    with pytest.raises(TypeError):
+        session(np.float32).feed(K, K, *arrays)
+    fed = session()
+    with pytest.raises(ValueError, match="fewer examples"):
+        fed.run(1)
+    fed.feed(K, K, *arrays)
+    fed.run(4)
+    with pytest.raises(ValueError, match="a column for every slot"):
+        fed.decide(np.ones((2, fed.slots - 1)))
+    with pytest.raises(ValueError, match="one row per slot"):
+        fed.provide([0], np.ones((2, fed.slots)))
+    with pytest.raises(ValueError, match="a coefficient for every problem"):
+        fed.restore(np.ones(fed.slots + 1), 9, 0, 1.0, 1.0, np.ones(2))
+    with pytest.raises(ValueError, match="slots before it and its own"):
+        fed.restore(np.ones(fed.slots), 9, 0, 1.0, 1.0, np.ones(1))

@@ -1,0 +1,1079 @@
+"""MulticlassSVC: whatever the formulation, the data and the way there, the optimum is that of the QP, with proof."""
+
+import doctest
+import pickle
+import re
+import signal
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import pairwise
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC, persistence
+from larank.blocks.kernels import kernel_names
+from larank.kernel.activeset import ActiveSetTraining
+from larank.kernel.published import Published
+from larank.training import TrainingWarning
+from reference import kernel_certificate, kernel_optimum
+
+FORMULATIONS = ("crammer-singer", "weston-watkins")
+
+
+def svc(kernel="rbf", **parameters):
+    return MulticlassSVC(kernel, **{"random_state": 0, "n_jobs": 1, "gamma": 0.3, **parameters})
+
+
+def data(n, k, seed=0, dimensions=4):
+    """Examples of k overlapping classes, some of them twice with different labels, some of them zero."""
+    random = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(k), random.integers(0, k, max(0, n - k))])[:n]
+    X = random.normal(size=(k, dimensions))[y] + random.normal(size=(n, dimensions))
+    X[random.random(n) < 0.1] = X[0]
+    X[random.random(n) < 0.05] = 0
+    order = random.permutation(n)
+    return X[order], y[order]
+
+
+def rbf(X, Z=None, gamma=0.3):
+    return pairwise.rbf_kernel(X, X if Z is None else Z, gamma=gamma)
+
+
+def coefficients(model, n):
+    beta = np.zeros((n, len(model.classes_)))
+    beta[model.support_] = model.dual_coef_.toarray()
+    return beta
+
+
+def assert_feasible(model, y, costs):
+    """`costs` per example, or one for all."""
+    beta, costs = model.dual_coef_.toarray(), np.broadcast_to(costs, np.shape(y))[model.support_]
+    np.testing.assert_allclose(model.support_costs_, costs, rtol=1e-14)
+    own = model.classes_ == np.asarray(y)[model.support_][:, None]
+    assert (np.diff(model.support_) > 0).all()
+    assert (beta[own] > 0).all(), "a pattern whose coefficients vanish leaves"
+    assert (beta[~own] <= 0).all()
+    assert (np.abs(beta.sum(axis=1)) <= 1e-11 * costs).all()  # every step between wrong classes rounds
+    most = beta[own] if model.formulation == "crammer-singer" else -beta.min(axis=1)
+    assert (most <= costs * (1 + 1e-14)).all()
+    assert (model.dual_coef_.data != 0).all()
+
+
+def assert_certificate(model, K, y, costs, delta, close=1e-9):
+    """What `result_` says is what the formulas say of `dual_coef_` and `scale_`."""
+    result, beta = model.result_, coefficients(model, len(y))
+    primal, dual, violation = kernel_certificate(beta, K, y, costs, delta, model.formulation, model.scale_, kappa=1e-10)
+    assert result.primal == pytest.approx(primal, rel=close, abs=1e-12)
+    assert result.dual == pytest.approx(dual, rel=close, abs=1e-12)
+    assert result.gap >= -close * result.primal
+    if (costs > 0).all():
+        assert result.violation == pytest.approx(violation, abs=10 * close)
+    assert result.exact
+    assert result.support_patterns == len(model.support_)
+    assert result.support_vectors == model.dual_coef_.nnz
+    last = result.history[-1]
+    assert last.exact
+    assert (last.primal, last.dual) == (result.primal, result.dual)
+
+
+def margins_and_weights(k, n, y, seed, with_margins, weights):
+    random = np.random.default_rng(seed)
+    delta = 1 - np.eye(k)
+    if with_margins:
+        delta = random.choice([0, 0.5, 1, 2.5], (k, k)) * delta
+    weight = random.choice(weights, n).astype(float)
+    weight[0] = 1
+    weight[np.flatnonzero(y != y[0])[0]] = 1  # two classes at least
+    return delta, weight
+
+
+# The optimum
+
+
+@settings(max_examples=80)
+@given(
+    n=st.integers(4, 14),
+    k=st.integers(2, 5),
+    seed=st.integers(0, 10**6),
+    C=st.sampled_from([0.01, 1.0, 30.0]),
+    kernel=st.sampled_from(["rbf", "linear"]),
+    formulation=st.sampled_from(FORMULATIONS),
+    init=st.sampled_from(["larank", "zero"]),
+    shrinking=st.booleans(),
+    weights=st.sampled_from([[1], [0.5, 1, 3], [0, 1, 2]]),
+    with_margins=st.booleans(),
+    fit_intercept=st.booleans(),
+)
+def test_the_optimum_is_that_of_a_general_solver(
+    n, k, seed, C, kernel, formulation, init, shrinking, weights, with_margins, fit_intercept
+):
+    k = min(n, k)
+    X, y = data(n, k, seed, dimensions=3)  # with duplicates of conflicting labels and zero vectors
+    delta, weight = margins_and_weights(k, n, y, seed, with_margins, weights)
+    K = rbf(X) if kernel == "rbf" else X @ X.T
+    try:
+        best = kernel_optimum(K + fit_intercept, y, C * weight, delta, formulation) if delta.any() else 0.0
+    except ArithmeticError:  # the reference did not converge
+        reject()
+    model = svc("precomputed", C=C, formulation=formulation, init=init, shrinking=shrinking, tol=3e-7)
+    model.set_params(fit_intercept=fit_intercept, cost_matrix=delta if with_margins else None).fit(K, y, weight)
+    assert model.result_.status == "converged"
+    assert model.result_.relative_gap <= 3e-7
+    assert model.result_.dual == pytest.approx(best, rel=1e-6, abs=1e-8 * C)
+    assert model.result_.primal == pytest.approx(best, rel=1e-6, abs=1e-8 * C)
+    assert_feasible(model, y, C * weight)
+    assert_certificate(model, K + fit_intercept, y, C * weight, delta)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"init": "zero"},
+        {"shrinking": False},
+        {"init": "zero", "shrinking": False},
+        {"n_jobs": 2},
+        {"random_state": 1},
+        {"random_state": np.random.RandomState(3)},
+    ],
+    ids=str,
+)
+def test_the_way_there_does_not_change_the_optimum(formulation, change):
+    X, y = data(700, 4)
+    plain = svc(formulation=formulation, C=3.0, tol=1e-6).fit(X, y)
+    other = svc(formulation=formulation, C=3.0, tol=1e-6).set_params(**change).fit(X, y)
+    assert other.result_.dual == pytest.approx(plain.result_.dual, rel=2e-6)
+    assert other.result_.primal == pytest.approx(plain.result_.primal, rel=2e-6)
+    np.testing.assert_allclose(other.decision_function(X), plain.decision_function(X), atol=0.02)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("tol", [0.3, 1e-2, 1e-4, 1e-7])
+def test_the_gap_is_the_one_asked_for_and_bounds_the_distance_to_the_optimum(formulation, tol):
+    X, y = data(300, 5)
+    best = svc(formulation=formulation, C=5.0, tol=1e-7).fit(X, y).result_.dual
+    result = svc(formulation=formulation, C=5.0, tol=tol).fit(X, y).result_
+    assert result.status == "converged"
+    assert 0 <= result.relative_gap <= tol
+    assert result.dual <= best * (1 + 1e-7)
+    assert result.primal >= best * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_in_double_precision_a_gap_of_1e_11_is_reached(formulation):
+    X, y = data(160, 3)
+    assert svc(formulation=formulation, tol=1e-11).fit(X, y).result_.status == "converged"
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_three_routes_lead_to_one_optimum(formulation, fit_intercept):
+    X, y = data(250, 4)
+    limits = {"tol": 1e-7, "max_iter": 100_000}
+    exact = svc("linear", formulation=formulation, fit_intercept=fit_intercept, **limits).fit(X, y)
+    linear = LinearMulticlassSVC(formulation, fit_intercept=fit_intercept, random_state=0, **limits).fit(X, y)
+    models = [exact, linear]
+    if formulation == "crammer-singer":
+        constant = np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
+        models += [
+            LaRankClassifier(kernel, stop="gap", gamma=1.0, degree=1, random_state=0, n_jobs=1, **limits).fit(
+                constant, y
+            )
+            for kernel in ("linear", "poly")
+        ]
+    for model in models:
+        assert model.result_.dual == pytest.approx(exact.result_.dual, rel=3e-7)
+        assert model.result_.primal == pytest.approx(exact.result_.primal, rel=3e-7)
+    np.testing.assert_allclose(exact.coef_, linear.coef_, atol=5e-3)
+    np.testing.assert_allclose(exact.intercept_, linear.intercept_, atol=5e-3)
+
+
+def test_larank_run_to_the_end_agrees_with_an_rbf_kernel():
+    X, y = data(250, 4)
+    exact = svc(C=2.0, tol=1e-7).fit(X, y)
+    larank = LaRankClassifier(gamma=0.3, C=2.0, stop="gap", tol=1e-7, max_iter=10**5, random_state=0).fit(X, y)
+    assert larank.result_.dual == pytest.approx(exact.result_.dual, rel=3e-7)
+    np.testing.assert_allclose(larank.decision_function(X), exact.decision_function(X), atol=5e-3)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_two_classes_are_the_binary_svm_without_intercept(seed, formulation):
+    X, y = data(40, 2, seed)
+    gram = rbf(X)
+    C = 0.7
+    # With (x, y) there is (-x, -y): by symmetry the intercept is zero, and each example counts twice.
+    symmetric = np.block([[gram, -gram], [-gram, gram]])
+    signs = np.where(y == 1, 1, -1)
+    binary = SVC(kernel="precomputed", C=C, tol=1e-10).fit(symmetric, np.concatenate([signs, -signs]))
+    model = svc("precomputed", C=C, tol=1e-7, formulation=formulation).fit(gram, y)
+    np.testing.assert_allclose(
+        model.decision_function(gram), binary.decision_function(np.hstack([gram, -gram])), atol=2e-3
+    )
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_many_classes_with_few_examples_each_reach_the_optimum(formulation):
+    X, y = data(40, 10, dimensions=3)
+    model = svc("precomputed", C=2.0, tol=1e-7, formulation=formulation).fit(rbf(X), y)
+    best = kernel_optimum(rbf(X), y, np.full(40, 2.0), 1 - np.eye(10), formulation)
+    assert model.result_.dual == pytest.approx(best, rel=1e-6)
+
+
+def test_many_classes_reach_the_default_gap_in_single_precision():
+    X, y = data(600, 26)
+    assert svc().fit(X.astype(np.float32), y).result_.relative_gap <= 1e-3
+
+
+def test_a_hundred_classes_reach_the_default_gap_of_weston_watkins():
+    X, y = data(200, 100, dimensions=8)
+    assert svc(formulation="weston-watkins", gamma=0.05).fit(X, y).result_.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("C", [1e-6, 1e6])
+def test_extreme_costs_reach_the_optimum(formulation, C):
+    X, y = data(14, 3, seed=5)
+    K = rbf(X)
+    model = svc("precomputed", C=C, tol=1e-7, formulation=formulation, max_iter=10**6).fit(K, y)
+    assert model.result_.relative_gap <= 1e-7
+    assert model.result_.dual == pytest.approx(
+        kernel_optimum(K, y, np.full(14, C), 1 - np.eye(3), formulation), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_nothing_but_zeros_is_legal(formulation):
+    model = svc("linear", formulation=formulation, C=2.0).fit(np.zeros((6, 3)), [0, 1, 2] * 2)
+    losses = 2 if formulation == "weston-watkins" else 1
+    assert model.result_.dual == pytest.approx(6 * 2.0 * losses)
+    assert model.result_.status == "converged"
+    assert not model.coef_.any()
+
+
+def test_margins_of_zero_cost_nothing():
+    X, y = data(50, 3)
+    model = svc(cost_matrix=np.zeros((3, 3))).fit(X, y)
+    assert len(model.support_) == 0
+    assert model.result_.primal == model.result_.dual == 0
+    assert model.predict(X).shape == (50,)
+
+
+# Certificates
+
+
+@settings(max_examples=60)
+@given(
+    n=st.integers(2, 70),
+    k=st.integers(2, 6),
+    seed=st.integers(0, 10**6),
+    C=st.sampled_from([0.01, 1.0, 30.0]),
+    tol=st.sampled_from([0.5, 0.03, 1e-4]),
+    formulation=st.sampled_from(FORMULATIONS),
+    init=st.sampled_from(["larank", "zero"]),
+    weights=st.sampled_from([[1], [0.5, 1, 3], [0, 1, 2]]),
+    with_margins=st.booleans(),
+    fit_intercept=st.booleans(),
+)
+def test_the_certificate_is_what_the_formulas_say(
+    n, k, seed, C, tol, formulation, init, weights, with_margins, fit_intercept
+):
+    k = min(n, k)
+    X, y = data(n, k, seed, dimensions=3)
+    delta, weight = margins_and_weights(k, n, y, seed, with_margins, weights)
+    model = svc(C=C, tol=tol, formulation=formulation, init=init, fit_intercept=fit_intercept)
+    model.set_params(cost_matrix=delta if with_margins else None).fit(X, y, weight)
+    K = rbf(X) + fit_intercept
+    assert model.result_.relative_gap <= tol
+    assert_feasible(model, y, C * weight)
+    assert_certificate(model, K, y, C * weight, delta, close=1e-8)
+    scores = model.scale_ * (K @ coefficients(model, n))
+    expected = scores[:, 1] - scores[:, 0] if k == 2 else scores
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-8, atol=1e-9 * C)
+    duals = [point.dual for point in model.result_.history]
+    assert (np.diff(duals) >= -1e-9 * max(duals)).all()
+    # Without the multiple the primal objective is no lower.
+    plain = kernel_certificate(coefficients(model, n), K, y, C * weight, delta, formulation)[0]
+    assert model.result_.primal <= plain + 1e-6 * abs(plain)
+
+
+def test_examples_without_weight_are_no_violation():
+    X, y = data(160, 3)
+    weight = (np.arange(160) % 4 > 0).astype(float)
+    model = svc(tol=1e-6).fit(X, y, weight)
+    violation = kernel_certificate(coefficients(model, 160), rbf(X), y, weight, 1 - np.eye(3), kappa=1e-10)[2]
+    assert model.result_.violation == pytest.approx(violation, abs=1e-7)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_certificate_holds_for_every_layout_and_precision(formulation, layout, dtype):
+    X, y = data(400, 4)
+    X = X.astype(dtype)
+    model = svc(C=2.0, formulation=formulation).fit(layout(X), y)
+    close = 1e-5 if dtype == np.float32 else 1e-9
+    assert model.result_.status == "converged"
+    assert_feasible(model, y, 2.0)
+    assert_certificate(model, rbf(X.astype(float)), y, np.full(400, 2.0), 1 - np.eye(4), close)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("tol", [0.2, 1e-2, 1e-4])
+def test_the_certificate_is_that_of_all_examples_also_where_too_many_were_left_out(formulation, tol, monkeypatch):
+    def as_few_as_can_be(training, everything):
+        return np.ones(len(training.excess), bool) if everything else training.excess >= 0
+
+    monkeypatch.setattr(ActiveSetTraining, "_is_candidate", as_few_as_can_be)
+    X, y = data(200, 3)
+    model = svc(C=10.0, tol=tol, formulation=formulation).fit(X, y)
+    assert model.result_.relative_gap <= tol
+    assert_certificate(model, rbf(X), y, np.full(200, 10.0), 1 - np.eye(3))
+
+
+def test_the_dual_never_falls_and_every_primal_is_an_upper_bound_where_exact():
+    X, y = data(900, 5)
+    for formulation in FORMULATIONS:
+        result = svc(C=20.0, tol=1e-6, formulation=formulation).fit(X, y).result_
+        duals = np.array([point.dual for point in result.history])
+        assert len(duals) > 5
+        assert (np.diff(duals) >= -1e-10 * duals.max()).all()
+        assert all(point.primal >= result.dual * (1 - 1e-9) for point in result.history if point.exact)
+        assert (np.diff([point.iterations for point in result.history]) >= 0).all()
+        assert (np.diff([point.kernel_values for point in result.history]) >= 0).all()
+
+
+def test_the_result_counts_the_work():
+    X, y = data(500, 3)
+    model = svc().fit(X, y)
+    counts = model.result_.operations
+    assert counts["looks"] >= 2
+    assert counts["process_new"] >= 500
+    assert counts["steps"] >= len(model.support_)
+    assert model.result_.kernel_values > 0
+    assert model.n_iter_ == np.ceil(model.result_.iterations)
+    assert {"product", "map", "larank pass", "converge", "look", "extend", "certificate"} <= set(
+        model.result_.breakdown
+    )
+    assert model.result_.solver == "mcsvm"
+
+
+# Weights
+
+
+def test_weights_of_classes_and_examples_multiply():
+    X, y = data(60, 3)
+    weight = np.random.default_rng(0).uniform(0.5, 2, 60)
+    factors = np.array([2, 1, 0.5])
+    by_class = svc(tol=1e-7, class_weight=dict(enumerate(factors))).fit(X, y, weight)
+    by_example = svc(tol=1e-7).fit(X, y, weight * factors[y])
+    assert by_class.result_.dual == pytest.approx(by_example.result_.dual, rel=1e-7)
+    assert_feasible(by_class, y, weight * factors[y])
+    assert_feasible(svc(class_weight="balanced").fit(X, y), y, (60 / (3 * np.bincount(y)))[y])
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_a_weight_of_k_equals_k_repetitions_and_zero_leaving_out(formulation):
+    X, y = data(80, 3)
+    weight = np.arange(80) % 4
+    model = svc(tol=1e-7, formulation=formulation).fit(X, y, weight)
+    assert not set(model.support_) & set(np.flatnonzero(weight == 0))
+    repeated = svc(tol=1e-7, formulation=formulation).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert model.result_.dual == pytest.approx(repeated.result_.dual, rel=3e-7)
+    np.testing.assert_allclose(model.decision_function(X), repeated.decision_function(X), atol=5e-3)
+
+
+def test_a_class_without_weight_is_still_a_class_to_be_told_apart_from():
+    X, y = data(60, 3)
+    weight = (y != 2).astype(float)
+    model = svc("precomputed", tol=1e-7).fit(rbf(X), y, weight)
+    assert model.decision_function(rbf(X)).shape == (60, 3)
+    assert model.result_.dual == pytest.approx(kernel_optimum(rbf(X), y, weight, 1 - np.eye(3)), rel=1e-6)
+
+
+# The published algorithm
+
+
+@settings(max_examples=15)
+@given(
+    n=st.integers(6, 60),
+    k=st.integers(2, 5),
+    seed=st.integers(0, 10**6),
+    C=st.sampled_from([0.1, 10.0]),
+    weights=st.sampled_from([[1], [0, 1, 2]]),
+    with_margins=st.booleans(),
+    fit_intercept=st.booleans(),
+)
+def test_the_published_algorithm_agrees_with_the_default(n, k, seed, C, weights, with_margins, fit_intercept):
+    X, y = data(n, k, seed)
+    delta, weight = margins_and_weights(k, n, y, seed, with_margins, weights)
+    shared = {"C": C, "fit_intercept": fit_intercept, "cost_matrix": delta if with_margins else None}
+    exact = svc(tol=1e-7, **shared).fit(X, y, weight)
+    for row_solver in ("fixed-point", "exact"):
+        published = svc(solver=Published(row_solver=row_solver, epsilon=1e-8), max_iter=10**6, **shared)
+        published.fit(X, y, weight)
+        assert published.result_.status == "converged"
+        assert published.scale_ == 1.0
+        assert published.result_.dual == pytest.approx(exact.result_.dual, rel=1e-6, abs=1e-9 * C)
+        far = 1e-8 * C * weight.sum()  # a violation of epsilon costs an example no more than C times that
+        assert published.result_.primal == pytest.approx(exact.result_.primal, rel=1e-6, abs=2 * far)
+        assert_certificate(published, rbf(X) + fit_intercept, y, C * weight, delta, close=1e-8)
+        assert (coefficients(published, n) * (np.arange(k) != y[:, None]) <= 0).all()
+
+
+def test_published_by_name_is_published_with_its_defaults():
+    X, y = data(120, 3)
+    named, given_ = svc(solver="published").fit(X, y), svc(solver=Published()).fit(X, y)
+    np.testing.assert_array_equal(named.dual_coef_.toarray(), given_.dual_coef_.toarray())
+    assert named.result_.violation < 0.1
+    assert {"rounds", "kernel_rows", "fixed_point_iterations"} <= set(named.result_.operations)
+
+
+def test_cycling_ends_with_the_passes_asked_for():
+    X, y = data(60, 3)
+    endless = Published(selection="cycle", active_set=False, cooling="none")
+    with pytest.warns(TrainingWarning, match="after max_iter=200 passes"):
+        model = svc(solver=endless, max_iter=200).fit(X, y)
+    assert model.result_.dual == pytest.approx(svc(tol=1e-6).fit(X, y).result_.dual, rel=2e-2)
+
+
+# Memory, threads, precision
+
+
+def tight_limit(X, y, **parameters):
+    """Bytes with which training just works: the errors say how many are needed so far."""
+    limit = 1000
+    while True:
+        try:
+            svc(memory_limit=limit, **parameters).fit(X, y)
+        except ValueError as error:
+            said, got = re.search(r"memory_limit must be at least (\d+) bytes .*, got (\d+)", str(error)).groups()
+            if int(got) != limit or int(said) <= limit:
+                raise
+            limit = int(1.1 * int(said))
+        else:
+            return limit
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("init", ["larank", "zero"])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_a_tiny_memory_limit_does_not_change_the_optimum(formulation, init, jobs):
+    X, y = data(200, 3)
+    parameters = {"tol": 1e-5, "n_jobs": jobs, "init": init, "formulation": formulation}
+    free = svc(**parameters).fit(X, y)
+    limit = tight_limit(X, y, **parameters)
+    assert limit < 200_000
+    for factor in (1, 1.5, 3, 8):
+        model = svc(memory_limit=factor * limit, **parameters).fit(X, y)
+        assert model.result_.dual == pytest.approx(free.result_.dual, rel=2e-5)
+        assert_feasible(model, y, 1.0)
+
+
+MANY = data(1500, 3)
+
+
+@pytest.mark.parametrize("memory_limit", [4e6, 1.2e7, 2.5e7])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum(memory_limit, dtype):
+    X, y = MANY[0].astype(dtype), MANY[1]
+    free, model = (svc(C=10.0, tol=1e-4, memory_limit=limit).fit(X, y) for limit in (4e9, memory_limit))
+    assert len(model.support_) > 512  # more than one part of the table
+    assert model.result_.status == "converged"
+    assert model.result_.dual == pytest.approx(free.result_.dual, rel=2e-4)
+    assert_certificate(model, rbf(X.astype(float)), y, np.full(1500, 10.0), 1 - np.eye(3), close=1e-4)
+
+
+# See test_kerneltable.py for how they come about.
+def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum_from_zero():
+    for limit in (9.5e6, 1.2e7, 1.7e7):
+        model = svc(C=10.0, tol=1e-4, init="zero", memory_limit=limit, max_iter=40).fit(*MANY)
+        assert model.result_.status == "converged"
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "precomputed"])
+def test_a_memory_limit_that_is_too_small_is_told_the_minimum(kernel):
+    X, y = data(60, 3)
+    examples = rbf(X) if kernel == "precomputed" else X
+    with pytest.raises(ValueError, match=r"memory_limit must be at least \d+ bytes for .*, got 100$"):
+        svc(kernel, memory_limit=100).fit(examples, y)
+
+
+def test_a_memory_error_leaves_no_thread_behind():
+    X, y = data(600, 4)
+    threads = threading.active_count()
+    for limit in (20_000, 60_000):
+        with pytest.raises(ValueError, match="memory_limit must be at least"):
+            svc(memory_limit=limit, n_jobs=2).fit(X, y)
+    assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_the_seed_decides_and_a_second_fit_does_not_remember_the_first(formulation):
+    X, y = data(400, 3)
+    one, same = (svc(formulation=formulation).fit(X, y) for _ in range(2))
+    again = svc(formulation=formulation).fit(X[::-1], y).fit(X, y)
+    for other in (same, again):
+        np.testing.assert_array_equal(one.support_, other.support_)
+        np.testing.assert_array_equal(one.dual_coef_.toarray(), other.dual_coef_.toarray())
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_a_gap_that_single_precision_cannot_reach_ends_with_a_warning(formulation, C):
+    X, y = data(200, 3)
+    model = svc(formulation=formulation, C=C, tol=1e-13, max_iter=10**6)
+    with pytest.warns(TrainingWarning, match=r"not precise enough .* relative duality gap is"):
+        model.fit(X.astype(np.float32), y)
+    assert model.result_.status == "precision"
+    assert model.result_.relative_gap < 1e-3
+    assert_feasible(model, y, C)
+
+
+# Limits and interrupts
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("init", ["larank", "zero"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+def test_a_model_ended_by_a_time_limit_is_valid(kernel, init, jobs):
+    X, y = data(900, 4)
+    K = X @ X.T if kernel == "linear" else rbf(X)
+    examples = K if kernel == "precomputed" else X
+    model = svc(kernel, time_limit=1e-9, init=init, n_jobs=jobs)
+    with pytest.warns(TrainingWarning, match=r"after time_limit=1e-09 seconds.*the model is valid"):
+        model.fit(examples, y)
+    assert model.result_.status == "time_limit"
+    assert_feasible(model, y, 1.0)
+    assert_certificate(model, K, y, np.ones(900), 1 - np.eye(4))
+    scores = model.scale_ * K @ coefficients(model, 900)
+    np.testing.assert_allclose(model.decision_function(examples), scores, atol=1e-9)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("max_iter", [1, 2, 4])
+def test_a_model_ended_by_max_iter_is_valid(formulation, max_iter):
+    X, y = data(900, 4)
+    model = svc(C=10.0, tol=1e-12, max_iter=max_iter, formulation=formulation)
+    with pytest.warns(TrainingWarning, match=rf"after max_iter={max_iter} passes .* relative duality gap is") as caught:
+        model.fit(X, y)
+    assert caught[0].filename == __file__
+    assert model.result_.status == "max_iter"
+    assert max_iter <= model.result_.iterations <= max_iter + 2
+    assert_feasible(model, y, 10.0)
+    assert_certificate(model, rbf(X), y, np.full(900, 10.0), 1 - np.eye(4))
+
+
+def interrupted_at(call):
+    """A kernel during one of whose calls somebody presses Ctrl-C, and how often it was called so far."""
+    calls = []
+
+    def kernel(A, B):
+        calls.append(len(B))
+        if len(calls) == call:
+            signal.raise_signal(signal.SIGINT)
+        return rbf(A, B)
+
+    return kernel, calls
+
+
+@pytest.mark.parametrize("init", ["larank", "zero"])
+@pytest.mark.parametrize("call", [2, 6])
+def test_ctrl_c_ends_training_with_a_valid_model(init, call):
+    X, y = data(600, 3)
+    before = signal.getsignal(signal.SIGINT)
+    model = svc(interrupted_at(call)[0], C=10.0, tol=1e-12, init=init)
+    with pytest.warns(TrainingWarning, match="ended by an interrupt"):
+        model.fit(X, y)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert model.result_.status == "interrupted"
+    assert_feasible(model, y, 10.0)
+    assert_certificate(model, rbf(X), y, np.full(600, 10.0), 1 - np.eye(3))
+
+
+def test_an_error_on_the_way_leaves_the_model_as_it_was():
+    X, y = data(300, 3)
+    model = svc().fit(X, y)
+    before, attributes = model.decision_function(X), set(vars(model))
+
+    calls = []
+
+    def fails_later(A, B):
+        calls.append(len(B))
+        if len(calls) == 4:
+            raise ZeroDivisionError("mine")
+        return rbf(A, B)
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        model.set_params(kernel=fails_later).fit(X[:200, :2], y[:200] > 0)
+    model.set_params(kernel="rbf")
+    assert set(vars(model)) == attributes
+    np.testing.assert_array_equal(model.decision_function(X), before)
+
+
+# Paths
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("Cs", [[1.0, 10.0, 100.0], [5.0, 0.1, 50.0, 5.0], (2,), np.array([3.0, 1.0]), [1, 2]])
+def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation, Cs):
+    X, y = data(300, 3)
+    estimator = svc(formulation=formulation, tol=1e-6, fit_intercept=True)
+    models = estimator.path(X, y, iter(Cs))
+    assert [model.C for model in models] == list(Cs)
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+    for model in models:
+        alone = clone(estimator).set_params(C=model.C).fit(X, y)
+        assert model.result_.status == "converged"
+        assert model.result_.relative_gap <= 1e-6
+        assert model.result_.dual == pytest.approx(alone.result_.dual, rel=2e-6)
+        assert_feasible(model, y, model.C)
+        assert_certificate(model, rbf(X) + 1, y, np.full(300, model.C), 1 - np.eye(3))
+        assert model.get_params() == alone.get_params()
+        assert model.gamma_ == alone.gamma_
+        np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=0.05)
+
+
+def test_a_path_keeps_weights_and_margins():
+    X, y = data(200, 3)
+    delta, weight = margins_and_weights(3, 200, y, 3, True, [0, 1, 2])
+    estimator = svc(tol=1e-6, cost_matrix=delta, class_weight={0: 2.0, 1: 1.0, 2: 0.5})
+    for model in estimator.path(X, y, [30.0, 1.0], sample_weight=weight):
+        alone = clone(estimator).set_params(C=model.C).fit(X, y, weight)
+        assert model.result_.dual == pytest.approx(alone.result_.dual, rel=2e-6)
+        assert_feasible(model, y, model.C * weight * np.array([2, 1, 0.5])[y])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+def test_a_path_takes_every_kind_of_data(kernel, layout):
+    if kernel == "precomputed" and layout is not np.asarray:
+        pytest.skip("kernel values are dense")
+    X, y = data(150, 3)
+    examples = rbf(X) if kernel == "precomputed" else layout(X)
+    for model in svc(kernel, tol=1e-6).path(examples, y, [1.0, 4.0]):
+        alone = svc(kernel, tol=1e-6, C=model.C).fit(examples, y)
+        assert model.result_.dual == pytest.approx(alone.result_.dual, rel=2e-6)
+        assert hasattr(model, "coef_") == (kernel == "linear")
+        assert hasattr(model, "support_vectors_") == (kernel == "linear")
+
+
+def test_a_path_computes_fewer_kernel_values_than_separate_fits():
+    X, y = data(600, 3)
+    Cs = [1.0, 3.0, 10.0, 30.0]
+    total = max(model.result_.kernel_values for model in svc().path(X, y, Cs))
+    assert total < sum(svc(C=C).fit(X, y).result_.kernel_values for C in Cs)
+
+
+def test_limits_on_a_path_warn_for_every_model():
+    X, y = data(600, 4)
+    with pytest.warns(TrainingWarning) as caught:
+        models = svc(tol=1e-12, max_iter=2).path(X, y, [1.0, 20.0])
+    assert [model.result_.status for model in models] == ["max_iter", "max_iter"]
+    assert [warning.filename for warning in caught] == [__file__] * 2
+    for model in models:
+        assert_certificate(model, rbf(X), y, np.full(600, model.C), 1 - np.eye(4))
+
+
+def test_an_interrupt_ends_a_path_with_the_models_so_far():
+    X, y = data(300, 3)
+    kernel, calls = interrupted_at(None)
+    svc(kernel, tol=1e-4).path(X, y, [1.0])
+    kernel, _ = interrupted_at(len(calls) + 3)  # while the second model is trained
+    with pytest.warns(TrainingWarning, match="ended by an interrupt"):
+        models = svc(kernel, tol=1e-4).path(X, y, [1e3, 1.0, 1e2])
+    assert [model.C for model in models] == [1.0, 1e2]
+    assert [model.result_.status for model in models] == ["converged", "interrupted"]
+    assert_certificate(models[1], rbf(X), y, np.full(300, 1e2), 1 - np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("Cs", "message"),
+    [
+        ([], "Cs must hold at least one value, got none"),
+        (3.0, "Cs must be a sequence of numbers, got 3.0"),
+        (None, "Cs must be a sequence of numbers, got None"),
+        ("12", r"Cs\[0\] must be a finite number > 0, got '1'"),
+        ([1.0, 0], r"Cs\[1\] must be a finite number > 0, got 0"),
+        ([1.0, 2.0, -3], r"Cs\[2\] must be a finite number > 0, got -3"),
+        ([np.nan], r"Cs\[0\] must be a finite number > 0, got nan"),
+        ([[1.0]], r"Cs\[0\] must be a finite number > 0, got \[1.0\]"),
+    ],
+)
+def test_costs_that_are_none_are_named(Cs, message):
+    with pytest.raises(ValueError, match=message):
+        svc().path(*data(20, 2), Cs)
+
+
+@pytest.mark.parametrize("solver", ["published", Published()])
+def test_a_path_needs_the_solver_that_can_go_on(solver):
+    with pytest.raises(ValueError, match=r"path needs solver='active-set', got ('published'|Published\()"):
+        svc(solver=solver).path(*data(20, 2), [1.0])
+
+
+# What X may be
+
+X, y = data(160, 3)
+names = np.array(["setosa", "versicolor", "virginica"])
+
+
+def _wide(X):
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def _read_only(X):
+    X.flags.writeable = False
+    return X
+
+
+shapes = {
+    "float32": lambda X: X.astype(np.float32),
+    "Fortran order": np.asfortranarray,
+    "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "pandas": pd.DataFrame,
+    "list": lambda X: X.tolist(),
+    "csr": sparse.csr_matrix,
+    "csr of 64 bit": lambda X: _wide(sparse.csr_matrix(X)),
+    "csr array": sparse.csr_array,
+    "csr of float32": lambda X: sparse.csr_matrix(X.astype(np.float32)),
+    "csc": sparse.csc_matrix,
+    "read only": lambda X: _read_only(X.copy()),
+}
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("shape", shapes.values(), ids=shapes)
+@pytest.mark.filterwarnings("ignore:X .* feature names")
+def test_the_layout_of_the_examples_does_not_matter(kernel, shape):
+    plain = svc(kernel, tol=1e-5, fit_intercept=True).fit(X, y)
+    model = svc(kernel, tol=1e-5, fit_intercept=True).fit(shape(X), y)
+    assert model.result_.status == "converged"
+    assert model.result_.dual == pytest.approx(plain.result_.dual, rel=2e-5)
+    for same in (X, sparse.csr_matrix(X), shape(X)):
+        np.testing.assert_allclose(model.decision_function(same), plain.decision_function(X), atol=0.03)
+    assert model.dual_coef_.dtype == np.float64
+
+
+def test_examples_may_be_mapped_from_a_file(tmp_path):
+    stored = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
+    stored[:] = X
+    gram = np.memmap(tmp_path / "K", dtype=np.float64, mode="w+", shape=(len(X), len(X)))
+    gram[:] = rbf(X)
+    for kernel, mapped, plain in (("rbf", stored, X), ("linear", stored, X), ("precomputed", gram, rbf(X))):
+        one, other = svc(kernel).fit(mapped, y), svc(kernel).fit(plain, y)
+        np.testing.assert_array_equal(one.dual_coef_.toarray(), other.dual_coef_.toarray())
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_training_leaves_the_examples_as_they_are(fit_intercept):
+    dense, rows, gram = X.copy(), sparse.csr_matrix(X), rbf(X)
+    svc(fit_intercept=fit_intercept).fit(dense, y)
+    svc(fit_intercept=fit_intercept).fit(rows, y)
+    svc("precomputed", fit_intercept=fit_intercept).fit(gram, y)
+    np.testing.assert_array_equal(dense, X)
+    np.testing.assert_array_equal(rows.toarray(), X)
+    np.testing.assert_array_equal(gram, rbf(X))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+def test_support_vectors_are_the_examples(layout):
+    for kernel in ("rbf", "linear"):
+        model = svc(kernel).fit(layout(X), y)
+        kept = model.support_vectors_
+        assert sparse.issparse(kept) == (layout is not np.asarray)
+        np.testing.assert_array_equal(kept.toarray() if sparse.issparse(kept) else kept, X[model.support_])
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_linear_weights_are_the_coefficients_times_the_support_vectors(layout, classes, fit_intercept):
+    some, labels = X[y < classes], y[y < classes]
+    model = svc("linear", fit_intercept=fit_intercept).fit(layout(some), labels)
+    beta = model.scale_ * model.dual_coef_.toarray()
+    weights, biases = beta.T @ some[model.support_], beta.sum(axis=0) * fit_intercept
+    # The kernel gives the constant the weight sum_i beta_i, which vanishes over classes, not over examples.
+    if classes == 2:
+        weights, biases = weights[1:] - weights[:1], np.diff(biases)
+    assert model.coef_.shape == weights.shape
+    assert model.intercept_.shape == biases.shape
+    np.testing.assert_allclose(model.coef_, weights, atol=1e-12)
+    np.testing.assert_allclose(model.intercept_, biases, atol=1e-12)
+    assert biases.any() == fit_intercept
+    scores = some @ weights.T + biases
+    np.testing.assert_allclose(
+        model.decision_function(layout(some)), scores.ravel() if classes == 2 else scores, atol=1e-12
+    )
+
+
+# tanh has no kernel to offer in general; of products this small it is as good as linear.
+NAMED = {
+    "linear": (lambda X, Z: X @ Z.T, {}),
+    "rbf": (lambda X, Z: pairwise.rbf_kernel(X, Z, gamma=0.2), {"gamma": 0.2}),
+    "poly": (lambda X, Z: (0.2 * X @ Z.T + 0.5) ** 2, {"gamma": 0.2, "coef0": 0.5, "degree": 2}),
+    "sigmoid": (lambda X, Z: np.tanh(1e-4 * X @ Z.T), {"gamma": 1e-4}),
+    "laplacian": (lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=0.2), {"gamma": 0.2}),
+    "chi2": (lambda X, Z: pairwise.chi2_kernel(X, Z, gamma=0.2), {"gamma": 0.2}),
+    "intersection": (lambda X, Z: np.minimum(X[:, None], Z[None]).sum(axis=2), {}),
+}
+
+
+def test_every_kernel_is_tested():
+    assert set(kernel_names()) == {*NAMED, "precomputed"}
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("kernel", NAMED)
+def test_a_named_kernel_equals_the_matrix_and_the_callable_of_its_values(kernel, formulation, fit_intercept):
+    function, parameters = NAMED[kernel]
+    positive = np.abs(X)
+    shared = {"formulation": formulation, "fit_intercept": fit_intercept, "tol": 1e-7, "C": 2.0}
+    gram = svc("precomputed", **shared).fit(function(positive, positive), y)
+    models = [svc(kernel, **shared, **parameters).fit(positive, y), svc(function, **shared).fit(positive, y)]
+    if kernel in ("linear", "rbf", "poly", "sigmoid"):
+        models.append(svc(kernel, **shared, **parameters).fit(sparse.csr_matrix(positive), y))
+    new = np.abs(data(30, 3, seed=9)[0])
+    for model in models:
+        assert model.result_.dual == pytest.approx(gram.result_.dual, rel=3e-7)
+        np.testing.assert_allclose(
+            model.decision_function(new), gram.decision_function(function(new, positive)), atol=5e-3
+        )
+
+
+def overlap(A, B):
+    """A kernel of strings: letters in common."""
+    return np.array([[len(set(a) & set(b)) for b in B] for a in A], dtype=float)
+
+
+words = ["ant", "bee", "cat", "dog", "antelope", "beetle", "cattle", "doge"] * 5
+
+
+@pytest.mark.parametrize("solver", ["active-set", "published"])
+@pytest.mark.parametrize("kind", [list, tuple, lambda words: np.array(words, dtype=object), np.array])
+def test_a_callable_kernel_takes_any_objects(kind, solver):
+    labels = np.arange(40) % 4
+    model = svc(overlap, solver=solver).fit(kind(words), labels)
+    assert model.score(kind(words), labels) == 1.0
+    assert list(model.support_vectors_) == [words[i] for i in model.support_]
+    gram = svc("precomputed", solver=solver).fit(overlap(words, words), labels)
+    assert model.result_.dual == pytest.approx(gram.result_.dual, rel=1e-3)
+
+
+def test_features_in_which_all_agree_change_nothing_until_they_differ():
+    constant = np.full((160, 3), 7.0)
+    wide = np.hstack([X[:, :2], constant, X[:, 2:]])
+    for fit_intercept in (False, True):
+        plain, model = (svc(tol=1e-7, fit_intercept=fit_intercept).fit(rows, y) for rows in (X, wide))
+        assert model.result_.dual == pytest.approx(plain.result_.dual, rel=3e-7)
+        assert model.n_features_in_ == 7
+        assert model.support_vectors_.shape[1] == 7
+        other = wide + np.array([0, 0, 1, -1, 0.5, 0, 0])
+        beta = model.scale_ * coefficients(model, 160)
+        np.testing.assert_allclose(
+            model.decision_function(other), rbf(other, wide) @ beta + beta.sum(axis=0) * fit_intercept, atol=1e-9
+        )
+    assert svc(gamma="scale").fit(wide, y).gamma_ == pytest.approx(1 / (7 * wide.var()))
+    same = svc().fit(np.ones((6, 4)), [0, 1, 2] * 2)
+    assert same.result_.dual == pytest.approx(6.0)
+
+
+def test_rows_far_from_the_origin_keep_their_distances():
+    far = (X + 1e3).astype(np.float32)
+    model = svc(tol=1e-4).fit(far, y)
+    near = svc(tol=1e-4).fit(far.astype(np.float64) - 1e3, y)
+    assert model.result_.dual == pytest.approx(near.result_.dual, rel=3e-4)
+    np.testing.assert_allclose(
+        model.decision_function(far), near.decision_function(far.astype(np.float64) - 1e3), atol=0.05
+    )
+
+
+# Labels and shapes
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["ham", "spam", "eggs"]),
+        np.array(["ham", "spam", "eggs"], dtype=object),
+        np.array([0.0, 1.0, 2.0]),
+        np.array([-5, 1000, 7]),
+        np.array([2**53, 2**53 + 1, 2**53 + 2]),
+        np.array([3, 1, 2], dtype=np.uint8),
+    ],
+    ids=str,
+)
+def test_labels_may_be_anything_that_can_be_told_apart(labels):
+    order = np.argsort(np.argsort(labels))
+    plain = svc(tol=1e-6).fit(X, order[y])
+    model = svc(tol=1e-6).fit(X, labels[y])
+    np.testing.assert_array_equal(model.classes_, np.unique(labels))
+    assert model.classes_.dtype == labels.dtype
+    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    np.testing.assert_array_equal(model.predict(X), np.sort(labels)[plain.predict(X)])
+
+
+def test_boolean_labels_are_two_classes():
+    model = svc().fit(X, y == 0)
+    assert model.predict(X).dtype == bool
+    assert model.score(X, y == 0) > 0.7
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_shapes_are_those_documented(kernel, classes, formulation):
+    keep = y < classes
+    some = rbf(X[keep]) if kernel == "precomputed" else X[keep]
+    model = svc(kernel, formulation=formulation, fit_intercept=True).fit(some, y[keep])
+    scores = model.decision_function(some[:9])
+    assert scores.shape == ((9,) if classes == 2 else (9, 3))
+    assert scores.dtype == np.float64
+    best = (scores > 0).astype(int) if classes == 2 else scores.argmax(axis=1)
+    np.testing.assert_array_equal(model.predict(some[:9]), model.classes_[best])
+    assert model.dual_coef_.shape == (len(model.support_), classes)
+    assert model.support_costs_.shape == model.support_.shape
+    assert model.intercept_.shape == ((1,) if classes == 2 else (3,))
+    assert isinstance(model.n_iter_, int)
+    assert isinstance(model.scale_, float)
+    assert model.n_features_in_ == some.shape[1]
+
+
+def test_a_fit_with_another_kernel_forgets_the_attributes_of_the_one_before():
+    model = svc("linear").fit(X, y)
+    assert hasattr(model, "coef_")
+    model.set_params(kernel="rbf", gamma="scale").fit(X, y)
+    assert not hasattr(model, "coef_")
+    model.fit(2 * X, y)
+    assert model.gamma_ == pytest.approx(1 / (4 * (2 * X).var()))
+    model.set_params(kernel="precomputed").fit(rbf(X), y)
+    assert not hasattr(model, "gamma_")
+    assert not hasattr(model, "support_vectors_")
+
+
+# Files, copies, scikit-learn
+
+
+def copies(model, path):
+    persistence.save(model, path)
+    return [pickle.loads(pickle.dumps(model)), persistence.load(path)]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed", "poly"])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("solver", ["active-set", "published"])
+def test_copies_and_saved_models_predict_the_same(kernel, layout, solver, tmp_path):
+    if kernel == "precomputed" and layout is not np.asarray:
+        pytest.skip("kernel values are dense")
+    some = rbf(X) if kernel == "precomputed" else layout(X)
+    model = svc(kernel, solver=solver, fit_intercept=True, class_weight={"setosa": 2.0}).fit(some, names[y])
+    for copy in copies(model, tmp_path / "model.larank"):
+        assert type(copy) is MulticlassSVC
+        assert copy.get_params() == model.get_params()
+        assert repr(copy.result_) == repr(model.result_)
+        assert set(vars(copy)) == set(vars(model))
+        np.testing.assert_array_equal(copy.decision_function(some), model.decision_function(some))
+        np.testing.assert_array_equal(copy.predict(some), model.predict(some))
+        np.testing.assert_array_equal(copy.fit(some, names[y]).support_, model.support_)
+
+
+def test_models_of_a_path_are_saved_too(tmp_path):
+    for model in svc(formulation="weston-watkins").path(X, names[y], [1.0, 2.0]):
+        for copy in copies(model, tmp_path / "model.larank"):
+            np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
+
+
+def test_switches_of_the_published_solver_survive_pickles_and_clones():
+    model = svc(solver=Published(row_solver="exact", epsilon=0.01)).fit(X, y)
+    assert pickle.loads(pickle.dumps(model)).solver == model.solver
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    np.testing.assert_array_equal(copy.fit(X, y).dual_coef_.toarray(), model.dual_coef_.toarray())
+
+
+def test_switches_of_the_published_solver_survive_files(tmp_path):
+    model = svc(solver=Published(row_solver="exact", epsilon=0.01)).fit(X, y)
+    persistence.save(model, tmp_path / "model.larank")
+    assert persistence.load(tmp_path / "model.larank").solver == model.solver
+
+
+# These two demand 1e-7 of predictions, more than the default tolerance promises.
+EXACT = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+
+
+def checks():
+    for kernel, formulation in (("rbf", "crammer-singer"), ("rbf", "weston-watkins"), ("linear", "crammer-singer")):
+        usual = MulticlassSVC(kernel, formulation=formulation)
+        tight = MulticlassSVC(kernel, formulation=formulation, gamma=0.2, tol=1e-13, max_iter=100_000)
+        for estimator, wanted in ((usual, False), (tight, True)):
+            for instance, check in estimator_checks_generator(estimator):
+                name = getattr(check, "func", check).__name__
+                if kernel == "linear" and name == "check_class_weight_classifiers":
+                    continue  # no hyperplane through the origin has its examples on one side
+                if (name in EXACT) == wanted:
+                    yield pytest.param(instance, check, id=f"{kernel}-{formulation}-{name}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
+@pytest.mark.filterwarnings("ignore:training was ended where kernel values are not precise enough")  # at 1e-13
+def test_check_estimator(estimator, check):
+    check(estimator)
+
+
+def test_it_is_a_classifier_that_says_what_it_takes():
+    assert is_classifier(svc())
+    assert svc().__sklearn_tags__().input_tags.sparse
+    assert not svc(overlap).__sklearn_tags__().input_tags.sparse
+    assert svc("precomputed").__sklearn_tags__().input_tags.pairwise
+    assert not svc().__sklearn_tags__().input_tags.pairwise
+
+
+def test_grid_search_pipelines_and_cross_validation_work():
+    search = GridSearchCV(svc(), {"C": [1e-4, 1.0], "formulation": FORMULATIONS}, cv=3).fit(X, names[y])
+    assert search.best_score_ > 0.5
+    scores = cross_val_score(svc("precomputed", tol=1e-6), rbf(X), y, cv=3)
+    np.testing.assert_allclose(scores, cross_val_score(svc(tol=1e-6), X, y, cv=3), atol=0.05)
+    weight = np.linspace(0.5, 2, 160)
+    pipeline = make_pipeline(StandardScaler(), svc()).fit(X, y, multiclasssvc__sample_weight=weight)
+    alone = svc().fit(StandardScaler().fit_transform(X), y, weight)
+    np.testing.assert_array_equal(pipeline[-1].dual_coef_.toarray(), alone.dual_coef_.toarray())
+
+
+def test_a_clone_has_the_parameters_and_nothing_else():
+    model = svc(C=3.0, class_weight={0: 2.0}).fit(X, y)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not [name for name in vars(copy) if name.endswith("_") or name.startswith("_")]
+
+
+def test_feature_names_are_kept_and_checked():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for model in (svc().fit(frame, y), svc().path(frame, y, [1.0])[0]):
+        np.testing.assert_array_equal(model.feature_names_in_, list("abcd"))
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(frame[["b", "a", "c", "d"]])
+
+
+def test_progress_goes_to_standard_error_and_names_the_problem(capsys):
+    svc(verbose=1, memory_limit=5e6).fit(X, y)
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert re.search(r"crammer-singer, rbf, C=1, 160 examples, 3 classes, memory limit 5 MB", shown.err)
+
+
+def test_the_example_of_the_documentation_is_true():
+    results = doctest.testmod(sys.modules[MulticlassSVC.__module__])
+    assert results.attempted > 0
+    assert results.failed == 0

@@ -1,0 +1,377 @@
+"""The compiled perceptrons, fed by hand, against the algorithms of the thesis spelled out in NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_larank_session import Drive as LaRankDrive
+from test_larank_session import in_order_of_arrival
+from test_larank_session import session as larank_session
+
+from larank import _core
+
+PLENTY = 2**40
+PERCEPTRON = {np.float32: _core.KernelPerceptron32, np.float64: _core.KernelPerceptron64}
+PASSIVE_AGGRESSIVE = {np.float32: _core.KernelPassiveAggressive32, np.float64: _core.KernelPassiveAggressive64}
+
+
+def perceptron(dtype=np.float64, margin=0.0, budget=None, memory_limit=PLENTY):
+    return PERCEPTRON[dtype](margin=margin, budget=budget, memory_limit=memory_limit)
+
+
+def passive_aggressive(dtype=np.float64, memory_limit=PLENTY):
+    return PASSIVE_AGGRESSIVE[dtype](memory_limit=memory_limit)
+
+
+def problem(n, k, seed=0):
+    """Kernel values without ties, and labels that have something to do with them."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 3))
+    labels = np.abs(X @ random.normal(size=(3, k)) + random.normal(size=(n, k))).argmax(axis=1)
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+    return (K + K.T) / 2, in_order_of_arrival(labels)
+
+
+class Drive(LaRankDrive):
+    """The same by its other table: the coefficients now, or averaged over all decision functions."""
+
+    def __init__(self, session, K, labels, costs=None, **options):
+        super().__init__(session, K, labels, np.ones(len(labels)) if costs is None else costs, **options)
+        if labels.max() > 1:
+            session.split_column()
+
+    def beta(self):
+        return self.dense(self.session.table()[5])
+
+    def average(self):
+        beta, early = self.session.table()[5:7]
+        return self.dense(beta - early / self.session.counters[0])
+
+    def dense(self, values):
+        _, ids, *_, columns, starts = self.session.table()
+        dense = np.zeros((len(self.labels), 1 if self.session.is_single else self.labels.max() + 1))
+        dense[np.repeat(ids, np.diff(starts)), columns] = values
+        return dense
+
+
+# The algorithms
+
+
+def perceptron_rule(margin=0.0):
+    return lambda m, gain, cost: cost if m <= margin else 0.0
+
+
+def passive_aggressive_rule(m, gain, cost):
+    return min(cost, (1 - m) / gain) if m < 1 else 0.0
+
+
+def two_classes(K, labels, costs, orders, rule, budget=np.inf):
+    """Algorithms 2, 3 and 4 of the thesis; the coefficients after every example."""
+    y, alpha, support, history = 2.0 * labels - 1, np.zeros(len(labels)), [], []
+    for t in np.concatenate(orders):
+        m = y[t] * (alpha @ K[t])
+        step = rule(m, K[t, t], costs[t])
+        if step > 0:
+            alpha[t] += y[t] * step
+            support.extend([] if t in support else [t])
+        if len(support) > budget:
+            f = K @ alpha
+            out = max(support, key=lambda i: y[i] * (f[i] - alpha[i] * K[i, i]))
+            support.remove(out)
+            alpha[out] = 0
+        history.append(alpha.copy())
+    return np.array(history)[:, :, None]
+
+
+def more_classes(K, labels, costs, orders, rule, budget=np.inf, arrived=0):
+    """The same with a column per class that has arrived."""
+    n, k = len(labels), labels.max() + 1
+    beta, support, history = np.zeros((n, k)), [], []
+
+    def margin(scores, label):
+        wrong = [r for r in range(arrived) if r != label]
+        if not wrong:
+            return np.inf, -1
+        r = max(wrong, key=lambda r: scores[r])
+        return scores[label] - scores[r], r
+
+    for t in np.concatenate(orders):
+        arrived = max(arrived, labels[t] + 1)
+        m, r = margin(K[t] @ beta, labels[t])
+        step = rule(m, 2 * K[t, t], costs[t])
+        if step > 0:
+            beta[t, labels[t]] += step
+            beta[t, r] -= step
+            support.extend([] if t in support else [t])
+        if len(support) > budget:
+            scores = K @ beta
+            out = max(support, key=lambda i: margin(scores[i] - beta[i] * K[i, i], labels[i])[0])
+            support.remove(out)
+            beta[out] = 0
+        history.append(beta.copy())
+    return np.array(history)
+
+
+def reference(K, labels, *rest, **options):
+    return (two_classes if labels.max() < 2 else more_classes)(K, labels, *rest, **options)
+
+
+def orders_of(n, epochs, seed=5):
+    """The labels are numbered as they arrive in the first epoch."""
+    return [np.arange(n), *(np.random.default_rng(seed + epoch).permutation(n) for epoch in range(epochs - 1))]
+
+
+@given(st.integers(2, 80), st.integers(2, 5), st.integers(0, 10**6), st.sampled_from([0.0, 0.5]), st.integers(1, 3))
+def test_the_perceptron_is_algorithm_2_and_its_average_that_of_all_decision_functions(n, k, seed, margin, epochs):
+    K, labels = problem(n, k, seed)
+    orders = orders_of(n, epochs)
+    drive = Drive(perceptron(margin=margin), K, labels, block=16)
+    for order in orders:
+        drive.epoch(order)
+    history = reference(K, labels, np.ones(n), orders, perceptron_rule(margin))
+    np.testing.assert_array_equal(drive.beta(), history[-1])
+    np.testing.assert_allclose(drive.average(), history.mean(axis=0), atol=1e-12)
+
+
+@given(st.integers(2, 80), st.integers(2, 5), st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 100.0]))
+def test_passive_aggressive_is_algorithm_3(n, k, seed, C):
+    K, labels = problem(n, k, seed)
+    K *= np.outer(s := np.random.default_rng(seed).uniform(0.5, 2, n), s)
+    costs = C * np.random.default_rng(seed + 1).uniform(0.5, 2, n)
+    orders = orders_of(n, 3)
+    drive = Drive(passive_aggressive(), K, labels, costs, block=16)
+    for order in orders:
+        drive.epoch(order)
+    history = reference(K, labels, costs, orders, passive_aggressive_rule)
+    np.testing.assert_allclose(drive.beta(), history[-1], rtol=1e-9, atol=1e-9)
+
+
+def margins(beta, K, labels, arrived):
+    """Of all examples with these coefficients."""
+    scores = K @ beta
+    if beta.shape[1] == 1:
+        return (2 * labels - 1) * scores[:, 0]
+    own = scores[np.arange(len(labels)), labels]
+    scores[np.arange(len(labels)), labels] = -np.inf
+    return own - scores[:, :arrived].max(axis=1)
+
+
+@given(st.integers(2, 80), st.integers(2, 4), st.integers(0, 10**6), st.integers(1, 20), st.sampled_from([0.0, 0.3]))
+def test_over_the_budget_the_pattern_that_needs_itself_least_leaves(n, k, seed, budget, margin):
+    """Algorithm 4, one example at a time: ties may go either way."""
+    K, labels = problem(n, k, seed)
+    drive = Drive(perceptron(margin=margin, budget=budget), K, labels, block=1)
+    before = drive.beta()
+    for t in np.concatenate(orders_of(n, 2)):
+        after = drive.epoch(np.array([t])).beta()
+        arrived = drive.session.columns
+        m = margins(before, K, labels, arrived)[t]
+        grown = before.copy()
+        if m <= margin:
+            step = np.array([2.0 * labels[t] - 1])
+            if not drive.session.is_single:
+                scores = np.where(np.arange(arrived) == labels[t], -np.inf, (K[t] @ before)[:arrived])
+                step = np.eye(before.shape[1])[labels[t]] - np.eye(before.shape[1])[scores.argmax()]
+            grown[t] += step
+        left = np.flatnonzero((after != grown).any(axis=1))
+        support = np.flatnonzero(grown.any(axis=1))
+        if abs(m - margin) > 1e-12:
+            assert len(left) == max(0, len(support) - budget)
+        if len(support) > budget:
+            alone = [margins(np.where(np.arange(n)[:, None] == i, 0, grown), K, labels, arrived)[i] for i in support]
+            assert not after[left].any()
+            assert alone[support.tolist().index(left[0])] >= max(alone) - 1e-12
+        before = after
+    assert drive.session.support_patterns <= budget
+
+
+@pytest.mark.parametrize(("k", "columns"), [(2, 1), (4, 2)])
+def test_a_passive_aggressive_step_reaches_the_margin_unless_its_cost_is_too_low(k, columns):
+    K, labels = problem(60, k, seed=2)
+    for C in (1e6, 0.05):
+        drive = Drive(passive_aggressive(), K, labels, np.full(60, C), block=1)
+        reached = []
+        for t in range(60):
+            step = drive.epoch(np.array([t])).beta()[t]
+            if not step.any():
+                continue
+            assert np.count_nonzero(step) == columns
+            assert np.abs(step).max() <= C
+            reached.append(np.sign(step) @ (K[t] @ drive.beta()))
+        assert (np.abs(np.array(reached) - 1) < 1e-9).all() == (C == 1e6)
+        assert max(reached) < 1 + 1e-9
+
+
+# Mistakes, updates and the rest that is counted
+
+
+def test_what_is_counted_is_what_happened():
+    K, labels = problem(100, 2, seed=4)
+    drive = Drive(perceptron(margin=0.4, budget=10), K, labels, block=7).epoch()
+    visits, mistakes, updates, removals = drive.session.counters
+    assert visits == 100
+    assert 0 < mistakes < updates < visits
+    assert removals == updates - drive.session.support_patterns
+    assert drive.session.support_patterns == 10
+
+
+def test_the_perceptron_stops_making_mistakes_where_a_solution_exists():
+    K, labels = problem(60, 2, seed=1)
+    K += 0.2 * np.eye(60)  # then one does, with a margin
+    drive = Drive(perceptron(), K, labels)
+    for _ in range(200):
+        before = drive.session.counters[1]
+        drive.epoch()
+        if drive.session.counters[1] == before:
+            break
+    else:
+        pytest.fail("mistakes after 200 epochs")
+    assert ((2 * labels - 1) * (K @ drive.beta())[:, 0] > 0).all()
+
+
+# Provider and memory
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("kind", ["perceptron", "budget", "passive-aggressive"])
+def test_block_size_and_values_in_free_slots_do_not_change_the_model(kind, k, dtype):
+    K, labels = problem(300, k, seed=6)
+    tables = []
+    for block, junk in ((1, 0), (4, 1e6), (16, -3e4), (64, 0), (256, 17)):
+        session = {
+            "perceptron": lambda: perceptron(dtype),
+            "budget": lambda: perceptron(dtype, budget=25),
+            "passive-aggressive": lambda: passive_aggressive(dtype),
+        }[kind]()
+        drive = Drive(session, K.astype(dtype), labels, block=block, junk=junk).epoch(step=3)
+        tables.append(drive.epoch(np.random.default_rng(0).permutation(300)).session.table())
+    for other in tables[1:]:
+        for one, same in zip(tables[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)
+
+
+def test_without_a_budget_no_rows_are_kept_and_memory_is_linear():
+    used = []
+    for n in (400, 800):
+        K, labels = problem(n, 3, seed=7)
+        drive = Drive(passive_aggressive(), K, labels, block=32).epoch()
+        assert drive.session.resident_rows == 0
+        used.append(drive.session.bytes / drive.session.support_patterns)
+    assert used[1] < 1.5 * used[0]
+
+
+@pytest.mark.parametrize("block", [1, 16])
+def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block):
+    K, labels = problem(250, 3, seed=3)
+    free = Drive(perceptron(margin=0.2, budget=60), K, labels, block=block).epoch().epoch()
+    assert free.rounds == 0
+    limit = int(0.6 * free.session.bytes)
+    peak = []
+    tight = Drive(perceptron(margin=0.2, budget=60, memory_limit=limit), K, labels, block=block)
+    tight.look = lambda d: peak.append(d.session.bytes)
+    tight.epoch().epoch()
+    assert tight.rounds > 5
+    assert tight.session.resident_rows < 60
+    assert max(peak) <= limit
+    for one, same in zip(free.session.table(), tight.session.table(), strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+@pytest.mark.parametrize("make", [perceptron, passive_aggressive])
+def test_a_memory_limit_that_cannot_be_kept_is_an_error_that_names_it(make):
+    K, labels = problem(200, 2, seed=3)
+    with pytest.raises(ValueError, match=r"memory_limit must be at least \d+ bytes .* got 3000"):
+        Drive(make(memory_limit=3000), K, labels).epoch()
+
+
+# A third class, and saved models
+
+
+@pytest.mark.parametrize("budget", [None, 15])
+def test_a_perceptron_that_meets_a_third_class_goes_on_as_if_it_had_been_there(budget):
+    K, labels = problem(120, 2, seed=8)
+    late = labels.copy()
+    late[80:] = np.random.default_rng(0).integers(0, 3, 40)
+    late[0], late[1] = 0, 1
+    split = Drive(perceptron(budget=budget), K, late.clip(max=1), block=10).epoch(np.arange(80))
+    scores = (K @ split.beta())[:, 0]
+    split.session.split_column()
+    np.testing.assert_allclose(K @ split.beta() @ [-1, 1], 2 * scores)
+    split.labels = late
+    split.epoch(np.arange(80, 120))
+    # Two classes take part from the start where one column stands for both.
+    whole = more_classes(K, late, np.ones(120), [np.arange(120)], perceptron_rule(), budget or np.inf, arrived=2)
+    np.testing.assert_array_equal(split.beta(), whole[-1])
+    if budget is None:
+        np.testing.assert_allclose(split.average(), whole.mean(axis=0), atol=1e-12)
+
+
+def test_splitting_leaves_the_decision_of_passive_aggressive_as_it_is():
+    K, labels = problem(100, 2, seed=9)
+    drive = Drive(passive_aggressive(), K, labels).epoch()
+    f = (K @ drive.beta())[:, 0]
+    drive.session.split_column()
+    np.testing.assert_allclose(K @ drive.beta() @ [-1, 1], f)
+    assert drive.session.columns == 2
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("budget", [None, 20])
+def test_a_session_rebuilt_from_its_table_goes_on_in_the_same_way(k, budget):
+    K, labels = problem(200, k, seed=10)
+    first = Drive(perceptron(budget=budget), K, labels).epoch(np.arange(100))
+    again = Drive(perceptron(budget=budget), K, labels)
+    _, ids, own, costs, diagonal, beta, early, columns, starts = first.session.table()
+    for n, i in enumerate(ids):
+        part = slice(starts[n], starts[n + 1])
+        row = None if budget is None else np.ascontiguousarray(K[i, ids[: n + 1]])
+        again.session.restore(row, i, own[n], costs[n], diagonal[n], columns[part], beta[part], early[part])
+    again.session.counters = first.session.counters
+    for drive in (first, again):
+        drive.epoch(np.arange(100, 200)).epoch()
+    np.testing.assert_array_equal(first.beta(), again.beta())
+    np.testing.assert_array_equal(first.average(), again.average())
+    assert first.session.counters == again.session.counters
+
+
+# LaRank
+
+
+def test_process_new_alone_is_multiclass_passive_aggressive_at_the_first_visit():
+    """[larank] section 4.4; at later ones LaRank leaves support patterns alone and keeps coefficients below C."""
+    K, labels = problem(200, 5, seed=11)
+    for C in (0.2, 10.0):
+        costs = np.full(200, C)
+        only_new = {"operations": [True, False, False], "tau": 0.0}
+        larank = LaRankDrive(larank_session(**only_new), K, labels, costs, block=16).epoch()
+        ours = Drive(passive_aggressive(), K, labels, costs, block=16).epoch()
+        np.testing.assert_allclose(larank.beta(), ours.beta(), atol=1e-12)
+        assert larank.session.counters.argmax == ours.session.counters[0] == 200
+        larank.epoch()
+        ours.epoch()
+        assert larank.beta().max() <= C
+        assert np.abs(larank.beta() - ours.beta()).max() > 0.01
+
+
+# Mistakes of the caller
+
+
+def test_blocks_that_do_not_fit_together_are_errors():
+    K, labels = problem(4, 2)
+    arrays = [K.copy(), K.copy(), np.arange(4), labels, np.ones(4), np.ones(4)]
+    kernel = np.zeros((4, 8))
+    session = perceptron()
+    with pytest.raises(ValueError, match="too few columns"):
+        session.feed(np.zeros((4, 3)), *arrays[1:])
+    with pytest.raises(ValueError, match="within must have"):
+        session.feed(kernel, K[:3].copy(), *arrays[2:])
+    with pytest.raises(ValueError, match="differ in length"):
+        session.feed(kernel, K, np.arange(3), *arrays[3:])
+    with pytest.raises(ValueError, match="labels must be 0 or 1"):
+        session.feed(kernel, K, np.arange(4), labels + np.int32(1), *arrays[4:])
+    session.feed(kernel, K, *arrays[2:])
+    with pytest.raises(ValueError, match="fewer examples"):
+        session.run(5)
+    with pytest.raises(ValueError, match="None where there is no budget"):
+        session.restore(np.ones(1), 0, 0, 1.0, 1.0, np.zeros(1, np.int32), np.ones(1), np.ones(1))

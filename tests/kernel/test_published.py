@@ -1,0 +1,489 @@
+"""MCSVM as published: whatever is switched on, the rounds keep the constraints and end at the optimum."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from rich.console import Console
+from scipy import sparse
+
+from larank import _core
+from larank.blocks import provider_for
+from larank.blocks.kernels import kernel_for
+from larank.kernel.problem import Problem
+from larank.kernel.published import COOLING, ROW_SOLVERS, Published, PublishedTraining
+from larank.reproduce import Scope, experiments
+from larank.reproduce import mcsvm as paper
+from larank.training import Limits, train
+from larank.training.progress import Progress
+from reference import dual, infeasibility, kernel_certificate, kernel_optimum, optimum, primal
+
+PLENTY = 2.0**40
+BASE_LINE = {"selection": "cycle", "active_set": False, "cooling": "none"}
+IMPROVEMENTS = [
+    {"active_set": False, "cooling": "none"},
+    *({"active_set": True, "cooling": cooling} for cooling in COOLING),
+]
+
+sizes = {"n": st.integers(4, 12), "k": st.integers(2, 5), "seed": st.integers(0, 10**6)}
+costs = st.sampled_from([0.01, 1.0, 100.0])
+row_solvers = st.sampled_from(ROW_SOLVERS)
+
+
+def problem(n, k, seed, C=1.0):
+    """Few directions, duplicates, zero rows, examples without cost and, half of the time, margins of all sizes."""
+    random = np.random.default_rng(seed)
+    points = max(2, 2 * n // 3)
+    X = random.normal(size=(points, 2))[random.integers(0, points, n)]
+    X[random.random(n) < 0.1] = 0
+    labels = random.permutation(np.concatenate([np.arange(k), random.integers(0, k, n)])[:n]).astype(np.int32)
+    weights = C * random.uniform(0.5, 2, n) * (random.random(n) > 0.1)
+    weights[0] = C
+    delta = np.ones((k, k)) - np.eye(k)
+    if seed % 2:
+        delta *= random.uniform(0.2, 3, (k, k))
+    return Problem(X @ X.T, labels, weights, k, delta, "crammer-singer")
+
+
+def clusters(n=90, k=4, seed=0, dtype=np.float64):
+    random = np.random.default_rng(seed)
+    labels = (np.arange(n) % k).astype(np.int32)
+    X = np.abs(random.normal(size=(n, 6)) + 1.5 * np.eye(k, 6)[labels]) * (random.random((n, 6)) < 0.6)
+    return Problem(X.astype(dtype), labels, np.full(n, 3.0), k, np.ones((k, k)) - np.eye(k), "crammer-singer")
+
+
+def training(problem, memory_limit=PLENTY, kernel="precomputed", **switches):
+    chosen = kernel_for(kernel, gamma=0.5, X=problem.X)
+    return PublishedTraining(Published(**switches), problem, provider_for(chosen, problem.X), memory_limit)
+
+
+def finished(session, passes=2e5):
+    while not session.advance():
+        assert session.iterations() < passes, "training does not end"
+    return session
+
+
+def rounds_of(problem, **switches):
+    """The first rounds of a compiled session without a cache: the example it chose, and the session before its step."""
+    usual = {"row_solver": "exact", "selection": "kkt", "active_set": False, "cooling": "none", "epsilon": 1e-4}
+    session = _core.Mcsvm64(
+        problem.labels,
+        problem.costs,
+        np.ascontiguousarray(problem.X.diagonal()),
+        problem.delta,
+        cache=False,
+        cache_bytes=0,
+        **{**usual, **switches},
+    )
+    for _ in range(300):
+        session.run(2)  # the round whose row is there, and the choice of the next
+        if session.is_done:
+            return
+        yield session.wanted, session
+        session.provide(np.ascontiguousarray(problem.X[session.wanted]))
+
+
+def violations(problem, session):
+    """Psi of every example, [mcsvm] (32), from the coefficients alone."""
+    beta, psi = session.coefficients(), np.full(len(problem.labels), -np.inf)
+    F = problem.X @ beta - (1 - problem.delta[problem.labels])
+    for i, label in enumerate(problem.labels):
+        bounds = np.where(np.arange(problem.n_classes) == label, problem.costs[i], 0.0)
+        if problem.costs[i] > 0:
+            psi[i] = F[i].max() - F[i][beta[i] < bounds].min()
+    return psi
+
+
+# ---- The optimum ----
+
+
+@settings(max_examples=40)
+@given(**sizes, C=st.sampled_from([0.01, 1.0, 10.0]), row_solver=row_solvers)
+def test_every_version_ends_at_the_optimum_of_a_general_solver(n, k, seed, C, row_solver):
+    at = problem(n, k, seed, C)
+    best = kernel_optimum(at.X, at.labels, at.costs, at.delta)
+    for switches in IMPROVEMENTS:
+        session = finished(training(at, row_solver=row_solver, epsilon=1e-7, **switches))
+        reached = session.evaluate()
+        assert reached.dual == pytest.approx(best, rel=1e-6, abs=1e-9)
+        assert reached.primal == pytest.approx(best, rel=1e-6, abs=1e-6 * at.costs.sum())
+        assert reached.violation < 1e-6
+        assert (session.coefficients[at.costs == 0] == 0).all()
+
+
+@settings(max_examples=20)
+@given(**sizes, C=st.sampled_from([0.01, 1.0]), row_solver=row_solvers)
+def test_all_in_turn_never_ends_and_comes_close(n, k, seed, C, row_solver):
+    at = problem(n, k, seed, C)
+    session = training(at, row_solver=row_solver, **BASE_LINE)
+    while session.iterations() < 2000:
+        assert not session.advance()
+    best = kernel_optimum(at.X, at.labels, at.costs, at.delta)
+    loose = 0.02 if row_solver == "fixed-point" else 1e-3  # half of epsilon is the accuracy of the rows
+    assert session.evaluate().dual == pytest.approx(best, rel=loose)
+
+
+@settings(max_examples=40)
+@given(k=st.integers(2, 8), seed=st.integers(0, 10**6), C=costs)
+def test_both_row_solvers_agree_on_one_row(k, seed, C):
+    random = np.random.default_rng(seed)
+    delta = random.uniform(0, 2, (k, k)) * (1 - np.eye(k))
+    at = Problem(
+        np.array([[random.uniform(0.01, 5)]]), np.zeros(1, np.int32), np.array([C]), k, delta, "crammer-singer"
+    )
+    beta = [finished(training(at, row_solver=name, epsilon=1e-10)).coefficients for name in ROW_SOLVERS]
+    np.testing.assert_allclose(*beta, atol=1e-8 * C)
+
+
+def test_half_of_the_accuracy_asked_for_saves_iterations_of_the_fixed_point():
+    at = clusters()
+    used = [
+        finished(training(at, kernel="rbf", epsilon=epsilon)).operations["fixed_point_iterations"]
+        for epsilon in (0.5, 0.05, 0.005)
+    ]
+    assert used[0] < used[1] < used[2]
+
+
+# ---- What a round does ----
+
+
+@settings(max_examples=40)
+@given(**sizes, C=costs, row_solver=row_solvers, epsilon=st.sampled_from([0.9, 0.1, 1e-3]))
+def test_the_dual_never_falls_and_the_constraints_hold_after_every_round(n, k, seed, C, row_solver, epsilon):
+    at = problem(n, k, seed, C)
+    for switches in IMPROVEMENTS:
+        reached = 0.0
+        for _, session in rounds_of(at, row_solver=row_solver, epsilon=epsilon, **switches):
+            beta = session.coefficients()
+            assert infeasibility("crammer-singer", beta, at.labels, at.costs) <= 1e-13
+            assert (beta[at.costs == 0] == 0).all()
+            value = -(at.delta[at.labels] * beta).sum() - 0.5 * (beta * (at.X @ beta)).sum()
+            assert value >= reached - 1e-12 * max(1.0, reached)
+            reached = value
+
+
+@settings(max_examples=40)
+@given(**sizes, C=costs)
+def test_the_example_with_the_largest_violation_is_chosen(n, k, seed, C):
+    at = problem(n, k, seed, C)
+    for chosen, session in rounds_of(at):
+        psi = violations(at, session)
+        scale = max(1.0, np.abs(session.scores()).max())
+        np.testing.assert_allclose(session.violations(), psi, atol=1e-9 * scale)
+        assert psi[chosen] >= psi.max() - 1e-9 * scale
+
+
+@settings(max_examples=40)
+@given(**sizes, C=costs, cooling=st.sampled_from(COOLING))
+def test_others_are_chosen_only_when_the_active_set_is_exhausted(n, k, seed, C, cooling):
+    at = problem(n, k, seed, C)
+    for chosen, session in rounds_of(at, active_set=True, cooling=cooling):
+        psi, active = violations(at, session), session.coefficients().any(axis=1)
+        scale = 1e-9 * max(1.0, np.abs(session.scores()).max())
+        among = psi[active] if active[chosen] else psi
+        assert psi[chosen] >= max(among.max(), session.accuracy) - scale
+        if not active[chosen]:
+            assert (psi[active] < session.accuracy + scale).all()
+
+
+@pytest.mark.parametrize("cooling", COOLING)
+def test_the_accuracy_falls_from_the_warmest_and_ends_at_epsilon(cooling):
+    at = problem(12, 4, 2)
+    seen = [session.accuracy for _, session in rounds_of(at, active_set=True, cooling=cooling, epsilon=0.01)]
+    assert (np.diff(seen) <= 0).all()
+    assert seen[0] == (0.01 if cooling == "none" else 0.999)
+    assert seen[-1] >= 0.01
+    ladder = {"exponential": lambda t: 0.999 * math.exp(-t), "linear": lambda t: 0.999 / (t + 1)}
+    if cooling in ladder:
+        steps = np.array([max(0.01, ladder[cooling](t)) for t in range(200)])
+        assert all(np.isclose(steps, accuracy, rtol=1e-12).any() for accuracy in seen)
+
+
+def test_cooling_saves_rounds():
+    at = clusters(200)
+    none, *cooled = (
+        finished(training(at, kernel="rbf", epsilon=0.01, cooling=cooling)).operations["rounds"] for cooling in COOLING
+    )
+    assert all(rounds < none / 2 for rounds in cooled)
+
+
+# ---- Kernel rows ----
+
+
+@pytest.mark.parametrize("row_solver", ROW_SOLVERS)
+def test_the_cache_does_not_change_the_result(row_solver):
+    at = clusters(60)
+    at = replace(at, X=np.exp(-0.5 * ((at.X[:, None] - at.X) ** 2).sum(axis=2)))
+    state, row = 2 * 8 * 60 * 4, 8 * 60
+    kept = finished(training(at, row_solver=row_solver, epsilon=0.01))
+    tiny = finished(training(at, state + 3 * row, row_solver=row_solver, epsilon=0.01))
+    least = finished(training(at, 0.0, row_solver=row_solver, epsilon=0.01))
+    without = finished(training(at, row_solver=row_solver, epsilon=0.01, cache=False))
+    for other in (tiny, least, without):
+        np.testing.assert_array_equal(other.coefficients, kept.coefficients)
+    rows = [session.operations["kernel_rows"] for session in (kept, tiny, least, without)]
+    assert rows == sorted(rows)
+    assert rows[0] <= 60
+    assert rows[0] < rows[1]
+    assert rows[-1] == without.operations["rounds"]
+    assert without.operations["cache_hits"] == 0
+    for session in (kept, tiny, least):
+        assert sum(session.operations[name] for name in ("kernel_rows", "cache_hits")) == session.operations["rounds"]
+    assert (tiny._session.cached_rows, least._session.cached_rows) == (3, 1)
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-6), (np.float32, 1e-4)])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_dense_and_sparse_inputs_give_the_same(kernel, dtype, close):
+    dense = clusters(dtype=dtype)
+    compressed = replace(dense, X=sparse.csr_matrix(dense.X))
+    reached = [finished(training(at, kernel=kernel, epsilon=1e-3)).evaluate() for at in (dense, compressed)]
+    assert reached[1].dual == pytest.approx(reached[0].dual, rel=close)
+    assert reached[1].primal == pytest.approx(reached[0].primal, rel=0.01)
+
+
+def test_a_callable_kernel_on_objects_is_called_piece_by_piece():
+    at = clusters(150)
+    largest = []
+
+    def product(left, right):
+        largest.append(max(len(left), len(right)))
+        return np.array(left) @ np.array(right).T
+
+    session = finished(training(replace(at, X=[tuple(row) for row in at.X]), kernel=product, epsilon=1e-5))
+    assert max(largest[: len(largest) // 2]) <= 64
+    same = finished(training(at, kernel="linear", epsilon=1e-5))
+    assert session.evaluate().dual == pytest.approx(same.evaluate().dual, rel=1e-6)
+
+
+# ---- As the training loop sees it ----
+
+
+def test_training_ends_when_no_violation_is_left_and_certifies_it():
+    session = training(clusters(), kernel="rbf", epsilon=0.05)
+    outcome = train(session, Limits(gap=None, max_iter=math.inf, time_limit=None), Progress())
+    assert outcome.status == "converged"
+    assert outcome.exact
+    assert outcome.objectives.violation < 0.05 + 1e-9
+    assert outcome.objectives.dual <= outcome.objectives.primal
+    last = outcome.history[-1]
+    assert last.kernel_values == session.blocks.kernel_values > 0
+    assert last.support_patterns == session.coefficients.any(axis=1).sum()
+    duals = [point.dual for point in outcome.history]
+    assert (np.diff(duals) >= -1e-9 * duals[-1]).all()
+
+
+def test_what_is_estimated_on_the_way_is_what_is_evaluated():
+    session = training(clusters(), kernel="rbf", epsilon=0.01)
+    for _ in range(15):
+        session.advance()
+        seen, exact = session.estimate(), session.evaluate()
+        assert (seen.primal, seen.dual) == pytest.approx((exact.primal, exact.dual), rel=1e-9)
+        assert seen.violation == pytest.approx(exact.violation, abs=1e-9)
+        assert session.estimate() is None, "nothing is new"
+
+
+def test_all_in_turn_ends_by_the_limit_on_passes():
+    session = training(clusters(), kernel="rbf", **BASE_LINE)
+    outcome = train(session, Limits(gap=None, max_iter=3, time_limit=None), Progress())
+    assert outcome.status == "max_iter"
+    assert 3 <= outcome.history[-1].iterations < 3.2
+    assert session.operations["rounds"] == round(outcome.history[-1].iterations * 90)
+
+
+def test_rounds_go_on_whether_or_not_somebody_looks():
+    session, watched = (training(clusters(), kernel="rbf", epsilon=0.01) for _ in range(2))
+    finished(session)
+    while not watched.advance():
+        watched.estimate()
+        watched.evaluate()
+    np.testing.assert_array_equal(session.coefficients, watched.coefficients)
+
+
+def test_scores_before_the_first_round_are_zero():
+    at = clusters()
+    session = training(at, kernel="rbf")
+    assert not session.scores(at.X).any()
+    assert session.evaluate().primal == pytest.approx(at.costs.sum())
+
+
+# ---- The problem ----
+
+
+@settings(max_examples=30)
+@given(**sizes, C=costs)
+def test_objectives_of_crammer_singer_are_those_spelled_out(n, k, seed, C):
+    at = problem(n, k, seed, C)
+    beta = training(at, epsilon=0.5)
+    beta.advance()
+    beta = beta.coefficients
+    mine, spelled = at.objectives(at.X @ beta, beta), kernel_certificate(beta, at.X, at.labels, at.costs, at.delta)
+    assert (mine.primal, mine.dual) == pytest.approx(spelled[:2], rel=1e-9, abs=1e-12)
+    assert mine.violation == pytest.approx(max(0.0, spelled[2]), abs=1e-9 * max(1.0, C))
+
+
+@settings(max_examples=20)
+@given(**sizes, C=st.sampled_from([0.1, 1.0]))
+def test_objectives_of_weston_watkins_are_those_spelled_out(n, k, seed, C):
+    random = np.random.default_rng(seed)
+    X, labels = random.normal(size=(n, 3)), random.integers(0, k, n).astype(np.int32)
+    weights = np.full(n, C)
+    at = Problem(X, labels, weights, k, np.ones((k, k)) - np.eye(k), "weston-watkins")
+    beta = -C * random.choice([0.0, 0.4, 1.0], size=(n, k))
+    beta[np.arange(n), labels] = 0
+    beta[np.arange(n), labels] = -beta.sum(axis=1)
+    mine = at.objectives(X @ X.T @ beta, beta)
+    assert mine.primal == pytest.approx(primal("weston-watkins", beta.T @ X, X, labels, weights))
+    assert mine.dual == pytest.approx(dual("weston-watkins", beta, X, labels))
+    _, least = optimum("weston-watkins", X, labels, weights, k)
+    assert mine.dual <= least + 1e-6
+    assert mine.primal >= least - 1e-6
+    assert mine.violation >= 0
+
+
+# ---- What is refused ----
+
+
+@pytest.mark.parametrize(
+    ("switches", "message"),
+    [
+        ({"row_solver": "newton"}, "row_solver must be one of 'fixed-point', 'exact'; got 'newton'"),
+        ({"selection": "random"}, "selection must be one of 'cycle', 'kkt'; got 'random'"),
+        ({"cooling": "slow"}, "cooling must be one of .*; got 'slow'"),
+        ({"cooling": None}, "cooling must be one of"),
+        ({"active_set": 2}, "active_set must be True or False, got 2"),
+        ({"cache": "yes"}, "cache must be True or False, got 'yes'"),
+        ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
+        ({"epsilon": math.nan}, "epsilon must be a finite number > 0, got nan"),
+        ({"selection": "cycle"}, "active_set must be False with selection='cycle'"),
+        (
+            {"selection": "cycle", "active_set": False},
+            "cooling must be 'none' with active_set=False, got 'logarithmic'",
+        ),
+        ({"active_set": False}, "cooling must be 'none' with active_set=False, got 'logarithmic'"),
+        ({"epsilon": 1.0}, "epsilon must be below 0.999, where cooling='logarithmic' begins, got 1.0"),
+        ({**BASE_LINE, "row_solver": "exact", "epsilon": 0.2}, "epsilon must be left at 0.1 with selection='cycle'"),
+    ],
+)
+def test_what_cannot_act_is_refused_by_name(switches, message):
+    with pytest.raises(ValueError, match=message):
+        Published(**switches).check()
+    with pytest.raises(ValueError, match=message):
+        training(clusters(), kernel="rbf", **switches)
+
+
+@pytest.mark.parametrize("switches", [{}, {"epsilon": 1.0, "cooling": "none"}, BASE_LINE, *IMPROVEMENTS])
+def test_what_can_act_is_accepted(switches):
+    Published(**switches).check()
+
+
+def test_weston_watkins_is_refused():
+    with pytest.raises(ValueError, match=r"formulation must be 'crammer-singer' with solver=.*got 'weston-watkins'"):
+        training(replace(clusters(), formulation="weston-watkins"), kernel="rbf")
+
+
+def test_a_negative_diagonal_is_refused():
+    at = clusters()
+    blocks = provider_for(kernel_for("sigmoid", gamma=0.01, coef0=-3.0, X=at.X), at.X)
+    with pytest.raises(ValueError, match=r"kernel must have k\(x, x\) >= 0, got -0\.9"):
+        PublishedTraining(Published(), at, blocks, PLENTY)
+
+
+def test_the_session_refuses_arrays_that_do_not_fit():
+    at = clusters()
+    arrays = {"labels": at.labels, "costs": at.costs, "diagonal": np.ones(90), "delta": at.delta}
+    switches = {"selection": "kkt", "row_solver": "exact", "cooling": "none", "active_set": True, "cache": True}
+    for wrong, message in (
+        ({"costs": at.costs[1:]}, "equally long"),
+        ({"delta": at.delta[:, 1:].copy()}, "square"),
+        ({"labels": at.labels + np.int32(1)}, "labels must count"),
+        ({"diagonal": -np.ones(90)}, "diagonal must not be negative"),
+        ({"labels": at.labels[:0], "costs": at.costs[:0], "diagonal": np.ones(0)}, "at least one example"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _core.Mcsvm64(**{**arrays, **wrong}, **switches, epsilon=0.1, cache_bytes=0)
+    session = _core.Mcsvm64(**arrays, **switches, epsilon=0.1, cache_bytes=0)
+    with pytest.raises(RuntimeError, match="no row was asked for"):
+        session.provide(np.ones(90))
+    session.run(1)
+    with pytest.raises(ValueError, match="one value per example"):
+        session.provide(np.ones(89))
+
+
+# ---- The reproduced figures ----
+
+FIGURES = ["mcsvm-figure5", "mcsvm-figure6", "mcsvm-figure7"]
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """Less still than the quick form, on the data that comes with the library."""
+    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
+    monkeypatch.setattr(paper, "QUICK", paper.Protocol(figure5=120, figure6=120, figure7=(40, 80), time_limit=60.0))
+
+
+def printed(reproduction):
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(reproduction.to_table())
+    return " ".join(capture.get().split())
+
+
+@pytest.mark.parametrize("name", [*FIGURES, "mcsvm"])
+def test_quick_forms_print_draw_and_can_be_written(name, small):
+    lines = []
+    experiment = experiments()[name]
+    reproduction = experiment.run(Scope(quick=True), lines.append)
+    assert lines
+    text = printed(reproduction)
+    assert "Quick form" in text
+    assert "names no kernel" in text
+    assert "gamma 0.025, C = 10" in text
+    json.dumps(reproduction.to_dict())
+    figure = Figure()
+    experiment.draw(reproduction, figure)
+    assert figure.axes or figure.subfigs
+
+
+def test_a_smaller_epsilon_takes_more_rounds_to_a_higher_dual(small):
+    runs = experiments()["mcsvm-figure5"].run(Scope(quick=True), lambda line: None).runs
+    assert [run.epsilon for run in runs] == list(paper.EPSILONS)
+    assert (np.diff([run.rounds for run in runs]) < 0).all()
+    assert (np.diff([run.dual for run in runs]) <= 1e-6).all()
+    assert all(run.violation < run.epsilon for run in runs)
+
+
+def test_figure_6_has_every_schedule_ending_at_the_same_objective(small):
+    runs = experiments()["mcsvm-figure6"].run(Scope(quick=True), lambda line: None).runs
+    assert [run.cooling for run in runs] == list(COOLING)
+    assert [run.dual for run in runs] == pytest.approx([runs[0].dual] * len(runs), rel=1e-2)
+    assert all((np.diff([dual for _, dual in run.path]) >= -1e-9).all() for run in runs)
+    assert all(run.path[-1][0] == run.rounds for run in runs)
+
+
+def test_the_versions_of_figure_7_reach_the_same_accuracy(small):
+    outcome = experiments()["mcsvm-figure7"].run(Scope(quick=True), lambda line: None)
+    assert not outcome.skipped
+    assert [run.version for run in outcome.runs] == [*paper.VERSIONS] * 2
+    assert all(run.violation < 0.1 for run in outcome.runs)
+    by_version = {run.version: run for run in outcome.runs if run.examples == 80}
+    third, fourth, fifth = list(by_version.values())[2:]
+    assert third.kernel_rows > fourth.kernel_rows
+    assert fourth.rounds == fifth.rounds == third.rounds
+
+
+def test_a_version_that_would_take_too_long_is_left_out_with_a_reason(monkeypatch, small):
+    monkeypatch.setattr(paper, "QUICK", paper.Protocol(40, 40, (20, 40, 80), time_limit=1e-9))
+    lines = []
+    outcome = experiments()["mcsvm-figure7"].run(Scope(quick=True), lines.append)
+    assert {run.examples for run in outcome.runs} == {20}
+    assert len(outcome.skipped) == 2 * len(paper.VERSIONS)
+    assert set(outcome.skipped) <= set(lines)
+    text = printed(outcome)
+    assert "Left out: version 1, base line, with 40 examples of letter" in text
+    assert "> " in text

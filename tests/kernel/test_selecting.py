@@ -1,0 +1,298 @@
+"""Training that chooses its next example: what is chosen is what the strategy says, and the budget is kept."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics.pairwise import rbf_kernel
+from test_lasvm_session import Lasvm, session
+
+from larank import LaRankClassifier, LaSVMClassifier
+from larank.kernel.selecting import SelectingFeed
+from larank.kernel.selection import STRATEGIES, Active, AutoActive, Gradient, Random
+from reference import kernel_certificate
+
+random = np.random.default_rng(0)
+X = random.normal(size=(240, 3))
+noise = random.normal(size=(240, 3))
+two = (X[:, 0] + 0.3 * noise[:, 0] > 0).astype(int)
+three = (X @ random.normal(size=(3, 3)) + 0.3 * noise).argmax(axis=1)
+names = np.array(["oak", "ash", "elm"])
+K = rbf_kernel(X, gamma=0.5)
+K = (K + K.T) / 2
+
+MODELS = {"lasvm": LaSVMClassifier, "larank": LaRankClassifier}
+SELECTIONS = ("gradient", "active", "autoactive")
+
+
+def model(kind, kernel="rbf", **parameters):
+    return MODELS[kind](kernel, **{"gamma": 0.5, "C": 2.0, "random_state": 0, "n_jobs": 1, **parameters})
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """The examples in the order in which they were processed."""
+    rows = []
+    process = SelectingFeed._process
+
+    def watched(self, row, *arguments):
+        rows.append(row)
+        process(self, row, *arguments)
+
+    monkeypatch.setattr(SelectingFeed, "_process", watched)
+    return rows
+
+
+# Every strategy with every solver
+
+
+@pytest.mark.parametrize("labels", [two, names[three]], ids=["two", "three"])
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("kind", MODELS)
+def test_without_a_budget_every_example_is_taken_once(kind, selection, labels, chosen):
+    fitted = model(kind, selection=selection, sample_size=20).fit(X, labels)
+    assert sorted(chosen) == list(range(240))
+    assert fitted.n_iter_ == 1
+    assert fitted.score(X, labels) > 0.85
+    assert fitted.result_.exact
+    assert fitted.result_.gap >= -1e-9
+    plain = model(kind).fit(X, labels)
+    assert fitted.result_.dual == pytest.approx(plain.result_.dual, rel=0.1)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 17, 240, 1000])
+@pytest.mark.parametrize("selection", ["random", *SELECTIONS])
+@pytest.mark.parametrize("kind", MODELS)
+def test_no_more_examples_are_taken_than_the_budget_has_labels(kind, selection, budget, chosen):
+    fitted = model(kind, selection=selection, label_budget=budget).fit(X, names[three])
+    taken = min(budget, 240)
+    if selection != "random":
+        assert len(chosen) == len(set(chosen)) == taken
+        assert set(fitted.support_) <= set(chosen)
+    assert len(fitted.support_) <= taken
+    assert fitted.result_.iterations == pytest.approx(taken / 240)
+    scores = fitted.decision_function(X)
+    assert scores.shape == (240, 3)
+    assert np.isfinite(scores).all()
+    np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[scores.argmax(axis=1)])
+    assert fitted.result_.gap >= -1e-9 * abs(fitted.result_.primal)
+
+
+def test_a_budget_counts_the_examples_processed():
+    for selection in ("random", *SELECTIONS):
+        fitted = model("lasvm", selection=selection, label_budget=33).fit(X, two)
+        assert fitted.result_.operations["process"] == 33
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_same_seed_makes_the_same_model(kind, selection):
+    fits = [model(kind, selection=selection, label_budget=60, random_state=seed).fit(X, three) for seed in (3, 3, 4)]
+    np.testing.assert_array_equal(fits[0].support_, fits[1].support_)
+    np.testing.assert_array_equal(fits[0].decision_function(X), fits[1].decision_function(X))
+    assert not np.array_equal(np.sort(fits[0].support_), np.sort(fits[2].support_))
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("kind", MODELS)
+def test_all_kinds_of_data_are_chosen_from_alike(kind, selection):
+    parameters = {"selection": selection, "label_budget": 80, "sample_size": 25}
+    dense = model(kind, **parameters).fit(X, three)
+    for data in (sparse.csr_matrix(X), X.astype(np.float32)):
+        other = model(kind, **parameters).fit(data, three)
+        assert np.mean(other.predict(data) == dense.predict(X)) > 0.85
+        assert len(other.support_) <= 80
+    exact = model(kind, "precomputed", **parameters).fit(K, three)
+    called = model(kind, lambda a, b: K[np.ix_(a, b)], **parameters).fit(list(range(240)), three)
+    np.testing.assert_array_equal(exact.support_, called.support_)
+    np.testing.assert_allclose(exact.decision_function(K), called.decision_function(list(range(240))), atol=1e-9)
+    assert np.mean(exact.predict(K) == dense.predict(X)) > 0.85
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("labels", [two, three], ids=["two", "three"])
+def test_dropped_rows_do_not_change_what_is_chosen(labels, selection, chosen):
+    parameters = {"selection": selection, "sample_size": 20, "C": 10.0}
+    plenty = model("lasvm", "precomputed", **parameters).fit(K, labels)
+    with_plenty = list(chosen)
+    chosen.clear()
+    tight = model("lasvm", "precomputed", **parameters, memory_limit=1e5 if labels is two else 2e5).fit(K, labels)
+    assert chosen == with_plenty
+    assert tight.result_.kernel_values > plenty.result_.kernel_values, "rows were dropped"
+    np.testing.assert_array_equal(tight.decision_function(K), plenty.decision_function(K))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_several_epochs_and_a_gap_can_be_combined_with_a_selection(kind, chosen):
+    model(kind, selection="gradient", epochs=2).fit(X, two)
+    assert sorted(chosen) == sorted([*range(240)] * 2)
+    fitted = model(kind, selection="active", stop="gap", tol=0.05).fit(X, two)
+    assert fitted.result_.relative_gap <= 0.05
+
+
+def test_looks_at_a_validation_set_do_not_change_what_is_chosen(chosen):
+    plain = model("lasvm", selection="active").fit(X[::2], three[::2])
+    before = list(chosen)
+    chosen.clear()
+    fitted = model("lasvm", selection="active").fit(X[::2], three[::2], validation=(X[1::2], three[1::2]))
+    assert chosen == before
+    np.testing.assert_array_equal(fitted.decision_function(X), plain.decision_function(X))
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5, 40])
+def test_the_certificate_of_larank_is_that_of_all_examples(budget):
+    fitted = model("larank", "precomputed", selection="active", label_budget=budget).fit(K, three)
+    beta = np.zeros((240, 3))
+    beta[fitted.support_] = fitted.dual_coef_.toarray()
+    primal, dual, _ = kernel_certificate(beta, K, three, np.full(240, 2.0), 1 - np.eye(3))
+    assert fitted.result_.dual == pytest.approx(dual, rel=1e-6, abs=1e-9)
+    assert fitted.result_.primal == pytest.approx(primal, rel=1e-6)
+
+
+# The choice, by brute force
+
+
+class Watched:
+    """A strategy that looks at all candidates, and what it saw."""
+
+    def __init__(self, strategy):
+        self.strategy, self.seen = strategy, []
+
+    def __getattr__(self, name):
+        return getattr(self.strategy, name)
+
+    @property
+    def draws(self):
+        return self.strategy.draws
+
+    @property
+    def needs_scores(self):
+        return self.strategy.needs_scores
+
+    @property
+    def needs_labels(self):
+        return self.strategy.needs_labels
+
+    def choose(self, margins, reach):
+        self.seen.append((margins.copy(), reach))
+        return self.strategy.choose(margins, reach)
+
+
+def margins_of(scores, labels, needs_labels):
+    """One column of scores of the second class, or one for each class."""
+    if scores.shape[1] == 1:
+        return scores[:, 0] * np.where(labels == 1, 1, -1) if needs_labels else np.abs(scores[:, 0])
+    if not needs_labels:
+        ordered = np.sort(scores, axis=1)
+        return ordered[:, -1] - ordered[:, -2]
+    is_own = np.arange(scores.shape[1]) == labels[:, None]
+    return scores[is_own] - np.where(is_own, -np.inf, scores).max(axis=1)
+
+
+@pytest.mark.parametrize("labels", [two, three], ids=["two", "three"])
+@pytest.mark.parametrize("strategy", [Gradient(sample_size=None), Active(sample_size=None)], ids=["gradient", "active"])
+def test_lasvm_takes_the_example_that_brute_force_takes(strategy, labels, chosen):
+    watched = Watched(strategy)
+    fitted = model("lasvm", "precomputed", selection=watched, label_budget=60).fit(K, labels)
+    numbers = np.array([np.flatnonzero(fitted._arrived == label)[0] for label in labels], np.int32)
+    by_hand = Lasvm(session(), K, numbers, np.full(240, 2.0), block=1)
+    compared = 0
+    for place, row in enumerate(chosen):
+        if by_hand.session.classes == len(np.unique(labels)):
+            alpha, bias, delta = by_hand.model()
+            rest = np.setdiff1d(np.arange(240), chosen[:place])
+            margins = margins_of(K[rest] @ alpha.T + bias, numbers[rest], strategy.needs_labels)
+            seen, reach = watched.seen[place]
+            np.testing.assert_allclose(np.sort(seen), np.sort(margins), atol=1e-9)
+            assert margins[rest == row] == pytest.approx(margins.min(), abs=1e-9)
+            assert reach == pytest.approx(1 + max(0, delta.max()) / 2)
+            compared += 1
+        by_hand.epoch(np.array([row]))
+    assert compared > 40
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_autoactive_looks_at_no_more_than_it_needs_and_chooses_as_if_one_by_one(kind, chosen):
+    watched = Watched(AutoActive(sample_size=100, enough=5))
+    looked = []
+    watched.looks = 16
+    watched.is_decided = lambda margins, reach: (
+        looked.append(len(margins)) or watched.strategy.is_decided(margins, reach)
+    )
+    model(kind, selection=watched).fit(X, two)
+    assert len(chosen) == 240
+    for margins, reach in watched.seen:
+        near = np.flatnonzero(margins < reach)
+        assert len(margins) <= 100
+        if len(margins) > 16 and len(near) >= 5:
+            assert near[4] >= len(margins) // 3 - 1, "an earlier look was not enough"
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_active_choices_lie_near_the_boundary_and_gradient_choices_are_wrong(kind):
+    """With the same budget both know more of the boundary than a random choice does."""
+    clean = (X[:, 0] + 0.2 * X[:, 1] ** 2 > 0).astype(int)
+    errors = {
+        selection: np.mean(
+            [
+                1
+                - model(kind, selection=selection, label_budget=50, random_state=seed, C=50.0)
+                .fit(X, clean)
+                .score(X, clean)
+                for seed in range(5)
+            ]
+        )
+        for selection in ("random", "active", "gradient")
+    }
+    assert errors["active"] < errors["random"]
+    assert errors["gradient"] < errors["random"]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_an_example_of_an_unknown_class_is_the_most_wrong_one(kind, chosen):
+    """Gradient selection looks at labels, and nothing is as wrong as not to know of the class."""
+    rare = np.where(np.arange(240) % 40 == 7, 2, two)
+    model(kind, selection=Gradient(sample_size=None), label_budget=12).fit(X, rare)
+    assert set(rare[chosen]) == {0, 1, 2}
+
+
+# Objects and errors
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_strategy_may_be_given_as_an_object(kind):
+    for name, made in (
+        ("active", Active()),
+        ("gradient", Gradient()),
+        ("autoactive", AutoActive()),
+        ("random", Random()),
+    ):
+        assert type(made) is STRATEGIES[name]
+        one = model(kind, selection=made, label_budget=50).fit(X, two)
+        other = model(kind, selection=name, label_budget=50).fit(X, two)
+        np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"selection": "best"}, "selection must be one of 'random', 'gradient', 'active', 'autoactive'; got 'best'"),
+        ({"selection": Active}, "selection must be one of .* or a strategy such as"),
+        ({"selection": Active(), "sample_size": 3}, "sample_size acts with the name of a strategy only"),
+        ({"sample_size": 3}, "sample_size cannot act with selection='random'; got sample_size=3"),
+        ({"selection": "active", "sample_size": 0}, "sample_size must be an integer >= 1, got 0"),
+        ({"selection": "active", "sample_size": 1.5}, "sample_size must be an integer >= 1, got 1.5"),
+        ({"label_budget": 0}, "label_budget must be an integer >= 1, got 0"),
+        ({"label_budget": 9, "epochs": 2}, "label_budget acts with stop='epochs' and epochs=1 only"),
+    ],
+)
+def test_bad_selections_are_refused(kind, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        model(kind, **parameters).fit(X, two)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_weights_of_zero_are_never_chosen(kind, chosen):
+    weights = np.where(np.arange(240) % 3 == 0, 0.0, 1.0)
+    model(kind, selection="active").fit(X, two, sample_weight=weights)
+    assert sorted(chosen) == np.flatnonzero(weights).tolist()

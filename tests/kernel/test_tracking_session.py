@@ -1,0 +1,236 @@
+"""The compiled sessions of the tracking algorithms, against algorithms 15 and 16 written out, and their theorems."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_larank_session import Drive, in_order_of_arrival
+
+from larank import _core
+from reference import SplitMix, interior_point
+
+PLENTY = 2**40
+ALGORITHMS = ("simple", "process-reprocess")
+
+
+def session(dtype=np.float64, memory_limit=PLENTY, **settings):
+    kind = _core.Tracking32 if dtype == np.float32 else _core.Tracking64
+    return kind(**{"algorithm": "process-reprocess", "n_steps": 5, "seed": 7, **settings}, memory_limit=memory_limit)
+
+
+def problem(n, k=2, seed=0, dimensions=3):
+    """Overlapping classes with |x| <= 1, some examples twice, some zero."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, dimensions))[random.integers(0, n, n)]
+    X[random.random(n) < 0.1] = 0
+    X /= max(1, np.linalg.norm(X, axis=1).max())
+    return X @ X.T, in_order_of_arrival(random.integers(0, k, n))
+
+
+def objectives(alpha, K, y, costs):
+    w = alpha * y
+    squared_norm = w @ K @ w
+    return squared_norm / 2 + costs @ np.maximum(0, 1 - y * (K @ w)), alpha.sum() - squared_norm / 2
+
+
+def written_out(algorithm, K, y, costs, n_steps, seed):
+    """Algorithms 15 and 16 line by line; yields alpha and its average at every t, and what PROCESS brought."""
+    random = SplitMix(seed)
+    alpha = np.zeros(len(y))
+    process_increase = 0.0
+
+    def ascend(i):
+        g = 1 - y[i] * (K[i] @ (alpha * y))
+        step = g / K[i, i] if K[i, i] > 0 else np.sign(g) * np.inf
+        step = max(-alpha[i], min(costs[i] - alpha[i], step))
+        alpha[i] += step
+        return step * (g - step / 2 * K[i, i])
+
+    for t in range(1, len(y) + 1):
+        if algorithm == "process-reprocess":
+            process_increase += ascend(t - 1)
+        average = np.zeros(len(y))
+        for k in range(1, n_steps + 1):
+            ascend(random.below(t))
+            average = (k - 1) / k * average + alpha / k
+        yield alpha.copy(), average, process_increase
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("n_steps", [1, 2, 9])
+def test_every_average_is_that_of_the_algorithm_written_out(algorithm, n_steps):
+    K, labels = problem(60, seed=n_steps)
+    y = np.where(labels == 1, 1.0, -1.0)
+    costs = np.random.default_rng(0).uniform(0.5, 3, 60)
+    drive = Drive(session(algorithm=algorithm, n_steps=n_steps), K, labels, costs, block=1)
+    expected = written_out(algorithm, K, y, costs, n_steps, 7)
+    for t, (alpha, average, process_increase) in enumerate(expected):
+        drive.epoch(np.array([t]))
+        np.testing.assert_allclose(drive.session.alpha()[:, 0], alpha[: t + 1], atol=1e-10)
+        np.testing.assert_allclose(drive.session.averaged()[:, 0], average[: t + 1], atol=1e-10)
+        dual, by_process = drive.session.increases()[0]
+        assert dual == pytest.approx(objectives(alpha, K, y, costs)[1], abs=1e-9)
+        assert by_process == pytest.approx(process_increase, abs=1e-9)
+    counters = drive.session.counters
+    assert counters.reprocess == 60 * n_steps
+    assert counters.process == (60 if algorithm == "process-reprocess" else 0)
+    assert counters.steps < counters.process + counters.reprocess
+
+
+@given(st.integers(2, 40), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from(ALGORITHMS))
+def test_coefficients_stay_in_their_box_the_dual_grows_and_scores_and_objectives_are_exact(n, k, seed, algorithm):
+    K, labels = problem(n, k, seed)
+    costs = np.random.default_rng(seed).uniform(0.1, 5, n)
+    duals = [0.0]
+
+    def look(drive):
+        alpha, seen = drive.session.alpha(), drive.session.slot_ids()
+        assert (alpha >= 0).all()
+        assert (alpha <= costs[seen][:, None]).all()
+        average = drive.session.averaged()
+        assert (average >= -1e-12).all()
+        assert (average <= costs[seen][:, None] * (1 + 1e-12)).all()
+        if drive.session.classes == 2:
+            duals.append(drive.session.increases()[:, 0].sum())
+
+    drive = Drive(session(algorithm=algorithm), K, labels, costs, look=look)
+    drive.epoch(step=1)
+    assert (np.diff(duals) >= -1e-12).all()
+    seen = drive.session.slot_ids()
+    for column, p in enumerate([1] if drive.session.classes <= 2 else range(drive.session.classes)):
+        y = np.where(labels[seen] == p, 1.0, -1.0)
+        alpha = drive.session.alpha()[:, column]
+        among = K[np.ix_(seen, seen)]
+        np.testing.assert_allclose(drive.session.scores()[:, column], among @ (alpha * y), atol=1e-9)
+        primal, dual = objectives(alpha, among, y, costs[seen])
+        np.testing.assert_allclose(drive.session.objectives()[column, :2], [primal, dual], atol=1e-9)
+
+
+@given(st.integers(1, 25), st.integers(0, 10**6), st.sampled_from([0.05, 0.7, 1.5, 20.0]))
+def test_the_gap_is_at_most_the_bound_of_lemma_5(n, seed, C):
+    """At the session's own coefficients, and the quantities in it are what the lemma says."""
+    K, labels = problem(n, seed=seed)
+    y = np.where(labels == 1, 1.0, -1.0)
+    costs = np.full(n, C)
+
+    def look(drive):
+        seen = drive.session.slot_ids()
+        primal, dual, expected, total = drive.session.objectives()[0]
+        t = len(seen)
+        assert total == pytest.approx(t * expected, abs=1e-9)
+        assert (primal - dual) / (C * max(1, t)) <= np.sqrt(2 * expected) + expected / C + 1e-9
+
+    drive = Drive(session(), K, labels, costs, look=look).epoch(step=1)
+    alpha, among = drive.session.alpha()[:, 0], K
+    increases = []
+    for i in range(n):
+        grid = np.linspace(0, C, 201)
+        trial = np.repeat(alpha[None], 201, axis=0)
+        trial[:, i] = grid
+        increases.append(max(objectives(a, among, y, costs)[1] for a in trial) - objectives(alpha, among, y, costs)[1])
+    found = drive.session.objectives()[0, 2]
+    assert np.mean(increases) <= found + 1e-9
+    assert found == pytest.approx(np.mean(increases), abs=(C / 200) ** 2 + 1e-9)
+
+
+def optimum(K, y, C):
+    n = len(y)
+    Q = K * np.outer(y, y)
+    alpha, bound = interior_point(
+        Q, -np.ones(n), np.vstack([np.eye(n), -np.eye(n)]), np.concatenate([np.full(n, C), np.zeros(n)])
+    )
+    return alpha, -bound
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_it_converges_to_the_svm_without_bias(algorithm):
+    K, labels = problem(40, seed=3)
+    y = np.where(labels == 1, 1.0, -1.0)
+    drive = Drive(session(algorithm=algorithm, n_steps=50), K, labels, np.full(40, 2.0))
+    for _ in range(200):
+        drive.epoch()
+    _, best = optimum(K, y, 2.0)
+    average = drive.session.averaged()[:, 0]
+    primal, dual = objectives(average, K, y, np.full(40, 2.0))
+    assert primal == pytest.approx(best, rel=1e-4)
+    assert dual == pytest.approx(best, rel=1e-4)
+
+
+def test_more_classes_are_problems_of_each_against_the_rest():
+    K, labels = problem(50, 4, seed=8)
+    drive = Drive(session(n_steps=40), K, labels, np.full(50, 1.5))
+    for _ in range(100):
+        drive.epoch()
+    for p in range(4):
+        y = np.where(labels == p, 1.0, -1.0)
+        _, best = optimum(K, y, 1.5)
+        primal, dual = objectives(drive.session.averaged()[:, p], K, y, np.full(50, 1.5))
+        assert dual <= best * (1 + 1e-7)
+        assert best <= primal * (1 + 1e-7)
+        assert primal == pytest.approx(best, rel=1e-3)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("n_steps", [1, 4])
+def test_the_average_excess_is_below_the_bound_of_theorems_6_and_7(algorithm, n_steps):
+    T, C = 30, 1.0
+    K, labels = problem(T, seed=11)
+    y = np.where(labels == 1, 1.0, -1.0)
+    best = [optimum(K[:t, :t], y[:t], C)[1] for t in range(1, T + 1)]
+    excess, saved = [], []
+    for seed in range(20):
+        drive = Drive(session(algorithm=algorithm, n_steps=n_steps, seed=seed), K, labels, np.full(T, C), block=1)
+        suboptimal = []
+        for t in range(1, T + 1):
+            drive.epoch(np.array([t - 1]))
+            average = drive.session.averaged()[:, 0]
+            primal, _ = objectives(average, K[:t, :t], y[:t], np.full(t, C))
+            suboptimal.append((primal - best[t - 1]) / (C * t))
+        assert min(suboptimal) >= -1e-6
+        excess.append(np.mean(suboptimal))
+        saved.append(drive.session.increases()[0, 1])
+    x = (best[-1] - np.mean(saved)) / (n_steps * T)
+    assert (np.mean(saved) > 0) == (algorithm == "process-reprocess")
+    assert np.mean(excess) <= np.sqrt(2 * x) + x / C
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_size_of_blocks_does_not_change_the_model(k, dtype):
+    K, labels = problem(300, k, seed=4, dimensions=8)
+    K = K.astype(dtype)
+    found = []
+    for block in (1, 4, 16, 64, 256):
+        drive = Drive(session(dtype), K, labels, np.ones(300), block, junk=3e4 * (block - 1))
+        found.append(drive.epoch(step=1 if block == 1 else 3).epoch().session)
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.averaged(), found[0].averaged())
+        np.testing.assert_array_equal(other.scores(), found[0].scores())
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block):
+    K, labels = problem(200, 3, seed=5, dimensions=10)
+    free = Drive(session(), K, labels, np.ones(200), block).epoch().epoch()
+    assert free.rounds == 0
+    peak = []
+    limit = int(free.session.bytes * 0.5)
+    tight = Drive(session(memory_limit=limit), K, labels, np.ones(200), block)
+    tight.look = lambda drive: peak.append(drive.session.bytes)
+    tight.epoch().epoch()
+    assert tight.rounds > 10
+    assert max(peak) <= limit
+    np.testing.assert_array_equal(tight.session.averaged(), free.session.averaged())
+
+
+def test_what_does_not_fit_is_refused():
+    K = np.eye(4)
+    arrays = (np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
+    with pytest.raises(ValueError, match="unknown algorithm 'other'"):
+        session(algorithm="other")
+    with pytest.raises(ValueError, match="n_steps must be at least one"):
+        session(n_steps=0)
+    with pytest.raises(ValueError, match="costs must be above zero"):
+        session().feed(K, K, arrays[0], arrays[1], np.zeros(4), arrays[3])
+    with pytest.raises(ValueError, match="within must have one row and column"):
+        session().feed(K, np.eye(3), *arrays)

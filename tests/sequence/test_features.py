@@ -1,0 +1,532 @@
+import os
+import pickle
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+
+from larank.data import data_directory
+from larank.data.columns import ConllFile, read_conll
+from larank.data.models import load, persistable, save
+from larank.sequence.features import CHUNKING, WORDS, ArrayEncoder, NameEncoder, TemplateEncoder, encoder_for
+from larank.sequence.sequences import Sequences
+
+# templates in plain Python
+
+
+def simple_lower(character):
+    lowered = character.lower()
+    return lowered if len(lowered) == 1 else lowered[0]
+
+
+def shape(word, short):
+    out = ""
+    for c in word:
+        kind = "X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdecimal() else c
+        out += "" if short and out.endswith(kind) else kind
+    return out
+
+
+def form_of(name, word):
+    """What a form makes of a word; None where the word has no such form."""
+    if name == "":
+        return word
+    if name == "lower":
+        return "".join(map(simple_lower, word))
+    if name in ("shape", "shortshape"):
+        return shape(word, name == "shortshape")
+    length = int(name[-1])
+    if len(word) < length:
+        return None
+    return word[:length] if name.startswith("prefix") else word[-length:]
+
+
+def atom_value(atom, sentence, i, columns):
+    form, _, rest = atom.rpartition("(")
+    column, offset = rest.rstrip(")").rstrip("]").split("[")
+    place = i + int(offset)
+    if place < 0:
+        return ("before", -place)
+    if place >= len(sentence):
+        return ("after", place - len(sentence) + 1)
+    value = form_of(form, sentence[place][columns.index(column)])
+    return None if value is None else ("text", value)
+
+
+def features_of(sentence, i, templates, columns):
+    """The features of a token as tuples."""
+    for template in templates:
+        atoms = [] if template == "bias" else template.split("|")
+        values = tuple(atom_value(atom, sentence, i, columns) for atom in atoms)
+        if None not in values:
+            yield (template, values)
+
+
+def expanded(sentences, templates, columns, numbers, learn=True):
+    """The numbers of the features of all tokens, in order; `numbers` grows where new ones may be learnt."""
+    rows = []
+    for sentence in sentences:
+        for i in range(len(sentence)):
+            found = features_of(sentence, i, templates, columns)
+            rows.append([numbers.setdefault(f, len(numbers)) if learn else numbers.get(f) for f in found])
+    return [[f for f in row if f is not None] for row in rows]
+
+
+def rows_of(sequences):
+    return [sequences.indices[a:b].tolist() for a, b in zip(sequences.indptr[:-1], sequences.indptr[1:], strict=True)]
+
+
+def shown(value):
+    kind, what = value
+    return what if kind == "text" else f"<s-{what}>" if kind == "before" else f"</s+{what}>"
+
+
+ATOMS = st.builds(
+    lambda form, column, offset: f"{form}({column}[{offset}])" if form else f"{column}[{offset}]",
+    st.sampled_from(["", "", "lower", "prefix1", "prefix3", "suffix2", "suffix9", "shape", "shortshape"]),
+    st.sampled_from(["word", "pos"]),
+    st.integers(-3, 3),
+)
+TEMPLATES = st.lists(
+    st.lists(ATOMS, min_size=1, max_size=4, unique=True).map("|".join) | st.just("bias"),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda template: frozenset(template.split("|")),
+)
+TEXT = st.text(st.sampled_from("aAbZz09-.'éÉßΣ中٣ǅ𝒜😀\u0301"), max_size=6)
+SENTENCES = st.lists(st.lists(st.tuples(TEXT, st.sampled_from(["A", "b", ""])), min_size=1, max_size=5), max_size=5)
+
+
+@given(TEMPLATES, SENTENCES, SENTENCES)
+def test_templates_make_what_plain_python_makes(templates, sentences, others):
+    encoder = TemplateEncoder(templates, ["word", "pos"])
+    numbers = {}
+    learnt = encoder.learn(sentences)
+    assert rows_of(learnt) == expanded(sentences, templates, ["word", "pos"], numbers)
+    assert learnt.lengths.tolist() == [len(sentence) for sentence in sentences]
+    assert learnt.n_features == encoder.n_features == len(numbers)
+    assert rows_of(encoder.encode(others)) == expanded(others, templates, ["word", "pos"], numbers, learn=False)
+    assert rows_of(encoder.learn(others)) == expanded(others, templates, ["word", "pos"], numbers)
+    names = [f"{template}={'|'.join(map(shown, values))}" if values else template for template, values in numbers]
+    assert encoder.names(np.arange(len(numbers))) == names
+
+
+def test_learning_sentence_by_sentence_numbers_features_alike():
+    rng = np.random.default_rng(0)
+    sentences = [[f"w{k}" for k in rng.integers(0, 50, rng.integers(1, 9))] for _ in range(200)]
+    at_once, one_by_one = TemplateEncoder(WORDS), TemplateEncoder(WORDS)
+    rows = [row for sentence in sentences for row in rows_of(one_by_one.learn([sentence]))]
+    assert rows_of(at_once.learn(sentences)) == rows
+
+
+def test_the_chunking_templates_are_the_nineteen():
+    assert len(CHUNKING) == 19
+    TemplateEncoder(CHUNKING, ["word", "pos"])
+
+
+@pytest.mark.parametrize(
+    ("templates", "why"),
+    [
+        ([], "templates must be a sequence of one or more"),
+        ("word[0]", "templates must be a sequence of one or more"),
+        (["word"], "'word' is not an atom such as word\\[0\\]"),
+        (["word[0]|bias"], "'bias' stands alone"),
+        (["word[0]", "word[+0]"], "has 'word\\[\\+0\\]' twice"),
+        (["word[0]|word[1]", "word[1]|word[0]"], "twice, first as"),
+        (["word[0]|word[0]"], "the same atom twice"),
+        (["|".join(f"word[{k}]" for k in range(5))], "has 5 atoms; at most 4"),
+        (["pos[0]"], "there is no column 'pos'; the columns are word"),
+        (["stem(word[0])"], "'stem' is not one of lower, prefix"),
+        (["prefix(word[0])"], "prefix needs a length from 1 to 9"),
+        (["suffix10(word[0])"], "suffix needs a length from 1 to 9"),
+        (["lower2(word[0])"], "lower takes no length"),
+        (["lower(word[0]"], "is not an atom"),
+        (["word[51]"], "offsets go from -50 to 50"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_named(templates, why):
+    with pytest.raises(ValueError, match=why):
+        TemplateEncoder(templates)
+
+
+def conll2000():
+    try:
+        return data_directory() / "conll2000" / "train.txt.xz"
+    except FileNotFoundError:
+        return Path("absent")
+
+
+@pytest.mark.skipif(not conll2000().exists(), reason="needs conll2000 (LARANK_DATA)")
+@pytest.mark.parametrize(("templates", "columns"), [(CHUNKING, ["word", "pos"]), (WORDS, ["word"])])
+def test_real_text_makes_what_plain_python_makes(templates, columns):
+    sentences = [[token[: len(columns)] for token in sentence] for sentence in read_conll(conll2000())[0][:500]]
+    encoder, numbers = TemplateEncoder(templates, columns), {}
+    assert rows_of(encoder.learn(sentences)) == expanded(sentences, templates, columns, numbers)
+    assert encoder.n_features == len(numbers)
+
+
+def test_the_ends_of_a_sentence_are_no_words():
+    encoder = TemplateEncoder(["word[-1]"])
+    learnt = encoder.learn([["a"], ["<s-1>", "b"]])
+    assert encoder.names(learnt.indices) == ["word[-1]=<s-1>"] * 3
+    assert learnt.indices.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("template", "word", "value"),
+    [
+        ("shape(word[0])", "McDonald's-3", "XxXxxxxx'x-0"),
+        ("shortshape(word[0])", "McDonald's-33..", "XxXx'x-0."),
+        ("shape(word[0])", "Éa中٣", "Xxx0"),
+        ("lower(word[0])", "ÀÇ-É𝐀", "àç-é𝐀"),
+        ("prefix2(word[0])", "çédille", "çé"),
+        ("suffix2(word[0])", "中文字", "文字"),
+        ("suffix3(word[0])", "中文字", "中文字"),
+    ],
+)
+def test_forms_know_unicode(template, word, value):
+    encoder = TemplateEncoder([template])
+    assert encoder.names(encoder.learn([[word]]).indices) == [f"{template}={value}"]
+
+
+@pytest.mark.parametrize("template", ["prefix3(word[0])", "suffix3(word[0])", "prefix3(word[0])|word[0]"])
+def test_a_word_too_short_makes_no_feature(template):
+    learnt = TemplateEncoder([template]).learn([["ab", "abc", "éé"]])
+    assert learnt.indptr.tolist() == [0, 0, 1, 1]
+
+
+def test_repeated_tables_grow_without_losing_anything():
+    words = [[f"w{k}" for k in range(first, first + 100)] for first in range(0, 50_000, 100)]
+    encoder = TemplateEncoder(["word[0]", "word[0]|word[1]", "suffix1(word[0])|word[0]|word[-1]"])
+    learnt = encoder.learn(words)
+    assert encoder.n_features == 150_000
+    assert np.array_equal(encoder.encode(words).indices, learnt.indices)
+    assert encoder.names([3 * 12_345]) == ["word[0]=w12345"]
+
+
+def test_several_columns_are_tuples_and_one_may_be():
+    one, other = TemplateEncoder(["word[0]"]), TemplateEncoder(["word[0]"])
+    assert rows_of(one.learn([["a", "b"]])) == rows_of(other.learn([[("a",), ("b",)]]))
+    assert one.names([0, 1]) == other.names([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("X", "columns", "why"),
+    [
+        ([["a"], []], 1, r"X\[1\] is an empty sequence; every sequence needs at least one token"),
+        ([["a"], "bc"], 1, r"X\[1\] is a str; expected a sequence of tokens"),
+        ("abc", 1, "X is a str; expected a list of sequences"),
+        (3, 1, "X is an int; expected a list"),
+        ([["a"], {"b"}], 1, r"X\[1\] is a set; expected a sequence of tokens"),
+        ([["a", "b", {}]], 1, r"X\[0\]\[2\] is a dict, but X\[0\]\[0\] is a str; all tokens must be of one kind"),
+        ([["a"], [("b",)]], 1, r"X\[1\]\[0\] is a tuple, but X\[0\]\[0\] is a str"),
+        ([[{}]], 1, r"X\[0\]\[0\] is a dict; expected a str or a tuple of str"),
+        ([["a"]], 2, r"X\[0\]\[0\] is a str, which is one column; expected a tuple of 2 str"),
+        ([[("a", "b"), ("c",)]], 2, r"X\[0\]\[1\] is a tuple of length 1; expected a tuple of 2 str"),
+        ([[("a", "b"), ("c", 3)]], 2, r"X\[0\]\[1\]\[1\] is an int; expected a str"),
+        ([["a", "\ud800"]], 1, r"X\[0\]\[1\] holds a lone surrogate"),
+    ],
+)
+def test_text_that_cannot_be_encoded_is_located(X, columns, why):
+    encoder = TemplateEncoder(["word[0]"], ["word", "pos"][:columns])
+    for method in (encoder.learn, encoder.encode):
+        with pytest.raises((TypeError, ValueError), match=why):
+            method(X)
+    assert encoder.n_features == 0
+
+
+def test_errors_of_an_iterator_are_passed_on():
+    def sentences():
+        yield ["a"]
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        TemplateEncoder(["word[0]"]).learn(sentences())
+
+
+def test_names_of_features_that_are_not_there_are_refused():
+    encoder = TemplateEncoder(["word[0]"])
+    encoder.learn([["a"]])
+    for number in (-1, 1):
+        with pytest.raises(ValueError, match=f"there is no feature {number}; there are 1"):
+            encoder.names([number])
+    assert encoder.names([0, 0]) == ["word[0]=a"] * 2
+
+
+# named features
+
+
+def named_features(token):
+    """The features of a dict, list or set, by name."""
+    if not isinstance(token, dict):
+        return dict.fromkeys(sorted(token) if isinstance(token, set | frozenset) else token, 1.0)
+    values = {
+        f"{k}={v}" if isinstance(v, str) else k: 1.0 if isinstance(v, str) else float(v) for k, v in token.items()
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+NAMES = st.text("abé", max_size=2)
+VALUES = NAMES | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.5, np.float32(2.5), np.int64(3), np.True_])
+DICTS = st.dictionaries(NAMES, VALUES, max_size=4)
+COLLECTIONS = st.lists(NAMES, max_size=4) | st.frozensets(NAMES) | st.sets(NAMES)
+
+
+def nested(tokens):
+    return st.lists(st.lists(tokens, min_size=1, max_size=3), max_size=3)
+
+
+@given(st.one_of(st.tuples(nested(DICTS), nested(DICTS)), st.tuples(nested(COLLECTIONS), nested(COLLECTIONS))))
+def test_named_features_are_what_plain_python_makes_of_them(both):
+    encoder, numbers = NameEncoder(), {}
+
+    def rows(X, learn):
+        tokens = [named_features(token) for sentence in X for token in sentence]
+        for token in tokens if learn else ():
+            for name in token:
+                numbers.setdefault(name, len(numbers))
+        return [[(numbers[name], value) for name, value in token.items() if name in numbers] for token in tokens]
+
+    def found(sequences):
+        values = np.ones(len(sequences.indices)) if sequences.values is None else sequences.values
+        pairs = list(zip(sequences.indices.tolist(), values.tolist(), strict=True))
+        return [pairs[a:b] for a, b in pairwise(sequences.indptr)]
+
+    first, second = both
+    assert found(encoder.learn(first)) == rows(first, learn=True)
+    assert found(encoder.encode(second)) == rows(second, learn=False)
+    assert found(encoder.learn(second)) == rows(second, learn=True)
+    assert encoder.names(range(encoder.n_features)) == list(numbers)
+    again = NameEncoder.from_state(encoder.state())
+    assert again.names(range(again.n_features)) == list(numbers)
+
+
+def test_values_are_kept_only_where_some_are_not_one():
+    assert NameEncoder().learn([[{"a": "b", "c": True}], [{"d": 1}]]).values is None
+    assert NameEncoder().learn([[{"a": "b"}], [{"c": 2, "d": True}]]).values.tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("X", "why"),
+    [
+        ([[["new"]], [{"a": 1}]], r"X\[1\]\[0\] is a dict, but X\[0\]\[0\] is a list; all tokens must be of one kind"),
+        ([["a"]], r"X\[0\]\[0\] is a str; expected a dict, or a list or set of str"),
+        ([[{"new": 1}, {1: 2}]], r"X\[0\]\[1\] has a key of type int; expected a str"),
+        ([[{"new": None}]], r"X\[0\]\[0\]\['new'\] is None; expected a str, a number or a bool"),
+        ([[{"new": [1]}]], r"X\[0\]\[0\]\['new'\] is a list; expected a str, a number or a bool"),
+        ([[{"new": 1 + 2j}]], r"X\[0\]\[0\]\['new'\] is a complex"),
+        ([[{"new": float("nan")}]], r"X\[0\]\[0\]\['new'\] is not finite"),
+        ([[{"new": 10**400}]], r"X\[0\]\[0\]\['new'\] is not finite"),
+        ([[["new", 3]]], r"X\[0\]\[0\] holds an int; expected names, of type str"),
+        ([[{"new=b": 1, "new": "b"}]], r"X\[0\]\[0\] names a feature twice"),
+        ([[["new"]], []], r"X\[1\] is an empty sequence"),
+        ([[["\ud800"]]], "lone surrogate"),
+        ([[{"\ud800": 1}]], "lone surrogate"),
+        ([[{"new": "\ud800"}]], "lone surrogate"),
+    ],
+)
+def test_named_features_that_cannot_be_encoded_are_located_and_nothing_is_learnt(X, why):
+    encoder = NameEncoder()
+    encoder.learn([[["old"]]])
+    with pytest.raises((TypeError, ValueError), match=why):
+        encoder.learn(X)
+    assert encoder.n_features == 1
+    assert encoder.learn([[["new", "old"]]]).indices.tolist() == [1, 0]
+
+
+def test_names_in_sets_are_numbered_alike_in_every_process():
+    code = (
+        "from larank.sequence.features import NameEncoder\n"
+        "encoder = NameEncoder()\nencoder.learn([[set('qwertyuiop')]])\nprint(encoder.names(range(10)))"
+    )
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "12"
+    }
+    assert len(seen) == 1
+
+
+# arrays
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_matrix, sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.bool_])
+def test_rows_of_a_matrix_are_tokens(kind, dtype):
+    dense = np.array([[0, 1, 3], [0, 0, 0], [1, 0, 1]], dtype)
+    encoder = ArrayEncoder()
+    learnt = encoder.learn((kind(dense), [2, 1]))
+    assert learnt.starts.tolist() == [0, 2, 3]
+    assert learnt.n_features == encoder.n_features == 3
+    values = np.ones(4) if learnt.values is None else learnt.values
+    assert sp.csr_matrix((values, learnt.indices, learnt.indptr), (3, 3)).toarray().tolist() == dense.tolist()
+    assert (learnt.values is None) == (dtype == np.bool_)
+    assert encoder.names([0, 2]) == ["x0", "x2"]
+    assert ArrayEncoder.from_state(encoder.state()).n_features == 3
+
+
+def test_stored_zeros_and_repeated_columns_of_a_sparse_matrix_are_cleared_in_a_copy():
+    X = sp.csr_matrix((np.array([0.0, 2.0, 3.0]), np.array([1, 0, 0]), np.array([0, 3])), shape=(1, 2))
+    learnt = ArrayEncoder().learn((X, [1]))
+    assert (learnt.indices.tolist(), learnt.values.tolist()) == ([0], [5])
+    assert X.data.tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("X", "why"),
+    [
+        ((np.ones((3, 2)), [1, 1]), "lengths sum to 2, but X has 3 rows"),
+        ((np.ones((3, 2)), [3, 0]), r"lengths\[1\] is 0; every sequence needs at least one token"),
+        ((np.ones((3, 2)), [1.5, 1.5]), "lengths must be a sequence of whole numbers, got an array of float64"),
+        ((np.ones((3, 2)), [[3]]), r"lengths must be .* of shape \(1, 1\)"),
+        ((np.array([[0, 1], [1, 0], [0, np.inf]]), [1, 2]), r"row 2 \(token 1 of sequence 1\) holds inf"),
+        ((np.ones(3), [3]), r"X is a tuple; expected \(X, lengths\)"),
+        ((np.ones((1, 1), complex), [1]), r"expected \(X, lengths\)"),
+        ([np.ones((3, 2))], r"X is a list; expected \(X, lengths\)"),
+        ((np.ones((2, 5)), [2]), "X has 5 columns, but 2 features were learnt"),
+    ],
+)
+def test_arrays_that_cannot_be_encoded_are_refused(X, why):
+    encoder = ArrayEncoder()
+    encoder.learn((np.ones((1, 2)), [1]))
+    for method in (encoder.learn, encoder.encode):
+        with pytest.raises((TypeError, ValueError), match=why):
+            method(X)
+
+
+# the choice among encoders, and what all have
+
+
+@pytest.mark.parametrize(
+    ("X", "kind"),
+    [
+        ([["a"]], TemplateEncoder),
+        ([[("a",)]], TemplateEncoder),
+        (((("a", "b"),), (("c", "d"),)), TemplateEncoder),
+        ([[{}]], NameEncoder),
+        ([[[]]], NameEncoder),
+        ([[frozenset()]], NameEncoder),
+        ((np.ones((1, 1)), [1]), ArrayEncoder),
+    ],
+)
+def test_the_first_token_tells_the_encoder(X, kind):
+    assert type(encoder_for(X)) is kind
+
+
+def test_files_and_their_blocks_are_text(tmp_path):
+    (tmp_path / "x").write_text("a b O\n")
+    file = ConllFile(tmp_path / "x")
+    for X in (file, next(file.blocks())):
+        encoder = encoder_for(X)
+        assert (encoder.columns, encoder.templates) == (("word", "pos"), CHUNKING)
+    assert encoder_for(file, ["form[0]"], ["form", "tag"]).columns == ("form", "tag")
+    with pytest.raises(ValueError, match="X has 2 columns besides labels, but the templates are for 1: word"):
+        TemplateEncoder(WORDS).learn(file)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "why"),
+    [
+        ([], {}, "X is empty"),
+        ([[]], {}, r"X\[0\] is an empty sequence"),
+        (["abc"], {}, r"X\[0\] is a str; expected a list of tokens"),
+        ("abc", {}, "X is a str; expected a list of sequences"),
+        ({"a": 1}, {}, "X is a dict; expected a list of sequences"),
+        (7, {}, "X is an int; expected a list of sequences"),
+        ([[7]], {}, r"X\[0\]\[0\] is an int; expected a str"),
+        ([np.ones((3, 2))], {}, r"arrays are given as \(X, lengths\)"),
+        ([[{}]], {"templates": WORDS}, "templates can be used with tokens that are text only"),
+        ((np.ones((1, 1)), [1]), {"columns": ["a"]}, "columns can be used with tokens that are text only"),
+        ([[("a", "b", "c")]], {}, "templates must be given for the columns word, pos, col2"),
+        ([["a"]], {"columns": ["form"]}, "templates must be given for the columns form, such as"),
+    ],
+)
+def test_what_no_encoder_takes_is_refused(X, options, why):
+    with pytest.raises((TypeError, ValueError), match=why):
+        encoder_for(X, **options)
+
+
+@persistable("state_")
+class Holder(BaseEstimator):
+    """An estimator that has nothing but the state of an encoder."""
+
+
+@pytest.mark.parametrize(
+    ("X", "more"),
+    [
+        ([["a", "É"], ["É"]], [["b", "a"]]),
+        ([], [["b", "a"]]),
+        ([[{"k": "v"}]], [[{"k": 2, "l": 1}]]),
+        ((np.eye(2), [1, 1]), (np.ones((1, 2)), [1])),
+    ],
+)
+def test_an_encoder_goes_on_from_a_model_file(tmp_path, X, more):
+    encoder = encoder_for(X or more)
+    encoder.learn(X)
+    holder = Holder()
+    holder.state_ = encoder.state()
+    save(holder, tmp_path / "x.larank")
+    loaded = type(encoder).from_state(load(tmp_path / "x.larank").state_)
+    copied = pickle.loads(pickle.dumps(encoder))
+    known, learnt = encoder.encode(more), encoder.learn(more)
+    for again in (loaded, copied):
+        assert rows_of(again.encode(more)) == rows_of(known)
+        assert rows_of(again.learn(more)) == rows_of(learnt)
+        assert again.n_features == encoder.n_features
+        assert again.names(range(again.n_features)) == encoder.names(range(encoder.n_features))
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "why"),
+    [
+        ("feature_templates", np.array([0, 9], np.uint16), "a template or tuple is missing"),
+        ("feature_templates", np.array([0], np.uint16), "more tuples than features"),
+        ("feature_tuples", np.array([101], np.uint32), "a template or tuple is missing"),
+        ("feature_tuples", np.array([101, 103], np.uint32), "a value is out of range"),
+        ("feature_tuples", np.array([0, 101], np.uint32), "a value is out of range"),
+        ("feature_tuples", np.array([101, 101], np.uint32), "a feature is there twice"),
+        ("words", [], "does not fit the templates"),
+        ("words", [(np.array([97], np.uint8), np.array([2]))], "a string ends beyond the text"),
+        ("words", [(np.array([97], np.uint8), np.array([-1]))], "a string ends beyond the text"),
+        ("words", [(np.array([0xC3], np.uint8), np.array([1]))], "a string is not UTF-8"),
+        ("values", [(np.array([97, 97], np.uint8), np.array([1, 2]))], "a string is there twice"),
+    ],
+)
+def test_a_damaged_state_is_refused(part, value, why):
+    encoder = TemplateEncoder(["word[0]"])
+    encoder.learn([["a", "b"]])
+    with pytest.raises(ValueError, match=why):
+        TemplateEncoder.from_state(encoder.state() | {part: value})
+
+
+# sequences
+
+
+def test_sequences_are_taken_in_any_order_and_joined():
+    X = [[{"a": 1.5}, {"b": 1}], [{}], [{"c": 1, "a": 1}]]
+    encoder = NameEncoder()
+    all_of_them = encoder.learn(X)
+    for which in ([0, 1, 2], [2, 0, 2], [1], []):
+        taken, expected = all_of_them.take(which), encoder.encode([X[k] for k in which])
+        assert len(taken) == len(which)
+        assert taken.starts.tolist() == expected.starts.tolist()
+        assert rows_of(taken) == rows_of(expected)
+        values = np.ones(len(expected.indices)) if expected.values is None else expected.values
+        assert taken.values.tolist() == values.tolist()
+    assert all_of_them.take(np.array([True, False, True])).starts.tolist() == [0, 2, 3]
+    with pytest.raises(IndexError):
+        all_of_them.take([3])
+    parts = [encoder.encode(X[:1]), encoder.encode(X[1:])]
+    joined = Sequences.joined(parts)
+    assert joined.starts.tolist() == all_of_them.starts.tolist()
+    assert rows_of(joined) == rows_of(all_of_them)
+    assert joined.values.tolist() == all_of_them.values.tolist()
+    assert Sequences.joined(parts[1:]).values is None

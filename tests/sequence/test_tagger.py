@@ -1,0 +1,824 @@
+"""`SequenceTagger` as a user meets it; the compiled core has tests of its own."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from larank import SequenceTagger, StructuredModel, StructuredSVC
+from larank.data import DataFormatError
+from larank.data.columns import ConllFile, write_conll
+from larank.data.models import load, save
+from larank.sequence.constraints import follows
+from larank.training import TrainingWarning
+
+WORDS = {
+    "DET": ["the", "a", "this", "every"],
+    "ADJ": ["big", "old", "red", "the-like"],
+    "NOUN": ["dog", "cat", "house", "old", "run"],
+    "VERB": ["sees", "run", "has", "house"],
+}
+TAGS = [("DET", "NOUN", "VERB"), ("DET", "ADJ", "NOUN", "VERB", "DET", "NOUN"), ("NOUN", "VERB"), ("VERB",)]
+
+
+def sentences(count: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
+    random = np.random.RandomState(seed)
+    y = [list(TAGS[random.randint(len(TAGS))]) for _ in range(count)]
+    X = [[WORDS[tag][random.randint(len(WORDS[tag]))] for tag in tags] for tags in y]
+    return X, y
+
+
+def chunked(count: int, scheme: str, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
+    """Words and well-formed tags of entities X and Y."""
+    random = np.random.RandomState(seed)
+    X, y = [], []
+    for _ in range(count):
+        words, tags = list[str](), list[str]()
+        for _ in range(random.randint(1, 5)):
+            kind, length = "XY"[random.randint(2)], random.randint(0, 4)
+            if length == 0:
+                words.append(f"o{random.randint(4)}")
+                tags.append("O")
+                continue
+            words += [f"{kind.lower()}{random.randint(6)}" for _ in range(length)]
+            tags += _entity(kind, length, scheme)
+        X.append(words)
+        y.append(tags)
+    return X, y
+
+
+def _entity(kind: str, length: int, scheme: str) -> list[str]:
+    if scheme == "BIO":
+        return [f"B-{kind}"] + [f"I-{kind}"] * (length - 1)
+    return [f"U-{kind}"] if length == 1 else [f"B-{kind}"] + [f"I-{kind}"] * (length - 2) + [f"L-{kind}"]
+
+
+def no_repeat(previous: Any, label: Any) -> bool:
+    return previous != label
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {},
+    {"order": 0},
+    {"order": 2},
+    {"inference": "greedy"},
+    {"inference": "greedy", "order": 4, "n_reprocess": 2},
+    {"inference": "greedy", "history": "predicted"},
+    {"solver": "passive-aggressive"},
+    {"solver": "perceptron", "average": True, "epochs": 2},
+    {"solver": "perceptron", "inference": "greedy"},
+]
+settings = pytest.mark.parametrize("settings", SETTINGS, ids=str)
+
+
+# ---- Learning ----
+
+
+@settings
+def test_it_learns_and_predicts_one_label_per_token(settings: dict[str, Any]) -> None:
+    X, y = sentences(200)
+    other, truth = sentences(100, seed=1)
+    tagger = SequenceTagger(random_state=0, **settings).fit(X, y)
+    assert tagger.classes_.tolist() == ["ADJ", "DET", "NOUN", "VERB"]
+    assert tagger.score(other, truth) > 0.9
+    predicted = tagger.predict(other)
+    assert [len(labels) for labels in predicted] == [len(words) for words in other]
+    right = [a == b for labels, tags in zip(predicted, truth, strict=True) for a, b in zip(labels, tags, strict=True)]
+    assert tagger.score(other, truth) == np.mean(right)
+
+
+@settings
+def test_the_same_seed_gives_the_same_model(settings: dict[str, Any]) -> None:
+    X, y = sentences(60)
+    first, second = (SequenceTagger(random_state=3, **settings).fit(X, y) for _ in range(2))
+    assert (first.coef_ != second.coef_).nnz == 0
+    np.testing.assert_array_equal(first.transitions_, second.transitions_)
+
+
+@settings
+def test_calls_of_partial_fit_equal_one_fit_in_order(settings: dict[str, Any]) -> None:
+    settings = {**settings, "epochs": 1}
+    X, y = sentences(90)
+    whole = SequenceTagger(random_state=0, shuffle=False, **settings).fit(X, y)
+    parts = SequenceTagger(random_state=0, **settings)
+    for begin in range(0, 90, 25):
+        parts.partial_fit(X[begin : begin + 25], y[begin : begin + 25])
+    assert parts.classes_.tolist() == whole.classes_.tolist()
+    assert parts.feature_names() == whole.feature_names()
+    np.testing.assert_allclose(parts.coef_.toarray(), whole.coef_.toarray(), atol=1e-12)
+    np.testing.assert_allclose(parts.transitions_, whole.transitions_, atol=1e-12)
+
+
+def test_new_labels_and_features_join_a_stream() -> None:
+    X, y = sentences(100)
+    tagger = SequenceTagger(random_state=0).partial_fit(X, y)
+    before = tagger.coef_.shape
+    strange = [["wow", *words] for words in X]
+    strange_tags = [["INTJ", *tags] for tags in y]
+    tagger.partial_fit(strange, strange_tags)
+    assert tagger.coef_.shape[0] > before[0]
+    assert tagger.coef_.shape[1] == before[1] + 1 == tagger.transitions_.shape[2]
+    assert tagger.predict([["wow", "the", "dog", "sees"]]) == [["INTJ", "DET", "NOUN", "VERB"]]
+
+
+def test_many_new_labels_widen_the_model() -> None:
+    tagger = SequenceTagger(random_state=0)
+    for n in range(20):
+        tagger.partial_fit([[f"w{n}", "end"]] * 3, [[f"L{n:02}", "END"]] * 3)
+    assert tagger.predict([[f"w{n}", "end"] for n in range(20)]) == [[f"L{n:02}", "END"] for n in range(20)]
+
+
+def test_integer_labels_stay_integers() -> None:
+    X = (np.eye(3)[[0, 1, 2, 0, 1]], [3, 2])
+    tagger = SequenceTagger(random_state=0).fit(X, np.array([7, 8, 9, 7, 8]))
+    predicted = tagger.predict(X)
+    assert predicted.dtype.kind == "i"
+    assert predicted.tolist() == [7, 8, 9, 7, 8]
+
+
+def test_cross_validation_works_on_lists() -> None:
+    X, y = sentences(60)
+    assert cross_val_score(SequenceTagger(random_state=0), X, y, cv=3).min() > 0.8
+
+
+# ---- What tokens may be ----
+
+
+def _template_free() -> dict[str, Any]:
+    return {"templates": ["word[0]", "word[-1]"], "shuffle": False, "random_state": 0}
+
+
+def test_templates_names_and_dicts_make_the_same_model() -> None:
+    X, y = sentences(50)
+    text = SequenceTagger(**_template_free()).fit(X, y)
+
+    def before(words: list[str], t: int) -> str:
+        return words[t - 1] if t else "<s-1>"
+
+    names = [[[f"word[0]={w}", f"word[-1]={before(words, t)}"] for t, w in enumerate(words)] for words in X]
+    dicts = [[{"word[0]": w, "word[-1]": before(words, t)} for t, w in enumerate(words)] for words in X]
+    for tokens in (names, dicts):
+        tagger = SequenceTagger(shuffle=False, random_state=0).fit(tokens, y)
+        assert tagger.feature_names() == text.feature_names()
+        np.testing.assert_array_equal(tagger.coef_.toarray(), text.coef_.toarray())
+
+
+def test_dense_sparse_and_named_numbers_make_the_same_model() -> None:
+    random = np.random.RandomState(0)
+    rows = random.randint(-8, 9, (60, 5)) / 8 * (random.rand(60, 5) < 0.6)  # exact in float32
+    lengths = [4, 6, 10, 20, 20]
+    y = random.randint(3, size=60)
+    make = {"shuffle": False, "random_state": 0}
+    dense = SequenceTagger(**make).fit((rows, lengths), y)
+    sparse = SequenceTagger(**make).fit((csr_matrix(rows), lengths), y)
+    np.testing.assert_array_equal(dense.coef_.toarray(), sparse.coef_.toarray())
+    single = SequenceTagger(**make).fit((rows.astype(np.float32), lengths), y)
+    np.testing.assert_allclose(single.coef_.toarray(), dense.coef_.toarray())
+    starts = np.cumsum([0, *lengths])
+    nested = [y[a:b] for a, b in itertools.pairwise(starts)]
+    again = SequenceTagger(**make).fit((rows, lengths), nested)
+    np.testing.assert_array_equal(again.coef_.toarray(), dense.coef_.toarray())
+    tokens = [[{f"x{j}": v for j, v in enumerate(row)} for row in rows[a:b]] for a, b in itertools.pairwise(starts)]
+    named = SequenceTagger(**make).fit(tokens, nested)
+    order = [named.feature_names().index(f"x{j}") for j in range(5)]
+    np.testing.assert_allclose(named.coef_.toarray()[order], dense.coef_.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("memory_limit", [2e9, 1.0], ids=["kept", "read again"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_file_makes_the_same_model_as_lists(tmp_path: Any, memory_limit: float, n_jobs: int) -> None:
+    X, y = sentences(80)
+    write_conll(tmp_path / "train.txt", X, y)
+    file = ConllFile(tmp_path / "train.txt")
+    # No support pattern is let go of in either case: the perceptron has none.
+    make = {"shuffle": False, "random_state": 0, "epochs": 3, "solver": "perceptron", "n_jobs": n_jobs}
+    held = SequenceTagger(**make).fit(X, y)
+    read = SequenceTagger(memory_limit=memory_limit, **make).fit(file)
+    np.testing.assert_array_equal(held.coef_.toarray(), read.coef_.toarray())
+    assert read.predict(file) == held.predict(X)
+    assert read.score(file) == held.score(X, y)
+    assert [path for block in read.predict_blocks(file) for path in block] == held.predict(X)
+
+
+def test_a_file_that_is_not_kept_has_the_same_certificate(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("larank.sequence.corpora._BLOCK_TOKENS", 30)
+    X, y = sentences(80)
+    write_conll(tmp_path / "train.txt", X, y)
+    file = ConllFile(tmp_path / "train.txt")
+    make = {"shuffle": False, "random_state": 0, "solver": "passive-aggressive"}
+    held = SequenceTagger(**make).fit(X, y).result_
+    read = SequenceTagger(memory_limit=1.0, **make).fit(file).result_
+    assert read.primal == pytest.approx(held.primal)
+    assert read.dual == pytest.approx(held.dual)
+
+
+def test_training_from_a_file_keeps_support_patterns_within_the_limit(tmp_path: Any) -> None:
+    random = np.random.RandomState(0)
+    X = [[f"w{random.randint(50)}" for _ in range(10)] for _ in range(300)]
+    y = [[f"L{random.randint(5)}" for _ in range(10)] for _ in range(300)]
+    write_conll(tmp_path / "noise.txt", X, y)
+    limit = 100_000
+    tagger = SequenceTagger(memory_limit=limit, random_state=0).fit(ConllFile(tmp_path / "noise.txt"))
+    assert tagger._running.session.bytes <= limit
+    assert tagger.result_.operations["frozen"] > 0
+    assert tagger.result_.gap >= 0
+
+
+# ---- Certificate ----
+
+
+def _objective(tagger: SequenceTagger, X: list[list[str]], y: list[list[str]], cost: Any = None) -> float:
+    """The primal objective by enumeration, from public attributes only."""
+    W, T = tagger.coef_.toarray(), tagger.transitions_
+    sequences = tagger._encoder.encode(X)
+    classes = tagger.classes_.tolist()
+    nodes = np.zeros((sequences.n_tokens, len(classes)))
+    for t in range(sequences.n_tokens):
+        nodes[t] = W[sequences.indices[sequences.indptr[t] : sequences.indptr[t + 1]]].sum(axis=0)
+
+    def score(start: int, path: tuple[int, ...]) -> float:
+        pairs = sum(T[s, 1 + path[t - s - 1] if t > s else 0, path[t]] for t in range(len(path)) for s in range(len(T)))
+        return float(nodes[np.arange(start, start + len(path)), path].sum() + pairs)
+
+    def loss(truth: tuple[int, ...], path: tuple[int, ...]) -> float:
+        charge = cost or (lambda a, b: float(a != b))
+        return sum(charge(classes[a], classes[b]) for a, b in zip(truth, path, strict=True))
+
+    total = 0.0
+    for i, labels in enumerate(y):
+        truth = tuple(classes.index(label) for label in labels)
+        start = int(sequences.starts[i])
+        own = score(start, truth)
+        paths = itertools.product(range(len(classes)), repeat=len(truth))
+        total += max(loss(truth, path) + score(start, path) - own for path in paths)
+    return float((W**2).sum() + (T**2).sum()) / 2 + tagger.C * total
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_the_primal_objective_is_what_enumeration_says(order: int) -> None:
+    X, y = sentences(12)
+    tagger = SequenceTagger(order=order, random_state=0).fit(X, y)
+    assert tagger.result_.exact
+    assert tagger.result_.primal == pytest.approx(_objective(tagger, X, y))
+    assert tagger.result_.gap >= 0
+
+
+def test_label_costs_are_those_of_the_objective() -> None:
+    X, y = sentences(12)
+    costs = {("NOUN", "VERB"): 5.0, ("VERB", "NOUN"): 0.25}
+    tagger = SequenceTagger(label_costs=costs, random_state=0).fit(X, y)
+    charged = _objective(tagger, X, y, lambda a, b: 0.0 if a == b else costs.get((a, b), 1.0))
+    assert tagger.result_.primal == pytest.approx(charged)
+
+
+@pytest.mark.parametrize("inference", ["exact", "greedy"])
+def test_the_gap_closes(inference: str) -> None:
+    X, y = sentences(40)
+    tagger = SequenceTagger(inference, stop="gap", tol=1e-3, C=1.0, random_state=0).fit(X, y)
+    assert tagger.result_.status == "converged"
+    assert 0 <= tagger.result_.relative_gap <= 1e-3
+    one = SequenceTagger(inference, C=1.0, random_state=0).fit(X, y).result_
+    assert one.dual <= tagger.result_.primal * (1 + 1e-12)
+    assert one.primal >= tagger.result_.dual * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("inference", ["exact", "greedy"])
+def test_the_dual_never_decreases(inference: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("larank.sequence.chain._FEWEST_BETWEEN", 1)
+    monkeypatch.setattr("larank.sequence.chain._STEP_TOKENS", 5)
+    X, y = sentences(60)
+    duals = [point.dual for point in SequenceTagger(inference, epochs=3, random_state=0).fit(X, y).result_.history]
+    assert len(duals) > 20
+    assert (np.diff(duals) >= -1e-9).all()
+
+
+def test_a_weight_of_zero_leaves_a_sequence_out() -> None:
+    X, y = sentences(40)
+    weights = np.ones(40)
+    weights[20:] = 0
+    make = {"shuffle": False, "random_state": 0}
+    some = SequenceTagger(**make).fit(X[:20], y[:20])
+    weighted = SequenceTagger(**make).fit(X, y, sample_weight=weights)
+    assert weighted.result_.primal == pytest.approx(some.result_.primal)
+
+
+def test_weights_are_factors_on_the_cost() -> None:
+    X, y = sentences(30)
+    make = {"stop": "gap", "tol": 1e-4, "random_state": 0}
+    doubled = SequenceTagger(C=0.2, **make).fit(X, y).result_
+    weighted = SequenceTagger(C=0.1, **make).fit(X, y, sample_weight=np.full(30, 2.0)).result_
+    assert weighted.primal == pytest.approx(doubled.primal, rel=3e-4)
+
+
+def test_perceptrons_have_no_objective_and_say_so() -> None:
+    X, y = sentences(20)
+    assert not SequenceTagger(solver="perceptron").fit(X, y).result_.has_objective
+    assert not SequenceTagger(solver="passive-aggressive", epochs=2).fit(X, y).result_.has_objective
+    assert SequenceTagger(solver="passive-aggressive").fit(X, y).result_.gap >= 0
+
+
+def test_a_time_limit_leaves_a_valid_model(monkeypatch: Any) -> None:
+    monkeypatch.setattr("larank.sequence.chain._STEP_TOKENS", 5)
+    X, y = sentences(100)
+    tagger = SequenceTagger(time_limit=1e-9, random_state=0)
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        tagger.fit(X, y)
+    assert tagger.result_.status == "time_limit"
+    assert tagger.result_.gap >= 0
+    assert len(tagger.predict(X)) == 100
+
+
+def test_a_file_cut_short_by_time_is_certified_for_what_was_read(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("larank.sequence.corpora._BLOCK_TOKENS", 20)
+    X, y = sentences(100)
+    write_conll(tmp_path / "train.txt", X, y)
+    for memory_limit in (2e9, 1.0):
+        tagger = SequenceTagger(time_limit=1e-9, memory_limit=memory_limit, random_state=0)
+        with pytest.warns(TrainingWarning):
+            tagger.fit(ConllFile(tmp_path / "train.txt"))
+        assert tagger.result_.exact
+        assert tagger.result_.gap >= 0
+
+
+# ---- Constraints ----
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "BILOU"])
+@pytest.mark.parametrize("settings", [{}, {"order": 2}, {"inference": "greedy"}, {"inference": "greedy", "order": 3}])
+def test_predicted_tags_are_well_formed(scheme: str, settings: dict[str, Any]) -> None:
+    X, y = chunked(60, scheme)
+    tagger = SequenceTagger(constraints=scheme, random_state=0, C=0.01, **settings).fit(X, y)
+    random = np.random.RandomState(1)
+    strange = [
+        [f"{'oxy'[random.randint(3)]}{random.randint(9)}" for _ in range(random.randint(1, 7))] for _ in range(200)
+    ]
+    labels = tagger.classes_.tolist()
+    allowed = follows(scheme, labels)
+    assert allowed is not None
+    for tags in tagger.predict(strange):
+        numbers = [labels.index(tag) for tag in tags]
+        assert allowed.after[0, numbers[0]]
+        assert all(allowed.after[1 + a, b] for a, b in itertools.pairwise(numbers))
+        assert allowed.ends[numbers[-1]]
+
+
+def test_a_function_may_constrain() -> None:
+    X, y = [["a", "b", "c"]] * 5, [["A", "B", "C"]] * 5
+    tagger = SequenceTagger(constraints=no_repeat, random_state=0).fit(X, y)
+    for tags in tagger.predict([["a", "a", "a", "a"], ["b", "b"]]):
+        assert all(a != b for a, b in itertools.pairwise(tags))
+
+
+def test_constraints_take_part_in_training() -> None:
+    """What is forbidden is no competitor: its transition is never pushed down."""
+    X, y = chunked(60, "BIO")
+    free = SequenceTagger(random_state=0, C=10.0).fit(X, y)
+    bound = SequenceTagger(random_state=0, C=10.0, constraints="BIO").fit(X, y)
+    o, inside = (free.classes_.tolist().index(tag) for tag in ("O", "I-X"))
+    assert free.transitions_[0, 1 + o, inside] < 0
+    assert bound.transitions_[0, 1 + o, inside] == 0
+
+
+def test_schemes_say_what_follows_what() -> None:
+    bio = follows("BIO", ["O", "B-X", "I-X", "B-Y", "I-Y"])
+    assert bio is not None
+    assert bio.after.tolist() == [
+        [True, True, False, True, False],
+        [True, True, False, True, False],
+        [True, True, True, True, False],
+        [True, True, True, True, False],
+        [True, True, False, True, True],
+        [True, True, False, True, True],
+    ]
+    assert bio.ends.all()
+    bilou = follows("BILOU", ["O", "B-X", "I-X", "L-X", "U-X", "L-Y", "B-Y"])
+    assert bilou is not None
+    outside = [True, True, False, False, True, False, True]
+    inside = [False, False, True, True, False, False, False]
+    end_of_y = [False, False, False, False, False, True, False]
+    assert bilou.after.tolist() == [outside, outside, inside, inside, outside, outside, outside, end_of_y]
+    assert bilou.ends.tolist() == [True, False, False, True, True, True, False]
+
+
+# ---- n best, explanations, weights ----
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_the_best_path_is_the_prediction_and_margins_are_differences(order: int) -> None:
+    X, y = sentences(60)
+    tagger = SequenceTagger(order=order, random_state=0).fit(X, y)
+    other = sentences(20, seed=5)[0]
+    for labels, paths in zip(tagger.predict(other), tagger.predict_nbest(other, 6), strict=True):
+        assert paths[0].labels == labels
+        assert len(paths) == min(6, 4 ** len(labels))
+        assert len({tuple(path.labels) for path in paths}) == len(paths)
+        for path, following in itertools.pairwise(paths):
+            assert path.margin == pytest.approx(path.score - following.score)
+            assert path.margin >= 0
+    assert tagger.predict_nbest([["dog"]], 9)[0][-1].margin == np.inf
+
+
+def test_the_smallest_margin_of_a_token_is_that_of_the_second_path() -> None:
+    X, y = sentences(60)
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    for words in sentences(20, seed=5)[0]:
+        explanation = tagger.explain(words)
+        best = tagger.predict_nbest([words], 1)[0][0]
+        assert explanation.labels == best.labels
+        assert explanation.score == pytest.approx(best.score)
+        assert min(token.margin for token in explanation.tokens) == pytest.approx(best.margin)
+
+
+def test_contributions_add_up_to_the_margin_of_a_greedy_decision() -> None:
+    X, y = sentences(60)
+    tagger = SequenceTagger("greedy", order=2, random_state=0).fit(X, y)
+    for words in sentences(10, seed=5)[0]:
+        for token in tagger.explain(words, top=1000).tokens:
+            total = sum(found.difference for found in (*token.features, *token.transitions))
+            assert total == pytest.approx(token.margin)
+            assert token.runner_up != token.label
+
+
+def test_an_explanation_can_be_read() -> None:
+    X, y = sentences(60)
+    text = str(SequenceTagger(random_state=0).fit(X, y).explain(["the", "dog", "sees"]))
+    assert "the: DET, before" in text
+    assert "nothing 1 before" in text
+    assert "word[0]=dog" in text
+
+
+def test_a_label_that_has_no_rival_is_explained() -> None:
+    tagger = SequenceTagger(constraints=lambda p, y: (p, y) in {(None, "A"), ("A", "B"), ("B", None)})
+    tagger.fit([["x", "y"]] * 2, [["A", "B"]] * 2)
+    token = tagger.explain(["x", "y"]).tokens[0]
+    assert token.runner_up is None
+    assert token.margin == np.inf
+
+
+def test_weights_name_what_speaks_for_a_label() -> None:
+    X, y = sentences(100)
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    found = tagger.weights("DET", top=500)
+    column = tagger.classes_.tolist().index("DET")
+    names = tagger.feature_names()
+    by_name = {weight.name: weight.weight for weight in found}
+    for name, weight in by_name.items():
+        if name in names:
+            assert weight == tagger.coef_[names.index(name), column]
+    assert by_name["word[0]=the"] > 0
+    assert [abs(w.weight) for w in found] == sorted((abs(w.weight) for w in found), reverse=True)
+    assert by_name["nothing 1 before"] == tagger.transitions_[0, 0, column]
+
+
+# ---- Saving ----
+
+
+@settings
+def test_a_saved_or_pickled_tagger_goes_on_as_the_original(settings: dict[str, Any], tmp_path: Any) -> None:
+    X, y = sentences(60)
+    more, labels = sentences(40, seed=9)
+    tagger = SequenceTagger(random_state=0, **settings).fit(X, y)
+    save(tagger, tmp_path / "tagger.larank")
+    copies = [load(tmp_path / "tagger.larank"), pickle.loads(pickle.dumps(tagger))]
+    for copy in copies:
+        assert copy.predict(more) == tagger.predict(more)
+        assert copy.classes_.tolist() == tagger.classes_.tolist()
+        np.testing.assert_equal(copy.result_.to_dict(), tagger.result_.to_dict())
+        np.testing.assert_array_equal(copy.coef_.toarray(), tagger.coef_.toarray())
+    for model in (tagger, *copies):
+        model.partial_fit(more, labels)
+    for copy in copies:
+        np.testing.assert_allclose(copy.coef_.toarray(), tagger.coef_.toarray(), atol=1e-9)
+        np.testing.assert_allclose(copy.result_.dual, tagger.result_.dual, rtol=1e-9)
+
+
+def test_a_clone_has_the_parameters_only() -> None:
+    X, y = sentences(20)
+    tagger = clone(SequenceTagger(order=2, constraints=no_repeat).fit(X, y))
+    assert tagger.order == 2
+    assert not hasattr(tagger, "classes_")
+    with pytest.raises(NotFittedError):
+        tagger.predict(X)
+
+
+# ---- Bad input ----
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"inference": "beam"}, "inference must be one of 'exact', 'greedy'"),
+        ({"solver": "crf"}, "solver must be one of"),
+        ({"order": -1}, "order must be an integer >= 0"),
+        ({"order": 1.5}, "order must be an integer"),
+        ({"order": 12}, "order must be lower for exact inference with 4 labels"),
+        ({"C": 0}, "C must be a finite number > 0"),
+        ({"epochs": 0}, "epochs must be an integer >= 1"),
+        ({"n_reprocess": -1}, "n_reprocess must be an integer >= 0"),
+        ({"n_reprocess": 1, "solver": "perceptron"}, "n_reprocess acts with solver='larank' only"),
+        ({"stop": "gap", "solver": "perceptron"}, "stop='gap' acts with solver='larank' only"),
+        ({"stop": "never"}, "stop must be one of"),
+        ({"tol": 0.1}, "tol acts with stop='gap' only"),
+        ({"stop": "gap", "epochs": 2}, "epochs acts with stop='epochs' only"),
+        ({"stop": "gap", "certify": False}, "certify=False acts with"),
+        ({"average": True}, "average acts with"),
+        ({"history": "own"}, "history must be one of"),
+        ({"history": "predicted"}, "history='predicted' acts with inference='greedy'"),
+        ({"constraints": "IOB"}, "constraints must be 'BIO', 'BILOU', a function"),
+        ({"constraints": "BIO"}, "constraints='BIO' knows labels 'O', 'B-...', 'I-...'; got"),
+        ({"constraints": lambda p, y: False}, "constraints must allow some sequence"),
+        (
+            {"constraints": lambda p, y: (p, y) != ("DET", "NOUN")},
+            r"'NOUN' after 'DET' at y\[\d+\]\[1\] is not allowed",
+        ),
+        ({"constraints": lambda p, y: (p, y) != ("VERB", None)}, "the end after 'VERB'"),
+        ({"label_costs": {("DET", "NOUN"): -1.0}}, "label_costs.* must be a finite number >= 0"),
+        ({"label_costs": {"DET": 1.0}}, "label_costs must have pairs"),
+        ({"label_costs": {("DET", "DET"): 1.0}}, "label_costs must be 0 for a label in its own place"),
+        ({"label_costs": 3}, "label_costs must map"),
+        ({"templates": ["word[0"]}, "the template 'word\\[0' cannot be read"),
+        ({"templates": []}, "templates must be a sequence"),
+        ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0"),
+        ({"memory_limit": 0}, "memory_limit must be"),
+        ({"shuffle": "yes"}, "shuffle must be True or False"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) -> None:
+    X, y = sentences(30)
+    tagger = SequenceTagger(**parameters)
+    with pytest.raises(ValueError, match=message):
+        tagger.fit(X, y)
+    assert not hasattr(tagger, "classes_")
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([], [], "X is empty"),
+        ([["a"], []], [["A"], []], r"X\[1\] is an empty sequence"),
+        ([["a"], ["b", "c"]], [["A"], ["B"]], r"y\[1\] must have one label per token of X\[1\], 2; got 1"),
+        ([["a"], ["b"]], [["A"]], "y must hold one label sequence per sequence of X, 2; got 1"),
+        ([["a"]], None, "y must hold the labels of X"),
+        ([["a"]], ["A"], r"y\[0\] must be a sequence of labels"),
+        ([["a"]], "A", "y must be a sequence of label sequences"),
+        ([["a", "b"]], [["A", None]], "y must not hold None"),
+        ([["a", "b"]], [["A", 1]], "y must hold labels of one type"),
+        ([["a", {"b": 1}]], [["A", "B"]], r"X\[0\]\[1\]"),
+        ((np.eye(3), [2, 2]), [0, 1, 2], "lengths sum to 4"),
+        ((np.eye(3), [3]), [0, 1], "y must hold one label per row of X, 3"),
+        ((np.full((2, 2), np.nan), [2]), [0, 1], "must be finite"),
+    ],
+)
+def test_wrong_data_are_named(X: Any, y: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        SequenceTagger().fit(X, y)
+
+
+def test_sample_weights_are_checked() -> None:
+    X, y = sentences(3)
+    for weights, message in (([1, 1], "one weight per sequence"), ([1, -1, 1], ">= 0"), ([0, 0, 0], "above zero")):
+        with pytest.raises(ValueError, match=message):
+            SequenceTagger().fit(X, y, sample_weight=weights)
+
+
+def test_files_are_checked(tmp_path: Any) -> None:
+    X, y = sentences(3)
+    path = tmp_path / "train.txt"
+    write_conll(path, X, y)
+    with pytest.raises(ValueError, match="y must be None for a ConllFile"):
+        SequenceTagger().fit(ConllFile(path), y)
+    with pytest.raises(ValueError, match="sample_weight must be None for a ConllFile"):
+        SequenceTagger().fit(ConllFile(path), sample_weight=[1, 1, 1])
+    with pytest.raises(ValueError, match="must have a column of labels"):
+        SequenceTagger().fit(ConllFile(path, label=None))
+    path.write_text("the DET\ndog\n")
+    with pytest.raises(DataFormatError, match="line 2: 1 column"):
+        SequenceTagger().fit(ConllFile(path))
+    path.write_text("a B-X\nb I-Y\n")
+    with pytest.raises(ValueError, match=r"'I-Y' after 'B-X' at .*train\.txt, line 2 is not allowed"):
+        SequenceTagger(constraints="BIO").fit(ConllFile(path))
+
+
+def test_a_failed_call_leaves_the_model_as_it_was() -> None:
+    X, y = chunked(40, "BIO")
+    tagger = SequenceTagger(constraints="BIO", random_state=0).fit(X, y)
+    before, weights = tagger.predict(X), tagger.coef_
+    for words, tags in ((["new"], ["I-Z"]), (["x1", "x2"], ["O", "I-X"]), (["x1"], ["VERB"]), (["x1"], ["O", "O"])):
+        with pytest.raises(ValueError, match=r"constraints|y\[0\]"):
+            tagger.partial_fit([words], [tags])
+        assert tagger.predict(X) == before
+        assert tagger.predict([["new", "newer"]])
+        np.testing.assert_array_equal(tagger.coef_.toarray()[: weights.shape[0]], weights.toarray())
+    tagger.partial_fit([["new"]], [["B-Z"]])
+    assert "B-Z" in tagger.classes_
+
+
+def test_infeasible_constraints_are_reported_for_the_sequence() -> None:
+    pairs = {(None, "A"), ("A", "B"), ("B", "A"), ("B", None)}
+    for inference in ("exact", "greedy"):
+        tagger = SequenceTagger(inference, constraints=lambda p, y: (p, y) in pairs)
+        tagger.fit([["x", "y"]] * 2, [["A", "B"]] * 2)
+        assert tagger.predict([["x", "y"] * 3]) == [["A", "B"] * 3]
+        with pytest.raises(ValueError, match="sequence 1 of 3 tokens has none"):
+            tagger.predict([["x", "y"], ["x", "y", "x"]])
+        with pytest.raises(ValueError, match="must allow some labels"):
+            tagger.explain(["x"])
+
+
+def test_parameters_of_a_stream_must_stay() -> None:
+    X, y = sentences(20)
+    tagger = SequenceTagger().partial_fit(X, y)
+    with pytest.raises(ValueError, match="order must stay as it was"):
+        tagger.set_params(order=2).partial_fit(X, y)
+    with pytest.raises(ValueError, match="stop must be 'epochs'"):
+        tagger.set_params(order=1, stop="gap").partial_fit(X, y)
+
+
+def test_greedy_taggers_have_no_n_best_paths() -> None:
+    X, y = sentences(20)
+    with pytest.raises(ValueError, match="predict_nbest needs inference='exact'"):
+        SequenceTagger("greedy").fit(X, y).predict_nbest(X)
+
+
+def test_questions_before_training_are_refused() -> None:
+    tagger = SequenceTagger()
+    with pytest.raises(NotFittedError):
+        tagger.predict([["a"]])
+    with pytest.raises(NotFittedError):
+        tagger.explain(["a"])
+    with pytest.raises(AttributeError, match="once the tagger is fitted"):
+        _ = tagger.coef_
+
+
+def test_an_unknown_label_has_no_weights() -> None:
+    X, y = sentences(20)
+    with pytest.raises(ValueError, match="label must be one of"):
+        SequenceTagger().fit(X, y).weights("XYZ")
+
+
+# ---- The same problem by other solvers ----
+
+
+class _Chain(StructuredModel):
+    """A first-order chain over one-hot words, by enumeration."""
+
+    def __init__(self, words: int, labels: int) -> None:
+        self.words, self.labels = words, labels
+
+    def joint_feature(self, x: Any, y: Any) -> Any:
+        emitted = np.zeros((self.words, self.labels))
+        pairs = np.zeros((self.labels + 1, self.labels))
+        np.add.at(emitted, (list(x), list(y)), 1)
+        np.add.at(pairs, ([0, *(label + 1 for label in y[:-1])], list(y)), 1)
+        return np.concatenate([emitted.ravel(), pairs.ravel()])
+
+    def loss(self, y_true: Any, y: Any) -> float:
+        return float(sum(a != b for a, b in zip(y_true, y, strict=True)))
+
+    def argmax(self, x: Any, w: Any, y_true: Any = None) -> Any:
+        def value(y: Any) -> float:
+            return float(w @ self.joint_feature(x, y)) + (0.0 if y_true is None else self.loss(y_true, y))
+
+        return max(itertools.product(range(self.labels), repeat=len(x)), key=value)
+
+
+@pytest.mark.parametrize("solver", ["larank", "svmstruct", "svmstruct-1slack"])
+def test_structured_solvers_reach_the_optimum_of_the_tagger(solver: str) -> None:
+    random = np.random.RandomState(0)
+    X = [tuple(random.randint(5, size=length).tolist()) for length in (1, 2, 3, 3, 4, 2, 3, 1)]
+    y = [tuple(int(word + random.randint(2)) % 3 for word in x) for x in X]
+    general = StructuredSVC(_Chain(5, 3), solver, C=0.5, stop="gap", tol=1e-5, random_state=0).fit(X, y)
+    names = [[[f"w{word}"] for word in x] for x in X]
+    tagger = SequenceTagger(C=0.5, stop="gap", tol=1e-5, random_state=0).fit(names, y)
+    assert general.result_.primal == pytest.approx(tagger.result_.primal, rel=3e-5)
+    assert general.result_.dual == pytest.approx(tagger.result_.dual, rel=3e-5)
+
+
+def test_estimates_of_the_primal_objective_are_made_in_the_first_epoch_only() -> None:
+    X, y = sentences(60)
+    tagger = SequenceTagger(epochs=4, random_state=0).fit(X, y)
+    estimates = [point for point in tagger.result_.history if not point.exact]
+    assert any(point.primal > 0 for point in estimates)
+    assert not any(point.primal < point.dual for point in tagger.result_.history)
+    assert tagger.result_.gap >= 0
+    assert np.isnan(tagger.set_params(certify=False).fit(X, y).result_.gap)
+    assert tagger.partial_fit(X, y).result_.primal > 0
+
+
+def test_a_file_that_fails_on_its_way_leaves_the_model_as_it_was(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("larank.sequence.corpora._BLOCK_TOKENS", 20)
+    X, y = chunked(40, "BIO")
+    path = tmp_path / "train.txt"
+    more = [["new", "newer"]], [["B-Z", "I-Z"]]
+    for bad in ("broken\n", "new I-Q\n"):
+        tagger = SequenceTagger(constraints="BIO", random_state=0).fit(X, y)
+        before, weights, classes = tagger.predict(X), tagger.coef_, tagger.classes_.tolist()
+        write_conll(path, more[0] * 30, more[1] * 30)
+        path.write_text(path.read_text() + bad)
+        with pytest.raises(ValueError, match=r"train\.txt, line 91"):
+            tagger.partial_fit(ConllFile(path))
+        assert tagger.predict(X) == before
+        assert tagger.classes_.tolist() == classes
+        np.testing.assert_array_equal(tagger.coef_.toarray()[: weights.shape[0]], weights.toarray())
+        again = pickle.loads(pickle.dumps(tagger))
+        assert again.predict(X) == before
+        assert tagger.partial_fit(*more).predict(X) == again.partial_fit(*more).predict(X)
+        np.testing.assert_array_equal(tagger.coef_.toarray(), again.coef_.toarray())
+
+
+def test_the_share_of_a_file_that_was_learnt_counts_as_passes(tmp_path: Any) -> None:
+    X, y = sentences(3000)
+    path = tmp_path / "train.txt"
+    write_conll(path, X, y)
+    with pytest.warns(TrainingWarning, match="after time_limit"):
+        tagger = SequenceTagger(time_limit=1e-9, n_jobs=1, random_state=0).fit(ConllFile(path))
+    assert 0 < tagger.result_.iterations < 1
+    assert tagger.n_iter_ == 1
+
+
+def test_labels_that_arrays_would_change_are_kept_as_they_are() -> None:
+    X = [["a", "b"], ["b", "a"]]
+    for first, second in (("D", "D\0"), (("D", 1), ("N", 2)), (b"D", b"D\0")):
+        tagger = SequenceTagger(random_state=0).fit(X, [[first, second], [second, first]])
+        assert tagger.classes_.shape == (2,)
+        assert tagger.classes_.tolist() == [first, second]
+        assert tagger.coef_.shape[1] == 2
+        assert tagger.predict([["a", "b"]]) == [[first, second]]
+
+
+def test_series_with_any_index_are_sequences() -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = sentences(20)
+    expected = SequenceTagger(random_state=0).fit(X, y).predict(X)
+    index = range(5, 25)
+    tagger = SequenceTagger(random_state=0).fit(pandas.Series(X, index=index), pandas.Series(y, index=index))
+    assert tagger.predict(pandas.Series(X, index=index)) == expected
+    rows = [pandas.Series(words) for words in X], [pandas.Series(tags) for tags in y]
+    assert SequenceTagger(random_state=0).fit(*rows).predict(rows[0]) == expected
+    with pytest.raises(TypeError, match="X is a DataFrame"):
+        SequenceTagger().fit(pandas.DataFrame({"word": ["a"]}), [["D"]])
+
+
+def test_two_arrays_of_words_are_two_sequences() -> None:
+    X = np.array(["a", "b"]), np.array(["b", "b"])
+    y = np.array(["D", "N"]), np.array(["N", "N"])
+    assert SequenceTagger(random_state=0).fit(X, y).predict(X) == [["D", "N"], ["N", "N"]]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "settings", "why"),
+    [
+        ([["a", "b"]], [["D", ["N"]]], {}, r"y\[0\]\[1\] is \['N'\]; a label must be hashable"),
+        ([["a"], ["b"]], [["D"], [None]], {}, r"must not hold None, but y\[1\]\[0\] is"),
+        ((np.eye(2), [2]), [1.0, np.nan], {}, r"must not hold nan, but y\[1\] is"),
+        ([[()]], [["D"]], {}, r"X\[0\]\[0\] is an empty tuple"),
+        ((np.eye(2), [2**62, 2**62]), [0, 1], {}, r"lengths\[0\] is 4611686018427387904, but X has 2 rows"),
+        ([["a"]], [["D"]], {"order": 10**20}, "order must be an integer from 0 to 255"),
+        ([["a"]], [["D"]], {"solver": "perceptron", "label_costs": {("D", "N"): 2}}, "label_costs acts with"),
+        ([["a", "b"]], [["O", "X"]], {"constraints": "BIO"}, r"got 'X' at y\[0\]\[1\]"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(X: Any, y: Any, settings: dict[str, Any], why: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=why):
+        SequenceTagger(**settings).fit(X, y)
+
+
+def test_costs_of_labels_that_do_not_occur_are_reported() -> None:
+    X, y = sentences(5)
+    with pytest.warns(UserWarning, match="label_costs names labels that y does not hold: 'NUON'"):
+        SequenceTagger(label_costs={("NUON", "VERB"): 2.0}).fit(X, y)
+
+
+def test_weights_and_scores_of_nothing_are_refused() -> None:
+    X, y = sentences(5)
+    tagger = SequenceTagger().fit(X, y)
+    with pytest.raises(ValueError, match="top must be an integer >= 1, got -1"):
+        tagger.weights("NOUN", -1)
+    with pytest.raises(ValueError, match="X is empty"):
+        tagger.score([], [])
+
+
+def test_a_label_without_a_rival_is_explained_as_such() -> None:
+    tagger = SequenceTagger(constraints="BILOU", random_state=0).fit([["a", "b"]] * 3, [["B-X", "L-X"]] * 3)
+    assert str(tagger.explain(["a", "b"])).splitlines()[0] == "a: B-X, no other label is allowed"
+
+
+def test_thousands_of_best_paths_are_distinct_and_in_order() -> None:
+    random = np.random.RandomState(0)
+    X = [[f"w{random.randint(50)}" for _ in range(30)] for _ in range(20)]
+    y = [[f"l{random.randint(20)}" for _ in words] for words in X]
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    paths = tagger.predict_nbest(X[:1], 5000)[0]
+    scores = [path.score for path in paths]
+    assert scores == sorted(scores, reverse=True)
+    assert len({tuple(path.labels) for path in paths}) == 5000

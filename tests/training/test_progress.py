@@ -1,0 +1,155 @@
+"""Who listens to the training loop, and what they write."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from larank.training import progress as module
+from larank.training.progress import BarProgress, LineProgress, Progress, progress_for
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def tell(progress: Progress, fraction: float | None = 0.5, primal: float = 10.0) -> None:
+    progress.update(iterations=3.5, primal=primal, dual=8.0, violation=0.25, seconds=1.5, fraction=fraction)
+
+
+def run(progress: Progress, updates: int = 1) -> None:
+    with progress:
+        progress.start("letters")
+        for _ in range(updates):
+            tell(progress)
+        progress.finish("time_limit")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def screen() -> Terminal:
+    return Terminal()
+
+
+@pytest.fixture
+def bar(screen: Terminal) -> BarProgress:
+    return BarProgress(Console(file=screen, force_terminal=True, width=80, color_system=None))
+
+
+def test_verbose_0_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    run(progress_for(0))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_negative_verbose_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"verbose must be .* got -1"):
+        progress_for(-1)
+
+
+def test_lines_go_to_standard_error_when_it_is_not_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    progress = progress_for(1)
+    assert isinstance(progress, LineProgress)
+    run(progress, updates=100)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "larank: training letters",
+        "larank: time limit after 3.5 passes, relative gap 2.0e-01, violation 2.5e-01, 1.5 s",
+    ]
+
+
+def test_lines_keep_their_distance(clock: list[float], capfd: pytest.CaptureFixture[str]) -> None:
+    progress = LineProgress(interval=5.0)
+    progress.start("letters")
+    for second in range(13):
+        clock[0] = float(second)
+        tell(progress)
+    assert len(capfd.readouterr().err.splitlines()) == 1 + 2  # the start, then at 5 and at 10
+
+
+def test_verbose_2_writes_every_update(capfd: pytest.CaptureFixture[str]) -> None:
+    run(progress_for(2), updates=7)
+    assert len(capfd.readouterr().err.splitlines()) == 1 + 7 + 1
+
+
+@pytest.mark.parametrize(("fraction", "shown"), [(0.5, " 50%, "), (7.0, "100%, "), (float("nan"), "  0%, ")])
+def test_lines_show_the_fraction(fraction: float, shown: str, capfd: pytest.CaptureFixture[str]) -> None:
+    tell(LineProgress(interval=0.0), fraction)
+    assert shown in capfd.readouterr().err
+
+
+def test_lines_show_no_fraction_nobody_knows(capfd: pytest.CaptureFixture[str]) -> None:
+    tell(LineProgress(interval=0.0), None)
+    assert "%" not in capfd.readouterr().err
+
+
+def test_a_zero_objective_has_an_absolute_gap(capfd: pytest.CaptureFixture[str]) -> None:
+    tell(LineProgress(interval=0.0), primal=0.0)
+    assert "gap -8.0e+00" in capfd.readouterr().err
+
+
+def test_finishing_before_the_first_update_is_allowed(
+    bar: BarProgress, screen: Terminal, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for progress in (LineProgress(), bar):
+        run(progress, updates=0)
+    assert "larank: time limit\n" in capfd.readouterr().err
+    assert "time limit\n" in screen.getvalue()
+
+
+@pytest.mark.parametrize(("term", "kind"), [("xterm", BarProgress), ("dumb", LineProgress)])
+def test_a_terminal_gets_a_bar_if_it_can_draw_one(
+    term: str, kind: type[Progress], screen: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr("sys.stderr", screen)
+    assert type(progress_for(1)) is kind
+
+
+def test_forced_colours_do_not_put_a_bar_into_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert type(progress_for(1)) is LineProgress
+
+
+def test_the_bar_leaves_how_training_ended(bar: BarProgress, screen: Terminal) -> None:
+    run(bar)
+    lines = screen.getvalue().splitlines()
+    assert lines[0].endswith("training letters")
+    assert lines[-1].endswith("time limit after 3.5 passes, relative gap 2.0e-01, violation 2.5e-01, 1.5 s")
+
+
+def test_the_bar_never_moves_back(bar: BarProgress) -> None:
+    seen = []
+    with bar:
+        bar.start("letters")
+        for fraction in (0.2, 0.6, 0.4, float("nan"), None, 0.7, 3.0):
+            tell(bar, fraction)
+            seen.append(bar.fraction)
+    assert seen == [0.2, 0.6, 0.6, 0.6, 0.6, 0.7, 1.0]
+
+
+def test_an_exception_gives_the_terminal_back(bar: BarProgress, screen: Terminal) -> None:
+    def fail() -> None:
+        with bar:
+            bar.start("letters")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert screen.getvalue().rstrip().endswith("\x1b[2K")  # the bar's line is wiped
+    assert screen.getvalue().count("\x1b[?25h") == 1  # and the cursor is back
+
+
+def test_square_brackets_are_not_markup(bar: BarProgress, screen: Terminal) -> None:
+    with bar:
+        bar.start("letters [red]")
+    assert "letters [red]" in screen.getvalue()

@@ -1,0 +1,380 @@
+"""How training ends: by its criterion, a limit or Ctrl-C, always with a valid model and an honest certificate."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import reference
+from larank import LinearMulticlassSVC, SequenceTagger, _core
+from larank.training import Limits, TrainingWarning, train
+from larank.training.progress import Progress
+
+
+def clouds(examples=200, classes=4, features=5, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(examples) % classes
+    return rng.normal(size=(classes, features))[y] + rng.normal(size=(examples, features)), y
+
+
+def check_usable(model, X, y):
+    """The certificate is that of the model, and the model predicts."""
+    Z = reference.with_constant(X, 1.0)
+    W = np.column_stack([model.coef_, model.intercept_])
+    primal = reference.primal(model.formulation, W, Z, y, model.costs_)
+    a = model.dual_coef_.toarray()
+    assert model.result_.primal == pytest.approx(primal, rel=1e-10)
+    assert model.result_.dual == pytest.approx(
+        reference.dual(model.formulation, a, Z, y), rel=1e-10, abs=1e-10 * primal
+    )
+    assert reference.infeasibility(model.formulation, a, y, model.costs_) <= 1e-12
+    assert model.result_.gap >= -1e-12 * primal
+    assert model.score(X, y) > 1.5 / len(model.classes_)
+
+
+def endless(**parameters):
+    """Training that does not reach its criterion: rounding alone violates optimality by more."""
+    return LinearMulticlassSVC(stop="violation", tol=1e-300, max_iter=10**9, random_state=0, **parameters)
+
+
+# Limits
+
+
+@pytest.mark.parametrize("formulation", reference.FORMULATIONS)
+def test_max_iter_ends_with_a_warning_that_gives_the_gap(formulation):
+    X, y = clouds()
+    model = LinearMulticlassSVC(formulation, tol=1e-12, max_iter=3, random_state=0)
+    with pytest.warns(TrainingWarning) as caught:
+        model.fit(X, y)
+    assert model.result_.status == "max_iter"
+    message = str(caught[0].message)
+    assert "max_iter=3" in message
+    assert "tol=1e-12" in message
+    assert f"relative duality gap is {model.result_.relative_gap:.2g}" in message
+    assert caught[0].filename == __file__
+    check_usable(model, X, y)
+
+
+def test_max_iter_is_respected():
+    X, y = clouds(examples=1000)
+    for max_iter in (1, 5, 20):
+        model = LinearMulticlassSVC(tol=1e-12, max_iter=max_iter, random_state=0)
+        with pytest.warns(TrainingWarning):
+            model.fit(X, y)
+        assert max_iter <= model.result_.iterations < max_iter + 1.001
+        assert model.n_iter_ >= model.result_.iterations
+
+
+def test_time_limit_ends_with_a_warning_that_gives_the_gap():
+    X, y = clouds()
+    model = endless(time_limit=0.1)
+    with pytest.warns(TrainingWarning) as caught:
+        model.fit(X, y)
+    assert model.result_.status == "time_limit"
+    assert model.result_.seconds >= 0.1
+    message = str(caught[0].message)
+    assert "time_limit=0.1 seconds" in message
+    assert f"relative duality gap is {model.result_.relative_gap:.2g}" in message
+    check_usable(model, X, y)
+
+
+def test_a_time_limit_below_one_step_still_gives_a_model():
+    X, y = clouds()
+    with pytest.warns(TrainingWarning, match="time_limit=1e-09"):
+        model = endless(time_limit=1e-9).fit(X, y)
+    assert model.result_.gap >= 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stop", ["gap", "violation"])
+def test_training_that_converges_does_not_warn(stop):
+    model = LinearMulticlassSVC(stop=stop, time_limit=60, random_state=0).fit(*clouds())
+    assert model.result_.status == "converged"
+
+
+def test_limits_on_a_path_warn_for_every_model():
+    X, y = clouds()
+    with pytest.warns(TrainingWarning) as caught:
+        models = LinearMulticlassSVC(tol=1e-14, max_iter=2, random_state=0).path(X, y, [1.0, 2.0])
+    assert [model.result_.status for model in models] == ["max_iter", "max_iter"]
+    assert len(caught) == 2
+    assert caught[0].filename == __file__
+
+
+# Interruption
+
+
+def interrupt_soon():
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+@pytest.fixture
+def handler():
+    """A SIGINT handler of one's own, which must be back afterwards."""
+    received = []
+
+    def note(signum, frame):
+        received.append(signum)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    yield note, received
+    assert signal.getsignal(signal.SIGINT) is note
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_training_with_a_model(handler):
+    X, y = clouds()
+    model = endless(time_limit=30)
+    interrupt_soon()
+    with pytest.warns(TrainingWarning, match="ended by an interrupt .* relative duality gap is"):
+        model.fit(X, y)
+    assert model.result_.status == "interrupted"
+    assert handler[1] == []
+    check_usable(model, X, y)
+
+
+def test_the_handler_comes_back_after_training_that_was_not_interrupted(handler):
+    _, received = handler
+    LinearMulticlassSVC(random_state=0).fit(*clouds())
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert received == [signal.SIGINT]
+
+
+def test_the_handler_comes_back_after_an_error(handler):
+    class Failing(Endless):
+        def advance(self):
+            raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        train(Failing(), Limits(None, 10, None), Progress())
+
+
+class Endless:
+    """A session that never converges."""
+
+    def __init__(self):
+        self.rounds = 0
+
+    def advance(self):
+        self.rounds += 1
+        return False
+
+    def estimate(self):
+        return None
+
+    def evaluate(self):
+        return Point(2.0, 1.0, 0.5)
+
+    def iterations(self):
+        return float(self.rounds)
+
+    def details(self):
+        return {}
+
+
+class Point:
+    def __init__(self, primal, dual, violation):
+        self.primal, self.dual, self.violation = primal, dual, violation
+
+
+def test_a_second_ctrl_c_interrupts_as_usual(handler):
+    class Slow(Endless):
+        def evaluate(self):
+            signal.raise_signal(signal.SIGINT)
+            raise AssertionError("not reached")
+
+    class Interrupted(Slow):
+        def advance(self):
+            signal.raise_signal(signal.SIGINT)
+            return False
+
+    with pytest.raises(KeyboardInterrupt):
+        train(Interrupted(), Limits(None, 10**9, None), Progress())
+
+
+def test_an_ignored_ctrl_c_stays_ignored():
+    class Ignoring(Endless):
+        def advance(self):
+            signal.raise_signal(signal.SIGINT)
+            return super().advance()
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        outcome = train(Ignoring(), Limits(None, 5, None), Progress())
+        assert outcome.status == "max_iter"
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def in_a_thread(function):
+    outcome = []
+    thread = threading.Thread(target=lambda: outcome.append(function()))
+    thread.start()
+    thread.join()
+    return outcome[0]
+
+
+def test_training_in_a_worker_thread_gives_the_same_model(handler):
+    X, y = clouds()
+    here = LinearMulticlassSVC(random_state=0).fit(X, y)
+    there = in_a_thread(lambda: LinearMulticlassSVC(random_state=0).fit(X, y))
+    assert there.coef_.tobytes() == here.coef_.tobytes()
+
+
+def test_two_threads_train_at_the_same_time():
+    X, y = clouds(examples=2000, features=20)
+    alone = [LinearMulticlassSVC(C=C, random_state=0).fit(X, y).coef_.tobytes() for C in (0.1, 1.0)]
+    together = [None, None]
+
+    def fit(number, C):
+        together[number] = LinearMulticlassSVC(C=C, random_state=0).fit(X, y).coef_.tobytes()
+
+    threads = [threading.Thread(target=fit, args=pair) for pair in enumerate((0.1, 1.0))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == alone
+
+
+# History
+
+
+@pytest.mark.parametrize("formulation", reference.FORMULATIONS)
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("stop", ["gap", "violation"])
+def test_the_history_is_ordered_and_ends_at_the_result(formulation, C, stop):
+    X, y = clouds()
+    result = LinearMulticlassSVC(formulation, C=C, stop=stop, max_iter=10**5, random_state=0).fit(X, y).result_
+    history = result.history
+    assert [point.seconds for point in history] == sorted(point.seconds for point in history)
+    assert [point.iterations for point in history] == sorted(point.iterations for point in history)
+    last = history[-1]
+    assert last.exact
+    assert (last.primal, last.dual, last.violation) == (result.primal, result.dual, result.violation)
+    assert last.iterations == result.iterations
+    assert last.seconds <= result.seconds
+    assert all(point.gap >= -1e-9 * point.primal for point in history if point.exact)
+
+
+@pytest.mark.parametrize("formulation", reference.FORMULATIONS)
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("classes", [4, 100])
+def test_the_dual_never_decreases(formulation, C, classes):
+    """Visits solve their QPs exactly, so the dual can only rise: also where it is not computed from scratch."""
+    X, y = clouds(classes=classes)
+    model = LinearMulticlassSVC(formulation, C=C, tol=1e-10, max_iter=3000, random_state=0)
+    with contextlib.suppress(TrainingWarning):
+        model.fit(X, y)
+    duals = np.array([point.dual for point in model.result_.history])
+    assert len(duals) > 1
+    assert (np.diff(duals) >= -1e-9 * np.abs(duals).max()).all()
+
+
+def test_every_checkpoint_of_the_dual_is_a_lower_bound_of_every_exact_primal():
+    X, y = clouds()
+    result = LinearMulticlassSVC(tol=1e-8, max_iter=10**5, random_state=0).fit(X, y).result_
+    lowest = min(point.primal for point in result.history if point.exact)
+    assert max(point.dual for point in result.history) <= lowest * (1 + 1e-12)
+
+
+# Output
+
+
+def test_training_is_silent_by_default(capfd):
+    LinearMulticlassSVC(random_state=0).fit(*clouds())
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("verbose", [1, 2, True])
+def test_verbose_training_writes_to_standard_error_only(capfd, verbose):
+    LinearMulticlassSVC(random_state=0, verbose=verbose).fit(*clouds())
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "200 examples, 5 features, 4 classes" in captured.err
+    assert "converged" in captured.err
+    assert "relative gap" in captured.err
+
+
+def test_verbose_does_not_change_the_model():
+    X, y = clouds()
+    silent, loud = (LinearMulticlassSVC(random_state=0, verbose=verbose).fit(X, y) for verbose in (0, 2))
+    assert silent.coef_.tobytes() == loud.coef_.tobytes()
+
+
+def test_progress_is_closed_when_training_fails(monkeypatch):
+    closed = []
+
+    class Watched(Progress):
+        def close(self):
+            closed.append(True)
+
+    def failing(*arguments):
+        raise MemoryError
+
+    module = sys.modules[LinearMulticlassSVC.__module__]
+    monkeypatch.setattr(module, "progress_for", lambda verbose: Watched())
+    monkeypatch.setattr(module, "train", failing)
+    with pytest.raises(MemoryError):
+        LinearMulticlassSVC().fit(*clouds())
+    assert closed == [True]
+
+
+def test_costs_are_raised_in_time_however_large_they_are():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(TrainingWarning):
+        model = LinearMulticlassSVC(C=1000.0, max_iter=300, tol=1e-9, random_state=0).fit(X, y)
+    assert len(model.result_.history) > 1
+
+
+def test_a_session_whose_weights_were_taken_refuses_to_go_on():
+    X = np.eye(3)
+    session = _core.sdm_session(
+        X,
+        np.arange(3, dtype=np.int32),
+        np.ones(3),
+        intercept=0.0,
+        formulation="crammer-singer",
+        classes=3,
+        epsilon=0.1,
+        shrinking=True,
+        cooling=True,
+        seed=0,
+    )
+    session.take_weights()
+    with pytest.raises(RuntimeError, match="session ended"):
+        session.advance(1000)
+
+
+def test_a_model_is_trained_by_one_call_at_a_time():
+    model = SequenceTagger(n_jobs=1, random_state=0)
+    began, errors = threading.Event(), []
+
+    def slow(previous, label):
+        began.set()
+        time.sleep(0.05)
+        return True
+
+    def train():
+        try:
+            model.set_params(constraints=slow).fit([["a", "b"]] * 3, [["D", "N"]] * 3)
+        except RuntimeError as error:
+            errors.append(error)
+
+    first = threading.Thread(target=train)
+    first.start()
+    assert began.wait(10)
+    with pytest.raises(RuntimeError, match="this SequenceTagger is being trained by another call"):
+        model.partial_fit([["a"]], [["D"]])
+    first.join()
+    assert not errors
+    assert model.fit([["a", "b"]], [["D", "N"]]).predict([["a", "b"]]) == [["D", "N"]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from larank.active import ActiveLearner
+    from larank.data.models import load, save
     from larank.kernel.exact import MulticlassSVC
     from larank.kernel.huller import HullerClassifier
     from larank.kernel.larank import LaRankClassifier
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
     from larank.structured.svc import StructuredSVC
+    from larank.training import Result, TrainingWarning
 
 __all__ = [
     "ActiveLearner",
@@ -32,11 +34,15 @@ __all__ = [
     "MulticlassModel",
     "MulticlassSVC",
     "Published",
+    "Result",
     "SequenceTagger",
     "StructuredModel",
     "StructuredSVC",
     "TrackingSVC",
+    "TrainingWarning",
     "__version__",
+    "load",
+    "save",
 ]
 
 __version__ = version("larank")
@@ -52,15 +58,19 @@ _HOME = {
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",
     "Published": "larank.kernel.published",
+    "Result": "larank.training",
     "SequenceTagger": "larank.sequence.tagger",
     "StructuredModel": "larank.structured.model",
     "StructuredSVC": "larank.structured.svc",
     "TrackingSVC": "larank.kernel.tracking",
+    "TrainingWarning": "larank.training",
+    "load": "larank.data.models",
+    "save": "larank.data.models",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import an estimator when it is first asked for, so that each part of the library can be used on its own."""
+    """Import a public name when it is first asked for, so that each part of the library can be used on its own."""
     if name not in _HOME:
         raise AttributeError(f"module 'larank' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

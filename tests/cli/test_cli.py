@@ -21,7 +21,8 @@ from rich.text import Text
 from scipy import sparse
 from typer.testing import CliRunner
 
-from larank import LinearMulticlassSVC, MulticlassSVC, cli, persistence
+from larank import LinearMulticlassSVC, MulticlassSVC, cli
+from larank.data import models
 from larank.reproduce import Scope
 
 COMMANDS = ["train", "predict", "eval", "info", "demo", "reproduce"]
@@ -110,7 +111,7 @@ def test_help_lists_every_command() -> None:
 
 def test_train_writes_a_model_and_shows_its_certificate(files: Files, tmp_path: Path) -> None:
     result = larank("train", files.train, tmp_path / "m.larank", "--test", files.test)
-    estimator = persistence.load(tmp_path / "m.larank")
+    estimator = models.load(tmp_path / "m.larank")
     X, y = examples(seed=1)
     error = np.mean(estimator.predict(X.round(6)) != y)
     assert f"{error:.2%}" in result.stdout
@@ -134,7 +135,7 @@ def test_options_reach_the_estimator(formulation: str, files: Files, tmp_path: P
     options = ["--formulation", formulation, "-C", "0.25", "--tol", "0.01", "--stop", "violation"]
     options += ["--max-iter", "500", "--time-limit", "60", "--no-intercept", "--class-weight", "balanced"]
     larank("train", files.train, tmp_path / "m.larank", *options, "--seed", 7, "--quiet")
-    parameters = persistence.load(tmp_path / "m.larank").get_params()
+    parameters = models.load(tmp_path / "m.larank").get_params()
     expected = {
         "formulation": formulation,
         "C": 0.25,
@@ -154,7 +155,7 @@ def test_options_reach_larank(files: Files, tmp_path: Path) -> None:
     options += ["--schedule", "fixed", "--n-reprocess", 3, "--memory-limit", "1e8", "--n-jobs", 1]
     options += ["--time-limit", 60, "--class-weight", "balanced", "--seed", 7]
     larank("train", files.train, tmp_path / "m.larank", "--algorithm", "larank", *options, "--quiet")
-    estimator = persistence.load(tmp_path / "m.larank")
+    estimator = models.load(tmp_path / "m.larank")
     assert type(estimator).__name__ == "LaRankClassifier"
     parameters = estimator.get_params()
     expected = {
@@ -174,7 +175,7 @@ def test_options_reach_larank(files: Files, tmp_path: Path) -> None:
     }
     assert {name: parameters[name] for name in expected} == expected
     larank("train", files.train, tmp_path / "m.larank", "--algorithm", "larank", "--stop", "gap", "--tol", "0.01", "-q")
-    parameters = persistence.load(tmp_path / "m.larank").get_params()
+    parameters = models.load(tmp_path / "m.larank").get_params()
     assert {name: parameters[name] for name in ("stop", "tol", "gamma")} == {
         "stop": "gap",
         "tol": 0.01,
@@ -186,7 +187,7 @@ def test_options_left_away_keep_the_defaults_shown(files: Files, tmp_path: Path)
     text = " ".join(larank("train", "--help").stdout.split())
     defaults = LinearMulticlassSVC().get_params()
     larank("train", files.train, tmp_path / "m", "--quiet")
-    assert persistence.load(tmp_path / "m").get_params() == defaults | {"random_state": 0}
+    assert models.load(tmp_path / "m").get_params() == defaults | {"random_state": 0}
     assert f"margin. [default: ({defaults['formulation']})]" in text
     assert f"smoother. [default: ({defaults['C']:g})]" in text
     assert f"reached. [default: ({defaults['max_iter']})" in text
@@ -197,7 +198,7 @@ def test_options_left_away_keep_the_defaults_shown(files: Files, tmp_path: Path)
 def test_options_left_away_keep_the_defaults_shown_of_larank(files: Files, tmp_path: Path) -> None:
     text = " ".join(larank("train", "--help").stdout.split("Options:")[1].split())
     larank("train", files.train, tmp_path / "m", "--algorithm", "larank", "--quiet")
-    parameters = persistence.load(tmp_path / "m").get_params()
+    parameters = models.load(tmp_path / "m").get_params()
     for name in ("kernel", "gamma", "degree", "schedule", "n_reprocess", "epochs", "max_iter"):
         option = text[text.index(f" --{name.replace('_', '-')} ") :]
         assert option[option.index("[default: (") :].startswith(f"[default: ({parameters[name]})")
@@ -210,7 +211,7 @@ def test_options_reach_mcsvm(files: Files, tmp_path: Path) -> None:
     options += ["--formulation", "weston-watkins", "--max-iter", 500, "--memory-limit", "1e8", "--n-jobs", 1]
     options += ["--intercept", "--time-limit", 60, "--class-weight", "balanced", "--seed", 7]
     larank("train", files.train, tmp_path / "m.larank", "--algorithm", "mcsvm", *options, "--quiet")
-    estimator = persistence.load(tmp_path / "m.larank")
+    estimator = models.load(tmp_path / "m.larank")
     assert type(estimator).__name__ == "MulticlassSVC"
     parameters = estimator.get_params()
     expected = {
@@ -236,7 +237,7 @@ def test_options_reach_mcsvm(files: Files, tmp_path: Path) -> None:
 def test_options_left_away_keep_the_defaults_shown_of_mcsvm(files: Files, tmp_path: Path) -> None:
     text = " ".join(larank("train", "--help").stdout.split("Options:")[1].split())
     larank("train", files.train, tmp_path / "m", "--algorithm", "mcsvm", "--quiet")
-    parameters = persistence.load(tmp_path / "m").get_params()
+    parameters = models.load(tmp_path / "m").get_params()
     assert parameters == MulticlassSVC().get_params() | {"random_state": 0}
     for name in ("formulation", "kernel", "gamma", "degree", "max_iter"):
         option = text[text.index(f" --{name.replace('_', '-')} ") :]
@@ -254,7 +255,7 @@ def test_an_mcsvm_model_serves_every_command(files: Files, tmp_path: Path) -> No
     assert "stopped early" not in result.stderr
     assert "MulticlassSVC on train.svm" in page.read_text()
     X, y = examples(seed=1)
-    predicted = persistence.load(model).predict(sparse.csr_matrix(X.round(6)))
+    predicted = models.load(model).predict(sparse.csr_matrix(X.round(6)))
     assert larank("predict", model, files.test).stdout.split() == [str(label) for label in predicted]
     assert larank("predict", model, files.test, "--scores").stdout.startswith("label\t0\t1\t2\n")
     error = f"{np.mean(predicted != y):.2%}"
@@ -272,7 +273,7 @@ def test_a_lasvm_model_serves_every_command(files: Files, tmp_path: Path) -> Non
     assert "completed" in result.stdout
     assert "LaSVMClassifier on train.svm" in page.read_text()
     X, y = examples(seed=1)
-    predicted = persistence.load(model).predict(sparse.csr_matrix(X.round(6)))
+    predicted = models.load(model).predict(sparse.csr_matrix(X.round(6)))
     assert larank("predict", model, files.test).stdout.split() == [str(label) for label in predicted]
     assert f"{np.mean(predicted != y):.2%}" in larank("eval", model, files.test).stdout
     assert "LaSVMClassifier" in larank("info", model).stdout
@@ -309,7 +310,7 @@ def test_a_larank_model_serves_every_command(files: Files, tmp_path: Path) -> No
     assert "stopped early" not in result.stderr
     assert "LaRankClassifier on train.svm" in page.read_text()
     X, y = examples(seed=1)
-    estimator = persistence.load(model)
+    estimator = models.load(model)
     predicted = estimator.predict(sparse.csr_matrix(X.round(6)))
     assert larank("predict", model, files.test).stdout.split() == [str(label) for label in predicted]
     lines = larank("predict", model, files.test, "--scores").stdout.splitlines()
@@ -373,7 +374,7 @@ def test_options_of_larank_that_cannot_act_are_refused(
 def test_the_same_seed_gives_the_same_model(files: Files, tmp_path: Path) -> None:
     for name in ("a", "b"):
         larank("train", files.train, tmp_path / name, "--seed", 3, "--quiet")
-    a, b = (persistence.load(tmp_path / name) for name in "ab")
+    a, b = (models.load(tmp_path / name) for name in "ab")
     np.testing.assert_array_equal(a.coef_, b.coef_)
 
 
@@ -382,7 +383,7 @@ def test_a_model_may_be_trained_again(files: Files, tmp_path: Path) -> None:
     target.touch()  # an empty file, as mktemp makes it
     for C in (1, 2):
         larank("train", files.train, target, "-C", C, "--quiet")
-    assert persistence.load(target).C == 2
+    assert models.load(target).C == 2
 
 
 def test_training_stopped_early_is_saved_with_one_line_for_each_message(files: Files, tmp_path: Path) -> None:
@@ -393,7 +394,7 @@ def test_training_stopped_early_is_saved_with_one_line_for_each_message(files: F
     assert sum(line.startswith("larank: stopped early") for line in lines) == 1
     assert "duality gap" in lines[-1]
     assert str(target) in lines[-1]
-    assert persistence.load(target).result_.status == "max_iter"
+    assert models.load(target).result_.status == "max_iter"
 
 
 def test_report_shows_the_test_and_escapes_its_labels(tmp_path: Path) -> None:
@@ -521,7 +522,7 @@ def test_whatever_fails_is_said_in_one_line(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(persistence, "save", fail)
+    monkeypatch.setattr(models, "save", fail)
     arguments = ["train", files.train, tmp_path / "m", "--quiet"]
     assert failure(*arguments) == f"larank: error: {said}"
     assert larank(*arguments, "--debug", code=1).exception is error
@@ -531,7 +532,7 @@ def test_whatever_fails_is_said_in_one_line(
 
 
 def test_predict_writes_one_label_per_line(files: Files, tmp_path: Path) -> None:
-    expected = persistence.load(files.model).predict(examples(seed=1)[0].round(6))
+    expected = models.load(files.model).predict(examples(seed=1)[0].round(6))
     stdout = larank("predict", files.model, files.test).stdout
     assert stdout.splitlines() == [str(label) for label in expected]
     result = larank("predict", files.model, files.test, tmp_path / "labels.txt")
@@ -550,7 +551,7 @@ def test_scores_have_a_column_for_each_class(files: Files) -> None:
     lines = larank("predict", files.model, files.test, "--scores").stdout.splitlines()
     assert lines[0] == "label\t0\t1\t2"
     table = np.array([line.split("\t") for line in lines[1:]], dtype=float)
-    expected = persistence.load(files.model).decision_function(examples(seed=1)[0].round(6))
+    expected = models.load(files.model).decision_function(examples(seed=1)[0].round(6))
     np.testing.assert_allclose(table[:, 1:], expected, rtol=1e-6, atol=1e-8)
     np.testing.assert_array_equal(table[:, 0], np.argmax(expected, axis=1))
 
@@ -568,7 +569,7 @@ def test_two_classes_have_one_score(tmp_path: Path) -> None:
 def test_a_sparse_file_may_lack_the_last_features(files: Files, tmp_path: Path) -> None:
     X, y = examples(seed=1)
     narrow = svmlight(tmp_path / "narrow.svm", X[:, :3], y)
-    expected = persistence.load(files.model).predict(np.hstack([X[:, :3].round(6), np.zeros((len(X), 1))]))
+    expected = models.load(files.model).predict(np.hstack([X[:, :3].round(6), np.zeros((len(X), 1))]))
     assert larank("predict", files.model, narrow).stdout.split() == [str(label) for label in expected]
     larank("eval", files.model, narrow)
     larank("train", files.train, tmp_path / "m", "--test", narrow, "--quiet")
@@ -585,7 +586,7 @@ def test_a_sparse_file_may_not_have_more_features(files: Files, tmp_path: Path) 
         line = failure(*arguments)
         assert "wide.svm has 5 features, the model 4; train with --features 5" in line
     larank("train", files.train, tmp_path / "m", "--features", 5, "--test", wide, "--quiet")
-    assert persistence.load(tmp_path / "m").n_features_in_ == 5
+    assert models.load(tmp_path / "m").n_features_in_ == 5
 
 
 def test_a_dense_file_must_have_the_features_of_the_model(files: Files, tmp_path: Path) -> None:
@@ -695,7 +696,7 @@ def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
     assert 1000 <= patterns <= 12000
     assert len(rows) == len(names)
     assert sorted(path.name for path in folder.iterdir()) == ["model.larank", "report.html"]
-    model = persistence.load(folder / "model.larank")
+    model = models.load(folder / "model.larank")
     assert type(model).__name__ == "LaRankClassifier"
     assert len(model.classes_) == 26
     assert "LETTER" in (folder / "report.html").read_text()
@@ -836,4 +837,4 @@ def test_interrupted_training_saves_what_it_has(tmp_path: Path) -> None:
     assert "larank: stopped early (interrupted); " in stderr
     assert "Traceback" not in stderr
     assert "interrupted" in stdout
-    assert persistence.load(target).result_.status == "interrupted"
+    assert models.load(target).result_.status == "interrupted"

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from larank import cli
 from larank.cli import tag as tag_commands
-from larank.data import models as persistence
+from larank.data import models
 from larank.data.columns import ConllFile, read_conll
 from larank.sequence.entities import entity_report
 from larank.sequence.features import WORDS
@@ -80,7 +80,7 @@ def test_train_writes_the_model_the_library_would(train_file: Path, test_file: P
     assert "test accuracy" in result.stdout
     assert "duality gap" in result.stdout
     assert f"model written to {tmp_path / 'm.larank'}" in result.stdout.replace("\n", "")
-    loaded = persistence.load(tmp_path / "m.larank")
+    loaded = models.load(tmp_path / "m.larank")
     ours = SequenceTagger(columns=("word", "pos"), random_state=3).fit(ConllFile(train_file))
     assert loaded.predict(ConllFile(test_file)) == ours.predict(ConllFile(test_file))
     assert loaded.columns == ("word", "pos")
@@ -89,7 +89,7 @@ def test_train_writes_the_model_the_library_would(train_file: Path, test_file: P
 def test_options_reach_the_estimator(train_file: Path, tmp_path: Path):
     chosen = "--inference greedy --order 3 -C 0.5 --n-reprocess 2 --epochs 2 --constraints BIO --history predicted"
     larank_tag("train", train_file, tmp_path / "m.larank", *chosen.split(), "--memory-limit", "1e8", "-q")
-    found = persistence.load(tmp_path / "m.larank").get_params()
+    found = models.load(tmp_path / "m.larank").get_params()
     wanted = {
         "inference": "greedy",
         "order": 3,
@@ -107,8 +107,8 @@ def test_options_reach_the_estimator(train_file: Path, tmp_path: Path):
 def test_other_solvers_train_and_average(solver: str, train_file: Path, test_file: Path, tmp_path: Path):
     path = tmp_path / "m.larank"
     larank_tag("train", train_file, path, "--solver", solver, "--average", "--epochs", 3, "-q")
-    assert persistence.load(path).average is True
-    assert persistence.load(path).score(ConllFile(test_file)) > 0.9
+    assert models.load(path).average is True
+    assert models.load(path).score(ConllFile(test_file)) > 0.9
 
 
 def test_templates_are_a_set_or_the_lines_of_a_file(train_file: Path, tmp_path: Path):
@@ -116,8 +116,8 @@ def test_templates_are_a_set_or_the_lines_of_a_file(train_file: Path, tmp_path: 
     file.write_text("# of the word\nword[0]\n\nword[-1]|pos[0]\n")
     larank_tag("train", train_file, tmp_path / "a.larank", "--templates", file, "-q")
     larank_tag("train", train_file, tmp_path / "b.larank", "--templates", "words", "-q")
-    assert list(persistence.load(tmp_path / "a.larank").templates) == ["word[0]", "word[-1]|pos[0]"]
-    assert list(persistence.load(tmp_path / "b.larank").templates) == list(WORDS)
+    assert list(models.load(tmp_path / "a.larank").templates) == ["word[0]", "word[-1]|pos[0]"]
+    assert list(models.load(tmp_path / "b.larank").templates) == list(WORDS)
 
 
 def test_labels_may_stand_in_any_column_between_tabs(tmp_path: Path):
@@ -128,7 +128,7 @@ def test_labels_may_stand_in_any_column_between_tabs(tmp_path: Path):
     template = tmp_path / "templates.txt"
     template.write_text("token[0]\npart[0]\n")
     larank_tag("train", path, tmp_path / "m.larank", *options, "--columns", "token,part", "--templates", template, "-q")
-    model = persistence.load(tmp_path / "m.larank")
+    model = models.load(tmp_path / "m.larank")
     assert sorted(model.classes_) == ["B-NP", "B-VP", "I-NP"]
     lines = larank_tag("apply", tmp_path / "m.larank", path, *options).stdout.splitlines()
     assert lines[0].split("\t") == [*tokens[0][0], tokens[0][0][1]]
@@ -141,7 +141,7 @@ def test_apply_adds_a_last_column_and_leaves_the_rest_as_it_is(model: Path, test
     before = "\n\n" + test_file.read_text().replace(" ", "   ", 1) + "\n\n"
     test_file.write_text(before)
     after = larank_tag("apply", model, test_file).stdout
-    predicted = [label for labels in persistence.load(model).predict(ConllFile(test_file)) for label in labels]
+    predicted = [label for labels in models.load(model).predict(ConllFile(test_file)) for label in labels]
     lines = iter(predicted)
     assert after == "".join(
         line if line.isspace() else f"{line.rstrip()} {next(lines)}\n" for line in before.splitlines(keepends=True)
@@ -163,7 +163,7 @@ def test_apply_writes_a_file_that_can_be_read_back(model: Path, test_file: Path,
     output = tmp_path / "out.txt"
     assert larank_tag("apply", model, test_file, "--output", output).stdout == ""
     _, labels = read_conll(output)
-    assert labels == persistence.load(model).predict(ConllFile(test_file))
+    assert labels == models.load(model).predict(ConllFile(test_file))
 
 
 def test_pieces_do_not_show_in_the_output(model: Path, test_file: Path, monkeypatch: pytest.MonkeyPatch):
@@ -195,7 +195,7 @@ def test_eval_shows_the_figures_of_the_library(model: Path, test_file: Path):
     shown = larank_tag("eval", model, test_file).stdout
     _, true = read_conll(test_file)
     assert true is not None
-    report = entity_report(true, persistence.load(model).predict(ConllFile(test_file)))
+    report = entity_report(true, models.load(model).predict(ConllFile(test_file)))
     assert f"{report.accuracy:.2%}" in shown
     assert f"{report.overall.f1:.2%}" in shown
     assert [line.split()[0] for line in shown.splitlines() if line.strip()[:3] in ("NP ", "VP ", "all")] == [
@@ -251,7 +251,7 @@ def test_models_of_another_kind_are_named(model: Path, train_file: Path, tmp_pat
     from larank import LinearMulticlassSVC
 
     X, y = np.eye(3).repeat(4, axis=0), np.arange(3).repeat(4)
-    persistence.save(LinearMulticlassSVC().fit(X, y), tmp_path / "linear.larank")
+    models.save(LinearMulticlassSVC().fit(X, y), tmp_path / "linear.larank")
     assert "holds a LinearMulticlassSVC" in failure("apply", tmp_path / "linear.larank", train_file)
     result = CliRunner().invoke(cli.app, ["predict", str(model), str(train_file)])
     assert result.exit_code == 1
@@ -265,10 +265,10 @@ def test_files_named_twice_are_wrong_usage(train_file: Path, model: Path):
 
 def test_taggers_of_the_library_are_applied_too(train_file: Path, test_file: Path, tmp_path: Path):
     tagger = SequenceTagger(random_state=0).fit(ConllFile(train_file))
-    persistence.save(tagger, tmp_path / "m.larank")
+    models.save(tagger, tmp_path / "m.larank")
     assert "accuracy" in larank_tag("eval", tmp_path / "m.larank", test_file).stdout
     numbers = SequenceTagger().fit([[{"a": 1}, {"b": 2}]], [["A", "B"]])
-    persistence.save(numbers, tmp_path / "numbers.larank")
+    models.save(numbers, tmp_path / "numbers.larank")
     assert "tokens that are not text" in failure("eval", tmp_path / "numbers.larank", test_file)
 
 

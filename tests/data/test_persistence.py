@@ -12,7 +12,7 @@ from safetensors.numpy import save as to_bytes
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from larank.data import models as persistence
+from larank.data import models
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
 from larank.training.result import Checkpoint, Result
 
@@ -339,15 +339,15 @@ def test_a_full_disk_leaves_the_old_model(file, monkeypatch):
 
 def test_a_lazily_imported_class_is_found(file, monkeypatch):
     save(Toy().fit(), file)
-    known = persistence._registry.pop("Toy")
+    known = models._registry.pop("Toy")
 
     def lazy(name):
         if name == "Toy":
-            persistence._registry["Toy"] = known
+            models._registry["Toy"] = known
         raise AttributeError(name)
 
     monkeypatch.setattr("larank.__getattr__", lazy, raising=False)
     try:
         assert isinstance(load(file), Toy)
     finally:
-        persistence._registry["Toy"] = known
+        models._registry["Toy"] = known

@@ -16,7 +16,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from larank import HullerClassifier, persistence
+from larank import HullerClassifier
+from larank.data import models
 from larank.training import TrainingWarning
 
 iris, iris_labels = load_iris(return_X_y=True)
@@ -184,8 +185,8 @@ def test_a_saved_model_predicts_the_same_and_goes_on(path, tmp_path):
     if path == "pickle":
         copy = pickle.loads(pickle.dumps(model))
     else:
-        persistence.save(model, tmp_path / "model.larank")
-        copy = persistence.load(tmp_path / "model.larank")
+        models.save(model, tmp_path / "model.larank")
+        copy = models.load(tmp_path / "model.larank")
     np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
     # Which support vectors it picks depends on their order in memory; where it leads does not.
     for _ in range(50):

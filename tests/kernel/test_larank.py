@@ -20,7 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from larank import LaRankClassifier, _core, persistence
+from larank import LaRankClassifier, _core
+from larank.data import models
 from larank.training import TrainingWarning
 from reference import kernel_certificate, kernel_optimum
 
@@ -707,8 +708,8 @@ def test_what_stands_in_memory_that_was_never_written_does_not_matter(monkeypatc
 
 
 def copies(model, path):
-    persistence.save(model, path)
-    return [pickle.loads(pickle.dumps(model)), persistence.load(path)]
+    models.save(model, path)
+    return [pickle.loads(pickle.dumps(model)), models.load(path)]
 
 
 kinds = ["rbf", "linear", "precomputed", "poly"]

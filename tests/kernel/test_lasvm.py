@@ -21,8 +21,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from larank import ActiveLearner, LaSVMClassifier, persistence
+from larank import ActiveLearner, LaSVMClassifier
 from larank.active import AutoActive
+from larank.data import models
 from larank.training import TrainingWarning
 
 iris, iris_labels = load_iris(return_X_y=True)
@@ -527,8 +528,8 @@ def test_a_saved_model_predicts_the_same_and_goes_on(path, labels, tmp_path):
     elif path == "deepcopy":
         other = copy.deepcopy(model)
     else:
-        persistence.save(model, tmp_path / "model.larank")
-        other = persistence.load(tmp_path / "model.larank")
+        models.save(model, tmp_path / "model.larank")
+        other = models.load(tmp_path / "model.larank")
     np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
     np.testing.assert_array_equal(other.delta_, model.delta_)
     before = model.decision_function(X)

@@ -21,8 +21,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC, persistence
+from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.blocks.kernels import kernel_names
+from larank.data import models
 from larank.kernel.activeset import ActiveSetTraining
 from larank.kernel.published import Published
 from larank.training import TrainingWarning
@@ -967,8 +968,8 @@ def test_a_fit_with_another_kernel_forgets_the_attributes_of_the_one_before():
 
 
 def copies(model, path):
-    persistence.save(model, path)
-    return [pickle.loads(pickle.dumps(model)), persistence.load(path)]
+    models.save(model, path)
+    return [pickle.loads(pickle.dumps(model)), models.load(path)]
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed", "poly"])
@@ -1005,8 +1006,8 @@ def test_switches_of_the_published_solver_survive_pickles_and_clones():
 
 def test_switches_of_the_published_solver_survive_files(tmp_path):
     model = svc(solver=Published(row_solver="exact", epsilon=0.01)).fit(X, y)
-    persistence.save(model, tmp_path / "model.larank")
-    assert persistence.load(tmp_path / "model.larank").solver == model.solver
+    models.save(model, tmp_path / "model.larank")
+    assert models.load(tmp_path / "model.larank").solver == model.solver
 
 
 # These two demand 1e-7 of predictions, more than the default tolerance promises.

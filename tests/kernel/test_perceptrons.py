@@ -18,7 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from test_perceptron_session import passive_aggressive_rule, perceptron_rule, reference
 
-from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier, persistence
+from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
+from larank.data import models
 from larank.report import certificate, write_report
 from larank.training import TrainingWarning
 
@@ -330,8 +331,8 @@ def test_a_time_limit_ends_with_a_warning_that_speaks_of_no_gap(make):
 
 
 def copies(model, path):
-    persistence.save(model, path)
-    return [pickle.loads(pickle.dumps(model)), persistence.load(path)]
+    models.save(model, path)
+    return [pickle.loads(pickle.dumps(model)), models.load(path)]
 
 
 @every_model

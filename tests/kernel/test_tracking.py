@@ -15,7 +15,8 @@ from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from larank import TrackingSVC, persistence
+from larank import TrackingSVC
+from larank.data import models
 from larank.training import TrainingWarning
 from reference import interior_point
 
@@ -197,8 +198,8 @@ def test_sparse_precomputed_and_callable_kernels_make_the_same_model():
 
 def test_a_fitted_model_goes_on_and_a_copy_says_why_it_cannot(tmp_path):
     model = tracking().fit(X[:120], names[y[:120]])
-    persistence.save(model, tmp_path / "model.larank")
-    for copy in (pickle.loads(pickle.dumps(model)), persistence.load(tmp_path / "model.larank")):
+    models.save(model, tmp_path / "model.larank")
+    for copy in (pickle.loads(pickle.dumps(model)), models.load(tmp_path / "model.larank")):
         np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
         np.testing.assert_array_equal(copy.bound_, model.bound_)
         with pytest.raises(ValueError, match="needs all examples of the stream"):

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from larank import LinearMulticlassSVC, persistence
+from larank import LinearMulticlassSVC
+from larank.data import models
 from reference import FORMULATIONS
 
 X, y = load_iris(return_X_y=True)
@@ -164,8 +165,8 @@ def test_a_saved_model_predicts_the_same_labels(formulation, classes, tmp_path):
     if classes == 2:
         model.set_params(class_weight="balanced")
     model.fit(frame, names[y[keep]])
-    persistence.save(model, tmp_path / "iris.larank")
-    loaded = persistence.load(tmp_path / "iris.larank")
+    models.save(model, tmp_path / "iris.larank")
+    loaded = models.load(tmp_path / "iris.larank")
     assert type(loaded) is LinearMulticlassSVC
     assert loaded.get_params() == model.get_params()
     assert loaded.result_ == model.result_
@@ -177,8 +178,8 @@ def test_a_saved_model_predicts_the_same_labels(formulation, classes, tmp_path):
 
 def test_a_loaded_model_can_be_trained_again(tmp_path):
     model = svc(warm_start=True).fit(X, names[y])
-    persistence.save(model, tmp_path / "iris.larank")
-    loaded = persistence.load(tmp_path / "iris.larank")
+    models.save(model, tmp_path / "iris.larank")
+    loaded = models.load(tmp_path / "iris.larank")
     with pytest.raises(ValueError, match="warm_start needs the coefficients of the fit before, which a loaded model"):
         loaded.fit(X, names[y])
     loaded.set_params(warm_start=False)
@@ -187,7 +188,7 @@ def test_a_loaded_model_can_be_trained_again(tmp_path):
 
 def test_an_unfitted_model_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
-        persistence.save(svc(), tmp_path / "iris.larank")
+        models.save(svc(), tmp_path / "iris.larank")
     assert not list(tmp_path.iterdir())
 
 

@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from larank import LinearMulticlassSVC, MulticlassModel, StructuredModel, StructuredSVC, persistence
+from larank import LinearMulticlassSVC, MulticlassModel, StructuredModel, StructuredSVC
+from larank.data import models
 from larank.structured.checked import CheckedModel
 from larank.structured.larank import FixedSchedule, LaRank
 from larank.structured.machine import Example, KernelMachine, LinearMachine
@@ -89,7 +90,7 @@ class Matching(StructuredModel):
         return linear_sum_assignment(scores, maximize=True)[1]
 
 
-@persistence.persistable_value
+@models.persistable_value
 @dataclass(frozen=True)
 class ScaledMatching(Matching):
     scale: float = 1.0
@@ -699,8 +700,8 @@ def test_a_pickled_model_predicts_alike(solver):
 def test_a_model_in_a_file_predicts_alike_and_goes_on(solver, tmp_path):
     X, y = matchings(40)
     model = StructuredSVC(ScaledMatching(0.5), solver, random_state=0).fit(X[:20], y[:20])
-    persistence.save(model, tmp_path / "model.larank")
-    again = persistence.load(tmp_path / "model.larank")
+    models.save(model, tmp_path / "model.larank")
+    again = models.load(tmp_path / "model.larank")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.model == ScaledMatching(0.5)
     if solver in ONLINE:
@@ -712,7 +713,7 @@ def test_a_model_in_a_file_predicts_alike_and_goes_on(solver, tmp_path):
 def test_a_kernel_model_in_a_file_needs_its_structure_to_be_known(tmp_path):
     X, y = sequences(5)
     with pytest.raises(TypeError, match="parameter 'model' is a WithKernel"):
-        persistence.save(StructuredSVC(WithKernel()).fit(X, y), tmp_path / "model.larank")
+        models.save(StructuredSVC(WithKernel()).fit(X, y), tmp_path / "model.larank")
 
 
 @pytest.mark.parametrize(
@@ -905,8 +906,8 @@ def test_tables_of_pandas_are_taken_row_by_row():
 def test_a_fitted_or_loaded_model_goes_on_with_its_own_solver_only(tmp_path):
     X, y = matchings(10)
     model = StructuredSVC(ScaledMatching(), random_state=0).fit(X, y)
-    persistence.save(model, tmp_path / "model.larank")
-    for other in (model, persistence.load(tmp_path / "model.larank")):
+    models.save(model, tmp_path / "model.larank")
+    for other in (model, models.load(tmp_path / "model.larank")):
         with pytest.raises(
             ValueError, match="solver must stay as it was in the calls before, 'larank'; got 'perceptron'"
         ):

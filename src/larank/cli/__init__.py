@@ -40,8 +40,7 @@ from larank.cli.console import (
     say_if_stopped_early,
     work,
 )
-from larank.data import load_letter, read
-from larank.data import models as persistence
+from larank.data import load_letter, models, read
 from larank.data.files import atomic_write
 from larank.linear.sdm import LinearMulticlassSVC
 from larank.report import (
@@ -337,7 +336,7 @@ def train(
             test = _read(test_file, X.shape[1], zero_based)
             _check_labels(test_file, test[1], np.unique(y))
         estimator.fit(X, y)
-        persistence.save(estimator, model_file)
+        models.save(estimator, model_file)
         say_if_stopped_early(estimator, model_file)
         figures, tables = _tested(estimator, test)
         if report_file is not None:
@@ -432,7 +431,7 @@ def info(model_file: ModelFile, debug: Debug = False) -> None:
       larank info letter.larank
     """
     with work(debug):
-        print_values(_flat(persistence.describe(model_file)))
+        print_values(_flat(models.describe(model_file)))
 
 
 @app.command()
@@ -510,7 +509,7 @@ def reproduce(
 
 
 def _load(model_file: Path) -> Any:
-    estimator = persistence.load(model_file)
+    estimator = models.load(model_file)
     if not hasattr(estimator, "n_features_in_"):
         raise ValueError(f"{model_file} holds a {type(estimator).__name__}; see `larank tag` for what tags sequences")
     return estimator
@@ -598,7 +597,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
             value = certificate(value)
         if isinstance(value, np.ndarray):
             value = value.tolist()
-        if isinstance(value, persistence.ArrayInfo):
+        if isinstance(value, models.ArrayInfo):
             value = f"{value.dtype}, {' x '.join(map(str, value.shape))}"
         if isinstance(value, Mapping):
             flat.update(_flat(value, f"{prefix}{name}."))
@@ -795,7 +794,7 @@ def _run_demo(folder: Path) -> None:
     linear_row, _ = _demonstrated("larank, linear", linear, (train / 15, letter.y_train, test / 15, letter.y_test))
     rows = [row, _published_row(), svc_row | {"patterns": len(svc.support_)}, linear_row]
 
-    persistence.save(ours, folder / "model.larank")
+    models.save(ours, folder / "model.larank")
     write_report(
         folder / "report.html",
         "LaRank in one pass on UCI LETTER",

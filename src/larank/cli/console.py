@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from larank.data import models as persistence
+from larank.data import models
 from larank.report import Row, format_value, numeric_columns
 
 __all__ = [
@@ -126,8 +126,8 @@ def check_replaceable(model_file: Path) -> None:
     if not model_file.exists() or model_file.stat().st_size == 0:
         return
     try:
-        persistence.describe(model_file)
-    except persistence.ModelFileError:
+        models.describe(model_file)
+    except models.ModelFileError:
         raise ValueError(f"{model_file} exists and is not a larank model; remove it first") from None
 
 

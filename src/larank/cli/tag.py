@@ -27,7 +27,7 @@ from larank.cli.console import (
     say_if_stopped_early,
     work,
 )
-from larank.data import models as persistence
+from larank.data import models
 from larank.data.columns import ConllFile
 from larank.data.files import atomic_write, opened
 from larank.report import certificate, confusions
@@ -220,7 +220,7 @@ def train(
         tagger = SequenceTagger(**_given(options), columns=file.columns, random_state=seed, verbose=0 if quiet else 1)
         test = None if test_file is None else _labelled_file(test_file, file.columns, label, separator, comment)
         tagger.fit(file)
-        persistence.save(tagger, model_file)
+        models.save(tagger, model_file)
         say_if_stopped_early(tagger, model_file)
         figures = {} if test is None else _figures(*_compared(tagger, test))
         if not quiet:
@@ -327,7 +327,7 @@ def _character(separator: Separator) -> str | None:
 
 
 def _load(model_file: Path) -> SequenceTagger:
-    model = persistence.load(model_file)
+    model = models.load(model_file)
     if not isinstance(model, SequenceTagger):
         raise ValueError(f"{model_file} holds a {type(model).__name__}; `larank tag` needs one that tags sequences")
     if model.columns_ is None:

@@ -35,7 +35,7 @@ class Schedule(ABC):
     def operations(self, random: np.random.Generator) -> Iterator[str]:
         """The operations of one visit; PROCESSNEW is among them once."""
 
-    def record(self, operation: str, increase: float, work: float) -> None:  # noqa: B027
+    def record(self, operation: str, increase: float, work: float) -> None:
         """Hear what an operation has brought and cost."""
 
 

@@ -16,7 +16,9 @@ from typing import Any
 
 __all__ = [
     "CHECKS",
+    "COOLING",
     "OPERATIONS",
+    "ROW_SOLVERS",
     "RULES",
     "OneOf",
     "Rule",
@@ -131,6 +133,8 @@ def _gamma(name: str, value: Any) -> None:
 
 
 OPERATIONS = ("new", "old", "optimize")
+ROW_SOLVERS = ("fixed-point", "exact")
+COOLING = ("none", "exponential", "linear", "logarithmic")
 
 
 def _operations(name: str, value: Any) -> None:
@@ -203,7 +207,7 @@ CHECKS: Mapping[str, Check] = {
     "n_steps": _counted,
     "operations": _operations,
     "order": partial(whole_number, at_least=0, at_most=255),
-    "row_solver": OneOf(("fixed-point", "exact")),
+    "row_solver": OneOf(ROW_SOLVERS),
     "sample_size": _counted,
     "schedule": OneOf(("adaptive", "fixed")),
     "shrinking": flag,
@@ -219,7 +223,7 @@ _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
     ("LinearMulticlassSVC", "stop"): OneOf(("gap", "violation")),
     ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),
-    ("Published", "cooling"): OneOf(("none", "exponential", "linear", "logarithmic")),
+    ("Published", "cooling"): OneOf(COOLING),
     ("Published", "selection"): OneOf(("cycle", "kkt")),
     ("SequenceTagger", "solver"): OneOf(_ONLINE),
     ("StructuredSVC", "schedule"): OneOf(("fixed", "adaptive")),
@@ -393,7 +397,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "epsilon",
         value=lambda epsilon: epsilon >= 0.999,  # epsilon_0 of [mcsvm] section 7
-        not_with={"cooling": ("exponential", "linear", "logarithmic")},
+        not_with={"cooling": COOLING[1:]},
         instead="below 0.999",
         because="cooling begins there; cooling='none' would do",
     ),

@@ -19,16 +19,13 @@ from larank.blocks.kernels import ProductKernel, with_bias
 from larank.data.models import persistable
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
 from larank.kernel.classifier import KernelClassifier, checked_cost_matrix
-from larank.kernel.problem import FORMULATIONS, Problem
+from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.training import Limits, Outcome, train, unchanged_on_failure
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
 __all__ = ["MulticlassSVC", "Published"]
-
-INITS = ("larank", "zero")
-SOLVERS = ("active-set", "published")
 
 _SMALL = 0.1  # of the memory limit: that much may be copied
 _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are constant pays
@@ -231,7 +228,7 @@ default="rbf"
         """
         if self.solver != "active-set":
             raise ValueError(f"path needs solver='active-set', got {self.solver!r}")
-        Cs = _checked_costs(Cs)
+        Cs = parameters.costs_of_path(Cs)
         models: dict[int, Self] = {}
         order = sorted(range(len(Cs)), key=Cs.__getitem__)
         first = clone(self).set_params(C=1.0)
@@ -254,7 +251,7 @@ default="rbf"
 
     def _problem(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Problem, Provider]:
         """The examples as they came, and what is to be solved with which kernel values."""
-        self._check_parameters()
+        parameters.check(self)
         X, y = self._validated(X, y, reset=True)
         if self.kernel == "precomputed":
             check_gram(X)
@@ -347,48 +344,6 @@ default="rbf"
         if self.kernel != "linear":
             scores = self.scale_ * scores
         return scores + (np.array([-0.5, 0.5]) * self.intercept_ if len(self.classes_) == 2 else self.intercept_)
-
-    def _check_parameters(self) -> None:
-        parameters.one_of("formulation", self.formulation, FORMULATIONS)
-        parameters.one_of("init", self.init, INITS)
-        for name in ("C", "tol", "memory_limit"):
-            parameters.positive(name, getattr(self, name))
-        if self.time_limit is not None:
-            parameters.positive("time_limit", self.time_limit)
-        parameters.whole_number("max_iter", self.max_iter, at_least=1)
-        for name in ("shrinking", "fit_intercept"):
-            parameters.flag(name, getattr(self, name))
-        parameters.verbosity(self.verbose)
-        parameters.jobs(self.n_jobs)
-        self._check_solver()
-
-    def _check_solver(self) -> None:
-        if isinstance(self.solver, Published):
-            self.solver.check()
-        elif not isinstance(self.solver, str) or self.solver not in SOLVERS:
-            choices = ", ".join(map(repr, SOLVERS))
-            raise ValueError(f"solver must be one of {choices} or a Published(...), got {self.solver!r}")
-        if self.solver != "active-set":
-            if self.formulation != "crammer-singer":
-                raise ValueError(
-                    f"formulation must be 'crammer-singer' with the published solver, got {self.formulation!r}"
-                )
-            for name, default in (("init", "larank"), ("shrinking", True), ("tol", 1e-3)):
-                if getattr(self, name) != default:
-                    raise ValueError(
-                        f"{name} acts with solver='active-set' only; got {name}={getattr(self, name)!r} with "
-                        f"solver={self.solver!r}"
-                    )
-
-
-def _checked_costs(Cs: Iterable[float]) -> list[float]:
-    try:
-        Cs = list(Cs)
-    except TypeError:
-        raise ValueError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
-    if not Cs:
-        raise ValueError("Cs must hold at least one value, got none")
-    return [parameters.positive(f"Cs[{number}]", C) for number, C in enumerate(Cs)]
 
 
 def _finite(costs: NDArray[np.float64]) -> NDArray[np.float64]:

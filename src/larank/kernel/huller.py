@@ -220,11 +220,6 @@ default="rbf"
         self._warn_if_early(outcome, stacklevel=3)
         return self
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.stop == "gap" and (self.tol is None or self.tol >= 1):
-            raise ValueError(f"tol must be a number above 0 and below 1 with stop='gap', got {self.tol!r}")
-
     def _session(self, blocks: Provider, seed: int) -> Any:
         kind = _core.Huller32 if blocks.dtype == np.float32 else _core.Huller64
         return kind(seed=seed, memory_limit=int(self.memory_limit))

@@ -11,20 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from larank import _core, parameters
+from larank import _core
 from larank.blocks import Provider
 from larank.data.models import persistable
 from larank.kernel.classifier import checked_cost_matrix
 from larank.kernel.machine import OnlineClassifier, OnlineTraining, Running
-from larank.kernel.selection import Strategy, strategy_named
+from larank.kernel.selection import Strategy
 from larank.kernel.stream import Examples, Feed, LinearFeed, Stream, feed_linear, squared_norms
+from larank.parameters import OPERATIONS
 from larank.training import ObjectiveValues, Outcome
 from larank.training.result import Result
 
 __all__ = ["LaRankClassifier"]
-
-SCHEDULES = ("adaptive", "fixed")
-OPERATIONS = ("new", "old", "optimize")
 
 _TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
 
@@ -216,25 +214,6 @@ default="rbf"
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        parameters.one_of("schedule", self.schedule, SCHEDULES)
-        parameters.whole_number("n_reprocess", self.n_reprocess, at_least=0)
-        if not isinstance(self.operations, Collection):
-            raise ValueError(f"operations must be a collection of {OPERATIONS}, got {self.operations!r}")
-        operations = [self.operations] if isinstance(self.operations, str) else list(self.operations)
-        for operation in operations:
-            parameters.one_of("operations", operation, OPERATIONS)
-        if self.kernel == "linear" and strategy_named(self.selection, self.sample_size).needs_scores:
-            raise ValueError(f"selection must be 'random' with kernel='linear', got {self.selection!r}")
-        if "new" not in operations:
-            raise ValueError(f"operations must contain 'new', got {self.operations!r}")
-        if self.schedule == "adaptive" and self.n_reprocess != 1:
-            raise ValueError(
-                f"n_reprocess acts with schedule='fixed' only; got n_reprocess={self.n_reprocess!r} with "
-                f"schedule='adaptive'"
-            )
 
     def _begin(self, X: Any, seed: int) -> Running:
         if self.kernel != "linear":

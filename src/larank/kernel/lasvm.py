@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from larank import _core, parameters
+from larank import _core
 from larank.blocks import Provider
 from larank.data.models import persistable
 from larank.kernel.machine import OnlineClassifier, OnlineTraining, Running
@@ -22,7 +22,6 @@ from larank.training import Limits, ObjectiveValues, Outcome, TrainingWarning
 
 __all__ = ["LaSVMClassifier"]
 
-_LEAST_TAU = 1e-12
 _FINISHING_STEPS = 5_000  # of one call, well under a second
 
 
@@ -209,16 +208,6 @@ default="rbf"
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if parameters.positive("tau", self.tau) < _LEAST_TAU:
-            raise ValueError(f"tau must be at least {_LEAST_TAU:g}, for gradients are rounded; got {self.tau!r}")
-        parameters.flag("finish", self.finish)
-        if self.delta_max is not None:
-            parameters.positive("delta_max", self.delta_max)
-        if self.stop == "gap" and not self.finish:
-            raise ValueError("finish=False acts with stop='epochs' only: stop='gap' finishes after each pass")
 
     def _session(self, blocks: Provider, seed: int) -> Any:
         session = _core.LaSVM32 if blocks.dtype == np.float32 else _core.LaSVM64

@@ -29,8 +29,6 @@ from larank.training.result import Result
 
 __all__ = ["OnlineClassifier", "OnlineTraining", "Running"]
 
-STOPS = ("epochs", "gap")
-
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
@@ -217,26 +215,9 @@ class OnlineClassifier(KernelClassifier, ABC):
         return outcome
 
     def _check_parameters(self) -> None:
-        """Raise where a parameter cannot be what it is; subclasses check their own as well."""
-        parameters.one_of("stop", self.stop, STOPS)
-        for name in ("C", "memory_limit"):
-            parameters.positive(name, getattr(self, name))
-        for name in ("tol", "time_limit"):
-            if getattr(self, name) is not None:
-                parameters.positive(name, getattr(self, name))
-        for name in ("epochs", "max_iter", "batch_size"):
-            if hasattr(self, name):
-                parameters.whole_number(name, getattr(self, name), at_least=1)
-        for name in ("shuffle", "certify"):
-            parameters.flag(name, getattr(self, name))
-        parameters.verbosity(self.verbose)
-        parameters.jobs(self.n_jobs)
+        """Raise where a parameter cannot be what it is."""
+        parameters.check(self)
         strategy_named(self.selection, self.sample_size)
-        if self.label_budget is not None:
-            parameters.whole_number("label_budget", self.label_budget, at_least=1)
-            if self.epochs != 1 or self.stop == "gap":
-                raise ValueError("label_budget acts with stop='epochs' and epochs=1 only: more passes see all labels")
-        parameters.stopping(stop=self.stop, epochs=self.epochs, tol=self.tol, certify=self.certify)
 
     def _check_unchanged(self, first: bool) -> None:
         """The session of a stream cannot change some parameters on the way."""

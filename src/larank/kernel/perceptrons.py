@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from larank import _core, parameters
+from larank import _core
 from larank.blocks import Provider
 from larank.data.models import persistable
 from larank.kernel.machine import OnlineClassifier, OnlineTraining, Running
@@ -21,7 +21,6 @@ from larank.training import ObjectiveValues
 
 __all__ = ["KernelPassiveAggressive", "KernelPerceptron"]
 
-DECISIONS = ("last", "average")
 
 _FITTED = (
     "classes_",
@@ -270,19 +269,6 @@ default="rbf"
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        parameters.one_of("decision", self.decision, DECISIONS)
-        parameters.positive("margin", self.margin, zero=True)
-        if self.budget is None:
-            return
-        parameters.whole_number("budget", self.budget, at_least=1)
-        if self.decision == "average":
-            raise ValueError(
-                f"budget acts with decision='last' only: support patterns that have left would stay in the average; "
-                f"got budget={self.budget!r} with decision='average'"
-            )
 
     def _session(self, blocks: Provider, seed: int) -> Any:
         kind = _core.KernelPerceptron32 if blocks.dtype == np.float32 else _core.KernelPerceptron64

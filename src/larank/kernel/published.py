@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larank import _core
+from larank import _core, parameters
 from larank.blocks import Batch, Provider
 from larank.blocks.kernels import CallableKernel
 from larank.data.models import persistable_value
 from larank.kernel.problem import Problem
-from larank.parameters import flag, one_of, positive
+from larank.parameters import COOLING, ROW_SOLVERS
 from larank.training import Objectives
 
-__all__ = ["COOLING", "ROW_SOLVERS", "SELECTION", "Published", "PublishedTraining"]
+__all__ = ["COOLING", "ROW_SOLVERS", "Published", "PublishedTraining"]
 
-ROW_SOLVERS = ("fixed-point", "exact")
-SELECTION = ("cycle", "kkt")
-COOLING = ("none", "exponential", "linear", "logarithmic")
-
-_WARMEST = 0.999  # epsilon_0 of [mcsvm] section 7
 _SECONDS_PER_CALL = 0.1
 _WORK_PER_RUN = 2e7  # values of F that are looked at or updated: some tens of milliseconds
 _ESTIMATES_PER_PASS = 20
@@ -63,26 +58,7 @@ class Published:
 
     def check(self) -> None:
         """Raise a ValueError for a parameter that is not accepted, or cannot act beside the others."""
-        one_of("row_solver", self.row_solver, ROW_SOLVERS)
-        one_of("selection", self.selection, SELECTION)
-        one_of("cooling", self.cooling, COOLING)
-        flag("active_set", self.active_set)
-        flag("cache", self.cache)
-        positive("epsilon", self.epsilon)
-        if self.active_set and self.selection == "cycle":
-            raise ValueError("active_set must be False with selection='cycle', which takes all in turn; got True")
-        if self.cooling != "none" and not self.active_set:
-            raise ValueError(f"cooling must be 'none' with active_set=False, got {self.cooling!r}")
-        if self.cooling != "none" and self.epsilon >= _WARMEST:
-            raise ValueError(
-                f"epsilon must be below {_WARMEST}, where cooling={self.cooling!r} begins, got {self.epsilon!r}; "
-                "cooling='none' would do"
-            )
-        if self.selection == "cycle" and self.row_solver == "exact" and self.epsilon != type(self).epsilon:
-            raise ValueError(
-                f"epsilon must be left at {type(self).epsilon} with selection='cycle' and row_solver='exact', which "
-                f"do not use it; got {self.epsilon!r}"
-            )
+        parameters.check(self)
 
 
 class PublishedTraining:

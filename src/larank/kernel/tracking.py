@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from larank import _core, parameters
+from larank import _core
 from larank.blocks import Provider
 from larank.data.models import persistable
 from larank.kernel.machine import OnlineClassifier, Running
@@ -18,8 +18,6 @@ from larank.kernel.onevsrest import OneVersusRestClassifier, OneVersusRestTraini
 from larank.training import ObjectiveValues
 
 __all__ = ["TrackingSVC"]
-
-ALGORITHMS = ("process-reprocess", "simple")
 
 
 @persistable(
@@ -188,11 +186,6 @@ default="rbf"
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        parameters.one_of("algorithm", self.algorithm, ALGORITHMS)
-        parameters.whole_number("n_steps", self.n_steps, at_least=1)
 
     def _losses_at_zero(self) -> int:
         return 1 if len(self.classes_) <= 2 else len(self.classes_)

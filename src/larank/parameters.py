@@ -30,11 +30,8 @@ __all__ = [
     "defaults",
     "finite",
     "flag",
-    "jobs",
     "one_of",
     "positive",
-    "stopping",
-    "verbosity",
     "whole_number",
 ]
 
@@ -80,28 +77,6 @@ def flag(name: str, value: Any) -> bool:
     if not (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
         raise ValueError(f"{name} must be True or False, got {value!r}")
     return bool(value)
-
-
-def jobs(value: Any) -> None:
-    """`n_jobs`: None or an integer other than 0."""
-    if value is not None and (not isinstance(value, Integral) or value == 0):
-        raise ValueError(f"n_jobs must be None or an integer other than 0, got {value!r}")
-
-
-def verbosity(value: Any) -> None:
-    """`verbose`: True, False or an integer from 0 on."""
-    if not isinstance(value, bool):
-        whole_number("verbose", value, at_least=0)
-
-
-def stopping(*, stop: str, epochs: int, tol: float | None, certify: bool) -> None:
-    """Parameters that act with `stop="gap"` only, or without it only."""
-    if stop == "epochs" and tol is not None:
-        raise ValueError(f"tol acts with stop='gap' only; got tol={tol!r} with stop='epochs'")
-    if stop == "gap" and not certify:
-        raise ValueError("certify=False acts with stop='epochs' only: stop='gap' computes the gap from scratch")
-    if stop == "gap" and epochs != 1:
-        raise ValueError(f"epochs acts with stop='epochs' only; got epochs={epochs!r} with stop='gap'")
 
 
 def costs_of_path(Cs: Iterable[float]) -> list[float]:

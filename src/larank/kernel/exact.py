@@ -21,7 +21,7 @@ from larank.blocks.provider import rows_of
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.machine import KernelClassifier, check_definite
+from larank.kernel.machine import FITTED, KernelClassifier, check_definite
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.training import Limits, Outcome, train, unchanged_on_failure
@@ -36,21 +36,7 @@ _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are co
 
 
 @with_paragraphs
-@persistable(
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "support_costs_",
-    "dual_coef_",
-    "coef_",
-    "intercept_",
-    "scale_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-)
+@persistable(*FITTED, "support_costs_", "coef_", "intercept_", "scale_")
 class MulticlassSVC(KernelClassifier):
     """Multiclass support vector machine with a kernel, solved to a duality gap.
 

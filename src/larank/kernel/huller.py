@@ -17,7 +17,16 @@ from scipy.sparse import csr_matrix
 
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
-from larank.kernel.machine import Algorithm, Expansion, Machine, OnlineClassifier, Training, session_class, signs
+from larank.kernel.machine import (
+    FITTED_ON_A_STREAM,
+    Algorithm,
+    Expansion,
+    Machine,
+    OnlineClassifier,
+    StreamTraining,
+    session_class,
+    signs,
+)
 from larank.training import ObjectiveValues
 
 __all__ = ["HullerClassifier"]
@@ -36,12 +45,12 @@ class Huller(Algorithm):
         """A compiled session that has seen nothing."""
         return session_class("Huller", dtype)(seed=seed, memory_limit=int(self.model.memory_limit))
 
-    def estimate(self, training: Training) -> ObjectiveValues:
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """The distance of the points, and its bound by the margins seen on the way."""
         primal = training.session.objective
         return ObjectiveValues(primal, min(primal, training.session.estimated_bound), math.nan)
 
-    def objectives(self, training: Training) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
         """The distances of the points, and of the projections of all examples on the lines through them."""
         points = _Points.of(training.session)
         n_problems = points.signed.shape[1]
@@ -151,23 +160,7 @@ def _certificate(
 
 
 @with_paragraphs
-@persistable(
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "dual_coef_",
-    "intercept_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-    "_arrived",
-    "_seen",
-    "_state",
-    "_alpha",
-    "_labels_of_support",
-)
+@persistable(*FITTED_ON_A_STREAM, "intercept_", "_state", "_alpha", "_labels_of_support")
 class HullerClassifier(OnlineClassifier):
     """Hard margin support vector machine trained online, as the nearest points of two convex hulls.
 

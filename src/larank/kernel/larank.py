@@ -19,11 +19,12 @@ from larank.base import checked_cost_matrix
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
+    FITTED_ON_A_STREAM,
     Algorithm,
     Expansion,
     Machine,
     OnlineClassifier,
-    Training,
+    StreamTraining,
     check_definite,
     estimate_by_losses,
     session_class,
@@ -74,7 +75,7 @@ class LaRank(Algorithm):
             "seed": seed,
         }
 
-    def begin_training(self, training: Training) -> None:
+    def begin_training(self, training: StreamTraining) -> None:
         """Tell the session the margins between the classes that have arrived."""
         self._tau = _TAU
         arrived = len(self.model._arrived)
@@ -85,21 +86,21 @@ class LaRank(Algorithm):
             self._margins = np.ascontiguousarray(1 - delta[np.ix_(columns, columns)])
             training.session.set_margins(self._margins)
 
-    def begin_epoch(self, training: Training) -> None:
+    def begin_epoch(self, training: StreamTraining) -> None:
         """Look closer than before."""
         self._tau /= 4
         training.session.set_tau(self._tau)
 
-    def settle(self, training: Training) -> None:
+    def settle(self, training: StreamTraining) -> None:
         """Sweep over the support patterns; where training goes on until the gap is closed, the passes do that."""
         if training.settings.stop == "epochs":
             training.feed.finish()
 
-    def estimate(self, training: Training) -> ObjectiveValues:
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """By the losses of the examples as they came."""
         return estimate_by_losses(training)
 
-    def objectives(self, training: Training) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
         """[larank] (3) and (7), and the largest violation of an example."""
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self._margins), absent=0.0)
@@ -119,13 +120,13 @@ class LaRank(Algorithm):
         self._check_definite(training, half, linear - half)
         return ObjectiveValues(half + losses, linear - half, violation)
 
-    def check(self, training: Training, outcome: Outcome) -> Outcome:
+    def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """What was not computed from scratch must be possible, too."""
         if training.is_whole and not outcome.exact:
             self._check_definite(training, training.session.half_squared_norm, training.session.dual)
         return outcome
 
-    def _check_definite(self, training: Training, half_squared_norm: float, dual: float) -> None:
+    def _check_definite(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
         largest = 1.0 if self.model.cost_matrix is None else float(np.max(self.model.cost_matrix))
         at_zero = largest * float(training.stream.examples.costs.sum())
         check_definite(self.model, half_squared_norm, dual, at_zero, training.machine.dtype)
@@ -236,22 +237,7 @@ class _LinearMachine(Machine):
 
 
 @with_paragraphs
-@persistable(
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "support_costs_",
-    "dual_coef_",
-    "coef_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-    "_arrived",
-    "_seen",
-    "_state",
-)
+@persistable(*FITTED_ON_A_STREAM, "support_costs_", "coef_", "_state")
 class LaRankClassifier(OnlineClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 

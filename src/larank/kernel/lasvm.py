@@ -20,11 +20,12 @@ from larank import _core
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
+    FITTED_ON_A_STREAM,
     Algorithm,
     Expansion,
     Machine,
     OnlineClassifier,
-    Training,
+    StreamTraining,
     check_definite,
     estimate_by_losses,
     session_class,
@@ -52,13 +53,13 @@ class LaSVM(Algorithm):
         options = {"tau": float(model.tau), "delta_max": float(model.delta_max or 0)}
         return session_class("LaSVM", dtype)(**options, memory_limit=int(model.memory_limit))
 
-    def begin_training(self, training: Training) -> None:
+    def begin_training(self, training: StreamTraining) -> None:
         """Nothing is finished yet."""
         self._finishing_seconds = 0.0
         self._steps = 0  # up to the last epoch's end
         self._has_stalled = False  # nothing violates optimality by more than tau
 
-    def end_epoch(self, training: Training) -> Iterator[None]:
+    def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """The finishing step: after the last epoch, or after each where the gap ends training."""
         if not self.model.finish or not (training.is_over or training.settings.stop == "gap"):
             return
@@ -70,7 +71,7 @@ class LaSVM(Algorithm):
             before, self._steps = self._steps, session.counters.steps + session.counters.finishing_steps
             self._has_stalled = training.is_over = before == self._steps
 
-    def _finish_some(self, training: Training) -> bool:
+    def _finish_some(self, training: StreamTraining) -> bool:
         began = time.perf_counter()
         try:
             done: bool = training.session.finish_some(_FINISHING_STEPS, training.feed)
@@ -82,17 +83,17 @@ class LaSVM(Algorithm):
         finally:
             self._finishing_seconds += time.perf_counter() - began
 
-    def before_validation(self, training: Training) -> None:
+    def before_validation(self, training: StreamTraining) -> None:
         """By the model one would have if training ended here."""
         if self.model.finish and training.settings.stop == "epochs":
             while not self._finish_some(training):
                 pass
 
-    def estimate(self, training: Training) -> ObjectiveValues:
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """By the losses of the examples as they came."""
         return estimate_by_losses(training)
 
-    def objectives(self, training: Training) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
         """[thesis] (4.1) of all problems together, and the largest violation of one of them."""
         expansion = self.expansion(training.session)
         # Classes that have not been met yet count as well: everything is against them.
@@ -112,7 +113,7 @@ class LaSVM(Algorithm):
         check_definite(self.model, half, linear - half, at_zero, training.machine.dtype)
         return ObjectiveValues(half + losses, linear - half, max(0.0, float((largest - smallest).max())))
 
-    def check(self, training: Training, outcome: Outcome) -> Outcome:
+    def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Training that has stalled above the gap asked for has come to the end of its precision."""
         at, wanted = outcome.objectives, training.settings.limits().closing_gap(outcome.objectives.primal)
         is_open = wanted is not None and at.primal - at.dual > wanted
@@ -156,23 +157,7 @@ class LaSVM(Algorithm):
 
 
 @with_paragraphs
-@persistable(
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "support_costs_",
-    "support_labels_",
-    "dual_coef_",
-    "intercept_",
-    "delta_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-    "_arrived",
-    "_seen",
-)
+@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_labels_", "intercept_", "delta_")
 class LaSVMClassifier(OnlineClassifier):
     """Support vector machine with a bias, trained online.
 

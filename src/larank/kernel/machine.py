@@ -2,7 +2,7 @@
 
 `KernelClassifier` is such a model. `OnlineClassifier` trains one on a stream, in epochs or in calls of `partial_fit`:
 it checks the data, numbers the labels in the order in which they arrive, and lets the training loop advance a
-`Training`, which feeds a compiled session block by block. What is peculiar to an algorithm it is handed as an
+`StreamTraining`, which feeds a compiled session block by block. What is peculiar to an algorithm it is handed as an
 `Algorithm`: its session, the model in the session, the objectives from the scores of all examples, and the way back
 from a saved model.
 """
@@ -44,13 +44,15 @@ from larank.training import (
 )
 
 __all__ = [
+    "FITTED",
+    "FITTED_ON_A_STREAM",
     "Algorithm",
     "Expansion",
     "KernelClassifier",
     "Machine",
     "OnlineClassifier",
     "Settings",
-    "Training",
+    "StreamTraining",
     "check_definite",
     "estimate_by_losses",
     "session_class",
@@ -59,6 +61,20 @@ __all__ = [
 ]
 
 _Float = NDArray[np.float64]
+
+# The fitted attributes that make up the model of every kernel estimator, and those of a stream.
+FITTED = (
+    "classes_",
+    "support_",
+    "support_vectors_",
+    "dual_coef_",
+    "gamma_",
+    "n_features_in_",
+    "feature_names_in_",
+    "n_iter_",
+    "result_",
+)
+FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen")
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch at most,
@@ -322,11 +338,11 @@ class Algorithm(ABC):
         """Let a fresh session take over the model."""
 
     @abstractmethod
-    def estimate(self, training: Training) -> ObjectiveValues:
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """The objectives as they were seen on the way."""
 
     @abstractmethod
-    def objectives(self, training: Training) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
         """The objectives from scratch, by `training.scanned`."""
 
     @abstractmethod
@@ -345,25 +361,25 @@ class Algorithm(ABC):
         """Further fields of a point of the history."""
         return {}
 
-    def begin_training(self, training: Training) -> None:
+    def begin_training(self, training: StreamTraining) -> None:
         """Prepare the session for the classes of the stream."""
 
-    def begin_epoch(self, training: Training) -> None:
+    def begin_epoch(self, training: StreamTraining) -> None:
         """Prepare the session for another epoch."""
 
-    def end_epoch(self, training: Training) -> Iterator[None]:
+    def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Work after an epoch; every `yield` is room for looking at limits."""
         if training.is_over:
             self.settle(training)
         yield from ()
 
-    def settle(self, training: Training) -> None:
+    def settle(self, training: StreamTraining) -> None:
         """Bring the session to where a model can be taken from it, wherever training has ended."""
 
-    def before_validation(self, training: Training) -> None:
+    def before_validation(self, training: StreamTraining) -> None:
         """Bring it there on the way, and let training go on as if nothing had been."""
 
-    def check(self, training: Training, outcome: Outcome) -> Outcome:
+    def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Raise where the outcome cannot be right; otherwise the outcome, corrected."""
         return outcome
 
@@ -373,7 +389,7 @@ class Algorithm(ABC):
         return "where kernel values are not precise enough to go on, float64 data may do"
 
 
-def estimate_by_losses(training: Training) -> ObjectiveValues:
+def estimate_by_losses(training: StreamTraining) -> ObjectiveValues:
     """The objectives of a session that adds up the losses of examples, each as it was when it came."""
     session = training.session
     loss, left = session.loss, training.left
@@ -540,7 +556,7 @@ class OnlineClassifier(KernelClassifier):
             order = order[costs[order] > 0]
             examples = Examples(X, np.arange(len(y)), self._numbered(y, order), costs)
             stream = Stream(examples, order, orders if settings.shuffle else None, orders)
-            training = Training(algorithm, algorithm.machine(X, seed), stream, settings, held_out, is_whole=True)
+            training = StreamTraining(algorithm, algorithm.machine(X, seed), stream, settings, held_out, is_whole=True)
             outcome = self._train(training, settings.limits())
         self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
         return self
@@ -569,14 +585,14 @@ class OnlineClassifier(KernelClassifier):
             self._seen += len(y)
             order = np.flatnonzero(costs > 0)
             stream = Stream(Examples(X, ids, self._numbered(y, order), costs), order)
-            training = Training(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
+            training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
             machine.is_ahead = True  # of the model, if something fails from here on
             outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
             machine.is_ahead = False
         self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
         return self
 
-    def _train(self, training: Training, limits: Limits) -> Outcome:
+    def _train(self, training: StreamTraining, limits: Limits) -> Outcome:
         algorithm, machine = training.algorithm, training.machine
         about = f"{algorithm.title}, {self._kernel_name()}, {len(training.stream.examples)} examples"
         with progress_for(self.verbose) as progress, machine, training:
@@ -723,7 +739,7 @@ def _like(kept: Any, X: Any) -> Any:
     return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
 
 
-class Training:
+class StreamTraining:
     """A session on a stream as the training loop sees it: epochs, a few examples at a time."""
 
     def __init__(

@@ -17,29 +17,20 @@ from scipy.sparse import csr_matrix, issparse
 
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
-from larank.kernel.machine import Algorithm, Expansion, Machine, OnlineClassifier, Training, session_class
+from larank.kernel.machine import (
+    FITTED_ON_A_STREAM,
+    Algorithm,
+    Expansion,
+    Machine,
+    OnlineClassifier,
+    StreamTraining,
+    session_class,
+)
 from larank.training import ObjectiveValues
 
 __all__ = ["KernelPassiveAggressive", "KernelPerceptron"]
 
-_FITTED = (
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "support_costs_",
-    "dual_coef_",
-    "coef_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-    "_arrived",
-    "_seen",
-    "_beta",
-    "_early",
-    "_counters",
-)
+_FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "_beta", "_early", "_counters")
 
 
 class _OnMistakes(Algorithm):
@@ -47,17 +38,17 @@ class _OnMistakes(Algorithm):
 
     keeps_rows = False
 
-    def begin_training(self, training: Training) -> None:
+    def begin_training(self, training: StreamTraining) -> None:
         """From the third class on there is a column for each."""
         if len(self.model.classes_) > 2:
             training.session.split_column()
         self._before = training.session.state  # of the calls before
 
-    def estimate(self, training: Training) -> ObjectiveValues:
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """There are no objectives."""
         return ObjectiveValues(math.nan, math.nan, math.nan)
 
-    def objectives(self, training: Training) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
         """There are none."""
         return self.estimate(training)
 

@@ -58,7 +58,7 @@ class Published:
 
 
 class PublishedTraining:
-    """The rounds of one training; a `larank.training.Session`.
+    """The rounds of one training; a `larank.training.Training`.
 
     Enter ``with provider.threads():`` around it.
 

@@ -18,11 +18,12 @@ from scipy.sparse import csr_matrix
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
+    FITTED_ON_A_STREAM,
     Algorithm,
     Expansion,
     Machine,
     OnlineClassifier,
-    Training,
+    StreamTraining,
     check_definite,
     session_class,
     signs,
@@ -47,19 +48,19 @@ class Tracking(Algorithm):
         options = {"algorithm": model.algorithm, "n_steps": int(model.n_steps), "seed": seed}
         return session_class("Tracking", dtype)(**options, memory_limit=int(model.memory_limit))
 
-    def begin_training(self, training: Training) -> None:
+    def begin_training(self, training: StreamTraining) -> None:
         """The machine has all examples in it, which the model has not."""
         if self.model.kernel != "precomputed":
             self.model._machine = training.machine
 
-    def estimate(self, training: Training) -> ObjectiveValues:
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """The objectives of the coefficients after the last step, and what lemma 5 says of them."""
         session = training.session
         primal, dual, expected, increases = session.objectives().T
         self._keep_bound(primal - dual, expected, increases, session.sum_of_costs, session.largest_diagonal)
         return ObjectiveValues(float(primal.sum()), float(dual.sum()), math.nan)
 
-    def objectives(self, training: Training) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
         """The objectives of the averaged coefficients, and what lemma 5 says of them."""
         expansion, provider = self.expansion(training.session), training.machine.provider
         coefficients = expansion.dense
@@ -132,22 +133,7 @@ def _increase(alpha: _Float, g: _Float, diagonal: _Float, C: _Float) -> _Float:
 
 
 @with_paragraphs
-@persistable(
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "dual_coef_",
-    "intercept_",
-    "gamma_",
-    "gap_",
-    "bound_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-    "_arrived",
-    "_seen",
-)
+@persistable(*FITTED_ON_A_STREAM, "intercept_", "gap_", "bound_")
 class TrackingSVC(OnlineClassifier):
     """Support vector machine without bias whose models are near the optimum of the examples seen so far, at all times.
 

@@ -49,7 +49,7 @@ def validated(
             X = X.astype(object)  # an array of strings cannot hold longer ones
         if not y:
             return X
-        labels = _labels_of_objects(estimator, X, *y)
+        labels: Any = _labels_of_objects(estimator, X, *y)
     else:
         checks = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True, "reset": reset}
         found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)

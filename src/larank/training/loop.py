@@ -229,7 +229,10 @@ class _Run:
         estimate = self.training.estimate()
         if estimate is None:
             if not self.history:
-                self.tell(math.nan, math.nan, math.nan, None)
+                nothing_yet = Checkpoint(
+                    self.seconds(), self.training.iterations(), math.nan, math.nan, math.nan, exact=False
+                )
+                self.progress.update(nothing_yet, None)
             return False
         point = self.record(estimate, exact=False)
         wanted = self.limits.closing_gap(point.primal)
@@ -263,26 +266,8 @@ class _Run:
             **self.training.details(),
         )
         self.history.append(point)
-        self.tell(point.primal, point.dual, point.violation, self.fraction(point), point.online_error)
+        self.progress.update(point, self.fraction(point))
         return point
-
-    def tell(
-        self,
-        primal: float,
-        dual: float,
-        violation: float,
-        fraction: float | None,
-        online_error: float | None = None,
-    ) -> None:
-        self.progress.update(
-            iterations=self.training.iterations(),
-            primal=primal,
-            dual=dual,
-            violation=violation,
-            seconds=self.seconds(),
-            fraction=fraction,
-            online_error=online_error,
-        )
 
     def fraction(self, point: Checkpoint) -> float | None:
         """How many of the passes are made, or how far the gap has come on a logarithmic scale, if either tells."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich import box
@@ -16,38 +15,43 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from larank.data import models
-from larank.report import Row, format_value, numeric_columns
+if TYPE_CHECKING:
+    from larank.report import Row
 
 __all__ = [
+    "DataFile",
     "Debug",
+    "ModelFile",
+    "NewModelFile",
     "Quiet",
-    "Seconds",
     "Seed",
+    "ZeroBased",
     "check_outputs",
     "check_replaceable",
     "console",
     "counted",
-    "positive",
     "print_line",
     "print_rows",
     "print_values",
     "say",
     "say_if_stopped_early",
+    "short",
     "work",
+    "write_text",
 ]
 
 # ---- Options ----
 
 
-def positive(value: float | None) -> float | None:
-    """Refuse a number that is not greater than 0."""
-    if value is not None and not 0 < value < math.inf:
-        raise typer.BadParameter(f"must be a number greater than 0, got {value:g}")
-    return value
+_DATA_HELP = (
+    "Labelled examples: svmlight (.svm), .csv with the label in the last column, or .npz with X and y; "
+    "may be compressed (.gz .bz2 .xz)."
+)
 
-
-Seconds = Annotated[float | None, typer.Option(metavar="SECONDS", callback=positive, help="Stop after so much time.")]
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `larank train`.")]
+NewModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
+ZeroBased = Annotated[bool, typer.Option("--zero-based", help="The indices of svmlight files count from zero.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but warnings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show the whole traceback.")]
@@ -125,6 +129,8 @@ def check_replaceable(model_file: Path) -> None:
     """Refuse to replace anything but a model (or an empty file): the arguments may be the wrong way round."""
     if not model_file.exists() or model_file.stat().st_size == 0:
         return
+    from larank.data import models
+
     try:
         models.describe(model_file)
     except models.ModelFileError:
@@ -133,11 +139,14 @@ def check_replaceable(model_file: Path) -> None:
 
 def say_if_stopped_early(estimator: Any, model_file: Path) -> None:
     """Say why training ended before it was done, and what was reached."""
+    from larank.report import format_value
+
     result = estimator.result_
     if result.status not in ("converged", "completed"):
-        reached = f"duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
+        reached = f", duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
         reason = result.status.replace("_", " ")
-        say(f"stopped early ({reason}); {model_file} holds the model reached by then, {reached}")
+        holds = f"{model_file} holds the model reached by then{reached if result.has_objective else ''}"
+        say(f"stopped early ({reason}); {holds}")
 
 
 # ---- Tables ----
@@ -155,6 +164,8 @@ def print_line(text: str) -> None:
 
 def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
     """Write a table to standard output."""
+    from larank.report import format_value, numeric_columns
+
     numeric = numeric_columns(rows)
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
     for name in rows[0]:
@@ -166,10 +177,35 @@ def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
 
 def print_values(values: Mapping[str, object]) -> None:
     """Write names and values to standard output."""
+    from larank.report import format_value
+
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
         table.add_row(Text(name), Text(format_value(value)))
     console().print(table)
+
+
+def short(values: Sequence[Any], shown: int = 10) -> str:
+    """List labels and the like; of many, the first ones."""
+    from larank.report import format_label
+
+    if any(isinstance(value, Mapping | list | tuple) for value in values):
+        return f"{len(values)} entries"
+    text = ", ".join(map(format_label, values[:shown]))
+    return text if len(values) <= shown else f"{text}, ... ({len(values)} in all)"
+
+
+def write_text(output: Path | None, chunks: Iterable[str]) -> None:
+    """Write to a file, which is there when all of it is, or to standard output."""
+    if output is None:
+        for chunk in chunks:
+            typer.echo(chunk, nl=False)
+        return
+    from larank.data.files import atomic_write
+
+    with atomic_write(output) as file:
+        for chunk in chunks:
+            file.write(chunk.encode())
 
 
 def counted(title: str, count: int, top: int) -> str:

@@ -6,77 +6,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from larank.cli.console import (
     Debug,
+    NewModelFile,
     Quiet,
-    Seconds,
     Seed,
     check_outputs,
     check_replaceable,
     counted,
-    positive,
     print_line,
     print_rows,
     print_values,
     say,
     say_if_stopped_early,
+    short,
     work,
+    write_text,
 )
-from larank.data import models
-from larank.data.columns import ConllFile
-from larank.data.files import atomic_write, opened
-from larank.report import certificate, confusions
-from larank.sequence.entities import entity_report, has_chunks
-from larank.sequence.features import CHUNKING, WORDS
-from larank.sequence.tagger import SequenceTagger
+from larank.cli.options import Commands, Given, takes_options_of
+
+if TYPE_CHECKING:
+    from larank.data.columns import ConllFile
+    from larank.sequence.tagger import SequenceTagger
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None)
 
 _BLOCK_TOKENS = 50_000
-_TEMPLATES = {"words": WORDS, "chunking": CHUNKING}
-
-
-class Inference(StrEnum):
-    """How the labels of a sequence are found."""
-
-    exact = "exact"
-    greedy = "greedy"
-
-
-class Solver(StrEnum):
-    """What trains the tagger."""
-
-    larank = "larank"
-    perceptron = "perceptron"
-    passive_aggressive = "passive-aggressive"
-
-
-class Stop(StrEnum):
-    """What ends training."""
-
-    epochs = "epochs"
-    gap = "gap"
-
-
-class Scheme(StrEnum):
-    """Which label may follow which."""
-
-    bio = "BIO"
-    bilou = "BILOU"
-
-
-class History(StrEnum):
-    """The labels before a token in greedy training."""
-
-    true = "true"
-    predicted = "predicted"
 
 
 class Separator(StrEnum):
@@ -90,7 +51,6 @@ _FILE_HELP = "Text in columns: a token per line, an empty line after each senten
 
 ColumnFile = Annotated[Path, typer.Argument(metavar="FILE", help=_FILE_HELP, show_default=False)]
 TaggerFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `larank tag train`.")]
-NewTaggerFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
 LabelColumn = Annotated[
     int | None, typer.Option("--label", min=1, help="The column of the labels, from 1.", show_default="the last")
 ]
@@ -114,38 +74,18 @@ def larank_tag() -> None:
     """
 
 
+def _tagger() -> Mapping[str, type]:
+    from larank import SequenceTagger
+
+    return {"tagger": SequenceTagger}
+
+
 @app.command()
+@takes_options_of(_tagger)
 def train(
     data_file: ColumnFile,
-    model_file: NewTaggerFile,
-    inference: Annotated[
-        Inference,
-        typer.Option(help="exact: the best of all label sequences. greedy: the best label, token after token."),
-    ] = Inference.exact,
-    order: Annotated[
-        int | None, typer.Option(min=0, help="Labels before a token that its label depends on.", show_default="1")
-    ] = None,
-    C: Annotated[
-        float | None,
-        typer.Option("-C", callback=positive, help="Cost of an error; smaller is smoother.", show_default="0.1"),
-    ] = None,
-    solver: Annotated[Solver, typer.Option(help="What trains the tagger.")] = Solver.larank,
-    n_reprocess: Annotated[
-        int | None,
-        typer.Option(min=0, help="larank: steps on old examples per new one.", show_default="5 if exact, 1 if greedy"),
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the data.", show_default="1")] = None,
-    stop: Annotated[
-        Stop | None, typer.Option(help="End after --epochs, or (larank) at a duality gap.", show_default="epochs")
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(callback=positive, help="Relative duality gap for --stop gap.", show_default="gap below C"),
-    ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option(min=1, help="Passes after which --stop gap gives up.", show_default="1000")
-    ] = None,
-    time_limit: Seconds = None,
+    model_file: NewModelFile,
+    given: Given,
     templates: Annotated[
         str | None,
         typer.Option(
@@ -160,19 +100,6 @@ def train(
             metavar="NAME,...", help="Names of the columns, without the labels'.", show_default="word,pos,col2,..."
         ),
     ] = None,
-    constraints: Annotated[Scheme | None, typer.Option(help="Allow well-formed labels of this scheme only.")] = None,
-    history: Annotated[
-        History | None, typer.Option(help="greedy: the labels before a token in training.", show_default="true")
-    ] = None,
-    average: Annotated[
-        bool | None,
-        typer.Option("--average", help="perceptron, passive-aggressive: predict with the average of all weights."),
-    ] = None,
-    memory_limit: Annotated[
-        float | None,
-        typer.Option(metavar="BYTES", callback=positive, help="For what training keeps.", show_default="2e9"),
-    ] = None,
-    n_jobs: Annotated[int | None, typer.Option(help="Threads; -1 for all cores.")] = None,
     seed: Seed = 0,
     label: LabelColumn = None,
     separator: SeparatorName = Separator.blanks,
@@ -194,30 +121,18 @@ def train(
       larank tag train en.tsv pos.larank --label 2 --separator tab --columns word,penn --templates words
     """
     with work(debug):
-        options = {
-            "inference": inference,
-            "order": order,
-            "C": C,
-            "solver": solver,
-            "n_reprocess": n_reprocess,
-            "epochs": epochs,
-            "stop": stop,
-            "tol": tol,
-            "max_iter": max_iter,
-            "time_limit": time_limit,
-            "templates": _templates(templates),
-            "constraints": constraints,
-            "history": history,
-            "average": average,
-            "memory_limit": memory_limit,
-            "n_jobs": n_jobs,
-        }
         check_outputs([model_file], [data_file, test_file])
         check_replaceable(model_file)
         named = None if columns is None else tuple(name.strip() for name in columns.split(","))
         _count_columns(data_file, label, separator, comment)
+        from larank.data import models
+        from larank.data.columns import ConllFile
+        from larank.report import certificate
+
         file = ConllFile(data_file, named, -1 if label is None else label - 1, _character(separator), comment)
-        tagger = SequenceTagger(**_given(options), columns=file.columns, random_state=seed, verbose=0 if quiet else 1)
+        tagger = given.estimator(
+            templates=_templates(templates), columns=file.columns, random_state=seed, verbose=0 if quiet else 1
+        )
         test = None if test_file is None else _labelled_file(test_file, file.columns, label, separator, comment)
         tagger.fit(file)
         models.save(tagger, model_file)
@@ -257,14 +172,7 @@ def apply(
         if data.label is not None:
             named = "the last column" if label is None else f"column {label}"
             say(f"{data_file} has one column more than the model takes; {named} is left aside as labels")
-        chunks = _tagged(tagger, data)
-        if output is None:
-            for chunk in chunks:
-                typer.echo(chunk, nl=False)
-        else:
-            with atomic_write(output) as file:
-                for chunk in chunks:
-                    file.write(chunk.encode())
+        write_text(output, _tagged(tagger, data))
 
 
 @app.command("eval")
@@ -289,6 +197,11 @@ def evaluate(
     with work(debug):
         tagger = _load(model_file)
         true, predicted = _compared(tagger, _labelled_file(data_file, _columns(tagger), label, separator, comment))
+        import numpy as np
+
+        from larank.report import confusions
+        from larank.sequence.entities import entity_report, has_chunks
+
         print_values(_figures(true, predicted))
         if has_chunks(label for labels in true for label in labels):
             print_rows(entity_report(true, predicted).rows(), "Entities")
@@ -300,21 +213,15 @@ def evaluate(
 # ---- Options ----
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that were given, as the estimator names their values."""
-    return {
-        name: value.value if isinstance(value, StrEnum) else value
-        for name, value in options.items()
-        if value is not None
-    }
-
-
 def _templates(name: str | None) -> Sequence[str] | None:
     """A set by its name, or the lines of a file; empty ones and comments (#) are skipped."""
-    if name is None or name in _TEMPLATES:
-        return None if name is None else _TEMPLATES[name]
+    from larank.sequence.features import CHUNKING, WORDS
+
+    sets = {"words": WORDS, "chunking": CHUNKING}
+    if name is None or name in sets:
+        return None if name is None else sets[name]
     if not Path(name).is_file():
-        raise ValueError(f"--templates {name}: there is no such file; sets that come along: {', '.join(_TEMPLATES)}")
+        raise ValueError(f"--templates {name}: there is no such file; sets that come along: {', '.join(sets)}")
     lines = [line.strip() for line in Path(name).read_text(encoding="utf-8").splitlines()]
     return tuple(line for line in lines if line and not line.startswith("#"))
 
@@ -327,6 +234,9 @@ def _character(separator: Separator) -> str | None:
 
 
 def _load(model_file: Path) -> SequenceTagger:
+    from larank.data import models
+    from larank.sequence.tagger import SequenceTagger
+
     model = models.load(model_file)
     if not isinstance(model, SequenceTagger):
         raise ValueError(f"{model_file} holds a {type(model).__name__}; `larank tag` needs one that tags sequences")
@@ -352,6 +262,8 @@ def _file(
     has_labels = found > len(columns)
     if label is not None and not has_labels:
         raise ValueError(f"--label {label}: {path} has no column beside those of the model ({', '.join(columns)})")
+    from larank.data.columns import ConllFile
+
     place = None if not has_labels else -1 if label is None else label - 1
     return ConllFile(path, columns, place, _character(separator), comment)
 
@@ -360,6 +272,8 @@ def _count_columns(path: Path, label: int | None, separator: Separator, comment:
     """Look at the first line, so that the file is read again later."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(f"{path} is a pipe or a device; `larank tag` reads files more than once, so write it to one")
+    from larank.data.columns import ConllFile
+
     found = len(ConllFile(path, None, None, _character(separator), comment).columns)
     if label is not None and label > found:
         raise ValueError(f"--label {label}: {path} has {found} columns")
@@ -377,6 +291,8 @@ def _labelled_file(
 
 def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]], list[list[str]]]:
     """True and predicted labels, sentence by sentence."""
+    import numpy as np
+
     true: list[list[str]] = []
     predicted: list[list[str]] = []
     for block in file.blocks(_BLOCK_TOKENS):
@@ -389,6 +305,8 @@ def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]],
 
 def _tagged(tagger: SequenceTagger, file: ConllFile) -> Iterator[str]:
     """The lines of the file, those of tokens with one more column, a block at a time."""
+    from larank.data.files import opened
+
     with opened(file.path) as stream:
         number = 0
         for block in file.blocks(_BLOCK_TOKENS):
@@ -413,6 +331,8 @@ def _joint(file: ConllFile, line: str) -> str:
 
 
 def _figures(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, object]:
+    from larank.sequence.entities import entity_report, has_chunks
+
     report = entity_report(true, predicted)
     figures: dict[str, object] = {
         "test sentences": len(true),
@@ -433,10 +353,5 @@ def _say_unknown(file: ConllFile, true: Sequence[Sequence[str]], tagger: Sequenc
         return
     names = sorted(set(unknown))
     if len(unknown) == sum(map(len, true)):
-        raise ValueError(f"{path}: none of its labels ({_few(names)}) is one of the model's ({_few(sorted(known))})")
-    say(f"warning: {path}: {len(unknown)} labels are unknown to the model ({_few(names)}), counted as errors")
-
-
-def _few(names: Sequence[str], shown: int = 10) -> str:
-    text = ", ".join(names[:shown])
-    return text if len(names) <= shown else f"{text}, ... ({len(names)} in all)"
+        raise ValueError(f"{path}: none of its labels ({short(names)}) is one of the model's ({short(sorted(known))})")
+    say(f"warning: {path}: {len(unknown)} labels are unknown to the model ({short(names)}), counted as errors")

@@ -105,6 +105,13 @@ def test_help_lists_every_command() -> None:
     assert "Exit status" in text
 
 
+def test_help_imports_nothing_that_it_does_not_need() -> None:
+    code = "import sys, larank.cli; print(*{name.split('.')[0] for name in sys.modules})"
+    imported = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split())
+    assert "larank" in imported
+    assert not imported & {"numpy", "scipy", "sklearn", "matplotlib", "safetensors"}
+
+
 # ---- train ----
 
 

@@ -144,7 +144,7 @@ class Given:
         for name, value in self._values.items():
             self._check(name, value, spelling.name(name))
         values = {**usual, **self._values}
-        for complaint in parameters.complaints(self._kind, values, self._values, spelling, _rules_of_kernels()):
+        for complaint in parameters.complaints(self._kind, values, self._values, spelling, _rules()):
             raise typer.BadParameter(complaint)
         return self._kind(**self._values, **others)
 
@@ -313,11 +313,12 @@ def _enum(name: str, choices: Iterable[str]) -> Any:
     return Enum(name, {choice: choice for choice in choices})
 
 
-def _rules_of_kernels() -> list[Rule]:
-    """What estimators ignore, as `sklearn.svm.SVC` does, is refused where it was asked for."""
+def _rules() -> Iterable[Rule]:
+    """Those of the table, and that what an estimator ignores, as `sklearn.svm.SVC` does, is not asked for in vain."""
     from larank.blocks.kernels import kernels_with
 
-    return [Rule(name, acts_with={"kernel": kernels_with(name)}) for name in ("gamma", "degree", "coef0")]
+    of_kernels = [parameters.acts(name, kernel=kernels_with(name)) for name in ("gamma", "degree", "coef0")]
+    return (*parameters.RULES, *parameters.IGNORED, *of_kernels)
 
 
 def _text(value: Any) -> str:

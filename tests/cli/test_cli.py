@@ -105,6 +105,11 @@ def test_help_lists_every_command() -> None:
     assert "Exit status" in text
 
 
+@pytest.mark.parametrize("command", [*COMMANDS, "tag"])
+def test_a_command_begins_its_help_as_the_list_of_commands_says(command: str) -> None:
+    assert cli._COMMANDS[command] in " ".join(larank(command, "--help").stdout.split())
+
+
 def test_help_imports_nothing_that_it_does_not_need() -> None:
     code = "import sys, larank.cli; print(*{name.split('.')[0] for name in sys.modules})"
     imported = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split())

@@ -6,30 +6,43 @@ work failed (one line says why), 2 wrong usage. What a command needs is imported
 
 from __future__ import annotations
 
-from importlib import metadata
-from typing import Annotated
+from importlib import import_module, metadata
+from typing import Annotated, Any
 
 import typer
-
-from larank.cli import demo, info, predict, tag, train
-from larank.cli.options import Commands
+from typer.core import TyperGroup
 
 __all__ = ["app", "main"]
 
+_COMMANDS = {
+    "train": "Train a classifier, linear or with a kernel, and write it to a file.",
+    "predict": "Predict the class of every example, one label per line.",
+    "eval": "Measure the error of a model on labelled examples.",
+    "info": "Show what is in a model file.",
+    "tag": "Label the tokens of sequences: chunks, names, parts of speech.",
+    "demo": "Train LaRank in one pass on UCI LETTER, beside its paper and scikit-learn's SVC.",
+}
+
+
+class _Commands(TyperGroup):
+    """Commands that are imported when they are called, each from the module of its name."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        found = import_module(f"larank.cli.{name}").app
+        return name, typer.main.get_command(found if isinstance(found, typer.Typer) else found(rest)), rest
+
+
 app = typer.Typer(
-    cls=Commands,
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(train.train)
-app.command()(predict.predict)
-app.command("eval")(predict.evaluate)
-app.command()(info.info)
-app.add_typer(tag.app, name="tag")
-app.command()(demo.demo)
+for _name, _help in _COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich import box
@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from larank.report import Row
+from larank.data import models
+from larank.data.files import atomic_write
+from larank.report import Row, format_label, format_value, numeric_columns
 
 __all__ = [
     "DataFile",
@@ -129,8 +130,6 @@ def check_replaceable(model_file: Path) -> None:
     """Refuse to replace anything but a model (or an empty file): the arguments may be the wrong way round."""
     if not model_file.exists() or model_file.stat().st_size == 0:
         return
-    from larank.data import models
-
     try:
         models.describe(model_file)
     except models.ModelFileError:
@@ -139,8 +138,6 @@ def check_replaceable(model_file: Path) -> None:
 
 def say_if_stopped_early(estimator: Any, model_file: Path) -> None:
     """Say why training ended before it was done, and what was reached."""
-    from larank.report import format_value
-
     result = estimator.result_
     if result.status not in ("converged", "completed"):
         reached = f", duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
@@ -164,8 +161,6 @@ def print_line(text: str) -> None:
 
 def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
     """Write a table to standard output."""
-    from larank.report import format_value, numeric_columns
-
     numeric = numeric_columns(rows)
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
     for name in rows[0]:
@@ -177,8 +172,6 @@ def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
 
 def print_values(values: Mapping[str, object]) -> None:
     """Write names and values to standard output."""
-    from larank.report import format_value
-
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
         table.add_row(Text(name), Text(format_value(value)))
@@ -187,8 +180,6 @@ def print_values(values: Mapping[str, object]) -> None:
 
 def short(values: Sequence[Any], shown: int = 10) -> str:
     """List labels and the like; of many, the first ones."""
-    from larank.report import format_label
-
     if any(isinstance(value, Mapping | list | tuple) for value in values):
         return f"{len(values)} entries"
     text = ", ".join(map(format_label, values[:shown]))
@@ -201,8 +192,6 @@ def write_text(output: Path | None, chunks: Iterable[str]) -> None:
         for chunk in chunks:
             typer.echo(chunk, nl=False)
         return
-    from larank.data.files import atomic_write
-
     with atomic_write(output) as file:
         for chunk in chunks:
             file.write(chunk.encode())

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
+from sklearn.svm import SVC
 
+from larank import LaRankClassifier, LinearMulticlassSVC, save
 from larank.cli.console import Debug, console, print_line, print_rows, say, work
+from larank.cli.examples import worst
+from larank.data import load_letter
+from larank.report import write_report
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+__all__ = ["app"]
 
-__all__ = ["demo"]
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _NOTES = (
     "LaRank and SVC: raw values 0 to 15, rbf kernel with gamma = 0.025, C = 10. The paper's row is from its table 2, "
@@ -33,6 +39,7 @@ _PAPER: dict[str, object] = {
 }
 
 
+@app.command()
 def demo(
     output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for model.larank and report.html.")] = Path(
         "demo"
@@ -54,14 +61,6 @@ def demo(
 
 
 def _run_demo(folder: Path) -> None:
-    import numpy as np
-    from sklearn.svm import SVC
-
-    from larank import LaRankClassifier, LinearMulticlassSVC, save
-    from larank.cli.examples import worst
-    from larank.data import load_letter
-    from larank.report import write_report
-
     letter = load_letter()
     train, test = letter.X_train.astype(np.float32), letter.X_test.astype(np.float32)
     shape = f"{len(train)} training and {len(test)} test examples, {train.shape[1]} features"
@@ -98,8 +97,6 @@ def _run_demo(folder: Path) -> None:
 
 def _demonstrated(name: str, estimator: Any, split: tuple[Any, ...]) -> tuple[dict[str, object], NDArray[Any]]:
     """Train and test; return a row of the table, with columns still empty, and the predictions."""
-    import numpy as np
-
     X, y, X_test, y_test = split
     began = time.perf_counter()
     estimator.fit(X, y)

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import typer
+
 from larank.cli.console import Debug, ModelFile, print_values, short, work
+from larank.data import models
+from larank.report import certificate
+from larank.training import Result
 
-__all__ = ["info"]
+__all__ = ["app"]
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
+@app.command()
 def info(model_file: ModelFile, debug: Debug = False) -> None:
     """Show what is in a model file.
 
@@ -20,26 +29,18 @@ def info(model_file: ModelFile, debug: Debug = False) -> None:
       larank info letter.larank
     """
     with work(debug):
-        from larank.data import models
-
         print_values(_flat(models.describe(model_file)))
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     """Lay nested metadata out as one table; long lists are cut."""
-    import numpy as np
-
-    from larank.data.models import ArrayInfo
-    from larank.report import certificate
-    from larank.training import Result
-
     flat: dict[str, object] = {}
     for name, value in values.items():
         if isinstance(value, Result):
             value = certificate(value)
         if isinstance(value, np.ndarray):
             value = value.tolist()
-        if isinstance(value, ArrayInfo):
+        if isinstance(value, models.ArrayInfo):
             value = f"{value.dtype}, {' x '.join(map(str, value.shape))}"
         if isinstance(value, Mapping):
             flat.update(_flat(value, f"{prefix}{name}."))

@@ -1,10 +1,11 @@
 """The options of a command that trains: made from the signatures and docstrings of estimators, checked by their table.
 
-An estimator is imported when its command is called, not before. A command asks for the options of estimators so:
+A command takes what was given as one argument, and asks it for the estimator:
 
-    @takes_options_of(classifiers)
     def train(data_file: Path, given: Given) -> None:
         estimator = given.estimator()
+
+    app.command()(with_options_of({"sdm": LinearMulticlassSVC}, train))
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from sklearn.base import ClassifierMixin
 
+import larank
 from larank import parameters
+from larank.blocks.kernels import kernels_with
 from larank.parameters import Rule, Spelling
 
-__all__ = ["Commands", "Given", "classifiers", "takes_options_of"]
+__all__ = ["Given", "classifiers", "with_options_of"]
 
 Kinds = Mapping[str, type]
 """Estimators by the name that --algorithm has for them."""
@@ -40,10 +42,6 @@ _LEFT_OUT = ("random_state", "verbose", "warm_start")  # commands have --seed an
 
 def classifiers() -> dict[str, type]:
     """Every classifier of the library."""
-    from sklearn.base import ClassifierMixin
-
-    import larank
-
     public = [getattr(larank, name) for name in larank.__all__]
     kinds = {kind.__name__: kind for kind in public if isinstance(kind, type) and issubclass(kind, ClassifierMixin)}
     return {_short_name(name): kinds[name] for name in (*_SHORT_NAMES, *kinds)}
@@ -54,70 +52,39 @@ def _short_name(name: str) -> str:
     return _SHORT_NAMES.get(name, re.sub(r"(?<=[a-z])(?=[A-Z])", "-", plain).lower())
 
 
-# ---- Commands that get their options when they are called ----
+def with_options_of(kinds: Kinds, function: Callable[..., None], asked: str | None = None) -> Callable[..., None]:
+    """A command whose argument `given` is made from the options of these estimators.
 
+    Parameters
+    ----------
+    kinds : mapping of str to type
+        The estimators; of several, --algorithm chooses one, the first if it is not given.
+    function : callable
+        The command, with annotations for typer. Of its arguments, `given` must be there.
+    asked : str, optional
+        The only algorithm to show options of.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    own = [argument for name, argument in signature.parameters.items() if name != "given"]
+    shown = {name: kind for name, kind in kinds.items() if name == asked} or kinds
+    options = _options_of(shown, ["algorithm", *(argument.name for argument in own)])
+    arguments = [option.described(shown, options) for option in options.values()]
+    if len(kinds) > 1:
+        arguments.insert(0, _algorithm(kinds))
 
-class Commands(TyperGroup):
-    """Commands of which some have the options of estimators."""
+    def command(algorithm: Any = None, **found: Any) -> None:
+        name = next(iter(kinds)) if algorithm is None else algorithm.value
+        given = {
+            name: option.value(found[option.argument])
+            for name, option in options.items()
+            if found[option.argument] is not None
+        }
+        rest = {argument.name: found[argument.name] for argument in own}
+        function(**rest, given=Given(kinds[name], name, options, given))
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Give the command that is called its options."""
-        name, command, rest = super().resolve_command(ctx, args)
-        complete = getattr(getattr(command, "callback", None), "complete", None)
-        if complete is None:
-            return name, command, rest
-        wants_help = not {"-h", "--help"}.isdisjoint(rest)
-        chosen = next((after for before, after in pairwise(rest) if before == "--algorithm"), None)
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name)(complete(chosen if wants_help else None))
-        return name, typer.main.get_command(app), rest
-
-
-def takes_options_of(kinds: Callable[[], Kinds]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Have a function's last argument, `given`, made from the options of these estimators."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(function, eval_str=True)
-        own = [parameter for name, parameter in signature.parameters.items() if name != "given"]
-
-        def complete(asked: str | None) -> Callable[..., None]:
-            """The command with the options of all estimators, or of the one that help is asked for."""
-            known = kinds()
-            shown = {name: kind for name, kind in known.items() if name == asked} or known
-            options = _options_of(shown, ["algorithm", *(argument.name for argument in own)])
-            arguments = [option.described(shown, options) for option in options.values()]
-            if len(known) > 1:
-                arguments.insert(0, _algorithm(known))
-
-            def command(algorithm: Any = None, **found: Any) -> None:
-                given = {
-                    name: option.value(found[option.argument])
-                    for name, option in options.items()
-                    if found[option.argument] is not None
-                }
-                name = next(iter(known)) if algorithm is None else algorithm.value
-                rest = {argument.name: found[argument.name] for argument in own}
-                function(**rest, given=Given(known[name], name, options, given))
-
-            return _with_arguments(command, function, [*arguments, *own])
-
-        listed = _with_arguments(function, function, own)
-        listed.complete = complete  # type: ignore[attr-defined]
-        return listed
-
-    return decorate
-
-
-def _with_arguments(
-    call: Callable[..., None], named: Callable[..., None], arguments: Sequence[inspect.Parameter]
-) -> Callable[..., None]:
-    """A function with these arguments, and the name and docstring of another, as typer looks at it."""
-
-    def command(**found: Any) -> None:
-        call(**found)
-
-    ordered = sorted(arguments, key=lambda argument: argument.default is not inspect.Parameter.empty)
-    command.__name__, command.__doc__ = named.__name__, named.__doc__
+    # What typer looks at.
+    ordered = sorted([*arguments, *own], key=lambda argument: argument.default is not inspect.Parameter.empty)
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
     command.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     command.__annotations__ = {argument.name: argument.annotation for argument in ordered}
     return command
@@ -315,8 +282,6 @@ def _enum(name: str, choices: Iterable[str]) -> Any:
 
 def _rules() -> Iterable[Rule]:
     """Those of the table, and that what an estimator ignores, as `sklearn.svm.SVC` does, is not asked for in vain."""
-    from larank.blocks.kernels import kernels_with
-
     of_kernels = [parameters.acts(name, kernel=kernels_with(name)) for name in ("gamma", "degree", "coef0")]
     return (*parameters.RULES, *parameters.IGNORED, *of_kernels)
 

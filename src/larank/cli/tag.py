@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import numpy as np
 import typer
 
 from larank.cli.console import (
@@ -27,17 +28,21 @@ from larank.cli.console import (
     work,
     write_text,
 )
-from larank.cli.options import Commands, Given, takes_options_of
-
-if TYPE_CHECKING:
-    from larank.data.columns import ConllFile
-    from larank.sequence.tagger import SequenceTagger
+from larank.cli.options import Given, with_options_of
+from larank.data import models
+from larank.data.columns import ConllFile
+from larank.data.files import opened
+from larank.report import certificate, confusions
+from larank.sequence.entities import entity_report, has_chunks
+from larank.sequence.features import CHUNKING, WORDS
+from larank.sequence.tagger import SequenceTagger
 
 __all__ = ["app"]
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _BLOCK_TOKENS = 50_000
+_TEMPLATES = {"words": WORDS, "chunking": CHUNKING}
 
 
 class Separator(StrEnum):
@@ -74,14 +79,6 @@ def larank_tag() -> None:
     """
 
 
-def _tagger() -> Mapping[str, type]:
-    from larank import SequenceTagger
-
-    return {"tagger": SequenceTagger}
-
-
-@app.command()
-@takes_options_of(_tagger)
 def train(
     data_file: ColumnFile,
     model_file: NewModelFile,
@@ -125,10 +122,6 @@ def train(
         check_replaceable(model_file)
         named = None if columns is None else tuple(name.strip() for name in columns.split(","))
         _count_columns(data_file, label, separator, comment)
-        from larank.data import models
-        from larank.data.columns import ConllFile
-        from larank.report import certificate
-
         file = ConllFile(data_file, named, -1 if label is None else label - 1, _character(separator), comment)
         tagger = given.estimator(
             templates=_templates(templates), columns=file.columns, random_state=seed, verbose=0 if quiet else 1
@@ -141,6 +134,9 @@ def train(
         if not quiet:
             print_values({**figures, **certificate(tagger.result_)})
             print_line(f"model written to {model_file}")
+
+
+app.command()(with_options_of({"tagger": SequenceTagger}, train))
 
 
 @app.command()
@@ -197,11 +193,6 @@ def evaluate(
     with work(debug):
         tagger = _load(model_file)
         true, predicted = _compared(tagger, _labelled_file(data_file, _columns(tagger), label, separator, comment))
-        import numpy as np
-
-        from larank.report import confusions
-        from larank.sequence.entities import entity_report, has_chunks
-
         print_values(_figures(true, predicted))
         if has_chunks(label for labels in true for label in labels):
             print_rows(entity_report(true, predicted).rows(), "Entities")
@@ -215,13 +206,10 @@ def evaluate(
 
 def _templates(name: str | None) -> Sequence[str] | None:
     """A set by its name, or the lines of a file; empty ones and comments (#) are skipped."""
-    from larank.sequence.features import CHUNKING, WORDS
-
-    sets = {"words": WORDS, "chunking": CHUNKING}
-    if name is None or name in sets:
-        return None if name is None else sets[name]
+    if name is None or name in _TEMPLATES:
+        return None if name is None else _TEMPLATES[name]
     if not Path(name).is_file():
-        raise ValueError(f"--templates {name}: there is no such file; sets that come along: {', '.join(sets)}")
+        raise ValueError(f"--templates {name}: there is no such file; sets that come along: {', '.join(_TEMPLATES)}")
     lines = [line.strip() for line in Path(name).read_text(encoding="utf-8").splitlines()]
     return tuple(line for line in lines if line and not line.startswith("#"))
 
@@ -234,9 +222,6 @@ def _character(separator: Separator) -> str | None:
 
 
 def _load(model_file: Path) -> SequenceTagger:
-    from larank.data import models
-    from larank.sequence.tagger import SequenceTagger
-
     model = models.load(model_file)
     if not isinstance(model, SequenceTagger):
         raise ValueError(f"{model_file} holds a {type(model).__name__}; `larank tag` needs one that tags sequences")
@@ -262,8 +247,6 @@ def _file(
     has_labels = found > len(columns)
     if label is not None and not has_labels:
         raise ValueError(f"--label {label}: {path} has no column beside those of the model ({', '.join(columns)})")
-    from larank.data.columns import ConllFile
-
     place = None if not has_labels else -1 if label is None else label - 1
     return ConllFile(path, columns, place, _character(separator), comment)
 
@@ -272,8 +255,6 @@ def _count_columns(path: Path, label: int | None, separator: Separator, comment:
     """Look at the first line, so that the file is read again later."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(f"{path} is a pipe or a device; `larank tag` reads files more than once, so write it to one")
-    from larank.data.columns import ConllFile
-
     found = len(ConllFile(path, None, None, _character(separator), comment).columns)
     if label is not None and label > found:
         raise ValueError(f"--label {label}: {path} has {found} columns")
@@ -291,8 +272,6 @@ def _labelled_file(
 
 def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]], list[list[str]]]:
     """True and predicted labels, sentence by sentence."""
-    import numpy as np
-
     true: list[list[str]] = []
     predicted: list[list[str]] = []
     for block in file.blocks(_BLOCK_TOKENS):
@@ -305,8 +284,6 @@ def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]],
 
 def _tagged(tagger: SequenceTagger, file: ConllFile) -> Iterator[str]:
     """The lines of the file, those of tokens with one more column, a block at a time."""
-    from larank.data.files import opened
-
     with opened(file.path) as stream:
         number = 0
         for block in file.blocks(_BLOCK_TOKENS):
@@ -331,8 +308,6 @@ def _joint(file: ConllFile, line: str) -> str:
 
 
 def _figures(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> dict[str, object]:
-    from larank.sequence.entities import entity_report, has_chunks
-
     report = entity_report(true, predicted)
     figures: dict[str, object] = {
         "test sentences": len(true),

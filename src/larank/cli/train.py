@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -22,15 +23,23 @@ from larank.cli.console import (
     say_if_stopped_early,
     work,
 )
-from larank.cli.options import Given, classifiers, takes_options_of
+from larank.cli.examples import check_labels, compare, error_figures, read_examples, worst
+from larank.cli.options import Given, classifiers, with_options_of
+from larank.data import models
+from larank.report import Row, certificate, write_report
 
-if TYPE_CHECKING:
-    from larank.report import Row
-
-__all__ = ["train"]
+__all__ = ["app"]
 
 
-@takes_options_of(classifiers)
+def app(arguments: Sequence[str]) -> typer.Typer:
+    """The command with the options of all classifiers; help on an algorithm has those of its own."""
+    asked = next((after for before, after in pairwise(arguments) if before == "--algorithm"), None)
+    wants_help = not {"-h", "--help"}.isdisjoint(arguments)
+    made = typer.Typer(add_completion=False, rich_markup_mode=None)
+    made.command()(with_options_of(classifiers(), train, asked if wants_help else None))
+    return made
+
+
 def train(
     data_file: DataFile,
     model_file: NewModelFile,
@@ -66,10 +75,6 @@ def train(
     """
     with work(debug):
         estimator = given.estimator(random_state=seed, verbose=0 if quiet else 1)
-        from larank.cli.examples import check_labels, compare, error_figures, read_examples, worst
-        from larank.data import models
-        from larank.report import certificate
-
         check_outputs([model_file, report_file], [data_file, test_file])
         check_replaceable(model_file)
         X, y = read_examples(data_file, features, zero_based)
@@ -102,8 +107,6 @@ def _report(
     figures: Mapping[str, object],
     tables: Mapping[str, Sequence[Row]],
 ) -> None:
-    from larank.report import write_report
-
     result = estimator.result_
     parameters = estimator.get_params()
     row: dict[str, object] = {name: parameters[name] for name in ("formulation", "kernel", "C") if name in parameters}

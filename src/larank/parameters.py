@@ -323,12 +323,8 @@ IGNORED = (acts("max_iter", stop=_STOPS_BY_PROOF),)
 def check(model: Any, **resolved: Any) -> None:
     """Raise a ValueError for a parameter that is not accepted, or cannot act beside the others.
 
-    Parameters
-    ----------
-    model : object
-        An estimator, or a value that carries parameters of its own; its constructor has stored them as they are.
-    **resolved
-        What a parameter that is None stands for.
+    The model is an estimator, or a value that carries parameters of its own; its constructor has stored them as they
+    are. `resolved` is what a parameter that is None stands for.
     """
     kind, usual = type(model), defaults(type(model))
     values = {name: getattr(model, name) for name in usual}
@@ -356,20 +352,9 @@ def complaints(
     spelling: Spelling | None = None,
     rules: Iterable[Rule] = RULES,
 ) -> Iterator[str]:
-    """What is wrong with values of parameters that are fine each by itself.
+    """What is wrong with values of parameters, all of them, that are fine each by itself.
 
-    Parameters
-    ----------
-    kind : type
-        The estimator.
-    values : mapping
-        All of its parameters.
-    chosen : collection of str
-        Those that differ from the default or, on the command line, that were given.
-    spelling : Spelling, optional
-        How parameters are written; as in Python if not given.
-    rules : iterable of Rule, optional
-        Those of the table if not given.
+    `chosen` are those that differ from the default or, on the command line, that were given.
     """
     for rule in rules:
         if rule.is_for(kind, values) and rule.is_broken(values, chosen):

@@ -214,7 +214,7 @@ def test_eval_of_parts_of_speech_has_confusions_and_no_entities(tmp_path: Path):
     assert "Entities" not in result.stdout
     assert "F1" not in result.stdout
     assert "Most confused" in result.stdout
-    assert "1 labels are unknown to the model (NEW)" in result.stderr
+    assert "1 token has a label unknown to the model (NEW), counted as an error" in result.stderr
 
 
 # ---- What is refused ----
@@ -227,7 +227,7 @@ def test_wrong_files_are_refused_in_one_line(model: Path, train_file: Path, tmp_
     cases = {
         ("apply", model, narrow): "has 1 columns; the model takes 2 (word, pos)",
         ("eval", model, bare): "has no labels, only the columns of the model (word, pos)",
-        ("eval", model, other): "none of its labels (X) is one of the model's (B-NP, B-VP, I-NP)",
+        ("eval", model, other): "none of its labels (X) is a class of the model (B-NP, B-VP, I-NP)",
         ("apply", model, bare, "--label", 1): "--label 1",
         ("apply", train_file, train_file): "",
         ("train", tmp_path / "absent.txt", tmp_path / "m.larank"): "absent.txt",

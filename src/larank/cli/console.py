@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -66,7 +66,7 @@ def work(debug: bool) -> Iterator[None]:
     """Turn whatever fails inside into one line on standard error and exit status 1."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_: say(f"warning: {_one_line(message)}")
         try:
             yield
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
@@ -86,17 +86,6 @@ def _explain(error: Exception) -> str:
     if isinstance(error, ValueError | OSError) and str(error):
         return _one_line(error)
     return _one_line(f"{type(error).__name__}: {error} (--debug shows where)")
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    say(f"warning: {_one_line(message)}")
 
 
 def _one_line(text: object) -> str:

@@ -15,7 +15,7 @@ from larank import LaRankClassifier, LinearMulticlassSVC, save
 from larank.cli.console import Debug, console, print_line, print_rows, say, work
 from larank.cli.examples import worst
 from larank.data import load_letter
-from larank.report import write_report
+from larank.report import Row, write_report
 
 __all__ = ["app"]
 
@@ -30,20 +30,12 @@ _NOTES = (
     "LaRank with its certificate, and of predict on the test examples.",
 )
 # [larank] table 2
-_PAPER: dict[str, object] = {
-    "model": "LaRank x1, paper",
-    "error": "2.80%",
-    "dual": "5226",
-    "kernels": "55M",
-    "train s": "940",
-}
+_PAPER = {"model": "LaRank x1, paper", "error": "2.80%", "dual": "5226", "kernels": "55M", "train s": "940"}
 
 
 @app.command()
 def demo(
-    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for model.larank and report.html.")] = Path(
-        "demo"
-    ),
+    output: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the model and the report.")] = Path("demo"),
     debug: Debug = False,
 ) -> None:
     """Train LaRank in one pass on UCI LETTER, beside its paper and scikit-learn's SVC.
@@ -75,7 +67,7 @@ def _run_demo(folder: Path) -> None:
     svc_row, _ = _demonstrated("scikit-learn SVC", svc, (train, letter.y_train, test, letter.y_test))
     linear = LinearMulticlassSVC(random_state=0, verbose=1)
     linear_row, _ = _demonstrated("larank, linear", linear, (train / 15, letter.y_train, test / 15, letter.y_test))
-    rows = [row, _PAPER, svc_row | {"patterns": len(svc.support_)}, linear_row]
+    rows: list[Row] = [row, _PAPER, svc_row | {"patterns": len(svc.support_)}, linear_row]
 
     save(ours, folder / "model.larank")
     write_report(

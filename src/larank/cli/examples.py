@@ -56,7 +56,7 @@ def compare(estimator: Any, X: Any, y: npt.NDArray[Any]) -> tuple[npt.NDArray[An
     return true, predicted
 
 
-def check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> None:
+def check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any], what: str = "example") -> None:
     """Warn of labels the model does not know; if it knows none, the file belongs to another problem."""
     y, classes = _alike(y, np.unique(classes))
     unknown = y[~np.isin(y, classes)]
@@ -66,7 +66,7 @@ def check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> 
     if len(unknown) == len(y):
         raise ValueError(f"{path}: none of its labels ({found}) is a class of the model ({wanted})")
     count = len(unknown)
-    some = "1 example has a label" if count == 1 else f"{count} examples have labels"
+    some = f"1 {what} has a label" if count == 1 else f"{count} {what}s have labels"
     say(f"warning: {path}: {some} unknown to the model ({found}), counted as {'an error' if count == 1 else 'errors'}")
 
 

@@ -26,11 +26,7 @@ def predict(
         typer.Argument(metavar="OUT", help="Where to write; standard output if left away.", show_default=False),
     ] = None,
     scores: Annotated[
-        bool,
-        typer.Option(
-            "--scores",
-            help="Tab-separated columns: the label, then the score of every class; with a heading.",
-        ),
+        bool, typer.Option("--scores", help="Tab-separated columns: the label, then the score of every class.")
     ] = False,
     zero_based: ZeroBased = False,
     debug: Debug = False,

@@ -1,7 +1,8 @@
 """Checks of constructor parameters, and the one table of which parameter acts with which.
 
-An estimator calls `check(self)`: every parameter is looked up in `CHECKS`, every pair in `RULES`. The command line uses
-the same table, and spells the parameters as options. This module is below the estimators, so it knows them by name.
+An estimator calls `check(self)`: every parameter is looked up in `_CHECKS`, and `RULES` say what acts with what. The
+command line goes through the same table, and spells parameters as options. This module is below the estimators, so it
+knows them by name.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from numbers import Integral, Real
 from typing import Any
 
 __all__ = [
-    "CHECKS",
     "COOLING",
+    "IGNORED",
     "OPERATIONS",
     "ROW_SOLVERS",
     "RULES",
     "OneOf",
     "Rule",
     "Spelling",
+    "acts",
     "check",
     "check_value",
     "complaints",
@@ -140,59 +142,38 @@ class OneOf:
             one_of(name, value, self.choices)
 
 
+Check = Callable[[str, Any], Any]
+
 _ONLINE = ("larank", "perceptron", "passive-aggressive")
 _CUTTING_PLANES = ("svmstruct", "svmstruct-1slack")
-
-_counted = partial(whole_number, at_least=1)
-
-Check = Callable[[str, Any], Any]
+_POSITIVE = ("C", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "time_limit", "tol")
+_COUNTS = ("batch_size", "budget", "degree", "epochs", "label_budget", "max_iter", "n_steps", "sample_size")
+_FLAGS = ("active_set", "average", "cache", "certify", "cooling", "finish", "fit_intercept", "shrinking", "shuffle")
 
 # A parameter may also be None where that is its default. Parameters that are not here need the data, or what the
 # caller knows of kernels, strategies or templates.
-CHECKS: Mapping[str, Check] = {
-    "C": positive,
-    "active_set": flag,
+_CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(_POSITIVE, positive),
+    **dict.fromkeys(_COUNTS, partial(whole_number, at_least=1)),
+    **dict.fromkeys((*_FLAGS, "warm_start"), flag),
     "algorithm": OneOf(("process-reprocess", "simple")),
-    "average": flag,
-    "batch_size": _counted,
-    "budget": _counted,
-    "cache": flag,
-    "certify": flag,
     "coef0": finite,
-    "cooling": flag,
     "decision": OneOf(("last", "average")),
-    "degree": _counted,
-    "delta_max": positive,
-    "epochs": _counted,
-    "epsilon": positive,
-    "finish": flag,
-    "fit_intercept": flag,
     "formulation": OneOf(("crammer-singer", "weston-watkins")),
     "gamma": _gamma,
     "history": OneOf(("true", "predicted")),
     "inference": OneOf(("exact", "greedy")),
     "init": OneOf(("larank", "zero")),
-    "intercept_scaling": positive,
-    "label_budget": _counted,
     "margin": partial(positive, zero=True),
-    "max_iter": _counted,
-    "memory_limit": positive,
     "n_jobs": _not_zero,
     "n_reprocess": partial(whole_number, at_least=0),
-    "n_steps": _counted,
     "operations": _operations,
-    "order": partial(whole_number, at_least=0, at_most=255),
+    "order": partial(whole_number, at_least=0, at_most=255),  # most_lags of the core
     "row_solver": OneOf(ROW_SOLVERS),
-    "sample_size": _counted,
     "schedule": OneOf(("adaptive", "fixed")),
-    "shrinking": flag,
-    "shuffle": flag,
     "stop": OneOf(("epochs", "gap")),
     "tau": partial(positive, least=1e-12),
-    "time_limit": positive,
-    "tol": positive,
     "verbose": _whole_number_or_flag,
-    "warm_start": flag,
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
@@ -216,25 +197,9 @@ _CHOSEN = object()
 class Rule:
     """A parameter that acts with some values of others only, or not with some.
 
-    Parameters
-    ----------
-    parameter : str
-        Whose rule it is. It holds for every estimator that has all the parameters it names.
-    value : object or predicate, optional
-        Which of its values; any but the default if not given.
-    acts_with : mapping of str to tuple, optional
-        Other parameters and the values they must have, all of them.
-    not_with : mapping of str to tuple, optional
-        Other parameters and the values they must not have, all of them together.
-    instead : str, optional
-        What the parameter must be in the case of `not_with`.
-    because : str, optional
-        Why, where it is not plain.
-    of : tuple of str, optional
-        The estimators it holds for; all if not given.
-    where_given : bool, default=False
-        Whether the rule is for the command line only, where what was given is known. An estimator ignores the
-        parameter then: scikit-learn's checks set `max_iter` of everything that has it.
+    It holds for every estimator that has all the parameters it names, or for that of the name `of` only. `value` is the
+    value in question, or a function that says whether it is one; any but the default if not given. All of `acts_with`
+    must hold; `not_with` must not hold together, and `instead` is what the parameter must be where they do.
     """
 
     parameter: str
@@ -243,146 +208,113 @@ class Rule:
     not_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     instead: str = ""
     because: str = ""
-    of: tuple[str, ...] = ()
-    where_given: bool = False
+    of: str = ""
 
     def is_for(self, kind: type, names: Collection[str]) -> bool:
         """Whether the rule holds for an estimator with parameters of these names."""
         named = {self.parameter, *self.acts_with, *self.not_with}
-        return named <= set(names) and (not self.of or not set(self.of).isdisjoint(_names(kind)))
+        return named <= set(names) and (not self.of or self.of in _names(kind))
 
     def is_broken(self, values: Mapping[str, Any], chosen: Collection[str]) -> bool:
-        """Whether the values of the parameters are against it; `chosen` are those that are not left at the default."""
+        """Whether the values are against it; `chosen` are the parameters that are not left at their default."""
         value = values[self.parameter]
         if self.value is _CHOSEN:
             concerned = self.parameter in chosen
         else:
             concerned = self.value(value) if callable(self.value) else _is_among((self.value,), value)
-        if not concerned:
-            return False
-        if self.not_with:
-            return all(_is_among(refused, values[name]) for name, refused in self.not_with.items())
-        return not all(_is_among(wanted, values[name]) for name, wanted in self.acts_with.items())
+        others = self.acts_with or self.not_with
+        hold = all(_is_among(wanted, values[name]) for name, wanted in others.items())
+        return concerned and hold == bool(self.not_with)
 
     def complaint(self, kind: type, values: Mapping[str, Any], spelling: Spelling) -> str:
         """What is wrong, and what would do."""
-        name, value = self.parameter, values[self.parameter]
+        name, got = spelling.name(self.parameter), spelling.given(self.parameter, values[self.parameter])
         others = " and ".join(spelling.given(other, values[other]) for other in (self.acts_with or self.not_with))
         because = f": {self.because}" if self.because else ""
         if self.instead:
-            return f"{spelling.name(name)} must be {self.instead} with {others}, got {spelling.value(value)}{because}"
-        got = spelling.given(name, value)
+            value = spelling.value(values[self.parameter])
+            return f"{name} must be {self.instead} with {others}, got {value}{because}"
         if self.not_with:
-            return f"{spelling.name(name)} cannot act with {others}{because}; got {got}"
-        subject = got if self.value is not _CHOSEN else spelling.name(name)
+            return f"{name} cannot act with {others}{because}; got {got}"
         wanted = " and ".join(
-            spelling.alternatives(other, _known(kind, other, able)) for other, able in self.acts_with.items()
+            " or ".join([spelling.given(other, first), *map(spelling.value, more)])
+            for other, (first, *more) in ((other, _known(kind, other, able)) for other, able in self.acts_with.items())
         )
-        return f"{subject} acts with {wanted} only{because}; got {got} with {others}"
+        return f"{name if self.value is _CHOSEN else got} acts with {wanted} only{because}; got {got} with {others}"
 
 
 class Spelling:
-    """How Python writes parameters."""
+    """How Python writes a parameter, a value, and both together."""
 
-    def name(self, parameter: str) -> str:
-        """The parameter."""
+    def name(self, parameter: str) -> str:  # noqa: D102
         return parameter
 
-    def value(self, value: Any) -> str:
-        """A value of it."""
+    def value(self, value: Any) -> str:  # noqa: D102
         return repr(value)
 
-    def given(self, parameter: str, value: Any) -> str:
-        """The parameter with its value."""
+    def given(self, parameter: str, value: Any) -> str:  # noqa: D102
         return f"{parameter}={value!r}"
 
-    def alternatives(self, parameter: str, values: Sequence[Any]) -> str:
-        """The parameter with each of the values that would do."""
-        return f"{self.given(parameter, values[0])}{''.join(f' or {self.value(value)}' for value in values[1:])}"
+
+def acts(parameter: str, value: Any = _CHOSEN, *, because: str = "", of: str = "", **others: tuple[Any, ...]) -> Rule:
+    """The rule that a parameter acts with these values of others only."""
+    return Rule(parameter, value, acts_with=others, because=because, of=of)
+
+
+def _must(
+    parameter: str, instead: str, value: Any = _CHOSEN, *, because: str = "", of: str = "", **others: tuple[Any, ...]
+) -> Rule:
+    return Rule(parameter, value, not_with=others, instead=instead, because=because, of=of)
 
 
 def _looks_at_scores(selection: Any) -> bool:
-    return bool(getattr(selection, "needs_scores", selection != "random"))
+    return bool(getattr(selection, "needs_scores", isinstance(selection, str) and selection != "random"))
 
 
-_STOPS_BY_PROOF = {"stop": ("gap", "violation")}
-_SOLVERS_WITH_PROOF = {"solver": ("active-set", "larank", *_CUTTING_PLANES)}
+_STOPS_BY_PROOF = ("gap", "violation")
+_SOLVERS_WITH_PROOF = ("active-set", "larank", *_CUTTING_PLANES)
 
-RULES: tuple[Rule, ...] = (
+RULES = (
     # What ends training.
-    Rule("epochs", acts_with={"solver": _ONLINE}),
-    Rule("epochs", acts_with={"stop": ("epochs",)}),
-    Rule("tol", acts_with=_SOLVERS_WITH_PROOF),
-    Rule("tol", acts_with=_STOPS_BY_PROOF),
-    Rule(
-        "tol",
-        value=lambda tol: tol is None or tol >= 1,
-        not_with={"stop": ("gap",)},
-        instead="a number above 0 and below 1",
-        of=("HullerClassifier",),
-    ),
-    Rule("max_iter", acts_with=_SOLVERS_WITH_PROOF, of=("StructuredSVC",)),
-    Rule("max_iter", acts_with=_STOPS_BY_PROOF, of=("StructuredSVC",)),
-    Rule("max_iter", acts_with=_STOPS_BY_PROOF, where_given=True),
-    Rule("stop", value="epochs", acts_with={"solver": _ONLINE}),
-    Rule("stop", value="gap", acts_with=_SOLVERS_WITH_PROOF),
-    Rule("stop", value="violation", acts_with={"solver": _CUTTING_PLANES}),
-    Rule("certify", acts_with={"solver": ("larank",)}, of=("StructuredSVC",)),
-    Rule(
-        "certify",
-        value=False,
-        acts_with={"stop": ("epochs",)},
-        because="the gap is computed from scratch where it ends training",
-    ),
-    Rule("finish", value=False, acts_with={"stop": ("epochs",)}, because="a gap is looked at after finishing"),
+    acts("epochs", solver=_ONLINE),
+    acts("epochs", stop=("epochs",)),
+    acts("tol", solver=_SOLVERS_WITH_PROOF),
+    acts("tol", stop=_STOPS_BY_PROOF),
+    _must("tol", "a number above 0 and below 1", lambda tol: not tol or tol >= 1, stop=("gap",), of="HullerClassifier"),
+    acts("max_iter", solver=_SOLVERS_WITH_PROOF, of="StructuredSVC"),
+    acts("max_iter", stop=_STOPS_BY_PROOF, of="StructuredSVC"),
+    acts("stop", "epochs", solver=_ONLINE),
+    acts("stop", "gap", solver=_SOLVERS_WITH_PROOF),
+    acts("stop", "violation", solver=_CUTTING_PLANES),
+    acts("certify", solver=("larank",), of="StructuredSVC"),
+    acts("certify", False, stop=("epochs",), because="the gap is computed from scratch where it ends training"),
+    acts("finish", False, stop=("epochs",), because="a gap is looked at after finishing"),
     # Which examples come, and how often.
-    Rule("label_budget", acts_with={"stop": ("epochs",), "epochs": (1,)}, because="more passes see all labels"),
+    acts("label_budget", stop=("epochs",), epochs=(1,), because="more passes see all labels"),
     Rule("sample_size", not_with={"selection": ("random",)}),
-    Rule(
-        "selection",
-        value=_looks_at_scores,
-        not_with={"kernel": ("linear",)},
-        instead="'random'",
-        of=("LaRankClassifier",),
-    ),
-    Rule("shuffle", acts_with={"solver": (*_ONLINE, "svmstruct")}, of=("StructuredSVC",)),
-    Rule("history", value="predicted", acts_with={"inference": ("greedy",), "stop": ("epochs",)}),
+    _must("selection", "'random'", _looks_at_scores, kernel=("linear",), of="LaRankClassifier"),
+    acts("shuffle", solver=(*_ONLINE, "svmstruct"), of="StructuredSVC"),
+    acts("history", "predicted", inference=("greedy",), stop=("epochs",)),
     # How the solvers work.
-    Rule("C", acts_with={"solver": ("larank", *_CUTTING_PLANES, "passive-aggressive")}, of=("StructuredSVC",)),
-    Rule("schedule", acts_with={"solver": ("larank",)}),
-    Rule("n_reprocess", acts_with={"solver": ("larank",)}),
-    Rule("n_reprocess", acts_with={"schedule": ("fixed",)}),
-    Rule("average", acts_with={"solver": ("perceptron", "passive-aggressive")}),
-    Rule(
-        "label_costs",
-        acts_with={"solver": ("larank", "passive-aggressive")},
-        because="the perceptron knows right and wrong",
-    ),
-    Rule(
-        "budget",
-        acts_with={"decision": ("last",)},
-        because="support patterns that have left would stay in the average",
-    ),
-    Rule("init", acts_with={"solver": ("active-set",)}),
-    Rule("shrinking", acts_with={"solver": ("active-set",)}),
-    Rule("formulation", value="weston-watkins", acts_with={"solver": ("active-set",)}),
-    # The switches of `Published`.
-    Rule("active_set", value=True, not_with={"selection": ("cycle",)}, instead="False", because="it takes all in turn"),
-    Rule("cooling", value=lambda cooling: cooling != "none", not_with={"active_set": (False,)}, instead="'none'"),
-    Rule(
-        "epsilon",
-        value=lambda epsilon: epsilon >= 0.999,  # epsilon_0 of [mcsvm] section 7
-        not_with={"cooling": COOLING[1:]},
-        instead="below 0.999",
-        because="cooling begins there; cooling='none' would do",
-    ),
-    Rule(
-        "epsilon",
-        not_with={"selection": ("cycle",), "row_solver": ("exact",)},
-        instead="left at 0.1",
-        because="they do not use it",
-    ),
+    acts("C", solver=("larank", *_CUTTING_PLANES, "passive-aggressive"), of="StructuredSVC"),
+    acts("schedule", solver=("larank",)),
+    acts("n_reprocess", solver=("larank",)),
+    acts("n_reprocess", schedule=("fixed",)),
+    acts("average", solver=("perceptron", "passive-aggressive")),
+    acts("label_costs", solver=("larank", "passive-aggressive"), because="the perceptron knows right and wrong"),
+    acts("budget", decision=("last",), because="support patterns that have left would stay in the average"),
+    acts("init", solver=("active-set",)),
+    acts("shrinking", solver=("active-set",)),
+    acts("formulation", "weston-watkins", solver=("active-set",)),
+    # The switches of `Published`; cooling begins at epsilon_0 of [mcsvm] section 7.
+    _must("active_set", "False", True, selection=("cycle",), because="it takes all in turn"),
+    _must("cooling", "'none'", lambda cooling: cooling != "none", active_set=(False,)),
+    _must("epsilon", "below 0.999", lambda e: e >= 0.999, cooling=COOLING[1:], because="cooling='none' would do"),
+    _must("epsilon", "left at 0.1", selection=("cycle",), row_solver=("exact",), because="they do not use it"),
 )
+
+# What an estimator does not refuse, for scikit-learn's checks set it everywhere, but the command line does.
+IGNORED = (acts("max_iter", stop=_STOPS_BY_PROOF),)
 
 
 # ---- What estimators and the command line call ----
@@ -391,12 +323,8 @@ RULES: tuple[Rule, ...] = (
 def check(model: Any, **resolved: Any) -> None:
     """Raise a ValueError for a parameter that is not accepted, or cannot act beside the others.
 
-    Parameters
-    ----------
-    model : object
-        An estimator, or a value that carries parameters of its own; its constructor has stored them as they are.
-    **resolved
-        What a parameter that is None stands for.
+    The model is an estimator, or a value that carries parameters of its own; its constructor has stored them as they
+    are. `resolved` is what a parameter that is None stands for.
     """
     kind, usual = type(model), defaults(type(model))
     values = {name: getattr(model, name) for name in usual}
@@ -422,26 +350,13 @@ def complaints(
     values: Mapping[str, Any],
     chosen: Collection[str],
     spelling: Spelling | None = None,
-    rules: Iterable[Rule] = (),
+    rules: Iterable[Rule] = RULES,
 ) -> Iterator[str]:
-    """What is wrong with values of parameters that are fine each by itself.
+    """What is wrong with values of parameters, all of them, that are fine each by itself.
 
-    Parameters
-    ----------
-    kind : type
-        The estimator.
-    values : mapping
-        All of its parameters.
-    chosen : collection of str
-        Those that differ from the default or, on the command line, that were given.
-    spelling : Spelling, optional
-        How parameters are written; as in Python if not given. With one, rules for the command line count as well.
-    rules : iterable of Rule, optional
-        More than those of the table.
+    `chosen` are those that differ from the default or, on the command line, that were given.
     """
-    for rule in (*RULES, *rules):
-        if rule.where_given and spelling is None:
-            continue
+    for rule in rules:
         if rule.is_for(kind, values) and rule.is_broken(values, chosen):
             yield rule.complaint(kind, values, spelling or Spelling())
 
@@ -464,7 +379,7 @@ def _is_among(values: tuple[Any, ...], value: Any) -> bool:
 
 def _check_of(kind: type, name: str) -> Check | None:
     of_kind = (_CHECKS_OF.get((each, name)) for each in _names(kind))
-    return next((found for found in of_kind if found is not None), CHECKS.get(name))
+    return next((found for found in of_kind if found is not None), _CHECKS.get(name))
 
 
 def _known(kind: type, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -40,10 +40,10 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     C : float, default=1.0
         The cost of one unit of loss against ``1/2 |W|^2``.
     tol : float, default=1e-3
-        With ``stop="gap"`` the relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"``
-        the largest violation of the optimality conditions over the examples (the paper uses 0.1).
+        The relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"`` the largest violation
+        of the optimality conditions over the examples (the paper uses 0.1).
     stop : {"gap", "violation"}, default="gap"
-        The stopping criterion.
+        What ends training once it is at most `tol`: the relative duality gap, or the largest violation of optimality.
     max_iter : int, default=1000
         Passes over the data, counted by examples visited, after which training stops with a warning.
     time_limit : float, optional
@@ -63,9 +63,9 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and as
         many examples and classes. A model loaded from a file has no coefficients to start from.
     random_state : int, RandomState or None, default=None
-        Of the order in which examples are visited. The same integer gives the same model on every machine.
+        The seed of the order in which examples are visited. The same integer gives the same model on every machine.
     verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+        Whether to show progress: 1 is a bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -186,15 +186,15 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Cs = parameters.costs_of_path(Cs)
         models: dict[int, Self] = {}
         start: _Start | None = None
-        for place in sorted(range(len(Cs)), key=Cs.__getitem__):
-            models[place] = model = clone(self).set_params(C=Cs[place])
+        for number in sorted(range(len(Cs)), key=Cs.__getitem__):
+            models[number] = model = clone(self).set_params(C=Cs[number])
             parameters.check(model)
             outcome = model._fit(X, y, sample_weight, start)
             model._warn_if_early(outcome)
             start = model._start()
             if outcome.status == "interrupted":
                 break
-        return [models[place] for place in sorted(models)]
+        return [models[number] for number in sorted(models)]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Scores of the classes, or with two classes the score of the second against the first.

@@ -87,9 +87,9 @@ class ActiveSetTraining:
         self.settings, self.problem, self.blocks, self.random = settings, problem, blocks, random
         machine = _core.KernelLaRank32 if blocks.dtype == np.float32 else _core.KernelLaRank64
         self.session = machine(
-            adaptive=True,
+            schedule="adaptive",
             n_reprocess=1,
-            operations=[True] * 3,
+            operations=["new", "old", "optimize"],
             tau=_LARANK_TAU,
             seed=int(random.randint(2**31 - 1)),
             memory_limit=int(settings.memory_limit),
@@ -197,7 +197,7 @@ class ActiveSetTraining:
         if from_scratch and self.settings.init == "larank":
             yield from self._timed("larank pass", self._larank_pass())
         if self.problem.formulation == "weston-watkins":
-            self.session.pair_with_label()
+            self.session.set_formulation("weston-watkins")
         tau, tol = min(_FIRST_TAU, _WARMED * self.tau), self.settings.tol
         best, rounds_since = np.inf, 0
         while True:
@@ -255,9 +255,7 @@ class ActiveSetTraining:
     def _converge(self) -> Generator[bool, None, None]:
         """Optimize the members against each other, not for ever."""
         optimized = self.session.counters.operations[2]
-        while state := self.session.converge(_VISITS_AT_ONCE):
-            if state == 1:
-                self._provide_rows()
+        while not self.session.converge(_VISITS_AT_ONCE, self):
             if self.session.counters.operations[2] - optimized > _MOST_SWEEPS * self.session.support_patterns:
                 break
             yield False
@@ -311,7 +309,12 @@ class ActiveSetTraining:
     def _is_near(self, rows: _Index, scores: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether examples with these scores will be looked at again soon."""
         excess, _ = _core.excess_and_loss(
-            scores.astype(np.float64), self.problem.labels[rows], self.problem.delta, np.arange(len(rows)), 1.0, False
+            scores.astype(np.float64),
+            self.problem.labels[rows],
+            self.problem.delta,
+            np.arange(len(rows)),
+            1.0,
+            "crammer-singer",
         )
         return np.asarray(excess > -_NEAR)
 
@@ -348,9 +351,7 @@ class ActiveSetTraining:
         self.is_certified = False
         members = self._members()
         wider = members.slots[self._member_violations(members) > tau]
-        self.session.begin_widening(wider.tolist())
-        while self.session.widen():
-            self._provide_rows()
+        self.session.widen(wider.tolist(), self)
         is_free = self._is_free(members)
         worst = float(self.excess[is_free].max(initial=0.0))
         reach = min(_REACH * worst, _MOST_REACH)
@@ -390,11 +391,11 @@ class ActiveSetTraining:
         return 0.0 if at.primal <= 0 else (at.primal - at.dual) / at.primal
 
     def _members(self) -> _Members:
-        slots, ids, _, _, _, beta, classes, starts = self.session.table()
-        rows = np.repeat(np.arange(len(ids)), np.diff(starts))
-        dense = np.zeros((len(ids), self.problem.n_classes))
-        dense[rows, classes] = beta
-        return _Members(slots.astype(np.int64), ids, dense)
+        table = self.session.table()
+        rows = np.repeat(np.arange(len(table.ids)), np.diff(table.starts))
+        dense = np.zeros((len(table.ids), self.problem.n_classes))
+        dense[rows, table.columns] = table.coefficients
+        return _Members(table.slots.astype(np.int64), table.ids, dense)
 
     def _member_violations(self, members: _Members) -> _Float:
         problem, ids = self.problem, members.ids
@@ -403,17 +404,20 @@ class ActiveSetTraining:
 
     def _excess_and_loss(self, rows: _Index, scale: float) -> tuple[_Float, _Float]:
         problem = self.problem
-        is_sum = problem.formulation == "weston-watkins"
         excess, loss = _core.excess_and_loss(
-            self.scores, problem.labels, problem.delta, rows.astype(np.int64, copy=False), scale, is_sum
+            self.scores, problem.labels, problem.delta, rows.astype(np.int64, copy=False), scale, problem.formulation
         )
         return excess, loss
 
-    def _provide_rows(self) -> None:
-        needed = self.session.lacking
-        rows = np.zeros((len(needed), self.session.slots), self.blocks.dtype)
-        rows[:, : self.blocks.size] = self.blocks.rows(np.asarray(needed))
-        self.session.provide(needed, rows)
+    def rows(self, slots: NDArray[np.int32]) -> NDArray[Any]:
+        """Rows of kernel values that the session asks for."""
+        rows = np.zeros((len(slots), self.session.slots), self.blocks.dtype)
+        rows[:, : self.blocks.size] = self.blocks.rows(slots)
+        return rows
+
+    def between(self, slots: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[Any]:
+        """Kernel values of some patterns with others."""
+        return self.blocks.between(slots, others)
 
     def _batch_size(self) -> int:
         """256, or less where the kernel values of two blocks would take too much of the memory."""

@@ -231,22 +231,9 @@ default="rbf"
 
     def _restore(self, running: Running) -> None:
         session = running.session
-        diagonal, rows = running.adopt(self)
         classes, random, products, begun = self._state
         session.state = (classes, random, [list(p) for p in products], [list(b) for b in begun])
-        first = 0 if classes > 2 else 1
-        alpha = self._alpha
-        for n, row in enumerate(rows):
-            part = slice(alpha.indptr[n], alpha.indptr[n + 1])
-            session.restore(
-                row,
-                int(self.support_[n]),
-                int(self._labels_of_support[n]),
-                1.0,
-                diagonal[n],
-                (alpha.indices[part] + first).astype(np.int32),
-                alpha.data[part],
-            )
+        running.restore(self, self._labels_of_support, np.ones(len(self.support_)), self._alpha)
 
     def _training(self, running: Running, *arguments: Any, **options: Any) -> _Training:
         return _Training(self, running, *arguments, **options)
@@ -274,12 +261,12 @@ class _Points:
 
     @classmethod
     def of(cls, session: Any) -> _Points:
-        slots, ids, labels, _, _, values, problems, starts = session.table()
-        first = 0 if session.classes > 2 else 1
-        products = np.array(session.state[2])[first:]
-        alpha = np.zeros((len(ids), len(products)))
-        alpha[np.repeat(np.arange(len(ids)), np.diff(starts)), problems - first] = values
-        return cls(slots, ids, labels, alpha, alpha * signs(labels, session.classes), products)
+        table = session.table()
+        products = np.array(session.state[2])[0 if session.classes > 2 else 1 :]
+        alpha = np.zeros((len(table.ids), len(products)))
+        alpha[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.columns] = table.coefficients
+        signed = alpha * signs(table.labels, session.classes)
+        return cls(table.slots, table.ids, table.labels, alpha, signed, products)
 
     def decision(self, dtype: np.dtype[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Coefficients and constants of f, (4.5) times 2 / |X_P - X_N|^2; zeros where the points coincide."""

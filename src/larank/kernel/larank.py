@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -249,9 +248,9 @@ default="rbf"
 
     def _settings(self, seed: int) -> dict[str, Any]:
         return {
-            "adaptive": self.schedule == "adaptive",
+            "schedule": self.schedule,
             "n_reprocess": int(self.n_reprocess),
-            "operations": [operation in self.operations for operation in OPERATIONS],
+            "operations": [operation for operation in OPERATIONS if operation in self.operations],
             "tau": _TAU,
             "seed": seed,
         }
@@ -267,18 +266,8 @@ default="rbf"
         own = np.zeros(0, np.int32)
         if patterns:
             own = np.maximum.reduceat(np.where(beta.data > 0, classes, -1), beta.indptr[:-1])
-        diagonal, rows = running.adopt(self)
-        for slot, row in zip(range(patterns), rows, strict=True):
-            part = slice(beta.indptr[slot], beta.indptr[slot + 1])
-            running.session.restore(
-                row,
-                int(self.support_[slot]),
-                int(own[slot]),
-                self.support_costs_[slot],
-                diagonal[slot],
-                classes[part],
-                beta.data[part],
-            )
+        arrived = csr_matrix((beta.data, classes, beta.indptr), shape=(patterns, len(self._arrived)))
+        running.restore(self, own, self.support_costs_, arrived)
         running.session.state = self._state
 
     def _training(
@@ -293,10 +282,10 @@ default="rbf"
         return _Training(self, running, stream, held_out, epochs=epochs, is_whole=is_whole)
 
     def _keep_model(self, running: Running) -> None:
-        table = _Table(*running.session.table())
+        table = running.session.table()
         columns = self._columns()
         dual_coef = csr_matrix(
-            (table.beta, columns[table.classes], table.starts), shape=(len(table.ids), len(self.classes_))
+            (table.coefficients, columns[table.columns], table.starts), shape=(len(table.ids), len(self.classes_))
         )
         dual_coef.sort_indices()
         self.dual_coef_, self.support_, self.support_costs_ = dual_coef, table.ids, table.costs
@@ -308,20 +297,6 @@ default="rbf"
             self.coef_ = coef[1:] - coef[:1] if len(coef) == 2 else coef
         elif self.kernel != "precomputed":
             self.support_vectors_ = running.blocks.patterns(table.slots)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """The support table slot by slot: patterns and their coefficients as CSR rows, classes as they arrived."""
-
-    slots: NDArray[np.int32]
-    ids: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    costs: NDArray[np.float64]
-    diagonal: NDArray[np.float64]
-    beta: NDArray[np.float64]
-    classes: NDArray[np.int32]
-    starts: NDArray[np.int64]
 
 
 class _LinearRunning(Running):
@@ -342,12 +317,15 @@ class _LinearRunning(Running):
         columns = np.empty(0, np.int32) if columns is None else columns
         return csr_matrix((values, columns, starts), shape=(len(starts) - 1, self.session.features))
 
-    def adopt(self, model: OnlineClassifier) -> tuple[NDArray[np.float64], Iterator[Any]]:
+    def _adopted(self, model: OnlineClassifier) -> NDArray[np.float64]:
         """Hand over the support patterns as a block; its rows are what the session takes them by."""
         X, ids = model.support_vectors_, model.support_
         diagonal = squared_norms(X)
         feed_linear(self.session, Examples(X, ids, np.zeros(len(ids), np.int32), model.support_costs_), diagonal)
-        return diagonal, iter(range(len(ids)))
+        return diagonal
+
+    def _take_over(self, table: _core.SupportTable) -> None:
+        self.session.restore(table)
 
     def block_values(self, memory_limit: float) -> float:
         return math.inf
@@ -395,7 +373,7 @@ class _Training(OnlineTraining):
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
         self._finish()
         self.feed.flush()
-        stream, table = self.stream, _Table(*self.session.table())
+        stream, table = self.stream, self.session.table()
         beta = self._coefficients(table)
         support = np.full(int(stream.ids.max()) + 1, -1)
         support[table.ids] = np.arange(len(table.ids))
@@ -421,13 +399,13 @@ class _Training(OnlineTraining):
     def _check_definite(self, half_squared_norm: float, dual: float) -> None:
         self.model._check_definite(half_squared_norm, dual, self.stream.costs, self.running.dtype)
 
-    def _coefficients(self, table: _Table) -> NDArray[np.float64]:
+    def _coefficients(self, table: _core.SupportTable) -> NDArray[np.float64]:
         """A row per pattern and a column per class of the stream, those included that have yet to arrive."""
         beta = np.zeros((len(table.ids), len(self.model._arrived)))
-        beta[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.classes] = table.beta
+        beta[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.columns] = table.coefficients
         return beta
 
-    def _scores(self, X: Any, table: _Table, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, X: Any, table: _core.SupportTable, beta: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._is_linear:
             scores = np.zeros((X.shape[0], beta.shape[1]))
             scores[:, : self.session.classes] = X @ self.session.weights().T
@@ -435,7 +413,7 @@ class _Training(OnlineTraining):
         return self.running.blocks.scores(X, table.slots, beta)
 
     def _predicted(self, X: Any) -> NDArray[Any]:
-        table = _Table(*self.session.table())
+        table = self.session.table()
         predicted: NDArray[Any] = self.model._arrived[self._scores(X, table, self._coefficients(table)).argmax(axis=1)]
         return predicted
 

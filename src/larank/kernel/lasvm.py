@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 
 from larank import _core, parameters
 from larank.blocks import Provider
@@ -230,11 +231,7 @@ default="rbf"
         alpha = self._by_problem(self.dual_coef_.toarray())
         order = np.argsort(self._arrived)
         labels = order[np.searchsorted(self._arrived[order], self.support_labels_)]
-        diagonal, rows = running.adopt(self)
-        for slot, row in enumerate(rows):
-            running.session.restore(
-                row, int(self.support_[slot]), int(labels[slot]), self.support_costs_[slot], diagonal[slot], alpha[slot]
-            )
+        running.restore(self, labels, self.support_costs_, csr_matrix(alpha))
 
     def _training(
         self,
@@ -258,7 +255,7 @@ default="rbf"
         return f"where nothing violates optimality by more than tau={self.tau}, a smaller one would do"
 
     def _keep_model(self, running: Running) -> None:
-        model = _Model(*running.session.model())
+        model = _Model.of(running.session)
         self._keep_support(running, model.slots, model.ids, model.alpha, model.bias, absent=-1.0)
         self.delta_ = np.abs(self._by_class(np.maximum(0, model.delta)[None], running.session.classes, 0.0)[0])
         self.support_costs_, self.support_labels_ = model.costs, self._arrived[model.labels]
@@ -275,6 +272,13 @@ class _Model:
     alpha: NDArray[np.float64]
     bias: NDArray[np.float64]
     delta: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, session: Any) -> _Model:
+        table = session.table()
+        alpha = np.zeros((len(table.ids), session.columns))
+        alpha[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.columns] = table.coefficients
+        return cls(table.slots, table.ids, table.labels, table.costs, alpha, session.bias, session.delta)
 
 
 class _Training(OneVersusRestTraining):
@@ -303,7 +307,8 @@ class _Training(OneVersusRestTraining):
         if self.model.stop == "epochs":
             return True
         self.session.take_over_finish()
-        before, self.steps = self.steps, sum(self.session.counters[2:])
+        counters = self.session.counters
+        before, self.steps = self.steps, counters.steps + counters.finishing_steps
         self.has_stalled = before == self.steps
         return self.has_stalled
 
@@ -315,9 +320,7 @@ class _Training(OneVersusRestTraining):
         began = time.perf_counter()
         try:
             return self.feed.finish_some(_FINISHING_STEPS)
-        except ValueError as error:
-            if "memory_limit" not in str(error):
-                raise
+        except _core.MemoryLimitError as error:
             self.session.go_on()
             warnings.warn(f"the model is not finished: {error}", TrainingWarning, stacklevel=2)
             return True
@@ -327,7 +330,7 @@ class _Training(OneVersusRestTraining):
     def evaluate(self) -> ObjectiveValues:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
         self.feed.flush()
-        stream, model = self.stream, _Model(*self.session.model())
+        stream, model = self.stream, _Model.of(self.session)
         # Classes that have not been met yet count as well: everything is against them.
         arrived, classes = self.session.classes, len(self.model._arrived)
         coefficients = for_all_classes(model.alpha, arrived, classes, 0.0)
@@ -357,12 +360,17 @@ class _Training(OneVersusRestTraining):
         if self.model.finish and self.model.stop == "epochs":
             while not self._finish_some():
                 pass
-        model = _Model(*self.session.model())
+        model = _Model.of(self.session)
         return self._predicted_by(X, model.slots, model.alpha, model.bias)
 
     def _breakdown(self) -> dict[str, float]:
         return {**super()._breakdown(), "finish": self.finishing_seconds}
 
     def _operations(self) -> dict[str, int]:
-        process, reprocess, steps, finishing = self.session.counters
-        return {"process": process, "reprocess": reprocess, "steps": steps, "finishing_steps": finishing}
+        counters = self.session.counters
+        return {
+            "process": counters.process,
+            "reprocess": counters.reprocess,
+            "steps": counters.steps,
+            "finishing_steps": counters.finishing_steps,
+        }

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 
-from larank import parameters
+from larank import _core, parameters
 from larank.blocks import Provider, check_gram, provider_for
 from larank.kernel.classifier import KernelClassifier
 from larank.kernel.selecting import SelectingFeed
@@ -362,27 +362,42 @@ class Running:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the kernel values."""
-        return np.dtype(np.float32 if type(self.session).__name__.endswith("32") else np.float64)
+        dtype: np.dtype[Any] = np.dtype(self.session.dtype)
+        return dtype
 
     def feed(self, stream: Iterator[Examples]) -> Feed:
         """Work on a stretch of the stream."""
         return KernelFeed(self.session, self.blocks, stream)
 
-    def adopt(self, model: OnlineClassifier) -> tuple[NDArray[np.float64], Iterator[NDArray[Any]]]:
-        """Store the support patterns of a model in the first slots; k(x, x), and rows of kernel values as they come.
+    def restore(
+        self,
+        model: OnlineClassifier,
+        labels: NDArray[Any],
+        costs: NDArray[np.float64],
+        coefficients: csr_matrix,
+    ) -> None:
+        """Let the session take over the support patterns of a model, with these coefficients."""
+        diagonal = self._adopted(model)
+        table = _core.SupportTable(
+            ids=np.ascontiguousarray(model.support_, np.int64),
+            labels=np.ascontiguousarray(labels, np.int32),
+            costs=np.ascontiguousarray(costs, np.float64),
+            diagonal=diagonal,
+            coefficients=np.ascontiguousarray(coefficients.data, np.float64),
+            columns=np.ascontiguousarray(coefficients.indices, np.int32),
+            starts=np.ascontiguousarray(coefficients.indptr, np.int64),
+        )
+        self._take_over(table)
 
-        The row of a pattern holds its values with the patterns before it and itself.
-        """
+    def _adopted(self, model: OnlineClassifier) -> NDArray[np.float64]:
+        """Store the support patterns of a model in the first slots; their k(x, x)."""
         slots = np.arange(len(model.support_))
         batch = self.blocks.batch(model.support_vectors_, model.support_)
         self.blocks.store(slots, batch, slots)
-        return self.blocks.diagonal(batch), self._kernel_rows(slots, chunk=256)
+        return self.blocks.diagonal(batch)
 
-    def _kernel_rows(self, slots: NDArray[np.intp], chunk: int) -> Iterator[NDArray[Any]]:
-        for first in range(0, len(slots), chunk):
-            rows = self.blocks.rows(slots[first : first + chunk])
-            for place, row in enumerate(rows, start=first):
-                yield np.ascontiguousarray(row[: place + 1])
+    def _take_over(self, table: _core.SupportTable) -> None:
+        self.session.restore(table, self.blocks)
 
     def block_values(self, memory_limit: float) -> float:
         """How many kernel values of blocks there is memory for."""

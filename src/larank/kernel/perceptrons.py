@@ -86,8 +86,8 @@ class _PerceptronClassifier(OnlineClassifier):
         return table.beta
 
     def _keep_model(self, running: Running) -> None:
-        table = _Table(*running.session.table())
-        self._counters = running.session.counters
+        table = _Table.of(running.session)
+        self._counters = running.session.state
         self.support_, self.support_costs_ = table.ids, table.costs
         self._beta, self._early = table.matrix(table.beta), table.matrix(table.early)
         decision = table.matrix(self._decision_of(table, self._counters[0]))
@@ -115,22 +115,15 @@ class _PerceptronClassifier(OnlineClassifier):
         is_single = self.dual_coef_.shape[1] == 1
         if not is_single:
             session.split_column()
-        diagonal, rows = running.adopt(self)
-        for n in range(len(self.support_)):
-            part = slice(beta.indptr[n], beta.indptr[n + 1])
-            values, columns = beta.data[part], beta.indices[part].astype(np.int32)
-            own = int(values[0] > 0) if is_single else int(columns[values.argmax()])
-            session.restore(
-                next(rows) if session.has_budget else None,
-                int(self.support_[n]),
-                own,
-                self.support_costs_[n],
-                diagonal[n],
-                columns,
-                values,
-                early.data[part],
-            )
-        session.counters = self._counters
+        own = np.array([self._own_label(n, is_single) for n in range(len(self.support_))], np.int32)
+        running.restore(self, own, self.support_costs_, beta)
+        session.early, session.state = early.data, self._counters
+
+    def _own_label(self, n: int, is_single: bool) -> int:
+        """The label of a support pattern, by its coefficients."""
+        part = slice(self._beta.indptr[n], self._beta.indptr[n + 1])
+        values, columns = self._beta.data[part], self._beta.indices[part]
+        return int(values[0] > 0) if is_single else int(columns[values.argmax()])
 
 
 @persistable(*_FITTED)
@@ -444,6 +437,13 @@ class _Table:
     columns: NDArray[np.int32]
     starts: NDArray[np.int64]
 
+    @classmethod
+    def of(cls, session: Any) -> _Table:
+        at = session.table()
+        return cls(
+            at.slots, at.ids, at.labels, at.costs, at.diagonal, at.coefficients, session.early, at.columns, at.starts
+        )
+
     def matrix(self, values: NDArray[np.float64]) -> csr_matrix:
         """Numbers that belong to the coefficients, as the coefficients are arranged."""
         columns = int(self.columns.max(initial=0)) + 1
@@ -466,11 +466,11 @@ class _Training(OnlineTraining):
 
     def __init__(self, model: _PerceptronClassifier, *arguments: Any, **options: Any) -> None:
         super().__init__(model, *arguments, **options)
-        self._before = self.session.counters  # of the calls before
+        self._before = self.session.state  # of the calls before
 
     def _counts(self) -> dict[str, int]:
         names = ("visits", "mistakes", "updates", "removals")
-        return {name: now - at for name, now, at in zip(names, self.session.counters, self._before, strict=True)}
+        return {name: now - at for name, now, at in zip(names, self.session.state, self._before, strict=True)}
 
     def _estimated(self, left: float) -> ObjectiveValues:
         return self.evaluate()
@@ -486,8 +486,8 @@ class _Training(OnlineTraining):
         return {**super().details(), "online_error": counts["mistakes"] / max(1, counts["visits"])}
 
     def _predicted(self, X: Any) -> NDArray[Any]:
-        table = _Table(*self.session.table())
-        coefficients = table.matrix(self.model._decision_of(table, self.session.counters[0])).toarray()
+        table = _Table.of(self.session)
+        coefficients = table.matrix(self.model._decision_of(table, self.session.counters.visits)).toarray()
         scores = self.running.blocks.scores(X, table.slots, coefficients)
         best = scores[:, 0] > 0 if self.session.is_single else scores.argmax(axis=1)
         predicted: NDArray[Any] = self.model._arrived[best.astype(np.intp)]

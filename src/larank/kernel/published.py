@@ -156,18 +156,17 @@ class PublishedTraining:
             self._next_estimate = rounds + max(1, min(rounds // 10, self._examples // _ESTIMATES_PER_PASS))
         limit = max(1, int(_WORK_PER_RUN / (self._examples * self.problem.n_classes)))
         while not self._session.is_done and self._rounds() < self._next_estimate:
-            self._session.run(min(limit, self._next_estimate - self._rounds()))
-            if self._session.wanted >= 0:
-                self._session.provide(self._row(self._session.wanted))
+            self._session.run(min(limit, self._next_estimate - self._rounds()), self)
             if time.perf_counter() > end:
                 break
         return self._session.is_done
 
-    def _row(self, example: int) -> NDArray[Any]:
-        """The kernel values of an example with all of them, its own exact."""
+    def rows(self, examples: NDArray[np.int32]) -> NDArray[Any]:
+        """The kernel values of one example with all of them, its own exact."""
+        example = int(examples[0])
         one = self.blocks.batch(self.problem.X, example, slice(example, example + 1))
-        values = np.concatenate([self.blocks.cross(one, piece)[0] for piece in self._pieces])
-        values[example] = self._diagonal[example]
+        values = np.concatenate([self.blocks.cross(one, piece) for piece in self._pieces], axis=1)
+        values[0, example] = self._diagonal[example]
         return values
 
     def estimate(self) -> Objectives | None:

@@ -44,6 +44,7 @@ class SelectingFeed(SessionFeed):
         self._strategy, self._left = strategy, budget
         self._gradual = strategy if isinstance(strategy, GradualStrategy) else None
         self._pool = Pool(len(order), random)
+        self._at: tuple[Batch, int] | None = None  # the example at hand
 
     def advance(self, examples: int) -> int:
         """Choose and work on up to so many examples; how many were done, 0 once the budget is spent."""
@@ -55,7 +56,11 @@ class SelectingFeed(SessionFeed):
         return todo
 
     def flush(self) -> None:
-        """The provider knows all patterns already."""
+        """Let the provider know the pattern that the example at hand may have become."""
+        slots, _ = self._session.newborn()
+        if self._at is not None and len(slots):
+            batch, place = self._at
+            self._blocks.store(slots, batch, [place])
 
     def wait(self) -> None:
         """Nothing runs in the background."""
@@ -115,12 +120,6 @@ class SelectingFeed(SessionFeed):
         one = slice(row, row + 1)
         within = diagonal.astype(self._blocks.dtype)[:, None]
         self._session.feed(kernel, within, stream.ids[one], stream.labels[one], stream.costs[one], diagonal)
-        while not self._session.run(1):
-            self._store_birth(batch, place)
-            self._provide_rows()
-        self._store_birth(batch, place)
-
-    def _store_birth(self, batch: Batch, place: int) -> None:
-        slots, _ = self._session.newborn()
-        if len(slots):
-            self._blocks.store(slots, batch, [place])
+        self._at = batch, place
+        self._session.run(1, self)
+        self.flush()

@@ -29,6 +29,7 @@ __all__ = [
     "GradualSession",
     "KernelFeed",
     "KernelSession",
+    "KernelSource",
     "LinearFeed",
     "SessionFeed",
     "Stream",
@@ -37,7 +38,11 @@ __all__ = [
 ]
 
 
-_PRODUCTS_AT_ONCE = 1 << 22  # kernel values
+class KernelSource(Protocol):
+    """Where a session asks for kernel values that it does not keep."""
+
+    def rows(self, slots: NDArray[np.int32]) -> NDArray[Any]: ...  # noqa: D102
+    def between(self, slots: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[Any]: ...  # noqa: D102
 
 
 class KernelSession(Protocol):
@@ -45,22 +50,17 @@ class KernelSession(Protocol):
 
     @property
     def slots(self) -> int: ...  # noqa: D102
-    @property
-    def needed(self) -> list[int]: ...  # noqa: D102
     def newborn(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...  # noqa: D102
     def feed(self, kernel: Any, within: Any, ids: Any, labels: Any, costs: Any, diagonal: Any) -> None: ...  # noqa: D102
-    def run(self, end: int) -> bool: ...  # noqa: D102
-    def finish(self) -> bool: ...  # noqa: D102
-    def provide(self, slots: list[int], rows: Any) -> None: ...  # noqa: D102
+    def run(self, end: int, source: KernelSource | None) -> None: ...  # noqa: D102
+    def finish(self, source: KernelSource | None) -> None: ...  # noqa: D102
     def set_foreign_bytes(self, bytes: int) -> None: ...  # noqa: D102
 
 
 class GradualSession(KernelSession, Protocol):
     """A session whose finish takes long enough to be looked at on the way."""
 
-    def finish_some(self, steps: int) -> bool: ...  # noqa: D102
-    def stale(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...  # noqa: D102
-    def bring_back(self, first: int, kernel: Any) -> None: ...  # noqa: D102
+    def finish_some(self, steps: int, source: KernelSource) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -146,30 +146,25 @@ class SessionFeed(ABC):
 
     def finish(self) -> None:
         """Bring the session's coefficients to where a model can be taken from them."""
-        while not self._session.finish():
-            self._provide_rows()
+        self._session.finish(self)
 
     def finish_some(self, steps: int) -> bool:
         """The same, a bounded number of steps at a time; True once it is done."""
-        session = cast(GradualSession, self._session)
-        if session.finish_some(steps):
-            return True
-        if session.needed:
-            self._provide_rows()
-        else:
-            _bring_back(session, self._blocks)
-        return False
+        return cast(GradualSession, self._session).finish_some(steps, self)
 
-    def _provide_rows(self) -> None:
+    def rows(self, slots: NDArray[np.int32]) -> NDArray[Any]:
         """Rows of kernel values that fell out of the memory budget, in one product."""
         self.flush()
-        needed = self._session.needed
-        shape = (len(needed), self._session.slots)
+        shape = (len(slots), max(self._session.slots, self._blocks.size))
         if len(self._rows) < shape[0] * shape[1]:
             self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self._blocks.dtype)
         rows = self._rows[: shape[0] * shape[1]].reshape(shape)
-        self._blocks.rows(np.asarray(needed), out=rows[:, : self._blocks.size])
-        self._session.provide(needed, rows)
+        self._blocks.rows(slots, out=rows[:, : self._blocks.size])
+        return rows
+
+    def between(self, slots: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[Any]:
+        """Kernel values of some patterns with others."""
+        return self._blocks.between(slots, others)
 
 
 class KernelFeed(SessionFeed):
@@ -192,8 +187,7 @@ class KernelFeed(SessionFeed):
         block = self._block
         assert block is not None
         end = min(len(block.examples), self._done + examples)
-        while not self._session.run(end):
-            self._provide_rows()
+        self._session.run(end, self)
         worked, self._done = end - self._done, end
         if end == len(block.examples):
             self._end_block(block)
@@ -269,15 +263,6 @@ class KernelFeed(SessionFeed):
     def _store_births(self, block: _Block) -> None:
         slots, rows = self._births_of(block)
         self._blocks.store(slots, block.batch, rows)
-
-
-def _bring_back(session: GradualSession, blocks: Provider) -> None:
-    """Bring gradients that finishing has left behind up to date, where it waits for that."""
-    while len((slots := session.stale())[0]):
-        stale, changed = slots
-        size = max(1, _PRODUCTS_AT_ONCE // max(1, len(changed)))
-        for first in range(0, len(stale), size):
-            session.bring_back(first, blocks.between(stale[first : first + size], changed))
 
 
 class LinearFeed:

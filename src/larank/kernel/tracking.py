@@ -231,10 +231,10 @@ class _Average:
 
     @classmethod
     def of(cls, session: Any) -> _Average:
-        average = session.averaged()
-        slots = np.flatnonzero(average.any(axis=1))
-        alpha = average[slots]
-        return cls(slots, session.slot_ids()[slots], alpha, alpha * signs(session.labels()[slots], session.classes))
+        table = session.table()
+        alpha = np.zeros((len(table.ids), session.columns))
+        alpha[np.repeat(np.arange(len(table.ids)), np.diff(table.starts)), table.columns] = table.coefficients
+        return cls(table.slots.astype(np.intp), table.ids, alpha, alpha * signs(table.labels, session.classes))
 
     @property
     def n_problems(self) -> int:

@@ -1,8 +1,10 @@
 """MCSVM as published: whatever is switched on, the rounds keep the constraints and end at the optimum."""
 
+import contextlib
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from larank.reproduce import mcsvm as paper
 from larank.training import Limits, train
 from larank.training.progress import Progress
 from reference import dual, infeasibility, kernel_certificate, kernel_optimum, optimum, primal
+from sessions import hooks
 
 PLENTY = 2.0**40
 BASE_LINE = {"selection": "cycle", "active_set": False, "cooling": "none"}
@@ -69,6 +72,19 @@ def finished(session, passes=2e5):
     return session
 
 
+class Rounds:
+    """A source of rows that stops a session at its choice, once for every round."""
+
+    def __init__(self, K):
+        self.K, self.is_known = K, False
+
+    def rows(self, examples):
+        self.chosen = int(examples[0])
+        if not self.is_known:
+            raise InterruptedError
+        return np.ascontiguousarray(self.K[examples])
+
+
 def rounds_of(problem, **switches):
     """The first rounds of a compiled session without a cache: the example it chose, and the session before its step."""
     usual = {"row_solver": "exact", "selection": "kkt", "active_set": False, "cooling": "none", "epsilon": 1e-4}
@@ -81,12 +97,16 @@ def rounds_of(problem, **switches):
         cache_bytes=0,
         **{**usual, **switches},
     )
+    rounds = Rounds(problem.X)
     for _ in range(300):
-        session.run(2)  # the round whose row is there, and the choice of the next
+        with contextlib.suppress(InterruptedError):
+            session.run(1, rounds)  # up to the choice of an example
         if session.is_done:
             return
-        yield session.wanted, session
-        session.provide(np.ascontiguousarray(problem.X[session.wanted]))
+        yield rounds.chosen, session
+        rounds.is_known = True
+        session.run(1, rounds)
+        rounds.is_known = False
 
 
 def violations(problem, session):
@@ -174,8 +194,8 @@ def test_the_example_with_the_largest_violation_is_chosen(n, k, seed, C):
     at = problem(n, k, seed, C)
     for chosen, session in rounds_of(at):
         psi = violations(at, session)
-        scale = max(1.0, np.abs(session.scores()).max())
-        np.testing.assert_allclose(session.violations(), psi, atol=1e-9 * scale)
+        scale = max(1.0, np.abs(hooks.scores(session)).max())
+        np.testing.assert_allclose(hooks.violations(session), psi, atol=1e-9 * scale)
         assert psi[chosen] >= psi.max() - 1e-9 * scale
 
 
@@ -185,17 +205,17 @@ def test_others_are_chosen_only_when_the_active_set_is_exhausted(n, k, seed, C, 
     at = problem(n, k, seed, C)
     for chosen, session in rounds_of(at, active_set=True, cooling=cooling):
         psi, active = violations(at, session), session.coefficients().any(axis=1)
-        scale = 1e-9 * max(1.0, np.abs(session.scores()).max())
+        scale = 1e-9 * max(1.0, np.abs(hooks.scores(session)).max())
         among = psi[active] if active[chosen] else psi
-        assert psi[chosen] >= max(among.max(), session.accuracy) - scale
+        assert psi[chosen] >= max(among.max(), hooks.accuracy(session)) - scale
         if not active[chosen]:
-            assert (psi[active] < session.accuracy + scale).all()
+            assert (psi[active] < hooks.accuracy(session) + scale).all()
 
 
 @pytest.mark.parametrize("cooling", COOLING)
 def test_the_accuracy_falls_from_the_warmest_and_ends_at_epsilon(cooling):
     at = problem(12, 4, 2)
-    seen = [session.accuracy for _, session in rounds_of(at, active_set=True, cooling=cooling, epsilon=0.01)]
+    seen = [hooks.accuracy(session) for _, session in rounds_of(at, active_set=True, cooling=cooling, epsilon=0.01)]
     assert (np.diff(seen) <= 0).all()
     assert seen[0] == (0.01 if cooling == "none" else 0.999)
     assert seen[-1] >= 0.01
@@ -235,7 +255,7 @@ def test_the_cache_does_not_change_the_result(row_solver):
     assert without.operations["cache_hits"] == 0
     for session in (kept, tiny, least):
         assert sum(session.operations[name] for name in ("kernel_rows", "cache_hits")) == session.operations["rounds"]
-    assert (tiny._session.cached_rows, least._session.cached_rows) == (3, 1)
+    assert tuple(hooks.cached_rows(session._session) for session in (tiny, least)) == (3, 1)
 
 
 @pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-6), (np.float32, 1e-4)])
@@ -409,11 +429,8 @@ def test_the_session_refuses_arrays_that_do_not_fit():
         with pytest.raises(ValueError, match=message):
             _core.Mcsvm64(**{**arrays, **wrong}, **switches, epsilon=0.1, cache_bytes=0)
     session = _core.Mcsvm64(**arrays, **switches, epsilon=0.1, cache_bytes=0)
-    with pytest.raises(RuntimeError, match="no row was asked for"):
-        session.provide(np.ones(90))
-    session.run(1)
-    with pytest.raises(ValueError, match="one value per example"):
-        session.provide(np.ones(89))
+    with pytest.raises(ValueError, match="must answer with 1 rows and 90 columns, got 1 and 89"):
+        session.run(1, SimpleNamespace(rows=lambda examples: np.ones((1, 89))))
 
 
 # ---- The reproduced figures ----

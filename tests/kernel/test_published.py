@@ -293,7 +293,7 @@ def test_training_ends_when_no_violation_is_left_and_certifies_it():
     assert outcome.objectives.violation < 0.05 + 1e-9
     assert outcome.objectives.dual <= outcome.objectives.primal
     last = outcome.history[-1]
-    assert last.kernel_values == session.blocks.kernel_values > 0
+    assert last.kernel_values == session.provider.kernel_values > 0
     assert last.support_patterns == session.coefficients.any(axis=1).sum()
     duals = [point.dual for point in outcome.history]
     assert (np.diff(duals) >= -1e-9 * duals[-1]).all()

@@ -11,6 +11,7 @@
 
 #include "memory/prefetch.hpp"
 #include "memory/rowpool.hpp"
+#include "memory/usage.hpp"
 
 namespace larank {
 
@@ -29,7 +30,7 @@ class Gram {
         Row& row = rows_[std::size_t(member)];
         widen(row, columns);
         row.seen = births_.size();
-        touch(member);
+        usage_.touch(rows_, member);
         return row.piece.values;
     }
 
@@ -37,7 +38,7 @@ class Gram {
     const T* find(int64_t member, int64_t columns) {
         Row& row = rows_[std::size_t(member)];
         if (!row.is_here() || !catch_up(member, columns)) return nullptr;
-        touch(member);
+        usage_.touch(rows_, member);
         return row.piece.values;
     }
 
@@ -55,7 +56,7 @@ class Gram {
 
     // Frees the row that has not been used for the longest time; false if there is none but `kept`.
     bool drop_oldest(int64_t kept) {
-        int32_t member = oldest_;
+        int32_t member = usage_.oldest();
         if (member == kept && member >= 0) member = rows_[std::size_t(member)].newer;
         if (member < 0) return false;
         drop(member);
@@ -66,7 +67,7 @@ class Gram {
         rows_.clear();
         rows_.shrink_to_fit();
         births_.clear();
-        newest_ = oldest_ = -1;
+        usage_ = {};
         pool_.clear();
         resident_ = 0;
     }
@@ -108,11 +109,10 @@ class Gram {
     int64_t births() const { return int64_t(births_.size()); }
 
   private:
-    struct Row {
+    struct Row : Used {
         typename RowPool<T>::Piece piece;
         bool is_here() const { return piece.values; }
         std::size_t seen = 0;  // how many births it has taken in
-        int32_t older = -1, newer = -1;
     };
 
     // Rows that lie together grow together, and leave no half empty slabs behind.
@@ -164,34 +164,15 @@ class Gram {
 
     void drop(int32_t member) {
         Row& row = rows_[std::size_t(member)];
-        unlink(member);
+        usage_.unlink(rows_, member);
         pool_.give_back(row.piece);
         row.piece = {};
         --resident_;
     }
 
-    void touch(int64_t member) {
-        if (newest_ == member) return;
-        unlink(member);
-        Row& row = rows_[std::size_t(member)];
-        row.older = newest_;
-        if (newest_ >= 0) rows_[std::size_t(newest_)].newer = int32_t(member);
-        newest_ = int32_t(member);
-        if (oldest_ < 0) oldest_ = newest_;
-    }
-
-    void unlink(int64_t member) {
-        Row& row = rows_[std::size_t(member)];
-        if (row.newer >= 0) rows_[std::size_t(row.newer)].older = row.older;
-        if (row.older >= 0) rows_[std::size_t(row.older)].newer = row.newer;
-        if (oldest_ == member) oldest_ = row.newer;
-        if (newest_ == member) newest_ = row.older;
-        row.older = row.newer = -1;
-    }
-
     std::vector<Row> rows_;
     std::vector<int32_t> births_;  // members in the order in which they came
-    int32_t newest_ = -1, oldest_ = -1;
+    UsageOrder<Row> usage_;
     RowPool<T> pool_;
     int64_t resident_ = 0;
 };

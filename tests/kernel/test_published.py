@@ -14,11 +14,12 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from scipy import sparse
 
-from larank import _core
+from larank import _core, parameters
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
-from larank.kernel.published import COOLING, ROW_SOLVERS, Published, PublishedTraining
+from larank.kernel.published import Published, PublishedTraining
+from larank.parameters import COOLING, ROW_SOLVERS
 from larank.reproduce import Scope, experiments
 from larank.reproduce import mcsvm as paper
 from larank.training import Limits, train
@@ -386,20 +387,20 @@ def test_objectives_of_weston_watkins_are_those_spelled_out(n, k, seed, C):
             "cooling must be 'none' with active_set=False, got 'logarithmic'",
         ),
         ({"active_set": False}, "cooling must be 'none' with active_set=False, got 'logarithmic'"),
-        ({"epsilon": 1.0}, "epsilon must be below 0.999, where cooling='logarithmic' begins, got 1.0"),
+        ({"epsilon": 1.0}, "epsilon must be below 0.999 with cooling='logarithmic', got 1.0"),
         ({**BASE_LINE, "row_solver": "exact", "epsilon": 0.2}, "epsilon must be left at 0.1 with selection='cycle'"),
     ],
 )
 def test_what_cannot_act_is_refused_by_name(switches, message):
     with pytest.raises(ValueError, match=message):
-        Published(**switches).check()
+        parameters.check(Published(**switches))
     with pytest.raises(ValueError, match=message):
         training(clusters(), kernel="rbf", **switches)
 
 
 @pytest.mark.parametrize("switches", [{}, {"epsilon": 1.0, "cooling": "none"}, BASE_LINE, *IMPROVEMENTS])
 def test_what_can_act_is_accepted(switches):
-    Published(**switches).check()
+    parameters.check(Published(**switches))
 
 
 def test_weston_watkins_is_refused():

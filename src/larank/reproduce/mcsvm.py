@@ -16,7 +16,8 @@ from scipy import sparse
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
-from larank.kernel.published import COOLING, Published, PublishedTraining
+from larank.kernel.published import Published, PublishedTraining
+from larank.parameters import COOLING
 from larank.reproduce.datasets import available
 from larank.reproduce.experiment import Experiment, Report, Scope, present
 from larank.reproduce.larank import PROBLEMS, Table2, exact_rows

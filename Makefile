@@ -52,7 +52,7 @@ $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	@touch $@
 
 $(VENV)/.tested: $(VENV)/.tools $(SOURCES)
-	$(INSTALL) -Ccmake.define.LARANK_WERROR=ON ".[test]"
+	$(INSTALL) -Ccmake.define.LARANK_WERROR=ON -Ccmake.define.LARANK_TEST_HOOKS=ON ".[test]"
 	@touch $@
 
 # Without build isolation, rivals that come as source need the tools they would have fetched themselves.

@@ -5,8 +5,8 @@
 //           A_i <= alpha_i <= B_i,  A_i = min(0, C_i y_i),  B_i = max(0, C_i y_i)                [thesis] (4.1)
 //   gradient  g_k = y_k - sum_i alpha_i k(x_i, x_k)                                              [thesis] (4.2)
 //
-// A member has a place. Its pattern's slot is its column in rows of kernel values; where there is one problem only,
-// place and slot are the same, and rows are read side by side.
+// A member has a number. Its pattern's slot is its column in rows of kernel values; where there is one problem only,
+// both are the same, and rows are read side by side.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +29,16 @@ struct PairStep {
 
 class Members {
   public:
-    int64_t size() const { return int64_t(alpha_.size()); }  // places, in use and free
-    bool is_member(int64_t place) const { return y_[std::size_t(place)] != 0; }
+    int64_t size() const { return int64_t(alpha_.size()); }  // numbers, in use and free
+    bool is_member(int64_t member) const { return y_[std::size_t(member)] != 0; }
 
-    double alpha(int64_t place) const { return alpha_[std::size_t(place)]; }
-    double g(int64_t place) const { return g_[std::size_t(place)]; }
-    double y(int64_t place) const { return y_[std::size_t(place)]; }
-    double diagonal(int64_t place) const { return diagonal_[std::size_t(place)]; }
-    bool can_grow(int64_t place) const { return up_[std::size_t(place)] == 0; }
-    bool can_shrink(int64_t place) const { return down_[std::size_t(place)] == 0; }
-    bool is_free(int64_t place) const { return can_grow(place) && can_shrink(place); }
+    double alpha(int64_t member) const { return alpha_[std::size_t(member)]; }
+    double g(int64_t member) const { return g_[std::size_t(member)]; }
+    double y(int64_t member) const { return y_[std::size_t(member)]; }
+    double diagonal(int64_t member) const { return diagonal_[std::size_t(member)]; }
+    bool can_grow(int64_t member) const { return up_[std::size_t(member)] == 0; }
+    bool can_shrink(int64_t member) const { return down_[std::size_t(member)] == 0; }
+    bool is_free(int64_t member) const { return can_grow(member) && can_shrink(member); }
 
     const double* alphas() const { return alpha_.data(); }
     double* gradients() { return g_.data(); }
@@ -47,30 +47,30 @@ class Members {
     const float* up() const { return up_.data(); }
     const float* down() const { return down_.data(); }
 
-    void resize(int64_t places) {
-        const std::size_t n = std::size_t(places);
+    void resize(int64_t numbers) {
+        const std::size_t n = std::size_t(numbers);
         alpha_.resize(n), g_.resize(n), cost_.resize(n), diagonal_.resize(n), y_.resize(n);
         up_.resize(n, -infinity), down_.resize(n, infinity);
     }
 
-    void put(int64_t place, double y, double cost, double diagonal, double alpha, double g) {
-        if (place >= size()) resize(place + 1);
-        const std::size_t p = std::size_t(place);
+    void put(int64_t member, double y, double cost, double diagonal, double alpha, double g) {
+        if (member >= size()) resize(member + 1);
+        const std::size_t p = std::size_t(member);
         y_[p] = y, cost_[p] = cost, diagonal_[p] = diagonal, g_[p] = g;
-        set_alpha(place, alpha);
+        set_alpha(member, alpha);
     }
 
-    void remove(int64_t place) {
-        const std::size_t p = std::size_t(place);
+    void remove(int64_t member) {
+        const std::size_t p = std::size_t(member);
         y_[p] = 0, alpha_[p] = 0, up_[p] = -infinity, down_[p] = infinity;
     }
 
-    // The members in these places, one after another.
-    Members at(const std::vector<int32_t>& places) const {
+    // The members of these numbers, one after another.
+    Members at(const std::vector<int32_t>& numbers) const {
         Members some;
-        some.resize(int64_t(places.size()));
-        for (std::size_t n = 0; n < places.size(); ++n) {
-            const std::size_t p = std::size_t(places[n]);
+        some.resize(int64_t(numbers.size()));
+        for (std::size_t n = 0; n < numbers.size(); ++n) {
+            const std::size_t p = std::size_t(numbers[n]);
             some.put(int64_t(n), y_[p], cost_[p], diagonal_[p], alpha_[p], g_[p]);
         }
         return some;
@@ -95,17 +95,17 @@ class Members {
         if (!taken.is_whole || !is_free(i) || !is_free(j)) return;
         const double same = (g(i) + g(j)) / 2;
         const int64_t first = std::min(i, j);
-        const auto is_one = [=](int64_t place) { return place == i || place == j; };
+        const auto is_one = [=](int64_t member) { return member == i || member == j; };
         g_[std::size_t(i)] = g_[std::size_t(j)] = same;
         if (is_one(extremes.at_largest)) extremes.largest = same, extremes.at_largest = first;
         if (is_one(extremes.at_smallest)) extremes.smallest = same, extremes.at_smallest = first;
     }
 
-    void set_alpha(int64_t place, double alpha) {
-        const std::size_t p = std::size_t(place);
+    void set_alpha(int64_t member, double alpha) {
+        const std::size_t p = std::size_t(member);
         alpha_[p] = alpha;
-        up_[p] = alpha < upper(place) ? 0 : -infinity;
-        down_[p] = alpha > lower(place) ? 0 : infinity;
+        up_[p] = alpha < upper(member) ? 0 : -infinity;
+        down_[p] = alpha > lower(member) ? 0 : infinity;
     }
 
     int64_t bytes() const { return int64_t(alpha_.capacity() * (5 * sizeof(double) + 2 * sizeof(float))); }
@@ -113,29 +113,29 @@ class Members {
   private:
     static constexpr float infinity = std::numeric_limits<float>::infinity();
 
-    double lower(int64_t place) const { return std::min(0.0, cost_[std::size_t(place)] * y_[std::size_t(place)]); }
-    double upper(int64_t place) const { return std::max(0.0, cost_[std::size_t(place)] * y_[std::size_t(place)]); }
+    double lower(int64_t member) const { return std::min(0.0, cost_[std::size_t(member)] * y_[std::size_t(member)]); }
+    double upper(int64_t member) const { return std::max(0.0, cost_[std::size_t(member)] * y_[std::size_t(member)]); }
 
-    LargeVector<double> alpha_, g_, cost_, diagonal_, y_;  // y = 0 where a place is free
+    LargeVector<double> alpha_, g_, cost_, diagonal_, y_;  // y = 0 where a number is free
     LargeVector<float> up_, down_;
 };
 
-// The places of those members whose turn is next at either end, the most violating first, among the ones `is_wanted`.
+// The numbers of those members whose turn is next at either end, the most violating first, among the ones `is_wanted`.
 template <class IsWanted>
 std::vector<int32_t> next_in_line(const Members& members, const Extremes& at, double tau, std::size_t count,
                                   IsWanted is_wanted) {
     std::vector<std::pair<double, int32_t>> line;
-    for (int64_t place = 0; place < members.size(); ++place) {
-        const double above = members.can_grow(place) ? members.g(place) - at.smallest : 0;
-        const double below = members.can_shrink(place) ? at.largest - members.g(place) : 0;
+    for (int64_t member = 0; member < members.size(); ++member) {
+        const double above = members.can_grow(member) ? members.g(member) - at.smallest : 0;
+        const double below = members.can_shrink(member) ? at.largest - members.g(member) : 0;
         const double violation = std::max(above, below);
-        if (violation > tau && is_wanted(place)) line.push_back({-violation, int32_t(place)});
+        if (violation > tau && is_wanted(member)) line.push_back({-violation, int32_t(member)});
     }
     count = std::min(count, line.size());
     std::partial_sort(line.begin(), line.begin() + std::ptrdiff_t(count), line.end());
-    std::vector<int32_t> places;
-    for (std::size_t n = 0; n < count; ++n) places.push_back(line[n].second);
-    return places;
+    std::vector<int32_t> numbers;
+    for (std::size_t n = 0; n < count; ++n) numbers.push_back(line[n].second);
+    return numbers;
 }
 
 }  // namespace larank

@@ -1,8 +1,8 @@
 // Rows of kernel values between members of a set whose members come and go.
 //
-// A member has a place, its column in every row; places are used again. A row is complete when its member is born. What
-// members born later add to it is fetched when the row is next used, from their rows, by symmetry: nothing is written
-// into rows that nobody reads.
+// A member has a number, its column in every row; numbers are used again. A row is complete when its member is born.
+// What members born later add to it is fetched when the row is next used, from their rows, by symmetry: nothing is
+// written into rows that nobody reads.
 #pragma once
 
 #include <algorithm>
@@ -11,54 +11,55 @@
 
 #include "memory/prefetch.hpp"
 #include "memory/rowpool.hpp"
+#include "memory/usage.hpp"
 
 namespace larank {
 
 template <class T>
 class Gram {
   public:
-    // Room for the row of a member at `place`, whose first `columns` values the caller fills. The newest row.
-    T* add(int64_t place, int64_t columns) {
-        if (place >= int64_t(rows_.size())) rows_.resize(std::size_t(place) + 1);
-        births_.push_back(int32_t(place));
-        return fill(place, columns);
+    // Room for the row of a new member, whose first `columns` values the caller fills. The newest row.
+    T* add(int64_t member, int64_t columns) {
+        if (member >= int64_t(rows_.size())) rows_.resize(std::size_t(member) + 1);
+        births_.push_back(int32_t(member));
+        return fill(member, columns);
     }
 
     // The same for a row that was dropped and computed again.
-    T* fill(int64_t place, int64_t columns) {
-        Row& row = rows_[std::size_t(place)];
+    T* fill(int64_t member, int64_t columns) {
+        Row& row = rows_[std::size_t(member)];
         widen(row, columns);
         row.seen = births_.size();
-        touch(place);
+        usage_.touch(rows_, member);
         return row.piece.values;
     }
 
     // The row with all columns up to date, or null where it was dropped or leans on one that was.
-    const T* find(int64_t place, int64_t columns) {
-        Row& row = rows_[std::size_t(place)];
-        if (!row.is_here() || !catch_up(place, columns)) return nullptr;
-        touch(place);
+    const T* find(int64_t member, int64_t columns) {
+        Row& row = rows_[std::size_t(member)];
+        if (!row.is_here() || !catch_up(member, columns)) return nullptr;
+        usage_.touch(rows_, member);
         return row.piece.values;
     }
 
-    bool is_kept(int64_t place) const { return rows_[std::size_t(place)].is_here(); }
+    bool is_kept(int64_t member) const { return rows_[std::size_t(member)].is_here(); }
     // The row of a member that was just added or found.
-    const T* row(int64_t place) const { return rows_[std::size_t(place)].piece.values; }
+    const T* row(int64_t member) const { return rows_[std::size_t(member)].piece.values; }
 
     // A row that will be used soon: first where it is, then, once that has arrived, its values.
-    void prefetch_place(int64_t place) const { prefetch(&rows_[std::size_t(place)]); }
-    void prefetch_row(int64_t place) const {
+    void prefetch_entry(int64_t member) const { prefetch(&rows_[std::size_t(member)]); }
+    void prefetch_row(int64_t member) const {
         constexpr int64_t lines = 4, line = 64 / int64_t(sizeof(T));
-        const T* const values = rows_[std::size_t(place)].piece.values;
+        const T* const values = rows_[std::size_t(member)].piece.values;
         for (int64_t l = 0; l < lines; ++l) prefetch(values + l * line);
     }
 
     // Frees the row that has not been used for the longest time; false if there is none but `kept`.
     bool drop_oldest(int64_t kept) {
-        int32_t place = oldest_;
-        if (place == kept && place >= 0) place = rows_[std::size_t(place)].newer;
-        if (place < 0) return false;
-        drop(place);
+        int32_t member = usage_.oldest();
+        if (member == kept && member >= 0) member = rows_[std::size_t(member)].newer;
+        if (member < 0) return false;
+        drop(member);
         return true;
     }
 
@@ -66,7 +67,7 @@ class Gram {
         rows_.clear();
         rows_.shrink_to_fit();
         births_.clear();
-        newest_ = oldest_ = -1;
+        usage_ = {};
         pool_.clear();
         resident_ = 0;
     }
@@ -81,26 +82,26 @@ class Gram {
     void settle(int64_t columns) {
         if (births_.empty()) return;
         std::vector<bool> is_newborn(rows_.size());
-        for (const int32_t place : births_) {
-            is_newborn[std::size_t(place)] = true;
-            if (rows_[std::size_t(place)].is_here()) catch_up(place, columns);
+        for (const int32_t member : births_) {
+            is_newborn[std::size_t(member)] = true;
+            if (rows_[std::size_t(member)].is_here()) catch_up(member, columns);
         }
         std::vector<const T*> newborn;  // where their rows are, now that they have grown
-        for (const int32_t place : births_) newborn.push_back(rows_[std::size_t(place)].piece.values);
+        for (const int32_t member : births_) newborn.push_back(rows_[std::size_t(member)].piece.values);
         const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
         constexpr std::size_t ahead = 6, lines = 4, line = 64 / sizeof(T);
-        const std::vector<int32_t> places = in_order_of_address();
-        for (std::size_t n = 0; n < places.size(); ++n) {
-            if (n + ahead < places.size())
+        const std::vector<int32_t> members = in_order_of_address();
+        for (std::size_t n = 0; n < members.size(); ++n) {
+            if (n + ahead < members.size())
                 for (std::size_t l = 0; l < lines; ++l)
-                    prefetch(rows_[std::size_t(places[n + ahead])].piece.values + std::size_t(births_.front()) +
+                    prefetch(rows_[std::size_t(members[n + ahead])].piece.values + std::size_t(births_.front()) +
                              l * line);
-            const std::size_t place = std::size_t(places[n]);
-            if (is_newborn[place]) continue;
+            const std::size_t member = std::size_t(members[n]);
+            if (is_newborn[member]) continue;
             if (all_resident)
-                take_in(rows_[place], place, newborn, columns);
+                take_in(rows_[member], member, newborn, columns);
             else
-                catch_up(int64_t(place), columns);
+                catch_up(int64_t(member), columns);
         }
         births_.clear();
         for (Row& row : rows_) row.seen = 0;
@@ -108,48 +109,47 @@ class Gram {
     int64_t births() const { return int64_t(births_.size()); }
 
   private:
-    struct Row {
+    struct Row : Used {
         typename RowPool<T>::Piece piece;
         bool is_here() const { return piece.values; }
         std::size_t seen = 0;  // how many births it has taken in
-        int32_t older = -1, newer = -1;
     };
 
     // Rows that lie together grow together, and leave no half empty slabs behind.
     std::vector<int32_t> in_order_of_address() const {
-        std::vector<int32_t> places;
-        for (std::size_t place = 0; place < rows_.size(); ++place)
-            if (rows_[place].is_here()) places.push_back(int32_t(place));
-        std::sort(places.begin(), places.end(), [&](int32_t a, int32_t b) {
+        std::vector<int32_t> members;
+        for (std::size_t member = 0; member < rows_.size(); ++member)
+            if (rows_[member].is_here()) members.push_back(int32_t(member));
+        std::sort(members.begin(), members.end(), [&](int32_t a, int32_t b) {
             return rows_[std::size_t(a)].piece.values < rows_[std::size_t(b)].piece.values;
         });
-        return places;
+        return members;
     }
 
-    bool catch_up(int64_t place, int64_t columns) {
-        Row& row = rows_[std::size_t(place)];
+    bool catch_up(int64_t member, int64_t columns) {
+        Row& row = rows_[std::size_t(member)];
         if (row.seen == births_.size()) return true;
         widen(row, columns);
         T* const values = row.piece.values;
         constexpr std::size_t ahead = 12;
         for (std::size_t b = row.seen; b < births_.size(); ++b) {
             if (b + 2 * ahead < births_.size()) prefetch(&rows_[std::size_t(births_[b + 2 * ahead])]);
-            if (b + ahead < births_.size()) prefetch(rows_[std::size_t(births_[b + ahead])].piece.values + place);
+            if (b + ahead < births_.size()) prefetch(rows_[std::size_t(births_[b + ahead])].piece.values + member);
             const Row& younger = rows_[std::size_t(births_[b])];
             if (!younger.is_here()) {
-                drop(int32_t(place));
+                drop(int32_t(member));
                 return false;
             }
-            values[births_[b]] = younger.piece.values[place];
+            values[births_[b]] = younger.piece.values[member];
         }
         row.seen = births_.size();
         return true;
     }
 
-    void take_in(Row& row, std::size_t place, const std::vector<const T*>& newborn, int64_t columns) {
+    void take_in(Row& row, std::size_t member, const std::vector<const T*>& newborn, int64_t columns) {
         widen(row, columns);
         T* const values = row.piece.values;
-        for (std::size_t b = 0; b < newborn.size(); ++b) values[births_[b]] = newborn[b][place];
+        for (std::size_t b = 0; b < newborn.size(); ++b) values[births_[b]] = newborn[b][member];
     }
 
     void widen(Row& row, int64_t columns) {
@@ -162,36 +162,17 @@ class Gram {
         row.piece = wider;
     }
 
-    void drop(int32_t place) {
-        Row& row = rows_[std::size_t(place)];
-        unlink(place);
+    void drop(int32_t member) {
+        Row& row = rows_[std::size_t(member)];
+        usage_.unlink(rows_, member);
         pool_.give_back(row.piece);
         row.piece = {};
         --resident_;
     }
 
-    void touch(int64_t place) {
-        if (newest_ == place) return;
-        unlink(place);
-        Row& row = rows_[std::size_t(place)];
-        row.older = newest_;
-        if (newest_ >= 0) rows_[std::size_t(newest_)].newer = int32_t(place);
-        newest_ = int32_t(place);
-        if (oldest_ < 0) oldest_ = newest_;
-    }
-
-    void unlink(int64_t place) {
-        Row& row = rows_[std::size_t(place)];
-        if (row.newer >= 0) rows_[std::size_t(row.newer)].older = row.older;
-        if (row.older >= 0) rows_[std::size_t(row.older)].newer = row.newer;
-        if (oldest_ == place) oldest_ = row.newer;
-        if (newest_ == place) newest_ = row.older;
-        row.older = row.newer = -1;
-    }
-
     std::vector<Row> rows_;
-    std::vector<int32_t> births_;  // places in the order in which their members came
-    int32_t newest_ = -1, oldest_ = -1;
+    std::vector<int32_t> births_;  // members in the order in which they came
+    UsageOrder<Row> usage_;
     RowPool<T> pool_;
     int64_t resident_ = 0;
 };

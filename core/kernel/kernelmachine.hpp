@@ -144,7 +144,7 @@ class KernelMachine {
         for (const SupportVector& v : table()[slot].vectors) {
             const ClassList& list = classes_[std::size_t(v.label)];
             prefetch(list.scores.data() + v.place);
-            if (keeps_sets_) list.sets.prefetch_place(v.place);
+            if (keeps_sets_) list.sets.prefetch_entry(v.place);
         }
     }
     void prefetch_kernel_values(int32_t slot) const {

@@ -9,7 +9,9 @@
 //
 // An example that makes no violating pair is put into S only where it may be the partner of one to come: the first few
 // of a class, where there is nobody to pair them with (algorithm 13, line 1), and where all members are at bounds those
-// that are further out (4.2.3, case c). Others would not change a thing.
+// that are further out (4.2.3, case c). The algorithm as written puts every example into S, from where REPROCESS lets
+// it go again, most of the time at once. One that stays a while can become a partner later, so the two part ways now
+// and then: in 5 of 24 runs that were compared.
 //
 // The problems share patterns, blocks and rows of kernel values. Problem p tells class p from the rest; while there are
 // two classes, one problem tells class 1 from class 0.
@@ -42,13 +44,13 @@ struct LaSVMCounters {
 class PotentialSupport {
   public:
     Members members;
-    Extremes extremes;                       // of the members as they are
-    double dual = 0, linear = 0;             // the objective, and its part sum_i alpha_i y_i
-    double loss = 0;                         // of the examples seen, as they were met
-    std::array<int64_t, 2> count{};          // members of either sign
-    std::vector<int32_t> slot_of, place_of;  // by place, and by slot: -1 where there is none
-    std::vector<int32_t> zeros;              // places whose coefficient is zero
-    std::vector<int32_t> free_places;
+    Extremes extremes;                        // of the members as they are
+    double dual = 0, linear = 0;              // the objective, and its part sum_i alpha_i y_i
+    double loss = 0;                          // of the examples seen, as they were met
+    std::array<int64_t, 2> count{};           // members of either sign
+    std::vector<int32_t> slot_of, member_of;  // by member, and by slot: -1 where there is none
+    std::vector<int32_t> zeros;               // members whose coefficient is zero
+    std::vector<int32_t> free_members;
 
     double delta() const { return extremes.largest - extremes.smallest; }  // [thesis] (4.11)
     double bias() const {
@@ -56,9 +58,11 @@ class PotentialSupport {
         if (has_top && has_bottom) return (extremes.largest + extremes.smallest) / 2;
         return has_top ? extremes.largest : has_bottom ? extremes.smallest : 0.0;
     }
-    int64_t place(int32_t slot) const { return std::size_t(slot) < place_of.size() ? place_of[std::size_t(slot)] : -1; }
+    int64_t member(int32_t slot) const {
+        return std::size_t(slot) < member_of.size() ? member_of[std::size_t(slot)] : -1;
+    }
     int64_t bytes() const {
-        return members.bytes() + int64_t((slot_of.capacity() + place_of.capacity()) * sizeof(int32_t));
+        return members.bytes() + int64_t((slot_of.capacity() + member_of.capacity()) * sizeof(int32_t));
     }
 };
 
@@ -102,20 +106,20 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         while (!finish(std::numeric_limits<int64_t>::max())) {
         }
     }
-    // The finishing step, about so many steps of it; true once it is done.
+    // The finishing step, about so many steps of it or up to the next large product; true once it is done.
     bool finish(int64_t steps) {
         const auto bring = [this](const std::vector<int32_t>& slots) { bring_rows(slots); };
         while (finishing_ < problems_.size()) {
             if (finished_.size() == finishing_) begin_finish(problems_[finishing_]);
             Smo<T>& smo = *finished_[finishing_];
-            bool is_done = false;
-            for (int64_t done = 0; done < steps && !is_done; done += between_looks) {
+            Progress progress = Progress::more;
+            for (int64_t done = 0; done < steps && progress == Progress::more; done += between_looks) {
                 const int64_t before = smo.steps();
-                is_done = smo.run(std::min(between_looks, steps - done), bring);
+                progress = smo.run(std::min(between_looks, steps - done), bring);
                 counters_.finishing_steps += smo.steps() - before;
                 stay_within_limit();
             }
-            if (!is_done) return false;
+            if (progress != Progress::done) return false;
             smo.release_rows();
             ++finishing_;
         }
@@ -254,7 +258,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         const int64_t id = examples_.ids[at_];
         const double y = sign(p, examples_.labels[at_]), cost = examples_.costs[at_];
         int32_t slot = table().slot_of(id);
-        const int64_t present = slot < 0 ? -1 : s.place(slot);
+        const int64_t present = slot < 0 ? -1 : s.member(slot);
         if (present >= 0) {
             ++counters_.process;
             s.loss += cost * std::max(0.0, y * (s.members.g(present) - s.bias()));
@@ -307,8 +311,8 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         const PairStep taken = s.members.step(i, j, double(ki[slot_j]));
         s.dual += taken.gain;
         s.linear += taken.lambda * (s.members.y(i) - s.members.y(j));
-        for (const int64_t place : {i, j})
-            if (s.members.alpha(place) == 0) s.zeros.push_back(int32_t(place));
+        for (const int64_t member : {i, j})
+            if (s.members.alpha(member) == 0) s.zeros.push_back(int32_t(member));
         s.extremes = has_one_problem()
                          ? units<T>().move_gradient(ki, kj, taken.lambda, s.members.up(), s.members.down(),
                                                     s.members.size(), s.members.gradients())
@@ -322,16 +326,16 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         bool are_extremes_gone = false;
         std::size_t kept = 0;
         for (std::size_t n = 0; n < s.zeros.size(); ++n) {
-            const int32_t place = s.zeros[n];
-            if (!s.members.is_member(place) || s.members.alpha(place) != 0) continue;
-            const double g = s.members.g(place);
-            const bool is_blatant = s.members.y(place) > 0 ? g <= s.extremes.smallest : g >= s.extremes.largest;
+            const int32_t member = s.zeros[n];
+            if (!s.members.is_member(member) || s.members.alpha(member) != 0) continue;
+            const double g = s.members.g(member);
+            const bool is_blatant = s.members.y(member) > 0 ? g <= s.extremes.smallest : g >= s.extremes.largest;
             if (!is_blatant) {
-                s.zeros[kept++] = place;
+                s.zeros[kept++] = member;
                 continue;
             }
-            are_extremes_gone |= place == s.extremes.at_largest || place == s.extremes.at_smallest;
-            remove(s, place);
+            are_extremes_gone |= member == s.extremes.at_largest || member == s.extremes.at_smallest;
+            remove(s, member);
         }
         s.zeros.resize(kept);
         if (are_extremes_gone) find_extremes(s);
@@ -339,33 +343,33 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
 
     int64_t insert(PotentialSupport& s, int32_t slot, double y, double alpha, double g) {
         const Pattern& pattern = table()[slot];
-        int64_t place = slot;
+        int64_t member = slot;
         if (!has_one_problem()) {
-            place = s.free_places.empty() ? s.members.size() : s.free_places.back();
-            if (!s.free_places.empty()) s.free_places.pop_back();
+            member = s.free_members.empty() ? s.members.size() : s.free_members.back();
+            if (!s.free_members.empty()) s.free_members.pop_back();
         }
-        s.members.put(place, y, pattern.cost, pattern.diagonal, alpha, g);
+        s.members.put(member, y, pattern.cost, pattern.diagonal, alpha, g);
         s.slot_of.resize(std::size_t(s.members.size()), 0);
-        s.place_of.resize(std::max(s.place_of.size(), std::size_t(slot) + 1), -1);
-        s.slot_of[std::size_t(place)] = slot, s.place_of[std::size_t(slot)] = int32_t(place);
-        if (alpha == 0) s.zeros.push_back(int32_t(place));
+        s.member_of.resize(std::max(s.member_of.size(), std::size_t(slot) + 1), -1);
+        s.slot_of[std::size_t(member)] = slot, s.member_of[std::size_t(slot)] = int32_t(member);
+        if (alpha == 0) s.zeros.push_back(int32_t(member));
         ++s.count[y > 0];
-        return place;
+        return member;
     }
 
-    void remove(PotentialSupport& s, int64_t place) {
-        const int32_t slot = s.slot_of[std::size_t(place)];
-        --s.count[s.members.y(place) > 0];
-        s.members.remove(place);
-        s.place_of[std::size_t(slot)] = -1;
-        if (!has_one_problem()) s.free_places.push_back(int32_t(place));
+    void remove(PotentialSupport& s, int64_t member) {
+        const int32_t slot = s.slot_of[std::size_t(member)];
+        --s.count[s.members.y(member) > 0];
+        s.members.remove(member);
+        s.member_of[std::size_t(slot)] = -1;
+        if (!has_one_problem()) s.free_members.push_back(int32_t(member));
         release_if_unused(slot);
     }
 
     void release_if_unused(int32_t slot) {
         if (slot < 0 || !table().contains(slot)) return;
         for (const PotentialSupport& s : problems_)
-            if (s.place(slot) >= 0) return;
+            if (s.member(slot) >= 0) return;
         table().remove(slot);
     }
 
@@ -408,7 +412,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
             ++classes_;
             if (classes_ == 3) {
                 for (int32_t slot = 0; slot < problems_[0].members.size(); ++slot)
-                    if (!problems_[0].members.is_member(slot)) problems_[0].free_places.push_back(slot);
+                    if (!problems_[0].members.is_member(slot)) problems_[0].free_members.push_back(slot);
                 problems_.insert(problems_.begin(), mirrored(problems_[0]));
             }
             if (classes_ > 2) problems_.push_back(seeded());
@@ -428,17 +432,17 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
 
     PotentialSupport mirrored(const PotentialSupport& s) {
         PotentialSupport image;
-        for (int64_t place = 0; place < s.members.size(); ++place) {
-            if (!s.members.is_member(place)) continue;
-            const int32_t slot = s.slot_of[std::size_t(place)];
+        for (int64_t member = 0; member < s.members.size(); ++member) {
+            if (!s.members.is_member(member)) continue;
+            const int32_t slot = s.slot_of[std::size_t(member)];
             const Pattern& pattern = table()[slot];
             const int64_t at = image.members.size();
-            image.members.put(at, -s.members.y(place), pattern.cost, pattern.diagonal, -s.members.alpha(place),
-                              -s.members.g(place));
+            image.members.put(at, -s.members.y(member), pattern.cost, pattern.diagonal, -s.members.alpha(member),
+                              -s.members.g(member));
             image.slot_of.push_back(slot);
-            image.place_of.resize(std::max(image.place_of.size(), std::size_t(slot) + 1), -1);
-            image.place_of[std::size_t(slot)] = int32_t(at);
-            if (s.members.alpha(place) == 0) image.zeros.push_back(int32_t(at));
+            image.member_of.resize(std::max(image.member_of.size(), std::size_t(slot) + 1), -1);
+            image.member_of[std::size_t(slot)] = int32_t(at);
+            if (s.members.alpha(member) == 0) image.zeros.push_back(int32_t(at));
         }
         image.dual = s.dual, image.linear = s.linear, image.loss = s.loss;
         image.count = {s.count[1], s.count[0]};
@@ -447,16 +451,16 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
     }
 
     void begin_finish(const PotentialSupport& s) {
-        std::vector<int32_t> places, slots;
-        for (int64_t place = 0; place < s.members.size(); ++place) {
-            if (!has_one_problem() && !s.members.is_member(place)) continue;
-            places.push_back(int32_t(place));
-            slots.push_back(has_one_problem() ? int32_t(place) : s.slot_of[std::size_t(place)]);
+        std::vector<int32_t> numbers, slots;
+        for (int64_t member = 0; member < s.members.size(); ++member) {
+            if (!has_one_problem() && !s.members.is_member(member)) continue;
+            numbers.push_back(int32_t(member));
+            slots.push_back(has_one_problem() ? int32_t(member) : s.slot_of[std::size_t(member)]);
         }
-        finished_.push_back(std::make_unique<Smo<T>>(s.members.at(places), std::move(slots), rows_, options_.tau));
+        finished_.push_back(std::make_unique<Smo<T>>(s.members.at(numbers), std::move(slots), rows_, options_.tau));
         if (finished_.size() == 1 && rows_.bytes() < bytes_of_small_gram) rows_.settle();
-        const int64_t whole = int64_t(places.size() * places.size() * sizeof(T));
-        const int64_t shrunk = most_shrinks * int64_t(places.size() * sizeof(double));
+        const int64_t whole = int64_t(numbers.size() * numbers.size() * sizeof(T));
+        const int64_t shrunk = most_shrinks * int64_t(numbers.size() * sizeof(double));
         const int64_t room = int64_t(share_of_finish * double(rows_.room_beside(bytes_beside_rows() + shrunk)));
         finished_.back()->keep_rows(std::clamp<int64_t>(room, 0, whole));
         stay_within_limit();
@@ -467,11 +471,11 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         s.zeros.clear();
         for (std::size_t n = 0; n < smo.slots().size(); ++n) {
             if (!members.is_member(int64_t(n))) continue;
-            const int64_t place = s.place(smo.slots()[n]);
-            s.linear += (members.alpha(int64_t(n)) - s.members.alpha(place)) * s.members.y(place);
-            s.members.set_alpha(place, members.alpha(int64_t(n)));
-            s.members.gradients()[place] = members.g(int64_t(n));
-            if (members.alpha(int64_t(n)) == 0) s.zeros.push_back(int32_t(place));
+            const int64_t member = s.member(smo.slots()[n]);
+            s.linear += (members.alpha(int64_t(n)) - s.members.alpha(member)) * s.members.y(member);
+            s.members.set_alpha(member, members.alpha(int64_t(n)));
+            s.members.gradients()[member] = members.g(int64_t(n));
+            if (members.alpha(int64_t(n)) == 0) s.zeros.push_back(int32_t(member));
         }
         s.dual += smo.gain();
         find_extremes(s);

@@ -21,10 +21,12 @@
 
 namespace larank {
 
+enum class Progress { done, more, whole_again };
+
 template <class T>
 class Smo {
   public:
-    // `slots` are those of the members' patterns. Free places may be among them; nobody is there.
+    // `slots` are those of the members' patterns. Free numbers may be among them; nobody is there.
     Smo(const Members& members, std::vector<int32_t> slots, PatternRows<T>& rows, double tau)
         : all_(members), slots_(std::move(slots)), rows_(rows), tau_(tau) {
         for (std::size_t n = 0; n < slots_.size(); ++n) is_by_slot_ = is_by_slot_ && slots_[n] == int32_t(n);
@@ -37,22 +39,22 @@ class Smo {
         cache_ = RowCache<T>(int64_t(active_.size()), cache_bytes_, 2);
     }
 
-    // So many steps, or until no violating pair is left, which is when it returns true. It also ends with a step for
-    // which rows had to be computed. `bring(slots)` computes the rows of patterns.
+    // So many steps at most. It also ends with a step for which rows had to be computed, or with the products by which
+    // the whole set becomes active again. `bring(slots)` computes the rows of patterns.
     template <class Bring>
-    bool run(int64_t steps, Bring bring) {
+    Progress run(int64_t steps, Bring bring) {
         for (bool has_brought = false; steps > 0 && !has_brought; --steps) {
             if (extremes_.largest - extremes_.smallest <= tau_) {
-                if (is_up_to_date()) return true;
+                if (is_up_to_date()) return Progress::done;
                 write_back();
                 while (!departed_.empty()) bring_back();
                 become_whole();
-                continue;
+                return Progress::whole_again;
             }
             has_brought = step(bring);
             if (++since_look_ >= std::min(look_every, work_.size() / 8 + 1)) shrink();
         }
-        return false;
+        return Progress::more;
     }
 
     // All members; gradients of those outside the active set are those of some time ago.

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "memory/usage.hpp"
+
 namespace larank {
 
 template <class T>
@@ -26,7 +28,7 @@ class RowCache {
     const T* find(int64_t example) {
         const int32_t row = where_[std::size_t(example)];
         if (row < 0) return nullptr;
-        touch(row);
+        usage_.touch(rows_, row);
         return rows_[std::size_t(row)].values.get();
     }
 
@@ -40,15 +42,15 @@ class RowCache {
         } else if (row < capacity()) {
             rows_.emplace_back();
         } else {
-            row = oldest_;
+            row = usage_.oldest();
             where_[std::size_t(rows_[std::size_t(row)].example)] = -1;
-            unlink(row);
+            usage_.unlink(rows_, row);
         }
         Row& made = rows_[std::size_t(row)];
         made.example = example;
         if (!made.values) made.values.reset(new T[std::size_t(columns_)]);
         where_[std::size_t(example)] = row;
-        touch(row);
+        usage_.touch(rows_, row);
         return made.values.get();
     }
     void insert(int64_t example, const T* values) { std::copy(values, values + columns_, make(example)); }
@@ -57,7 +59,7 @@ class RowCache {
         const int32_t row = where_[std::size_t(example)];
         if (row < 0) return;
         where_[std::size_t(example)] = -1;
-        unlink(row);
+        usage_.unlink(rows_, row);
         free_.push_back(row);
     }
 
@@ -84,38 +86,19 @@ class RowCache {
     int64_t bytes() const { return int64_t(rows_.size()) * columns_ * int64_t{sizeof(T)}; }  // at most
 
   private:
-    struct Row {
+    struct Row : Used {
         int64_t example = -1;
         std::unique_ptr<T[]> values;
-        int32_t older = -1, newer = -1;
     };
 
     int64_t capacity() const {
         return std::max<int64_t>(in_use_, bytes_ / std::max<int64_t>(1, columns_ * int64_t{sizeof(T)}));
     }
 
-    void touch(int32_t row) {
-        if (newest_ == row) return;
-        unlink(row);
-        rows_[std::size_t(row)].older = newest_;
-        if (newest_ >= 0) rows_[std::size_t(newest_)].newer = row;
-        newest_ = row;
-        if (oldest_ < 0) oldest_ = row;
-    }
-
-    void unlink(int32_t at) {
-        Row& row = rows_[std::size_t(at)];
-        if (row.newer >= 0) rows_[std::size_t(row.newer)].older = row.older;
-        if (row.older >= 0) rows_[std::size_t(row.older)].newer = row.newer;
-        if (oldest_ == at) oldest_ = row.newer;
-        if (newest_ == at) newest_ = row.older;
-        row.older = row.newer = -1;
-    }
-
     int64_t columns_ = 0, bytes_ = 0, in_use_ = 1;
     std::vector<Row> rows_;
     std::vector<int32_t> where_, free_;  // which row is an example's, and rows that are nobody's
-    int32_t newest_ = -1, oldest_ = -1;
+    UsageOrder<Row> usage_;
 };
 
 }  // namespace larank

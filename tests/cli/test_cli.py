@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import signal
@@ -11,21 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.text import Text
 from scipy import sparse
 from typer.testing import CliRunner
 
 from larank import LinearMulticlassSVC, MulticlassSVC, cli
 from larank.data import models
-from larank.reproduce import Scope
 
-COMMANDS = ["train", "predict", "eval", "info", "demo", "reproduce"]
+COMMANDS = ["train", "predict", "eval", "info", "demo"]
 CENTRES = np.array([[3.0, 0, 0, 1], [0, 3.0, 0, 1], [0, 0, 3.0, 1]])
 
 
@@ -678,7 +675,7 @@ def test_info_shows_the_labels_also_if_they_are_numbers(files: Files, tmp_path: 
     assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (30 in all)" in " ".join(larank("info", tmp_path / "m").stdout.split())
 
 
-# ---- demo and reproduce ----
+# ---- demo ----
 
 
 def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
@@ -700,86 +697,6 @@ def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
     assert type(model).__name__ == "LaRankClassifier"
     assert len(model.classes_) == 26
     assert "LETTER" in (folder / "report.html").read_text()
-
-
-@dataclass
-class FakeExperiment:
-    name: str = "table"
-    title: str = "[b]Everything[/b] again"
-    datasets: tuple[str, ...] = ("letter", "usps")
-    draw: Any = None
-    runs: list[Scope] = field(default_factory=list)
-
-    def run(self, scope: Scope, report: Any) -> FakeExperiment:
-        self.runs.append(scope)
-        report("half way")
-        return self
-
-    def to_table(self) -> Text:
-        return Text("the table")
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"error": 2.8}
-
-
-@pytest.fixture
-def experiment(monkeypatch: pytest.MonkeyPatch) -> FakeExperiment:
-    fake = FakeExperiment()
-    monkeypatch.setattr(cli, "experiments", lambda: {"table": fake})
-    return fake
-
-
-@pytest.mark.parametrize("arguments", [[], ["--list"]])
-def test_reproduce_lists_experiments(arguments: list[str], experiment: FakeExperiment) -> None:
-    stdout = larank("reproduce", *arguments).stdout
-    assert "table" in stdout
-    assert experiment.title in stdout
-    assert experiment.runs == []
-
-
-def test_reproduce_runs_an_experiment(experiment: FakeExperiment) -> None:
-    for arguments in (["table"], ["table", "--quick"]):
-        result = larank("reproduce", *arguments)
-        assert (result.stdout, result.stderr) == ("the table\n", "larank: half way\n")
-    assert experiment.runs == [Scope(), Scope(quick=True)]
-
-
-def test_reproduce_passes_on_how_much_is_wanted(experiment: FakeExperiment) -> None:
-    larank("reproduce", "table", "--seeds", 3, "--datasets", "usps, letter")
-    larank("reproduce", "table", "--datasets", "letter")
-    assert experiment.runs == [Scope(seeds=3, datasets=("usps", "letter")), Scope(datasets=("letter",))]
-
-
-def test_reproduce_writes_numbers_and_figures(experiment: FakeExperiment, tmp_path: Path) -> None:
-    stdout = larank("reproduce", "table", "--output", tmp_path / "t.json").stdout
-    assert f"written to {tmp_path / 't.json'}" in stdout.replace("\n", "")
-    assert json.loads((tmp_path / "t.json").read_text()) == {"error": 2.8}
-    experiment.draw = lambda reproduction, figure: figure.subplots().plot([1, 2])
-    for kind, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
-        larank("reproduce", "table", "--output", tmp_path / f"f{kind}")
-        assert (tmp_path / f"f{kind}").read_bytes().startswith(magic)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--datasets", "letter,usp"], "no data set 'usp'"),
-        (["--datasets", ""], "no data set ''"),
-        (["--output", "f.png"], "is a table"),
-        (["--output", "f.bmp"], "must be one of"),
-        (["--seeds", "0"], "seeds"),
-    ],
-)
-def test_wrong_usage_of_reproduce(
-    arguments: list[str], said: str, experiment: FakeExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert said in " ".join(larank("reproduce", "table", *arguments, code=2).stderr.split())
-    assert experiment.runs == []
-
-
-def test_reproduce_knows_its_experiments(experiment: FakeExperiment) -> None:
-    assert "there are: table" in larank("reproduce", "tabel", code=2).stderr
 
 
 # ---- As a process of its own ----

@@ -87,6 +87,12 @@ def ratios_of_training_alone(rows: Sequence[Row]) -> dict[str, Mapping[str, floa
     }
 
 
+def judged(rows: Sequence[Row]) -> list[str]:
+    """How larank's training times stand to what they may be, without the certificate and with it."""
+    alone = judge(LASVM.name, ratios_of_training_alone(rows), BARS)
+    return [*alone, *judge(f"{LASVM.name} with its certificate", ratios(rows), BARS)]
+
+
 def run(settings: Settings, say: Say) -> Findings:
     found = compare(settings, say)
     rows = found.rows["rows"]
@@ -97,8 +103,7 @@ def run(settings: Settings, say: Say) -> Findings:
         of_breakdowns("Where larank's time goes, thread-seconds", ours, "form"),
     ]
     found.lines = [
-        *judge(LASVM.name, ratios_of_training_alone(rows), BARS),
-        *judge(f"{LASVM.name} with its certificate", ratios(rows), BARS),
+        *([] if settings.quick else judged(rows)),
         *(f"{name}: {BINARY[name].note}." for name in settings.problems if BINARY[name].note),
         WHAT_IS_COMPARED,
     ]

@@ -274,7 +274,7 @@ def run(settings: Settings, say: Say) -> Findings:
         of_breakdowns("Where the time goes, seconds", rows, "solver"),
         of_rows("Memory as the file grows", LONG_COLUMNS, found.rows["long_rows"]),
     ]
-    found.lines = [*judged(rows), WHAT_IS_COMPARED, WHAT_BOUNDS_THE_TIME]
+    found.lines = [*([] if settings.quick else judged(rows)), WHAT_IS_COMPARED, WHAT_BOUNDS_THE_TIME]
     return found
 
 

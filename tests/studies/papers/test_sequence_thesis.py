@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import lzma
-import sys
 from collections import Counter
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
+from stand_ins import printed, put_in_place
 
-from larank.reproduce import Scope, experiments
-from larank.reproduce import sequence as sequence_tables
-from larank.reproduce.datasets import FOLDS, SEQUENCES, load_sequences
-from larank.reproduce.sequence import (
+from studies.datasets import FOLDS, SEQUENCES, load_sequences
+from studies.papers import sequence as sequence_tables
+from studies.papers.experiment import Entry, Scope
+from studies.papers.sequence import (
     ALGORITHMS,
     CHUNKING,
     CRF,
@@ -32,8 +31,8 @@ from larank.reproduce.sequence import (
     PARAMETERS,
     PERCEPTRON_EXACT,
     SPEECH,
+    STUDY,
     SVMSTRUCT,
-    Entry,
     Run,
     SequenceTables,
     Timing,
@@ -65,11 +64,7 @@ class StandIn:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
-    module = ModuleType("larank.sequence.tagger")
-    module.SequenceTagger = StandIn  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(StandIn, "made", [])
-    return StandIn
+    return put_in_place(monkeypatch, StandIn, "SequenceTagger")
 
 
 @pytest.fixture
@@ -92,13 +87,6 @@ def small_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
         (tmp_path / CHUNKING / f"{part}.txt.xz").write_bytes(lzma.compress(sentences.encode()))
         tagged = "the\tDET\tDT\ndog\tNOUN\tNN\n. . .\tPUNCT\t.\n\n" * count
         (tmp_path / SPEECH / f"{part}.txt.xz").write_bytes(lzma.compress(tagged.encode()))
-
-
-def printed(outcome: SequenceTables) -> list[str]:
-    console = Console(width=200)
-    with console.capture() as capture:
-        console.print(outcome.to_table())
-    return [" ".join(line.split()) for line in capture.get().splitlines()]
 
 
 # ---- Data ----
@@ -125,18 +113,6 @@ def test_text_has_the_columns_its_templates_speak_of():
     assert speech.y_train[0] == ["DET", "NOUN", "PUNCT"]
     assert len(chunks.first(5).X_train) == len(chunks.first(5).y_train) == 5
     assert len(chunks.first(5).X_test) == 20
-
-
-@pytest.mark.usefixtures("small_data")
-def test_sequences_that_are_not_there_are_named():
-    with pytest.raises(ValueError, match="'wsj' is not a data set; accepted are ocr_words"):
-        load_sequences("wsj")
-
-
-def test_a_missing_file_of_sequences_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Any):
-    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="'conll2000' is not in"):
-        load_sequences(CHUNKING)
 
 
 # ---- Tables ----
@@ -202,7 +178,7 @@ def test_scaling_is_relative_to_the_smallest_size():
     assert "400 4.00 2.00 4.00 20.0 4.00" in lines
     assert "LaRankExact: time grows as size to the power of 1.00." in lines
     figure = Figure()
-    experiments()["sequence-tables"].draw(outcome, figure)  # type: ignore[misc]
+    STUDY.draw(outcome, figure)  # type: ignore[misc]
     (axes,) = figure.axes
     assert [list(line.get_xdata()) for line in axes.lines] == [[1.0, 4.0]] * 2
     assert [list(line.get_ydata()) for line in axes.lines] == [[1.0, 4.0]] * 2
@@ -214,7 +190,7 @@ def test_scaling_is_relative_to_the_smallest_size():
 @pytest.mark.usefixtures("small_data")
 def test_quick_tables_train_on_one_fold(stand_in: type[StandIn]):
     lines: list[str] = []
-    tables = experiments()["sequence-tables"].run(Scope(quick=True), lines.append)
+    tables = STUDY.run(Scope(quick=True), lines.append)
     assert [(one.dataset, one.algorithm, len(one.runs)) for one in tables.entries] == [
         (OCR, algorithm, 1) for algorithm in ALGORITHMS
     ]
@@ -230,7 +206,7 @@ def test_quick_tables_train_on_one_fold(stand_in: type[StandIn]):
 
 @pytest.mark.usefixtures("small_data")
 def test_all_folds_are_trained_on(stand_in: type[StandIn]):
-    tables = experiments()["sequence-tables"].run(Scope(datasets=(OCR,)), lambda line: None)
+    tables = STUDY.run(Scope(datasets=(OCR,)), lambda line: None)
     assert {len(one.runs) for one in tables.entries} == {FOLDS}
     assert [run.seed for run in tables.entries[0].runs] == list(range(FOLDS))
     assert len(stand_in.made) == FOLDS * len(ALGORITHMS)
@@ -238,7 +214,7 @@ def test_all_folds_are_trained_on(stand_in: type[StandIn]):
 
 @pytest.mark.usefixtures("small_data")
 def test_text_has_f1_for_chunks_alone_and_sizes_for_the_figure(stand_in: type[StandIn]):
-    tables = experiments()["sequence-tables"].run(Scope(datasets=(CHUNKING, SPEECH)), lambda line: None)
+    tables = STUDY.run(Scope(datasets=(CHUNKING, SPEECH)), lambda line: None)
     by_name = {(one.dataset, one.algorithm): one for one in tables.entries}
     assert np.isfinite(by_name[CHUNKING, LARANK_EXACT].mean("f1"))
     assert np.isnan(by_name[SPEECH, LARANK_EXACT].mean("f1"))
@@ -258,4 +234,4 @@ def test_an_interrupted_tagger_ends_the_experiment(stand_in: type[StandIn], monk
 
     monkeypatch.setattr(stand_in, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        experiments()["sequence-tables"].run(Scope(quick=True), lambda line: None)
+        STUDY.run(Scope(quick=True), lambda line: None)

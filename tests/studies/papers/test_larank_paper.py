@@ -1,23 +1,19 @@
-"""The reproduced experiments run, and their parts do what they claim."""
+"""The tables and figures of the LaRank paper are put together rightly, and their quick forms learn."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
-from dataclasses import replace
-from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
+from stand_ins import printed, put_in_place
 
-from larank.reproduce import Scope, experiments
-from larank.reproduce import larank as larank_paper
-from larank.reproduce.datasets import available, load
-from larank.reproduce.larank import (
+from studies.papers import larank as larank_paper
+from studies.papers.experiment import Entry, Scope
+from studies.papers.larank import (
     AVERAGED,
     AVERAGED_10,
     EXACT,
@@ -27,80 +23,14 @@ from larank.reproduce.larank import (
     ONE_PASS,
     PAPER,
     PAPER_ARGMAX,
+    PUBLISHED,
     Curve,
-    Entry,
     Point,
     Run,
     Table2,
 )
-from larank.reproduce.sdm import QUICK, Comparison, Row, partition
 
-
-def test_every_experiment_is_registered_under_its_own_name():
-    assert all(name == experiment.name for name, experiment in experiments().items())
-
-
-def test_partition_is_a_stratified_60_20_20_split():
-    y = np.repeat([0, 1, 2], [1000, 50, 1])
-    parts = partition(y, seed=3)
-    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(y)))
-    counts = [np.bincount(y[part], minlength=3).tolist() for part in parts]
-    assert counts == [[600, 30, 1], [200, 10, 0], [200, 10, 0]]
-
-
-def test_partition_depends_on_the_seed_only():
-    y = np.arange(100) % 3
-    assert all(np.array_equal(a, b) for a, b in zip(partition(y, 1), partition(y, 1), strict=True))
-    assert not np.array_equal(partition(y, 1)[0], partition(y, 2)[0])
-
-
-def test_ten_wins_out_of_ten_give_the_p_value_of_the_paper():
-    ours = tuple(70 + 0.1 * i for i in range(10))
-    better = tuple(value + 1 + 0.01 * i for i, value in enumerate(ours))
-    accuracy = {"one-vs-rest": ours, "crammer-singer": better, "weston-watkins": ours}
-    row = Row("mnist", accuracy, accuracy, dict.fromkeys(accuracy, 0.0))
-    assert row.p_value("crammer-singer") == pytest.approx(2.0e-3, abs=1e-4)
-    assert row.p_value("weston-watkins") == 1.0
-    assert Comparison(QUICK, (row,)).to_table().row_count == 2
-
-
-def test_an_unknown_data_set_is_refused_by_name():
-    with pytest.raises(ValueError, match="'mnits' is not a data set"):
-        load("mnits")
-
-
-@pytest.mark.skipif(
-    not all(available(name) for name in QUICK.datasets),
-    reason=f"needs {', '.join(QUICK.datasets)} in the data directory (LARANK_DATA)",
-)
-def test_quick_form_of_the_sdm_comparison_beats_chance_with_every_formulation():
-    lines: list[str] = []
-    comparison = experiments()["sdm"].run(Scope(quick=True), lines.append)
-    assert [row.dataset for row in comparison.rows] == list(QUICK.datasets)
-    assert len(lines) == len(QUICK.datasets) * QUICK.partitions * 3
-    for row in comparison.rows:
-        floor = {"mnist": 75.0, "covtype": 55.0}[row.dataset]
-        assert all(row.mean(formulation) > floor for formulation in row.accuracy)
-
-
-def test_seeds_and_data_sets_of_the_sdm_comparison_can_be_chosen(monkeypatch: pytest.MonkeyPatch):
-    seen = []
-    monkeypatch.setattr("larank.reproduce.sdm.compare", lambda protocol, report: seen.append(protocol))
-    experiments()["sdm"].run(Scope(quick=True, seeds=2, datasets=("news20",)), print)
-    assert seen == [replace(QUICK, partitions=2, datasets=("news20",))]
-
-
-def test_no_data_set_at_all_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path):
-    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
-    lines: list[str] = []
-    with pytest.raises(FileNotFoundError, match="none of usps is in the data directory"):
-        experiments()["larank-figure2"].run(Scope(), lines.append)
-    assert lines == ["usps: absent from the data directory, left out"]
-
-
-# ---- LaRank ----
-
-LARANK = ["larank-table2", "larank-table3", "larank-figure1", "larank-figure2"]
+STUDIES = {study.name: study for study in larank_paper.STUDIES}
 
 
 class StandIn:
@@ -144,28 +74,11 @@ class Certificate:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
-    homes = {
-        "multiclass.larank": ["LaRankClassifier"],
-        "multiclass.mcsvm": ["MulticlassSVC"],
-        "binary.perceptrons": ["KernelPassiveAggressive", "KernelPerceptron"],
-    }
-    for home, estimators in homes.items():
-        module = ModuleType(f"larank.{home}")
-        for name in estimators:
-            setattr(module, name, StandIn)
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(StandIn, "made", [])
-    return StandIn
+    names = ("LaRankClassifier", "MulticlassSVC", "KernelPassiveAggressive", "KernelPerceptron")
+    return put_in_place(monkeypatch, StandIn, *names)
 
 
-def printed(reproduction: Any) -> list[str]:
-    console = Console(width=100)
-    with console.capture() as capture:
-        console.print(reproduction.to_table())
-    return [" ".join(line.split()) for line in capture.get().splitlines()]
-
-
-def entry(dataset: str, algorithm: str, errors: list[float], duals: list[float]) -> Entry:
+def entry(dataset: str, algorithm: str, errors: list[float], duals: list[float]) -> Entry[Run]:
     runs = [
         Run(seed, error, dual, kernels=50.0, seconds=2.5, patterns=4000, argmax=190.0, status="completed")
         for seed, (error, dual) in enumerate(zip(errors, duals, strict=True))
@@ -193,10 +106,10 @@ def test_table_2_compares_news20_with_nothing():
 
 
 def test_what_is_expected_is_open_to_one_side_or_both():
-    assert entry("usps", ONE_PASS, [4.8], [515]).as_expected("dual")
-    assert not entry("usps", ONE_PASS, [4.8], [514]).as_expected("dual")
-    assert not entry("letter", ONE_PASS, [2.8], [5301]).as_expected("dual")
-    assert entry("usps", GAP, [4.7], [500]).as_expected("dual") is None
+    assert PUBLISHED.as_expected(entry("usps", ONE_PASS, [4.8], [515]), "dual")
+    assert not PUBLISHED.as_expected(entry("usps", ONE_PASS, [4.8], [514]), "dual")
+    assert not PUBLISHED.as_expected(entry("letter", ONE_PASS, [2.8], [5301]), "dual")
+    assert PUBLISHED.as_expected(entry("usps", GAP, [4.7], [500]), "dual") is None
     assert all(low < high for bands in EXPECTED.values() for low, high in bands.values())
 
 
@@ -216,13 +129,13 @@ def test_thinned_curves_keep_their_ends():
     assert steps.max() < 2 * math.log(299) / 9
 
 
-@pytest.mark.parametrize("name", LARANK)
+@pytest.mark.parametrize("name", STUDIES)
 def test_quick_forms_train_on_a_part_of_the_embedded_data(
     name: str, stand_in: type[StandIn], monkeypatch: pytest.MonkeyPatch, tmp_path
 ):
     monkeypatch.setenv("LARANK_DATA", str(tmp_path))
     lines: list[str] = []
-    reproduction = experiments()[name].run(Scope(quick=True), lines.append)
+    reproduction = STUDIES[name].run(Scope(quick=True), lines.append)
     assert {model.examples for model in stand_in.made} == {larank_paper.QUICK_TRAIN}
     assert {model.settings["random_state"] for model in stand_in.made} == {0}
     assert len(lines) == len(stand_in.made)
@@ -236,7 +149,7 @@ def test_quick_forms_train_on_a_part_of_the_embedded_data(
 
 
 def test_table_2_trains_with_both_stopping_rules_and_exactly_over_five_seeds(stand_in: type[StandIn]):
-    table = experiments()["larank-table2"].run(Scope(datasets=("letter",)), lambda line: None)
+    table = STUDIES["larank-table2"].run(Scope(datasets=("letter",)), lambda line: None)
     assert [len(row["runs"]) for row in table.to_dict()["entries"]] == [5, 5, 5]
     names = ("stop", "epochs", "tol")
     stops = [tuple(model.settings.get(name) for name in names) for model in stand_in.made]
@@ -250,19 +163,19 @@ def test_entries_that_take_minutes_have_one_seed_unless_told_otherwise(
 ):
     monkeypatch.setattr(larank_paper, "SLOW", {("letter", GAP)})
     for seeds, expected in ((None, [1, 5, 5]), (2, [2, 2, 2])):
-        table = experiments()["larank-table2"].run(Scope(seeds=seeds, datasets=("letter",)), lambda line: None)
+        table = STUDIES["larank-table2"].run(Scope(seeds=seeds, datasets=("letter",)), lambda line: None)
         assert [len(row["runs"]) for row in table.to_dict()["entries"]] == expected
 
 
 def test_table_3_shows_the_other_algorithms_as_published(stand_in: type[StandIn]):
-    lines = printed(experiments()["larank-table3"].run(Scope(quick=True), lambda line: None))
+    lines = printed(STUDIES["larank-table3"].run(Scope(quick=True), lambda line: None))
     assert {"AvgPerceptron x1, paper 16", "SVMstruct, paper 141", "LaRank x1, mean 190"} <= set(lines)
     assert {"AvgPerceptron x1, mean 190", "AvgPerceptron x10, mean 190"} <= set(lines)
     assert [model.settings.get("epochs") for model in stand_in.made] == [1, 10, 1, None]
 
 
 def test_figure_1_follows_the_test_error(stand_in: type[StandIn]):
-    experiment = experiments()["larank-figure1"]
+    experiment = STUDIES["larank-figure1"]
     outcome = experiment.run(Scope(quick=True), lambda line: None)
     assert all(len(model.validation[1]) == larank_paper.QUICK_TEST for model in stand_in.made)
     for curve in outcome.curves:
@@ -277,7 +190,7 @@ def test_figure_1_follows_the_test_error(stand_in: type[StandIn]):
 
 
 def test_figure_2_restricts_the_operations(stand_in: type[StandIn]):
-    experiment = experiments()["larank-figure2"]
+    experiment = STUDIES["larank-figure2"]
     outcome = experiment.run(Scope(quick=True, seeds=2), lambda line: None)
     used = [model.settings.get("operations") for model in stand_in.made]
     assert used[::2] == [("new",), ("new", "old"), ("new", "optimize"), ("new", "old", "optimize"), None, None]
@@ -291,11 +204,11 @@ def test_figure_2_restricts_the_operations(stand_in: type[StandIn]):
 def test_an_interrupted_training_ends_the_experiment(stand_in: type[StandIn], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Certificate, "status", "interrupted")
     with pytest.raises(KeyboardInterrupt):
-        experiments()["larank-table2"].run(Scope(quick=True), lambda line: None)
+        STUDIES["larank-table2"].run(Scope(quick=True), lambda line: None)
 
 
 def test_one_pass_over_a_part_of_letter_learns_it():
-    table = experiments()["larank-table2"].run(Scope(quick=True), lambda line: None)
+    table = STUDIES["larank-table2"].run(Scope(quick=True), lambda line: None)
     gap, one_pass, exact = table.entries
     assert (gap.algorithm, one_pass.algorithm, exact.algorithm) == (GAP, ONE_PASS, EXACT)
     assert exact.mean("dual") == pytest.approx(gap.mean("dual"), rel=2e-3)
@@ -307,7 +220,7 @@ def test_one_pass_over_a_part_of_letter_learns_it():
 
 
 def test_figure_1_on_a_part_of_letter_goes_down():
-    outcome = experiments()["larank-figure1"].run(Scope(quick=True), lambda line: None)
+    outcome = STUDIES["larank-figure1"].run(Scope(quick=True), lambda line: None)
     for curve in outcome.curves:
         assert curve.points[-1].error < 0.5 * curve.points[0].error
         assert all(0 <= point.error <= 100 for point in curve.points)
@@ -315,7 +228,7 @@ def test_figure_1_on_a_part_of_letter_goes_down():
 
 
 def test_all_operations_together_are_best_and_the_first_alone_is_like_mira():
-    outcome = experiments()["larank-figure2"].run(Scope(quick=True), lambda line: None)
+    outcome = STUDIES["larank-figure2"].run(Scope(quick=True), lambda line: None)
     only_new, *_, everything, mira, averaged = outcome.entries
     assert everything.mean("error") < only_new.mean("error")
     assert everything.mean("dual") > only_new.mean("dual")
@@ -329,10 +242,18 @@ def test_all_operations_together_are_best_and_the_first_alone_is_like_mira():
 
 
 def test_the_averaged_perceptron_makes_one_arg_max_per_example_and_gets_better_with_passes():
-    table = experiments()["larank-table3"].run(Scope(quick=True), lambda line: None)
+    table = STUDIES["larank-table3"].run(Scope(quick=True), lambda line: None)
     once, ten_times, one_pass, _ = table.entries
     assert (once.algorithm, ten_times.algorithm) == (AVERAGED, AVERAGED_10)
     assert once.mean("argmax") == larank_paper.QUICK_TRAIN / 1e3
     assert ten_times.mean("argmax") == 10 * larank_paper.QUICK_TRAIN / 1e3
     assert ten_times.mean("error") < once.mean("error")
     assert one_pass.mean("error") < once.mean("error")
+
+
+def test_no_data_set_at_all_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
+    lines: list[str] = []
+    with pytest.raises(FileNotFoundError, match="none of usps is in the data directory"):
+        STUDIES["larank-figure2"].run(Scope(), lines.append)
+    assert lines == ["usps: absent from the data directory, left out"]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from rich.console import Console
 from scipy import sparse
+from stand_ins import printed, put_in_place
 
-from larank.reproduce import Scope, experiments
-from larank.reproduce import active as active_figures
-from larank.reproduce import lasvm as lasvm_tables
-from larank.reproduce.active import (
+from studies.datasets import BINARY, Dataset
+from studies.papers import active, lasvm
+from studies.papers.active import (
     ACTIVE,
     ACTIVE_ALL,
     AUTOACTIVE,
@@ -30,8 +28,8 @@ from larank.reproduce.active import (
     Point,
     fewest_vectors,
 )
-from larank.reproduce.datasets import BINARY, BinaryDataset, drawn_part
-from larank.reproduce.lasvm import (
+from studies.papers.experiment import Entry, Scope
+from studies.papers.lasvm import (
     EXPECTED,
     LIBSVM,
     ONE,
@@ -40,17 +38,9 @@ from larank.reproduce.lasvm import (
     TWO,
     UNFINISHED,
     Digit,
-    Entry,
     LasvmTables,
     Run,
 )
-
-
-def printed(reproduction: Any) -> list[str]:
-    console = Console(width=120)
-    with console.capture() as capture:
-        console.print(reproduction.to_table())
-    return [" ".join(line.split()) for line in capture.get().splitlines()]
 
 
 class StandIn:
@@ -83,11 +73,7 @@ class StandIn:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[StandIn]:
-    module = ModuleType("larank.kernel.lasvm")
-    module.LaSVMClassifier = StandIn  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(StandIn, "made", [])
-    return StandIn
+    return put_in_place(monkeypatch, StandIn, "LaSVMClassifier")
 
 
 @pytest.fixture
@@ -112,19 +98,10 @@ def small_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
         np.savez(tmp_path / name / f"{name}.npz", **arrays)
 
 
-def test_a_drawn_part_keeps_examples_and_labels_together():
-    X, y = np.arange(50.0)[:, None], np.arange(50)
-    part = drawn_part(BinaryDataset(X, y, X + 100, y), 20, 10)
-    assert (len(part.y_train), len(part.y_test)) == (20, 10)
-    assert len(set(part.y_train)) == 20
-    assert np.array_equal(part.X_train[:, 0], part.y_train)
-    assert np.array_equal(part.X_test[:, 0], part.y_test + 100)
-
-
 # ---- Tables 4.1 to 4.4 ----
 
 
-def entry(dataset: str, algorithm: str, *figures: tuple[float, int, float, float]) -> Entry:
+def entry(dataset: str, algorithm: str, *figures: tuple[float, int, float, float]) -> Entry[Run]:
     return Entry(dataset, algorithm, tuple(Run(seed, *row) for seed, row in enumerate(figures)))
 
 
@@ -159,16 +136,16 @@ def test_published_tables_are_complete():
 
 
 def test_what_is_expected_is_of_rows_there_are():
-    assert all(algorithm in lasvm_tables._algorithms(dataset) for dataset, algorithm in EXPECTED)
+    assert all(algorithm in lasvm._algorithms(dataset) for dataset, algorithm in EXPECTED)
     assert all(low < high for bands in EXPECTED.values() for low, high in bands.values())
 
 
 @pytest.mark.usefixtures("small_data")
 def test_quick_tables_train_on_a_part(stand_in: type[StandIn]):
     lines: list[str] = []
-    tables = experiments()["lasvm-tables"].run(Scope(quick=True), lines.append)
+    tables = lasvm.STUDY.run(Scope(quick=True), lines.append)
     assert [one.algorithm for one in tables.entries] == [LIBSVM, ONE, UNFINISHED]
-    assert {model.examples for model in stand_in.made} == {lasvm_tables.QUICK_TRAIN}
+    assert {model.examples for model in stand_in.made} == {lasvm.QUICK_TRAIN}
     assert [model.settings["finish"] for model in stand_in.made] == [True, False]
     assert all((model.settings["C"], model.settings["gamma"]) == (316.0, 0.5) for model in stand_in.made)
     assert len(lines) == 3
@@ -180,7 +157,7 @@ def test_quick_tables_train_on_a_part(stand_in: type[StandIn]):
 
 @pytest.mark.usefixtures("small_data")
 def test_lasvm_is_repeated_and_libsvm_is_not(stand_in: type[StandIn]):
-    tables = experiments()["lasvm-tables"].run(Scope(datasets=("banana",), seeds=3), lambda line: None)
+    tables = lasvm.STUDY.run(Scope(datasets=("banana",), seeds=3), lambda line: None)
     assert [len(one.runs) for one in tables.entries] == [1, 3, 3]
     assert [model.settings["random_state"] for model in stand_in.made] == [0, 1, 2, 0, 1, 2]
 
@@ -188,9 +165,9 @@ def test_lasvm_is_repeated_and_libsvm_is_not(stand_in: type[StandIn]):
 def test_the_ten_digits_stand_side_by_side(stand_in: type[StandIn], monkeypatch: pytest.MonkeyPatch):
     X = np.repeat(np.eye(3, dtype=np.float32), 4, axis=0)
     y = np.repeat([0, 1, 2], 4)
-    monkeypatch.setattr(lasvm_tables, "_data", lambda dataset, quick: BinaryDataset(X, y, X, y))
-    monkeypatch.setattr(lasvm_tables, "_is_present", lambda dataset: True)
-    tables = experiments()["lasvm-tables"].run(Scope(datasets=("mnist",)), lambda line: None)
+    monkeypatch.setattr(lasvm, "_data", lambda dataset, quick: Dataset(X, y, X, y))
+    monkeypatch.setattr("studies.papers.experiment.is_available", lambda source: True)
+    tables = lasvm.STUDY.run(Scope(datasets=("mnist",)), lambda line: None)
     assert [model.settings["epochs"] for model in stand_in.made] == [1, 2]
     assert [one.algorithm for one in tables.entries] == [ONE, TWO]
     assert tables.entries[0].runs[0].digits == tuple(Digit(digit, 0.0, 7) for digit in range(3))
@@ -207,14 +184,14 @@ def test_an_interrupted_lasvm_ends_the_experiment(stand_in: type[StandIn], monke
         return self
 
     monkeypatch.setattr(stand_in, "fit", interrupted)
-    for name in ("lasvm-tables", "active"):
+    for module in (lasvm, active):
         with pytest.raises(KeyboardInterrupt):
-            experiments()[name].run(Scope(quick=True), lambda line: None)
+            module.STUDY.run(Scope(quick=True), lambda line: None)
 
 
 @pytest.mark.usefixtures("small_data")
 def test_one_epoch_and_finishing_are_near_the_exact_solution():
-    tables = experiments()["lasvm-tables"].run(Scope(quick=True), lambda line: None)
+    tables = lasvm.STUDY.run(Scope(quick=True), lambda line: None)
     libsvm, one, unfinished = tables.entries
     assert one.mean("error") == pytest.approx(libsvm.mean("error"), abs=2.0)
     assert 0.9 * libsvm.mean("vectors") <= one.mean("vectors") <= 1.1 * libsvm.mean("vectors")
@@ -277,7 +254,7 @@ def test_quick_protocols_are_of_the_same_data_sets():
 
 @pytest.mark.usefixtures("small_data")
 def test_quick_figures_ask_for_more_and_more_labels(stand_in: type[StandIn]):
-    experiment = experiments()["active"]
+    experiment = active.STUDY
     lines: list[str] = []
     figures = experiment.run(Scope(quick=True), lines.append)
     assert [(one.dataset, one.selection) for one in figures.curves] == [
@@ -299,8 +276,8 @@ def test_quick_figures_ask_for_more_and_more_labels(stand_in: type[StandIn]):
 @pytest.mark.usefixtures("small_data", "stand_in")
 def test_every_seed_has_its_own_training_and_test_set(monkeypatch: pytest.MonkeyPatch):
     drawn = []
-    monkeypatch.setattr(active_figures, "_points", lambda dataset, selection, data, *rest: drawn.append(data) or [])
-    experiments()["active"].run(Scope(quick=True, seeds=2, datasets=("usps",)), lambda line: None)
+    monkeypatch.setattr(active, "_points", lambda dataset, selection, data, *rest: drawn.append(data) or [])
+    active.STUDY.run(Scope(quick=True, seeds=2, datasets=("usps",)), lambda line: None)
     first, second = drawn[0], drawn[-1]
     assert first.X_train.shape == second.X_train.shape
     assert not np.array_equal(first.X_train, second.X_train)
@@ -309,7 +286,7 @@ def test_every_seed_has_its_own_training_and_test_set(monkeypatch: pytest.Monkey
 def test_redrawn_sets_hold_every_example_once():
     X, y = np.arange(30.0)[:, None], np.where(np.arange(30) % 2, 1, -1)
     for part in (X, sparse.csr_matrix(X)):
-        drawn = active_figures._drawn(BinaryDataset(part[:20], y[:20], part[20:], y[20:]), seed=1)
+        drawn = active._drawn(Dataset(part[:20], y[:20], part[20:], y[20:]), seed=1)
         both = [np.asarray(rows.todense()) if sparse.issparse(rows) else rows for rows in (drawn.X_train, drawn.X_test)]
         assert [len(rows) for rows in both] == [20, 10]
         values = np.concatenate(both)[:, 0]
@@ -321,9 +298,9 @@ def test_training_anew_starts_where_both_classes_are_known(monkeypatch: pytest.M
     random = np.random.default_rng(3)
     y = np.where(np.arange(200) < 10, 1, -1)
     X = (y[:, None] + random.normal(size=(200, 2))).astype(np.float32)
-    data = BinaryDataset(X, y, X, y)
+    data = Dataset(X, y, X, y)
     for selection in (RETRAIN, RETRAIN_ALL):
-        points = active_figures._retrained_points("usps", selection, data, (1, 60, 80), seed=0)
+        points = active._retrained_points("usps", selection, data, (1, 60, 80), seed=0)
         assert [point.labels for point in points] == [60, 80]
         assert points[0].seconds < points[1].seconds
         assert all(point.error < 10 for point in points)
@@ -331,7 +308,7 @@ def test_training_anew_starts_where_both_classes_are_known(monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("small_data")
 def test_asking_is_no_worse_than_chance_and_all_examples_no_worse_than_some():
-    figures = experiments()["active"].run(Scope(quick=True, datasets=("usps",)), lambda line: None)
+    figures = active.STUDY.run(Scope(quick=True, datasets=("usps",)), lambda line: None)
     ends = {selection: points[-1] for selection, points in figures.mean("usps").items()}
     assert all(0 < point.error < 35 for point in ends.values())
     assert ends[ACTIVE].labels == ends[ACTIVE_ALL].labels == ends[RETRAIN].labels == 60

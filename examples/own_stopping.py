@@ -4,9 +4,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from larank import LinearMulticlassSVC, persistence
+import larank
+from larank import LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
-from larank.training import TrainingWarning
 
 letter = load_letter()
 X, y = letter.X_train / 15, letter.y_train
@@ -26,7 +26,7 @@ with warnings.catch_warnings():
 
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder) / "letter.larank"
-    persistence.save(model, file)
-    again = persistence.load(file)
+    larank.save(model, file)
+    again = larank.load(file)
     same = (again.predict(letter.X_test / 15) == model.predict(letter.X_test / 15)).all()
     print(f"saved {file.stat().st_size} bytes; loaded: same predictions {same}, gap {again.result_.gap:.1f}")

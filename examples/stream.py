@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from larank import LaRankClassifier, persistence
+import larank
+from larank import LaRankClassifier
 from larank.data import load_letter
 
 letter = load_letter()
@@ -34,8 +35,8 @@ for number, batch in enumerate(batches[:4], start=1):
 
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder) / "stream.larank"
-    persistence.save(model, file)
-    again = persistence.load(file)
+    larank.save(model, file)
+    again = larank.load(file)
     same = (again.predict(X_test) == model.predict(X_test)).all()
     print(f"saved {file.stat().st_size} bytes and loaded: same predictions {same}")
 

@@ -58,5 +58,5 @@ print("new words: " + ", ".join(f"{word} {model.predict([word])[0]}" for word in
 
 guesses = cross_val_predict(model, words, languages, cv=5)
 print(f"error {np.mean(guesses != languages):.0%} by cross-validation, for instance:")
-for place in np.flatnonzero(guesses != languages)[::8]:
-    print(f"  {words[place]} was taken for {guesses[place]}")
+for wrong in np.flatnonzero(guesses != languages)[::8]:
+    print(f"  {words[wrong]} was taken for {guesses[wrong]}")

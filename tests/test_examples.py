@@ -23,8 +23,13 @@ EXAMPLES = {
     "string_kernel.py": "bianco Italian",
     "tagging.py": "'B-SHIP'",
 }
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/**/*.md"))]
 FENCED_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NAMED_PATH = re.compile(r"`((?:core|src|tests|benchmarks|docs|examples)/[\w./-]+)`")
+NAMED_PATH = re.compile(r"`((?:core|src|studies|tests|docs|examples)/[\w./-]+)`")
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def run(*arguments: str, cwd: Path) -> str:
@@ -48,38 +53,36 @@ def test_every_example_is_run_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
 
 
-PAGES = ["README.md", "docs/active.md", "docs/lasvm.md", "docs/sequences.md", "docs/structured.md"]
+@pytest.mark.parametrize("page", [page for page in PAGES if FENCED_PYTHON.search(text_of(page))])
+def test_python_in_a_page_runs(page: str, tmp_path: Path) -> None:
+    run("-c", "\n".join(FENCED_PYTHON.findall(text_of(page))), cwd=tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_in_a_page_runs(page: str, tmp_path: Path) -> None:
-    blocks = FENCED_PYTHON.findall((ROOT / page).read_text())
-    assert blocks
-    run("-c", "\n".join(blocks), cwd=tmp_path)
+def test_files_that_a_page_names_exist(page: str) -> None:
+    assert [path for path in NAMED_PATH.findall(text_of(page)) if not (ROOT / path).exists()] == []
 
 
-def test_architecture_names_files_that_exist() -> None:
-    named = NAMED_PATH.findall((ROOT / "docs" / "architecture.md").read_text())
-    assert named
-    assert [path for path in named if not (ROOT / path).exists()] == []
-
-
-def test_architecture_names_every_file_of_the_library() -> None:
-    named = set(NAMED_PATH.findall((ROOT / "docs" / "architecture.md").read_text()))
-    sources = [path for folder in ("core", "src/larank") for path in (ROOT / folder).rglob("*.[hcp]*")]
-    written = {path.relative_to(ROOT).as_posix() for path in sources if path.suffix in {".hpp", ".cpp", ".py", ".pyi"}}
-    assert sorted(written - named) == []
-
-
-@pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*"))]
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
-    path = ROOT / page
-    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
-    assert [target for target in targets if not (path.parent / target).exists()] == []
+    here = ROOT / page
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", text_of(page)):
+        path, _, heading = target.partition("#")
+        there = here.parent / path if path else here
+        assert there.exists(), target
+        assert not heading or heading in anchors(there.read_text(encoding="utf-8")), target
 
 
-def test_the_documentation_has_no_placeholders():
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        assert "@@" not in page.read_text(encoding="utf-8"), page
+def anchors(text: str) -> list[str]:
+    """What links to the headings of a page are called."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_the_documentation_has_no_placeholders() -> None:
+    assert [page for page in PAGES if "@@" in text_of(page)] == []
+
+
+@pytest.mark.parametrize(("page", "lines"), [("README.md", 150), ("docs/architecture.md", 250)])
+def test_a_page_for_newcomers_stays_short(page: str, lines: int) -> None:
+    assert len(text_of(page).splitlines()) <= lines

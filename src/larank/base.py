@@ -1,4 +1,4 @@
-"""What all estimators share: sound data, the cost of each example, and the way from scores back to labels."""
+"""What all estimators share: sound data, classes, the cost of each example, and the way from scores back to labels."""
 
 from __future__ import annotations
 
@@ -7,10 +7,111 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-__all__ = ["best_labels", "example_costs", "sound_csr"]
+__all__ = [
+    "best_labels",
+    "check_two_classes",
+    "checked_cost_matrix",
+    "classes_of",
+    "example_costs",
+    "sound_csr",
+    "validated",
+]
+
+
+def validated(
+    estimator: BaseEstimator, X: Any, *y: Any, reset: bool, sparse: bool = True, objects: bool = False
+) -> Any:
+    """Checked data: X, or with labels (X, y).
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose data they are.
+    X : array, CSR matrix or sequence
+        The examples; arrays and CSR matrices of floating-point numbers are used as they are, others are converted.
+    *y : array
+        The labels, if there are to be any. None is what a caller may pass by mistake.
+    reset : bool
+        Whether these data say how many features there are, or must have as many as those before.
+    sparse : bool
+        Whether sparse matrices are accepted.
+    objects : bool
+        Whether sequences of anything else than numbers are.
+    """
+    if objects and _is_sequence_of_objects(X):
+        if isinstance(X, np.ndarray) and X.dtype.kind in "US":
+            X = X.astype(object)  # an array of strings cannot hold longer ones
+        if not y:
+            return X
+        labels: Any = _labels_of_objects(estimator, X, *y)
+    else:
+        checks = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True, "reset": reset}
+        found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
+        X, labels = found if y else (found, None)
+        X = sound_csr(X) if issparse(X) else X
+        if not y:
+            return X
+    check_classification_targets(labels)
+    return X, labels
+
+
+def _labels_of_objects(estimator: BaseEstimator, X: Any, y: Any) -> NDArray[Any]:
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    labels = np.asarray(y)
+    if len(labels) != len(X):
+        raise ValueError(f"X and y must be equally long, got {len(X)} and {len(labels)}")
+    if not len(labels):
+        raise ValueError("X must hold at least one example, got none")
+    return labels
+
+
+def _is_sequence_of_objects(X: Any) -> bool:
+    """Whether X is data of its own kind for a callable kernel: strings, graphs and the like, not rows of numbers."""
+    if isinstance(X, np.ndarray):
+        return X.dtype.kind in "OUS"
+    if not isinstance(X, list | tuple):
+        return False
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return True
+    return not (array.ndim == 2 and array.dtype.kind in "biuf")
+
+
+def classes_of(y: NDArray[Any]) -> NDArray[Any]:
+    """The classes in y, of which there must be two or more."""
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
+    return classes
+
+
+def check_two_classes(y: NDArray[Any], costs: NDArray[np.float64]) -> None:
+    """Raise where weights of zero leave fewer."""
+    if len(np.unique(y[costs > 0])) < 2:
+        raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
+
+
+def checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.float64]:
+    """The cost matrix as an array, or an error that says what is wrong with it."""
+    try:
+        delta = np.asarray(cost_matrix, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost_matrix must be an array of numbers or None, got {cost_matrix!r}") from None
+    if delta.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost_matrix must have one row and column per class, shape {(n_classes, n_classes)}; got {delta.shape}"
+        )
+    if not np.isfinite(delta).all() or (delta < 0).any() or delta.diagonal().any():
+        raise ValueError("cost_matrix must hold finite numbers >= 0 with zeros on the diagonal, got others")
+    return delta
 
 
 def example_costs(

@@ -1,21 +1,53 @@
-"""Checks of constructor parameters, with errors that name the argument, the value and what would do."""
+"""Checks of constructor parameters, and the one table of which parameter acts with which.
+
+An estimator calls `check(self)`: every parameter is looked up in `_CHECKS`, and `RULES` say what acts with what. The
+command line goes through the same table, and spells parameters as options. This module is below the estimators, so it
+knows them by name.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["finite", "flag", "jobs", "one_of", "positive", "stopping", "verbosity", "whole_number"]
+__all__ = [
+    "COOLING",
+    "IGNORED",
+    "OPERATIONS",
+    "ROW_SOLVERS",
+    "RULES",
+    "OneOf",
+    "Rule",
+    "Spelling",
+    "acts",
+    "check",
+    "check_value",
+    "complaints",
+    "costs_of_path",
+    "defaults",
+    "finite",
+    "flag",
+    "one_of",
+    "positive",
+    "whole_number",
+]
+
+# ---- Checks of one value: they take a name and the value, and return it or raise ----
 
 
-def positive(name: str, value: Any, *, zero: bool = False) -> float:
-    """A finite real number above zero, or from zero on with `zero`."""
+def positive(name: str, value: Any, *, zero: bool = False, least: float = 0.0) -> float:
+    """A finite real number above zero, or from zero on with `zero`; not below `least`."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         wanted = "a finite number >= 0" if zero else "a finite number > 0"
         raise ValueError(f"{name} must be {wanted}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least:g}, for numbers are rounded; got {value!r}")
     return float(value)
 
 
@@ -26,10 +58,12 @@ def finite(name: str, value: Any) -> float:
     return float(value)
 
 
-def whole_number(name: str, value: Any, *, at_least: int) -> int:
-    """An integer from `at_least` on."""
+def whole_number(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
+    """An integer from `at_least` on, up to `at_most`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
         raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}")
+    if at_most is not None and int(value) > at_most:
+        raise ValueError(f"{name} must be an integer from {at_least} to {at_most}, got {value!r}")
     return int(value)
 
 
@@ -47,23 +81,308 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def jobs(value: Any) -> None:
-    """`n_jobs`: None or an integer other than 0."""
-    if value is not None and (not isinstance(value, Integral) or value == 0):
-        raise ValueError(f"n_jobs must be None or an integer other than 0, got {value!r}")
+def costs_of_path(Cs: Iterable[float]) -> list[float]:
+    """The values of `C` that a path is trained for, at least one."""
+    try:
+        Cs = list(Cs)
+    except TypeError:
+        raise ValueError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
+    if not Cs:
+        raise ValueError("Cs must hold at least one value, got none")
+    return [positive(f"Cs[{number}]", C) for number, C in enumerate(Cs)]
 
 
-def verbosity(value: Any) -> None:
-    """`verbose`: True, False or an integer from 0 on."""
+def _whole_number_or_flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
-        whole_number("verbose", value, at_least=0)
+        whole_number(name, value, at_least=0)
 
 
-def stopping(*, stop: str, epochs: int, tol: float | None, certify: bool) -> None:
-    """Parameters that act with `stop="gap"` only, or without it only."""
-    if stop == "epochs" and tol is not None:
-        raise ValueError(f"tol acts with stop='gap' only; got tol={tol!r} with stop='epochs'")
-    if stop == "gap" and not certify:
-        raise ValueError("certify=False acts with stop='epochs' only: stop='gap' computes the gap from scratch")
-    if stop == "gap" and epochs != 1:
-        raise ValueError(f"epochs acts with stop='epochs' only; got epochs={epochs!r} with stop='gap'")
+def _not_zero(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or value == 0:
+        raise ValueError(f"{name} must be None or an integer other than 0, got {value!r}")
+
+
+def _gamma(name: str, value: Any) -> None:
+    try:
+        _ = value if isinstance(value, str) and value in ("scale", "auto") else positive(name, value)
+    except ValueError:
+        raise ValueError(f"{name} must be 'scale', 'auto' or a finite number > 0, got {value!r}") from None
+
+
+OPERATIONS = ("new", "old", "optimize")
+ROW_SOLVERS = ("fixed-point", "exact")
+COOLING = ("none", "exponential", "linear", "logarithmic")
+
+
+def _operations(name: str, value: Any) -> None:
+    if not isinstance(value, Collection):
+        raise ValueError(f"{name} must be a collection of {OPERATIONS}, got {value!r}")
+    names = [value] if isinstance(value, str) else list(value)
+    for operation in names:
+        one_of(name, operation, OPERATIONS)
+    if "new" not in names:
+        raise ValueError(f"{name} must contain 'new', got {value!r}")
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of the named choices, or an object of the class named by `object_of`, which has parameters of its own."""
+
+    choices: tuple[str, ...]
+    object_of: str = ""
+
+    def __call__(self, name: str, value: Any) -> None:
+        """Raise if the value is none of them."""
+        if self.object_of and self.object_of in _names(type(value)):
+            check(value)
+        elif self.object_of and value not in self.choices:
+            choices = ", ".join(map(repr, self.choices))
+            raise ValueError(f"{name} must be one of {choices} or a {self.object_of}(...), got {value!r}")
+        else:
+            one_of(name, value, self.choices)
+
+
+Check = Callable[[str, Any], Any]
+
+_ONLINE = ("larank", "perceptron", "passive-aggressive")
+_CUTTING_PLANES = ("svmstruct", "svmstruct-1slack")
+_POSITIVE = ("C", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "time_limit", "tol")
+_COUNTS = ("batch_size", "budget", "degree", "epochs", "label_budget", "max_iter", "n_steps", "sample_size")
+_FLAGS = ("active_set", "average", "cache", "certify", "cooling", "finish", "fit_intercept", "shrinking", "shuffle")
+
+# A parameter may also be None where that is its default. Parameters that are not here need the data, or what the
+# caller knows of kernels, strategies or templates.
+_CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(_POSITIVE, positive),
+    **dict.fromkeys(_COUNTS, partial(whole_number, at_least=1)),
+    **dict.fromkeys((*_FLAGS, "warm_start"), flag),
+    "algorithm": OneOf(("process-reprocess", "simple")),
+    "coef0": finite,
+    "decision": OneOf(("last", "average")),
+    "formulation": OneOf(("crammer-singer", "weston-watkins")),
+    "gamma": _gamma,
+    "history": OneOf(("true", "predicted")),
+    "inference": OneOf(("exact", "greedy")),
+    "init": OneOf(("larank", "zero")),
+    "margin": partial(positive, zero=True),
+    "n_jobs": _not_zero,
+    "n_reprocess": partial(whole_number, at_least=0),
+    "operations": _operations,
+    "order": partial(whole_number, at_least=0, at_most=255),  # most_lags of the core
+    "row_solver": OneOf(ROW_SOLVERS),
+    "schedule": OneOf(("adaptive", "fixed")),
+    "stop": OneOf(("epochs", "gap")),
+    "tau": partial(positive, least=1e-12),
+    "verbose": _whole_number_or_flag,
+}
+_CHECKS_OF: Mapping[tuple[str, str], Check] = {
+    ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
+    ("LinearMulticlassSVC", "stop"): OneOf(("gap", "violation")),
+    ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),
+    ("Published", "cooling"): OneOf(COOLING),
+    ("Published", "selection"): OneOf(("cycle", "kkt")),
+    ("SequenceTagger", "solver"): OneOf(_ONLINE),
+    ("StructuredSVC", "schedule"): OneOf(("fixed", "adaptive")),
+    ("StructuredSVC", "solver"): OneOf((*_ONLINE, *_CUTTING_PLANES)),
+    ("StructuredSVC", "stop"): OneOf(("epochs", "gap", "violation")),
+}
+
+
+# ---- Which parameter acts with which ----
+
+_CHOSEN = object()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A parameter that acts with some values of others only, or not with some.
+
+    It holds for every estimator that has all the parameters it names, or for that of the name `of` only. `value` is the
+    value in question, or a function that says whether it is one; any but the default if not given. All of `acts_with`
+    must hold; `not_with` must not hold together, and `instead` is what the parameter must be where they do.
+    """
+
+    parameter: str
+    value: Any = _CHOSEN
+    acts_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    not_with: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    instead: str = ""
+    because: str = ""
+    of: str = ""
+
+    def is_for(self, kind: type, names: Collection[str]) -> bool:
+        """Whether the rule holds for an estimator with parameters of these names."""
+        named = {self.parameter, *self.acts_with, *self.not_with}
+        return named <= set(names) and (not self.of or self.of in _names(kind))
+
+    def is_broken(self, values: Mapping[str, Any], chosen: Collection[str]) -> bool:
+        """Whether the values are against it; `chosen` are the parameters that are not left at their default."""
+        value = values[self.parameter]
+        if self.value is _CHOSEN:
+            concerned = self.parameter in chosen
+        else:
+            concerned = self.value(value) if callable(self.value) else _is_among((self.value,), value)
+        others = self.acts_with or self.not_with
+        hold = all(_is_among(wanted, values[name]) for name, wanted in others.items())
+        return concerned and hold == bool(self.not_with)
+
+    def complaint(self, kind: type, values: Mapping[str, Any], spelling: Spelling) -> str:
+        """What is wrong, and what would do."""
+        name, got = spelling.name(self.parameter), spelling.given(self.parameter, values[self.parameter])
+        others = " and ".join(spelling.given(other, values[other]) for other in (self.acts_with or self.not_with))
+        because = f": {self.because}" if self.because else ""
+        if self.instead:
+            value = spelling.value(values[self.parameter])
+            return f"{name} must be {self.instead} with {others}, got {value}{because}"
+        if self.not_with:
+            return f"{name} cannot act with {others}{because}; got {got}"
+        wanted = " and ".join(
+            " or ".join([spelling.given(other, first), *map(spelling.value, more)])
+            for other, (first, *more) in ((other, _known(kind, other, able)) for other, able in self.acts_with.items())
+        )
+        return f"{name if self.value is _CHOSEN else got} acts with {wanted} only{because}; got {got} with {others}"
+
+
+class Spelling:
+    """How Python writes a parameter, a value, and both together."""
+
+    def name(self, parameter: str) -> str:  # noqa: D102
+        return parameter
+
+    def value(self, value: Any) -> str:  # noqa: D102
+        return repr(value)
+
+    def given(self, parameter: str, value: Any) -> str:  # noqa: D102
+        return f"{parameter}={value!r}"
+
+
+def acts(parameter: str, value: Any = _CHOSEN, *, because: str = "", of: str = "", **others: tuple[Any, ...]) -> Rule:
+    """The rule that a parameter acts with these values of others only."""
+    return Rule(parameter, value, acts_with=others, because=because, of=of)
+
+
+def _must(
+    parameter: str, instead: str, value: Any = _CHOSEN, *, because: str = "", of: str = "", **others: tuple[Any, ...]
+) -> Rule:
+    return Rule(parameter, value, not_with=others, instead=instead, because=because, of=of)
+
+
+def _looks_at_scores(selection: Any) -> bool:
+    return bool(getattr(selection, "needs_scores", isinstance(selection, str) and selection != "random"))
+
+
+_STOPS_BY_PROOF = ("gap", "violation")
+_SOLVERS_WITH_PROOF = ("active-set", "larank", *_CUTTING_PLANES)
+
+RULES = (
+    # What ends training.
+    acts("epochs", solver=_ONLINE),
+    acts("epochs", stop=("epochs",)),
+    acts("tol", solver=_SOLVERS_WITH_PROOF),
+    acts("tol", stop=_STOPS_BY_PROOF),
+    _must("tol", "a number above 0 and below 1", lambda tol: not tol or tol >= 1, stop=("gap",), of="HullerClassifier"),
+    acts("max_iter", solver=_SOLVERS_WITH_PROOF, of="StructuredSVC"),
+    acts("max_iter", stop=_STOPS_BY_PROOF, of="StructuredSVC"),
+    acts("stop", "epochs", solver=_ONLINE),
+    acts("stop", "gap", solver=_SOLVERS_WITH_PROOF),
+    acts("stop", "violation", solver=_CUTTING_PLANES),
+    acts("certify", solver=("larank",), of="StructuredSVC"),
+    acts("certify", False, stop=("epochs",), because="the gap is computed from scratch where it ends training"),
+    acts("finish", False, stop=("epochs",), because="a gap is looked at after finishing"),
+    # Which examples come, and how often.
+    acts("label_budget", stop=("epochs",), epochs=(1,), because="more passes see all labels"),
+    Rule("sample_size", not_with={"selection": ("random",)}),
+    _must("selection", "'random'", _looks_at_scores, kernel=("linear",), of="LaRankClassifier"),
+    acts("shuffle", solver=(*_ONLINE, "svmstruct"), of="StructuredSVC"),
+    acts("history", "predicted", inference=("greedy",), stop=("epochs",)),
+    # How the solvers work.
+    acts("C", solver=("larank", *_CUTTING_PLANES, "passive-aggressive"), of="StructuredSVC"),
+    acts("schedule", solver=("larank",)),
+    acts("n_reprocess", solver=("larank",)),
+    acts("n_reprocess", schedule=("fixed",)),
+    acts("average", solver=("perceptron", "passive-aggressive")),
+    acts("label_costs", solver=("larank", "passive-aggressive"), because="the perceptron knows right and wrong"),
+    acts("budget", decision=("last",), because="support patterns that have left would stay in the average"),
+    acts("init", solver=("active-set",)),
+    acts("shrinking", solver=("active-set",)),
+    acts("formulation", "weston-watkins", solver=("active-set",)),
+    # The switches of `Published`; cooling begins at epsilon_0 of [mcsvm] section 7.
+    _must("active_set", "False", True, selection=("cycle",), because="it takes all in turn"),
+    _must("cooling", "'none'", lambda cooling: cooling != "none", active_set=(False,)),
+    _must("epsilon", "below 0.999", lambda e: e >= 0.999, cooling=COOLING[1:], because="cooling='none' would do"),
+    _must("epsilon", "left at 0.1", selection=("cycle",), row_solver=("exact",), because="they do not use it"),
+)
+
+# What an estimator does not refuse, for scikit-learn's checks set it everywhere, but the command line does.
+IGNORED = (acts("max_iter", stop=_STOPS_BY_PROOF),)
+
+
+# ---- What estimators and the command line call ----
+
+
+def check(model: Any, **resolved: Any) -> None:
+    """Raise a ValueError for a parameter that is not accepted, or cannot act beside the others.
+
+    The model is an estimator, or a value that carries parameters of its own; its constructor has stored them as they
+    are. `resolved` is what a parameter that is None stands for.
+    """
+    kind, usual = type(model), defaults(type(model))
+    values = {name: getattr(model, name) for name in usual}
+    for name, value in values.items():
+        check_value(kind, name, value)
+    chosen = [name for name in usual if not _is_among((usual[name],), values[name])]
+    values.update(resolved)
+    for complaint in complaints(kind, values, chosen):
+        raise ValueError(complaint)
+
+
+def check_value(kind: type, name: str, value: Any, *, called: str | None = None) -> None:
+    """Raise a ValueError if an estimator of this kind does not accept the value; `called` is the name in the error."""
+    if value is None and defaults(kind)[name] is None:
+        return
+    found = _check_of(kind, name)
+    if found is not None:
+        found(name if called is None else called, value)
+
+
+def complaints(
+    kind: type,
+    values: Mapping[str, Any],
+    chosen: Collection[str],
+    spelling: Spelling | None = None,
+    rules: Iterable[Rule] = RULES,
+) -> Iterator[str]:
+    """What is wrong with values of parameters, all of them, that are fine each by itself.
+
+    `chosen` are those that differ from the default or, on the command line, that were given.
+    """
+    for rule in rules:
+        if rule.is_for(kind, values) and rule.is_broken(values, chosen):
+            yield rule.complaint(kind, values, spelling or Spelling())
+
+
+def defaults(kind: type) -> dict[str, Any]:
+    """The parameters of a constructor, with their defaults."""
+    return {name: parameter.default for name, parameter in signature(kind).parameters.items()}
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(each.__name__ for each in kind.__mro__)
+
+
+def _is_among(values: tuple[Any, ...], value: Any) -> bool:
+    try:
+        return value in values
+    except ValueError:  # an array, which has no one truth
+        return False
+
+
+def _check_of(kind: type, name: str) -> Check | None:
+    of_kind = (_CHECKS_OF.get((each, name)) for each in _names(kind))
+    return next((found for found in of_kind if found is not None), _CHECKS.get(name))
+
+
+def _known(kind: type, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Those of the values that an estimator of this kind has."""
+    found = _check_of(kind, name)
+    return tuple(value for value in values if value in found.choices) if isinstance(found, OneOf) else values

@@ -14,7 +14,8 @@ from scipy import sparse
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
-from larank.kernel.published import COOLING, Published, PublishedTraining
+from larank.kernel.published import Published, PublishedTraining
+from larank.parameters import COOLING
 from larank.training import Limits, Objectives, train
 from larank.training.progress import Progress
 from studies.datasets import Dataset

@@ -19,10 +19,12 @@ import pytest
 from scipy import sparse
 from typer.testing import CliRunner
 
-from larank import LinearMulticlassSVC, MulticlassSVC, cli
+from larank import cli, parameters
+from larank.cli.options import classifiers
 from larank.data import models
 
 COMMANDS = ["train", "predict", "eval", "info", "demo"]
+ALGORITHMS = classifiers()
 CENTRES = np.array([[3.0, 0, 0, 1], [0, 3.0, 0, 1], [0, 0, 3.0, 1]])
 
 
@@ -103,6 +105,18 @@ def test_help_lists_every_command() -> None:
     assert "Exit status" in text
 
 
+@pytest.mark.parametrize("command", [*COMMANDS, "tag"])
+def test_a_command_begins_its_help_as_the_list_of_commands_says(command: str) -> None:
+    assert cli._COMMANDS[command] in " ".join(larank(command, "--help").stdout.split())
+
+
+def test_help_imports_nothing_that_it_does_not_need() -> None:
+    code = "import sys, larank.cli; print(*{name.split('.')[0] for name in sys.modules})"
+    imported = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split())
+    assert "larank" in imported
+    assert not imported & {"numpy", "scipy", "sklearn", "matplotlib", "safetensors"}
+
+
 # ---- train ----
 
 
@@ -180,27 +194,72 @@ def test_options_reach_larank(files: Files, tmp_path: Path) -> None:
     }
 
 
-def test_options_left_away_keep_the_defaults_shown(files: Files, tmp_path: Path) -> None:
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_options_left_away_keep_the_defaults_shown(algorithm: str, files: Files, tmp_path: Path) -> None:
+    text = " ".join(larank("train", "--algorithm", algorithm, "--help").stdout.split("Options:")[1].split())
+    larank("train", files.train, tmp_path / "m", "--algorithm", algorithm, "--quiet")
+    estimator = models.load(tmp_path / "m")
+    defaults = parameters.defaults(ALGORITHMS[algorithm])
+    assert type(estimator) is ALGORITHMS[algorithm]
+    assert estimator.get_params() == defaults | {"random_state": 0}
+    for name in defaults.keys() & {"kernel", "formulation", "stop", "max_iter", "epochs", "degree", "n_reprocess"}:
+        option = text[text.index(f" --{name.replace('_', '-')} <") :]
+        assert option[option.index("[default: (") :].startswith(f"[default: ({defaults[name]})")
+
+
+def test_help_says_which_algorithm_has_which_option_and_default() -> None:
     text = " ".join(larank("train", "--help").stdout.split())
-    defaults = LinearMulticlassSVC().get_params()
-    larank("train", files.train, tmp_path / "m", "--quiet")
-    assert models.load(tmp_path / "m").get_params() == defaults | {"random_state": 0}
-    assert f"margin. [default: ({defaults['formulation']})]" in text
-    assert f"smoother. [default: ({defaults['C']:g})]" in text
-    assert f"reached. [default: ({defaults['max_iter']})" in text
-    assert f"(sdm, mcsvm: {defaults['tol']}; larank, lasvm: gap below C)" in text
-    assert f"(sdm: {defaults['stop']}; larank, lasvm: epochs)" in text
+    assert "(sdm: gap; larank, lasvm, huller, tracking: epochs)" in text
+    assert "--intercept-scaling <float> sdm: " in text
+    assert "--cost-matrix" not in text
+    assert "--tracking-algorithm <process-reprocess|simple> tracking: " in text
+    assert "--budget" not in larank("train", "--algorithm", "sdm", "--help").stdout
 
 
-def test_options_left_away_keep_the_defaults_shown_of_larank(files: Files, tmp_path: Path) -> None:
-    text = " ".join(larank("train", "--help").stdout.split("Options:")[1].split())
-    larank("train", files.train, tmp_path / "m", "--algorithm", "larank", "--quiet")
-    parameters = models.load(tmp_path / "m").get_params()
-    for name in ("kernel", "gamma", "degree", "schedule", "n_reprocess", "epochs", "max_iter"):
-        option = text[text.index(f" --{name.replace('_', '-')} ") :]
-        assert option[option.index("[default: (") :].startswith(f"[default: ({parameters[name]})")
-    assert (parameters["C"], parameters["memory_limit"], parameters["coef0"]) == (1.0, 2e9, 0.0)
-    assert (parameters["tol"], parameters["stop"]) == (None, "epochs")
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_parameter_that_a_text_can_be_is_an_option(algorithm: str) -> None:
+    text = larank("train", "--algorithm", algorithm, "--help").stdout
+    for name, default in parameters.defaults(ALGORITHMS[algorithm]).items():
+        if name in ("cost_matrix", "warm_start", "verbose", "random_state"):
+            continue
+        spelled = {"C": "-C", "fit_intercept": "--intercept", "algorithm": "--tracking-algorithm"}
+        assert f"  {spelled.get(name, '--' + name.replace('_', '-'))} " in text
+        if isinstance(default, bool):
+            assert f"/ --no-{spelled.get(name, '--' + name)[2:].replace('_', '-')}" in text
+
+
+OTHERS = {
+    "huller": ["--kernel", "linear", "--stop", "gap", "--tol", 0.5, "--no-shuffle"],
+    "tracking": ["--tracking-algorithm", "simple", "--n-steps", 3, "-C", 2],
+    "perceptron": ["--decision", "average", "--margin", 0.5, "--epochs", 3],
+    "passive-aggressive": ["-C", 0.5, "--epochs", 2, "--class-weight", "balanced"],
+    "larank": ["--selection", "active", "--sample-size", 5, "--operations", "new,old", "--label-budget", 60],
+    "lasvm": ["--no-finish", "--delta-max", 0.5, "--tau", 0.01, "--no-certify"],
+    "mcsvm": ["--solver", "published"],
+    "sdm": ["--no-shrinking", "--no-cooling", "--intercept-scaling", 2],
+}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.filterwarnings("ignore:training was ended")
+def test_every_classifier_is_reached_with_its_own_options(algorithm: str, files: Files, tmp_path: Path) -> None:
+    model, page = tmp_path / "m.larank", tmp_path / "r.html"
+    options = [*OTHERS.get(algorithm, []), "--test", files.test, "--report", page, "--quiet"]
+    larank("train", files.train, model, "--algorithm", algorithm, *options)
+    found = models.load(model).get_params()
+    expected = {
+        "huller": {"kernel": "linear", "stop": "gap", "tol": 0.5, "shuffle": False},
+        "tracking": {"algorithm": "simple", "n_steps": 3, "C": 2.0},
+        "perceptron": {"decision": "average", "margin": 0.5, "epochs": 3},
+        "passive-aggressive": {"C": 0.5, "epochs": 2, "class_weight": "balanced"},
+        "larank": {"selection": "active", "sample_size": 5, "label_budget": 60},
+        "lasvm": {"finish": False, "delta_max": 0.5, "tau": 0.01, "certify": False},
+        "mcsvm": {"solver": "published"},
+        "sdm": {"shrinking": False, "cooling": False, "intercept_scaling": 2.0},
+    }.get(algorithm, {})
+    assert {name: found[name] for name in expected} == expected
+    assert type(models.load(model)).__name__ in page.read_text()
+    assert len(larank("predict", model, files.test).stdout.split()) == 90
 
 
 def test_options_reach_mcsvm(files: Files, tmp_path: Path) -> None:
@@ -229,19 +288,6 @@ def test_options_reach_mcsvm(files: Files, tmp_path: Path) -> None:
     }
     assert {name: parameters[name] for name in expected} == expected
     assert estimator.result_.relative_gap <= 0.01
-
-
-def test_options_left_away_keep_the_defaults_shown_of_mcsvm(files: Files, tmp_path: Path) -> None:
-    text = " ".join(larank("train", "--help").stdout.split("Options:")[1].split())
-    larank("train", files.train, tmp_path / "m", "--algorithm", "mcsvm", "--quiet")
-    parameters = models.load(tmp_path / "m").get_params()
-    assert parameters == MulticlassSVC().get_params() | {"random_state": 0}
-    for name in ("formulation", "kernel", "gamma", "degree", "max_iter"):
-        option = text[text.index(f" --{name.replace('_', '-')} ") :]
-        assert option[option.index("[default: (") :].startswith(f"[default: ({parameters[name]})")
-    assert (parameters["memory_limit"], parameters["fit_intercept"]) == (4e9, False)
-    assert "(larank, lasvm: 2e9; mcsvm: 4e9)" in text
-    assert "(sdm: yes; mcsvm: no)" in text
 
 
 def test_an_mcsvm_model_serves_every_command(files: Files, tmp_path: Path) -> None:
@@ -279,15 +325,18 @@ def test_a_lasvm_model_serves_every_command(files: Files, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--stop", "gap"], "--stop cannot act with --algorithm mcsvm"),
+        (["--stop", "gap"], "--stop cannot act with --algorithm mcsvm; it acts with sdm, larank, lasvm, "),
         (["--epochs", "2"], "--epochs cannot act with --algorithm mcsvm"),
         (["--schedule", "fixed"], "--schedule cannot act with --algorithm mcsvm"),
         (
             ["--formulation", "one-vs-rest"],
             "--formulation one-vs-rest is not for --algorithm mcsvm; it has crammer-singer or weston-watkins",
         ),
-        (["--degree", "2"], "--degree cannot act with --kernel rbf; it acts with poly"),
-        (["--kernel", "linear", "--gamma", "1"], "--gamma cannot act with --kernel linear"),
+        (["--degree", "2"], "--degree acts with --kernel poly only; got --degree 2 with --kernel rbf"),
+        (
+            ["--kernel", "linear", "--gamma", "1"],
+            "--gamma acts with --kernel rbf or poly or sigmoid or laplacian or chi2 only",
+        ),
     ],
 )
 def test_options_of_mcsvm_that_cannot_act_are_refused(
@@ -348,16 +397,23 @@ def test_options_of_another_algorithm_are_refused(options: list[str], said: str,
         (["--formulation", "one-vs-rest"], "--formulation cannot act with --algorithm larank"),
         (["--no-intercept"], "--[no-]intercept cannot act with --algorithm larank"),
         (["--stop", "violation"], "--stop violation is not for --algorithm larank; it has epochs or gap"),
-        (["--tol", "0.1"], "--tol cannot act with --stop epochs; it acts with gap"),
-        (["--max-iter", "5"], "--max-iter cannot act with --stop epochs; it acts with gap"),
-        (["--stop", "gap", "--epochs", "2"], "--epochs cannot act with --stop gap; it acts with epochs"),
-        (["--degree", "2"], "--degree cannot act with --kernel rbf; it acts with poly"),
-        (["--coef0", "1"], "--coef0 cannot act with --kernel rbf; it acts with poly or sigmoid"),
-        (["--kernel", "linear", "--gamma", "1"], "--gamma cannot act with --kernel linear"),
-        (["--n-reprocess", "2"], "--n-reprocess cannot act with --schedule adaptive; it acts with fixed"),
-        (["--gamma", "0"], "must be scale, auto or a number greater than 0, got 0"),
-        (["--gamma", "wide"], "must be scale, auto or a number greater than 0, got wide"),
-        (["--memory-limit", "0"], "must be a number greater than 0"),
+        (["--tol", "0.1"], "--tol acts with --stop gap only; got --tol 0.1 with --stop epochs"),
+        (["--max-iter", "5"], "--max-iter acts with --stop gap only; got --max-iter 5 with --stop epochs"),
+        (["--stop", "gap", "--epochs", "2"], "--epochs acts with --stop epochs only; got --epochs 2 with --stop gap"),
+        (["--stop", "gap", "--no-certify"], "--no-certify acts with --stop epochs only"),
+        (["--sample-size", "9"], "--sample-size cannot act with --selection random; got --sample-size 9"),
+        (["--degree", "2"], "--degree acts with --kernel poly only; got --degree 2 with --kernel rbf"),
+        (["--coef0", "1"], "--coef0 acts with --kernel poly or sigmoid only; got --coef0 1 with --kernel rbf"),
+        (
+            ["--kernel", "linear", "--gamma", "1"],
+            "--gamma acts with --kernel rbf or poly or sigmoid or laplacian or chi2 only",
+        ),
+        (["--n-reprocess", "2"], "--n-reprocess acts with --schedule fixed only"),
+        (["--n-reprocess", "-1"], "--n-reprocess must be an integer >= 0, got -1"),
+        (["--operations", "old,optimize"], "--operations must contain 'new', got"),
+        (["--gamma", "0"], "--gamma must be 'scale', 'auto' or a finite number > 0, got 0.0"),
+        (["--gamma", "wide"], "--gamma must be 'scale', 'auto' or a finite number > 0, got 'wide'"),
+        (["--memory-limit", "0"], "--memory-limit must be a finite number > 0, got 0.0"),
     ],
 )
 def test_options_of_larank_that_cannot_act_are_refused(
@@ -539,7 +595,7 @@ def test_predict_writes_one_label_per_line(files: Files, tmp_path: Path) -> None
 
 def test_predict_in_pieces_is_the_same(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = [larank("predict", files.model, files.test, *options).stdout for options in ([], ["--scores"])]
-    monkeypatch.setattr(cli, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("larank.cli.examples._ROWS_AT_ONCE", 7)
     pieces = [larank("predict", files.model, files.test, *options).stdout for options in ([], ["--scores"])]
     assert pieces == whole
 
@@ -598,7 +654,7 @@ def test_failing_prediction_keeps_the_old_file(files: Files, tmp_path: Path, mon
         yield "1\n"
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cli, "_label_lines", broken)
+    monkeypatch.setattr("larank.cli.predict._label_lines", broken)
     target = tmp_path / "labels.txt"
     target.write_text("old")
     assert "No space left" in failure("predict", files.model, files.test, target)

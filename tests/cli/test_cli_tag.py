@@ -214,7 +214,7 @@ def test_eval_of_parts_of_speech_has_confusions_and_no_entities(tmp_path: Path):
     assert "Entities" not in result.stdout
     assert "F1" not in result.stdout
     assert "Most confused" in result.stdout
-    assert "1 labels are unknown to the model (NEW)" in result.stderr
+    assert "1 token has a label unknown to the model (NEW), counted as an error" in result.stderr
 
 
 # ---- What is refused ----
@@ -227,17 +227,34 @@ def test_wrong_files_are_refused_in_one_line(model: Path, train_file: Path, tmp_
     cases = {
         ("apply", model, narrow): "has 1 columns; the model takes 2 (word, pos)",
         ("eval", model, bare): "has no labels, only the columns of the model (word, pos)",
-        ("eval", model, other): "none of its labels (X) is one of the model's (B-NP, B-VP, I-NP)",
+        ("eval", model, other): "none of its labels (X) is a class of the model (B-NP, B-VP, I-NP)",
         ("apply", model, bare, "--label", 1): "--label 1",
         ("apply", train_file, train_file): "",
         ("train", tmp_path / "absent.txt", tmp_path / "m.larank"): "absent.txt",
         ("train", train_file, train_file.parent / "no" / "m.larank"): "there is no folder",
         ("train", train_file, tmp_path / "m.larank", "--test", bare): "has no labels",
         ("train", train_file, tmp_path / "m.larank", "--templates", "nothing"): "sets that come along: words, chunking",
-        ("train", train_file, tmp_path / "m.larank", "--tol", 0.1): "stop='gap'",
     }
     for arguments, words in cases.items():
         assert words in failure(*arguments)
+    assert not (tmp_path / "m.larank").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--tol", 0.1], "--tol acts with --stop gap only; got --tol 0.1 with --stop epochs"),
+        (["--average"], "--[no-]average acts with --solver perceptron or passive-aggressive only"),
+        (["--history", "predicted"], "--history predicted acts with --inference greedy and --stop epochs only"),
+        (["--max-iter", 5], "--max-iter acts with --stop gap only"),
+        (["--order", 256], "--order must be an integer from 0 to 255, got 256"),
+        (["-C", 0], "-C must be a finite number > 0, got 0.0"),
+        (["--inference", "beam"], "--inference"),
+    ],
+)
+def test_options_that_cannot_act_are_wrong_usage(options: list[object], said: str, train_file: Path, tmp_path: Path):
+    stderr = larank_tag("train", train_file, tmp_path / "m.larank", *options, code=2).stderr
+    assert said in " ".join(stderr.split())
     assert not (tmp_path / "m.larank").exists()
 
 

@@ -279,7 +279,7 @@ def test_letter_is_the_documented_split():
 
 
 def test_letter_comes_with_its_attribution():
-    text = resources.files("larank").joinpath("datasets", "letter.txt").read_text()
+    text = resources.files("larank").joinpath("data", "letter.txt").read_text()
     assert "Frey" in text
     assert "CC BY 4.0" in text
 

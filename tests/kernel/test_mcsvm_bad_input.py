@@ -84,7 +84,7 @@ def test_a_solver_that_is_none_is_named(solver):
         ({"tol": 0.1}, "tol acts with solver='active-set' only; got tol=0.1 with solver="),
         (
             {"formulation": "weston-watkins"},
-            "formulation must be 'crammer-singer' with the published solver, got 'weston-watkins'",
+            "formulation='weston-watkins' acts with solver='active-set' only; got .* with solver=",
         ),
     ],
 )

@@ -430,7 +430,7 @@ def test_the_examples_of_the_documentation_are_true():
 
 
 def test_the_page_about_them_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "perceptrons.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "kernel" / "perceptrons.md").read_text()
     exec(re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1], {})
     assert "perceptron: error 6" in capsys.readouterr().out
 

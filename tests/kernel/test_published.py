@@ -361,7 +361,7 @@ def test_objectives_of_weston_watkins_are_those_spelled_out(n, k, seed, C):
             "cooling must be 'none' with active_set=False, got 'logarithmic'",
         ),
         ({"active_set": False}, "cooling must be 'none' with active_set=False, got 'logarithmic'"),
-        ({"epsilon": 1.0}, "epsilon must be below 0.999, where cooling='logarithmic' begins, got 1.0"),
+        ({"epsilon": 1.0}, "epsilon must be below 0.999 with cooling='logarithmic', got 1.0"),
         ({**BASE_LINE, "row_solver": "exact", "epsilon": 0.2}, "epsilon must be left at 0.1 with selection='cycle'"),
     ],
 )

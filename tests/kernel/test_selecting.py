@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from larank.kernel.selecting import SelectingFeed
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from test_lasvm_session import Lasvm, session
 
 from larank import LaRankClassifier, LaSVMClassifier
-from larank.kernel.selecting import SelectingFeed
 from larank.kernel.selection import STRATEGIES, Active, AutoActive, Gradient, Random
 from reference import kernel_certificate
 

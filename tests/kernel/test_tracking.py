@@ -51,7 +51,7 @@ def test_check_estimator(estimator, check):
 
 
 def test_python_on_its_page_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "tracking.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "kernel" / "tracking.md").read_text()
     (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     exec(block, {})
     assert len(capsys.readouterr().out.splitlines()) >= 3

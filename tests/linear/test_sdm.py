@@ -415,6 +415,23 @@ def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation):
         assert model.result_.primal == pytest.approx(svc(formulation, C=C).fit(X, y).result_.primal, rel=2e-8)
 
 
+@formulations
+def test_the_order_of_the_costs_of_a_path_changes_nothing_but_the_order_of_its_models(formulation):
+    X, y = clusters(14)
+    by_cost = {model.C: model for model in svc(formulation, tol=1e-3).path(X, y, [0.03, 0.1, 1.0, 10.0])}
+    for model in svc(formulation, tol=1e-3).path(X, y, [1.0, 0.03, 10.0, 0.1]):
+        np.testing.assert_array_equal(model.coef_, by_cost[model.C].coef_)
+        assert model.result_.operations == by_cost[model.C].result_.operations
+
+
+def test_an_early_end_is_said_at_the_line_that_called():
+    X, y = clusters(14)
+    for call in (lambda: svc(max_iter=1).fit(X, y), lambda: svc(max_iter=1).path(X, y, [1.0])):
+        with pytest.warns(TrainingWarning, match="ended after max_iter=1 passes.*relative duality gap is") as caught:
+            call()
+        assert caught[0].filename == __file__
+
+
 def test_a_path_takes_weights_and_any_iterable_and_leaves_the_estimator_unfitted():
     X, y = clusters(14)
     weight = np.linspace(0, 2, len(y))

@@ -7,6 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
+from larank.training import Checkpoint
 from larank.training import progress as module
 from larank.training.progress import BarProgress, LineProgress, Progress, progress_for
 
@@ -17,7 +18,8 @@ class Terminal(io.StringIO):
 
 
 def tell(progress: Progress, fraction: float | None = 0.5, primal: float = 10.0) -> None:
-    progress.update(iterations=3.5, primal=primal, dual=8.0, violation=0.25, seconds=1.5, fraction=fraction)
+    at = Checkpoint(seconds=1.5, iterations=3.5, primal=primal, dual=8.0, violation=0.25, exact=False)
+    progress.update(at, fraction)
 
 
 def run(progress: Progress, updates: int = 1) -> None:

@@ -55,7 +55,6 @@ def test_max_iter_ends_with_a_warning_that_gives_the_gap(formulation):
     assert model.result_.status == "max_iter"
     message = str(caught[0].message)
     assert "max_iter=3" in message
-    assert "tol=1e-12" in message
     assert f"relative duality gap is {model.result_.relative_gap:.2g}" in message
     assert caught[0].filename == __file__
     check_usable(model, X, y)
@@ -133,7 +132,7 @@ def test_ctrl_c_ends_training_with_a_model(handler):
     X, y = clouds()
     model = endless(time_limit=30)
     interrupt_soon()
-    with pytest.warns(TrainingWarning, match="ended by an interrupt .* relative duality gap is"):
+    with pytest.warns(TrainingWarning, match="ended by an interrupt, .* relative duality gap is"):
         model.fit(X, y)
     assert model.result_.status == "interrupted"
     assert handler[1] == []

@@ -27,6 +27,7 @@ __all__ = [
     "RowKernel",
     "kernel_for",
     "kernel_names",
+    "kernels_with",
     "with_bias",
 ]
 
@@ -258,6 +259,11 @@ def _plus_one(values: Any) -> Any:
 def kernel_names() -> tuple[str, ...]:
     """The names `kernel_for` accepts."""
     return tuple(_named)
+
+
+def kernels_with(parameter: str) -> tuple[str, ...]:
+    """The names of the kernels that have a parameter: gamma, degree or coef0."""
+    return tuple(name for name, kind in _named.items() if parameter in {field.name for field in fields(kind)})
 
 
 def kernel_for(kernel: Any, *, gamma: Any = "scale", degree: Any = 3, coef0: Any = 0.0, X: Any = None) -> Kernel:

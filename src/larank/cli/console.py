@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -17,37 +16,43 @@ from rich.table import Table
 from rich.text import Text
 
 from larank.data import models
-from larank.report import Row, format_value, numeric_columns
+from larank.data.files import atomic_write
+from larank.report import Row, format_label, format_value, numeric_columns
 
 __all__ = [
+    "DataFile",
     "Debug",
+    "ModelFile",
+    "NewModelFile",
     "Quiet",
-    "Seconds",
     "Seed",
+    "ZeroBased",
     "check_outputs",
     "check_replaceable",
     "console",
     "counted",
-    "positive",
     "print_line",
     "print_rows",
     "print_values",
     "say",
     "say_if_stopped_early",
+    "short",
     "work",
+    "write_text",
 ]
 
 # ---- Options ----
 
 
-def positive(value: float | None) -> float | None:
-    """Refuse a number that is not greater than 0."""
-    if value is not None and not 0 < value < math.inf:
-        raise typer.BadParameter(f"must be a number greater than 0, got {value:g}")
-    return value
+_DATA_HELP = (
+    "Labelled examples: svmlight (.svm), .csv with the label in the last column, or .npz with X and y; "
+    "may be compressed (.gz .bz2 .xz)."
+)
 
-
-Seconds = Annotated[float | None, typer.Option(metavar="SECONDS", callback=positive, help="Stop after so much time.")]
+DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `larank train`.")]
+NewModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
+ZeroBased = Annotated[bool, typer.Option("--zero-based", help="The indices of svmlight files count from zero.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but warnings and errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show the whole traceback.")]
@@ -61,7 +66,7 @@ def work(debug: bool) -> Iterator[None]:
     """Turn whatever fails inside into one line on standard error and exit status 1."""
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_: say(f"warning: {_one_line(message)}")
         try:
             yield
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
@@ -81,17 +86,6 @@ def _explain(error: Exception) -> str:
     if isinstance(error, ValueError | OSError) and str(error):
         return _one_line(error)
     return _one_line(f"{type(error).__name__}: {error} (--debug shows where)")
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    say(f"warning: {_one_line(message)}")
 
 
 def _one_line(text: object) -> str:
@@ -135,9 +129,10 @@ def say_if_stopped_early(estimator: Any, model_file: Path) -> None:
     """Say why training ended before it was done, and what was reached."""
     result = estimator.result_
     if result.status not in ("converged", "completed"):
-        reached = f"duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
+        reached = f", duality gap {format_value(result.gap)} ({result.relative_gap:.1e} relative)"
         reason = result.status.replace("_", " ")
-        say(f"stopped early ({reason}); {model_file} holds the model reached by then, {reached}")
+        holds = f"{model_file} holds the model reached by then{reached if result.has_objective else ''}"
+        say(f"stopped early ({reason}); {holds}")
 
 
 # ---- Tables ----
@@ -170,6 +165,25 @@ def print_values(values: Mapping[str, object]) -> None:
     for name, value in values.items():
         table.add_row(Text(name), Text(format_value(value)))
     console().print(table)
+
+
+def short(values: Sequence[Any], shown: int = 10) -> str:
+    """List labels and the like; of many, the first ones."""
+    if any(isinstance(value, Mapping | list | tuple) for value in values):
+        return f"{len(values)} entries"
+    text = ", ".join(map(format_label, values[:shown]))
+    return text if len(values) <= shown else f"{text}, ... ({len(values)} in all)"
+
+
+def write_text(output: Path | None, chunks: Iterable[str]) -> None:
+    """Write to a file, which is there when all of it is, or to standard output."""
+    if output is None:
+        for chunk in chunks:
+            typer.echo(chunk, nl=False)
+        return
+    with atomic_write(output) as file:
+        for chunk in chunks:
+            file.write(chunk.encode())
 
 
 def counted(title: str, count: int, top: int) -> str:

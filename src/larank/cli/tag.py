@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
 
 from larank.cli.console import (
     Debug,
+    NewModelFile,
     Quiet,
-    Seconds,
     Seed,
     check_outputs,
     check_replaceable,
     counted,
-    positive,
     print_line,
     print_rows,
     print_values,
     say,
     say_if_stopped_early,
     work,
+    write_text,
 )
+from larank.cli.examples import check_labels
+from larank.cli.options import Given, with_options_of
 from larank.data import models
 from larank.data.columns import ConllFile
-from larank.data.files import atomic_write, opened
+from larank.data.files import opened
 from larank.report import certificate, confusions
 from larank.sequence.entities import entity_report, has_chunks
 from larank.sequence.features import CHUNKING, WORDS
@@ -43,42 +45,6 @@ _BLOCK_TOKENS = 50_000
 _TEMPLATES = {"words": WORDS, "chunking": CHUNKING}
 
 
-class Inference(StrEnum):
-    """How the labels of a sequence are found."""
-
-    exact = "exact"
-    greedy = "greedy"
-
-
-class Solver(StrEnum):
-    """What trains the tagger."""
-
-    larank = "larank"
-    perceptron = "perceptron"
-    passive_aggressive = "passive-aggressive"
-
-
-class Stop(StrEnum):
-    """What ends training."""
-
-    epochs = "epochs"
-    gap = "gap"
-
-
-class Scheme(StrEnum):
-    """Which label may follow which."""
-
-    bio = "BIO"
-    bilou = "BILOU"
-
-
-class History(StrEnum):
-    """The labels before a token in greedy training."""
-
-    true = "true"
-    predicted = "predicted"
-
-
 class Separator(StrEnum):
     """What stands between columns."""
 
@@ -86,11 +52,27 @@ class Separator(StrEnum):
     tab = "tab"
 
 
+class _Layout(NamedTuple):
+    """How a file is written down."""
+
+    label: int | None
+    separator: Separator
+    comment: str | None
+
+    def open(self, path: Path, columns: Sequence[str] | None, label: int | None) -> ConllFile:
+        """The file, with these columns and that of the labels."""
+        return ConllFile(path, columns, label, "\t" if self.separator is Separator.tab else None, self.comment)
+
+    @property
+    def label_at(self) -> int:
+        """Where the labels are, if there are any."""
+        return -1 if self.label is None else self.label - 1
+
+
 _FILE_HELP = "Text in columns: a token per line, an empty line after each sentence; may be compressed (.gz .bz2 .xz)."
 
 ColumnFile = Annotated[Path, typer.Argument(metavar="FILE", help=_FILE_HELP, show_default=False)]
 TaggerFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by `larank tag train`.")]
-NewTaggerFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Where to write the model.")]
 LabelColumn = Annotated[
     int | None, typer.Option("--label", min=1, help="The column of the labels, from 1.", show_default="the last")
 ]
@@ -114,38 +96,10 @@ def larank_tag() -> None:
     """
 
 
-@app.command()
 def train(
     data_file: ColumnFile,
-    model_file: NewTaggerFile,
-    inference: Annotated[
-        Inference,
-        typer.Option(help="exact: the best of all label sequences. greedy: the best label, token after token."),
-    ] = Inference.exact,
-    order: Annotated[
-        int | None, typer.Option(min=0, help="Labels before a token that its label depends on.", show_default="1")
-    ] = None,
-    C: Annotated[
-        float | None,
-        typer.Option("-C", callback=positive, help="Cost of an error; smaller is smoother.", show_default="0.1"),
-    ] = None,
-    solver: Annotated[Solver, typer.Option(help="What trains the tagger.")] = Solver.larank,
-    n_reprocess: Annotated[
-        int | None,
-        typer.Option(min=0, help="larank: steps on old examples per new one.", show_default="5 if exact, 1 if greedy"),
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the data.", show_default="1")] = None,
-    stop: Annotated[
-        Stop | None, typer.Option(help="End after --epochs, or (larank) at a duality gap.", show_default="epochs")
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(callback=positive, help="Relative duality gap for --stop gap.", show_default="gap below C"),
-    ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option(min=1, help="Passes after which --stop gap gives up.", show_default="1000")
-    ] = None,
-    time_limit: Seconds = None,
+    model_file: NewModelFile,
+    given: Given,
     templates: Annotated[
         str | None,
         typer.Option(
@@ -160,19 +114,6 @@ def train(
             metavar="NAME,...", help="Names of the columns, without the labels'.", show_default="word,pos,col2,..."
         ),
     ] = None,
-    constraints: Annotated[Scheme | None, typer.Option(help="Allow well-formed labels of this scheme only.")] = None,
-    history: Annotated[
-        History | None, typer.Option(help="greedy: the labels before a token in training.", show_default="true")
-    ] = None,
-    average: Annotated[
-        bool | None,
-        typer.Option("--average", help="perceptron, passive-aggressive: predict with the average of all weights."),
-    ] = None,
-    memory_limit: Annotated[
-        float | None,
-        typer.Option(metavar="BYTES", callback=positive, help="For what training keeps.", show_default="2e9"),
-    ] = None,
-    n_jobs: Annotated[int | None, typer.Option(help="Threads; -1 for all cores.")] = None,
     seed: Seed = 0,
     label: LabelColumn = None,
     separator: SeparatorName = Separator.blanks,
@@ -194,31 +135,16 @@ def train(
       larank tag train en.tsv pos.larank --label 2 --separator tab --columns word,penn --templates words
     """
     with work(debug):
-        options = {
-            "inference": inference,
-            "order": order,
-            "C": C,
-            "solver": solver,
-            "n_reprocess": n_reprocess,
-            "epochs": epochs,
-            "stop": stop,
-            "tol": tol,
-            "max_iter": max_iter,
-            "time_limit": time_limit,
-            "templates": _templates(templates),
-            "constraints": constraints,
-            "history": history,
-            "average": average,
-            "memory_limit": memory_limit,
-            "n_jobs": n_jobs,
-        }
         check_outputs([model_file], [data_file, test_file])
         check_replaceable(model_file)
         named = None if columns is None else tuple(name.strip() for name in columns.split(","))
-        _count_columns(data_file, label, separator, comment)
-        file = ConllFile(data_file, named, -1 if label is None else label - 1, _character(separator), comment)
-        tagger = SequenceTagger(**_given(options), columns=file.columns, random_state=seed, verbose=0 if quiet else 1)
-        test = None if test_file is None else _labelled_file(test_file, file.columns, label, separator, comment)
+        layout = _Layout(label, separator, comment)
+        _count_columns(data_file, layout)
+        file = layout.open(data_file, named, layout.label_at)
+        tagger = given.estimator(
+            templates=_templates(templates), columns=file.columns, random_state=seed, verbose=0 if quiet else 1
+        )
+        test = None if test_file is None else _labelled_file(test_file, file.columns, layout)
         tagger.fit(file)
         models.save(tagger, model_file)
         say_if_stopped_early(tagger, model_file)
@@ -226,6 +152,9 @@ def train(
         if not quiet:
             print_values({**figures, **certificate(tagger.result_)})
             print_line(f"model written to {model_file}")
+
+
+app.command()(with_options_of({"tagger": SequenceTagger}, train))
 
 
 @app.command()
@@ -252,19 +181,12 @@ def apply(
     with work(debug):
         if output is not None:
             check_outputs([output], [model_file, data_file])
-        tagger = _load(model_file)
-        data = _file(data_file, _columns(tagger), label, separator, comment)
+        tagger, columns = _load(model_file)
+        data = _file(data_file, columns, _Layout(label, separator, comment))
         if data.label is not None:
             named = "the last column" if label is None else f"column {label}"
             say(f"{data_file} has one column more than the model takes; {named} is left aside as labels")
-        chunks = _tagged(tagger, data)
-        if output is None:
-            for chunk in chunks:
-                typer.echo(chunk, nl=False)
-        else:
-            with atomic_write(output) as file:
-                for chunk in chunks:
-                    file.write(chunk.encode())
+        write_text(output, _tagged(tagger, data))
 
 
 @app.command("eval")
@@ -287,8 +209,8 @@ def evaluate(
       larank tag eval chunks.larank test.txt
     """
     with work(debug):
-        tagger = _load(model_file)
-        true, predicted = _compared(tagger, _labelled_file(data_file, _columns(tagger), label, separator, comment))
+        tagger, columns = _load(model_file)
+        true, predicted = _compared(tagger, _labelled_file(data_file, columns, _Layout(label, separator, comment)))
         print_values(_figures(true, predicted))
         if has_chunks(label for labels in true for label in labels):
             print_rows(entity_report(true, predicted).rows(), "Entities")
@@ -298,15 +220,6 @@ def evaluate(
 
 
 # ---- Options ----
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that were given, as the estimator names their values."""
-    return {
-        name: value.value if isinstance(value, StrEnum) else value
-        for name, value in options.items()
-        if value is not None
-    }
 
 
 def _templates(name: str | None) -> Sequence[str] | None:
@@ -319,57 +232,46 @@ def _templates(name: str | None) -> Sequence[str] | None:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def _character(separator: Separator) -> str | None:
-    return "\t" if separator is Separator.tab else None
-
-
 # ---- Models and files ----
 
 
-def _load(model_file: Path) -> SequenceTagger:
+def _load(model_file: Path) -> tuple[SequenceTagger, Sequence[str]]:
+    """A tagger of text in columns, and the names of these."""
     model = models.load(model_file)
     if not isinstance(model, SequenceTagger):
         raise ValueError(f"{model_file} holds a {type(model).__name__}; `larank tag` needs one that tags sequences")
     if model.columns_ is None:
         raise ValueError(f"{model_file} was trained on tokens that are not text; files in columns need one that was")
-    return model
+    return model, model.columns_
 
 
-def _columns(tagger: SequenceTagger) -> tuple[str, ...]:
-    return tagger.columns_ or ()
-
-
-def _file(
-    path: Path, columns: Sequence[str], label: int | None, separator: Separator, comment: str | None
-) -> ConllFile:
+def _file(path: Path, columns: Sequence[str], layout: _Layout) -> ConllFile:
     """A file for a tagger: with its columns, and with labels if it has one column more."""
-    found = _count_columns(path, label, separator, comment)
+    found = _count_columns(path, layout)
     if found not in (len(columns), len(columns) + 1):
         raise ValueError(
             f"{path} has {found} columns; the model takes {len(columns)} ({', '.join(columns)}), and one of labels may "
             "be added"
         )
     has_labels = found > len(columns)
-    if label is not None and not has_labels:
-        raise ValueError(f"--label {label}: {path} has no column beside those of the model ({', '.join(columns)})")
-    place = None if not has_labels else -1 if label is None else label - 1
-    return ConllFile(path, columns, place, _character(separator), comment)
+    if layout.label is not None and not has_labels:
+        named = ", ".join(columns)
+        raise ValueError(f"--label {layout.label}: {path} has no column beside those of the model ({named})")
+    return layout.open(path, columns, layout.label_at if has_labels else None)
 
 
-def _count_columns(path: Path, label: int | None, separator: Separator, comment: str | None) -> int:
+def _count_columns(path: Path, layout: _Layout) -> int:
     """Look at the first line, so that the file is read again later."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise ValueError(f"{path} is a pipe or a device; `larank tag` reads files more than once, so write it to one")
-    found = len(ConllFile(path, None, None, _character(separator), comment).columns)
-    if label is not None and label > found:
-        raise ValueError(f"--label {label}: {path} has {found} columns")
+    found = len(layout.open(path, None, None).columns)
+    if layout.label is not None and layout.label > found:
+        raise ValueError(f"--label {layout.label}: {path} has {found} columns")
     return found
 
 
-def _labelled_file(
-    path: Path, columns: Sequence[str], label: int | None, separator: Separator, comment: str | None
-) -> ConllFile:
-    file = _file(path, columns, label, separator, comment)
+def _labelled_file(path: Path, columns: Sequence[str], layout: _Layout) -> ConllFile:
+    file = _file(path, columns, layout)
     if file.label is None:
         raise ValueError(f"{path} has no labels, only the columns of the model ({', '.join(file.columns)})")
     return file
@@ -383,7 +285,7 @@ def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]],
         names = np.array(file.labels.words(), dtype=object)[block.labels].tolist()
         true += [names[start:end] for start, end in pairwise(block.starts.tolist())]
         predicted += [list(map(str, labels)) for labels in tagger.predict(block)]
-    _say_unknown(file, true, tagger)
+    check_labels(Path(file.path), np.array([name for names in true for name in names]), tagger.classes_, "token")
     return true, predicted
 
 
@@ -422,21 +324,3 @@ def _figures(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
     if has_chunks(label for labels in true for label in labels):
         figures["test F1"] = f"{report.overall.f1:.2%}"
     return figures
-
-
-def _say_unknown(file: ConllFile, true: Sequence[Sequence[str]], tagger: SequenceTagger) -> None:
-    """Warn of labels the model does not know; if it knows none, the file belongs to another problem."""
-    path = file.path
-    known = set(map(str, tagger.classes_.tolist()))
-    unknown = [label for labels in true for label in labels if label not in known]
-    if not unknown:
-        return
-    names = sorted(set(unknown))
-    if len(unknown) == sum(map(len, true)):
-        raise ValueError(f"{path}: none of its labels ({_few(names)}) is one of the model's ({_few(sorted(known))})")
-    say(f"warning: {path}: {len(unknown)} labels are unknown to the model ({_few(names)}), counted as errors")
-
-
-def _few(names: Sequence[str], shown: int = 10) -> str:
-    text = ", ".join(names[:shown])
-    return text if len(names) <= shown else f"{text}, ... ({len(names)} in all)"

@@ -24,8 +24,11 @@ from numpy.typing import NDArray
 
 from larank import _core
 from larank.blocks import Provider
+from larank.blocks.provider import rows_of
+from larank.kernel.machine import Expansion, session_class
 from larank.kernel.problem import Problem
-from larank.kernel.stream import KernelFeed, Stream
+from larank.kernel.stream import Examples, KernelFeed, KernelSource, Stream
+from larank.parameters import OPERATIONS
 from larank.training import ObjectiveValues
 
 __all__ = ["ActiveSetSettings", "ActiveSetTraining"]
@@ -69,31 +72,22 @@ class ActiveSetSettings:
     memory_limit: float
 
 
-@dataclass(frozen=True)
-class _Members:
-    """The active set slot by slot."""
-
-    slots: _Index
-    ids: _Index
-    beta: _Float  # a column per class
-
-
 class ActiveSetTraining:
     """The active set as the training loop sees it."""
 
     def __init__(
-        self, settings: ActiveSetSettings, problem: Problem, blocks: Provider, random: np.random.RandomState
+        self, settings: ActiveSetSettings, problem: Problem, provider: Provider, random: np.random.RandomState
     ) -> None:
-        self.settings, self.problem, self.blocks, self.random = settings, problem, blocks, random
-        machine = _core.KernelLaRank32 if blocks.dtype == np.float32 else _core.KernelLaRank64
-        self.session = machine(
-            adaptive=True,
+        self.settings, self.problem, self.provider, self.random = settings, problem, provider, random
+        self.session = session_class("KernelLaRank", provider.dtype)(
+            schedule="adaptive",
             n_reprocess=1,
-            operations=[True] * 3,
+            operations=list(OPERATIONS),
             tau=_LARANK_TAU,
             seed=int(random.randint(2**31 - 1)),
             memory_limit=int(settings.memory_limit),
         )
+        self.source = KernelSource(self.session, provider)
         for _ in range(problem.n_classes):
             self.session.add_class()
         self.session.set_margins(np.ascontiguousarray(1 - problem.delta))
@@ -112,7 +106,7 @@ class ActiveSetTraining:
         self.is_told = True
         self.has_stalled = False
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
-        blocks.keep_values(size)
+        provider.keep_values(size)
         self._before = self._counts()
         self._work = self._rounds(from_scratch=True)
 
@@ -162,7 +156,7 @@ class ActiveSetTraining:
         """The examples with coefficients in increasing order, and their coefficients."""
         members = self._members()
         order = np.argsort(members.ids)
-        return members.ids[order], members.beta[order]
+        return members.ids[order], members.dense[order]
 
     @property
     def operations(self) -> Mapping[str, int]:
@@ -173,7 +167,7 @@ class ActiveSetTraining:
     @property
     def kernel_values(self) -> int:
         """Computed since the costs were last raised."""
-        return self.blocks.kernel_values - self._before["kernel_values"]
+        return self.provider.kernel_values - self._before["kernel_values"]
 
     def _counts(self) -> dict[str, int]:
         new, old, optimize = self.session.counters.operations
@@ -183,13 +177,13 @@ class ActiveSetTraining:
             "process_old": old,
             "optimize": optimize,
             "steps": self.session.counters.steps,
-            "kernel_values": self.blocks.kernel_values,
+            "kernel_values": self.provider.kernel_values,
         }
 
     @property
     def breakdown(self) -> Mapping[str, float]:
         """Seconds of each kind of work; those of products and maps are added up over threads."""
-        return {**self.blocks.seconds, **self.seconds}
+        return {**self.provider.seconds, **self.seconds}
 
     # The solver.
 
@@ -197,7 +191,7 @@ class ActiveSetTraining:
         if from_scratch and self.settings.init == "larank":
             yield from self._timed("larank pass", self._larank_pass())
         if self.problem.formulation == "weston-watkins":
-            self.session.pair_with_label()
+            self.session.set_formulation("weston-watkins")
         tau, tol = min(_FIRST_TAU, _WARMED * self.tau), self.settings.tol
         best, rounds_since = np.inf, 0
         while True:
@@ -210,7 +204,7 @@ class ActiveSetTraining:
             if self._gap() <= tol:
                 return
             best, rounds_since = (self._gap(), 0) if self._gap() < _PROGRESS * best else (best, rounds_since + 1)
-            finest = 16 * float(np.finfo(self.blocks.dtype).eps) * max(1.0, float(np.abs(self.scores).max()))
+            finest = 16 * float(np.finfo(self.provider.dtype).eps) * max(1.0, float(np.abs(self.scores).max()))
             if tau <= finest and rounds_since > _PATIENCE:
                 self.has_stalled = True
                 return
@@ -240,8 +234,8 @@ class ActiveSetTraining:
     def _larank_pass(self) -> Generator[bool, None, None]:
         problem = self.problem
         order = self.random.permutation(np.flatnonzero(problem.costs > 0))
-        stream = Stream(problem.X, np.arange(len(problem.labels)), problem.labels, problem.costs, order, None)
-        feed = KernelFeed(self.session, self.blocks, stream.blocks(order, self._batch_size))
+        examples = Examples(problem.X, np.arange(len(problem.labels)), problem.labels, problem.costs)
+        feed = KernelFeed(self.session, self.provider, Stream(examples, order).blocks(order, self._batch_size))
         try:
             while worked := feed.advance(256):
                 self.visited += worked
@@ -250,14 +244,12 @@ class ActiveSetTraining:
                     self.session.process_new_only()  # random patterns would have to be computed again and again
                 yield False
         finally:
-            feed.close()
+            feed.flush()
 
     def _converge(self) -> Generator[bool, None, None]:
         """Optimize the members against each other, not for ever."""
         optimized = self.session.counters.operations[2]
-        while state := self.session.converge(_VISITS_AT_ONCE):
-            if state == 1:
-                self._provide_rows()
+        while not self.session.converge(_VISITS_AT_ONCE, self.source):
             if self.session.counters.operations[2] - optimized > _MOST_SWEEPS * self.session.support_patterns:
                 break
             yield False
@@ -271,15 +263,15 @@ class ActiveSetTraining:
         self._share_memory()
         members = self._members()
         is_candidate = self._is_candidate(everything)
-        is_candidate[members.ids] = not self.blocks.keeps_values
+        is_candidate[members.ids] = not self.provider.keeps_values
         rows = np.flatnonzero(is_candidate)
         for first in range(0, len(rows), _EXAMPLES_AT_ONCE):
             some = rows[first : first + _EXAMPLES_AT_ONCE]
-            self.scores[some] = self.blocks.scores_in_training(
-                self.problem.X, some, members.slots, members.beta, self._is_near
+            self.scores[some] = self.provider.scores_in_training(
+                self.problem.X, some, members.slots, members.dense, self._is_near
             )
             yield False
-        if self.blocks.keeps_values:
+        if self.provider.keeps_values:
             yield from self._look_at_members(members)
         rows = np.union1d(rows, members.ids)
         self.looks += 1
@@ -293,25 +285,29 @@ class ActiveSetTraining:
         """The examples to look at: those that may have come to violate optimality."""
         if everything or not self.settings.shrinking:
             return np.ones(len(self.problem.labels), bool)
-        reach = _NEAR if self.blocks.kept_nbytes else _NEAR_WITHOUT_TABLE
+        reach = _NEAR if self.provider.kept_nbytes else _NEAR_WITHOUT_TABLE
         return np.asarray(self.excess + self.drift > -reach)
 
-    def _look_at_members(self, members: _Members) -> Generator[bool, None, None]:
+    def _look_at_members(self, members: Expansion) -> Generator[bool, None, None]:
         for first in range(0, len(members.ids), _EXAMPLES_AT_ONCE):
             some = slice(first, first + _EXAMPLES_AT_ONCE)
             ids = members.ids[some]
             self.scores[ids], lacking = self.session.member_scores(members.slots[some].tolist())
             if lacking:
                 others = ids[lacking]
-                X = self.problem.X
-                some_of_X = [X[i] for i in others] if isinstance(X, list | tuple) else X[others]
-                self.scores[others] = self.blocks.scores(some_of_X, members.slots, members.beta)
+                X = rows_of(self.problem.X, others)
+                self.scores[others] = self.provider.scores(X, members.slots, members.dense)
             yield False
 
     def _is_near(self, rows: _Index, scores: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether examples with these scores will be looked at again soon."""
         excess, _ = _core.excess_and_loss(
-            scores.astype(np.float64), self.problem.labels[rows], self.problem.delta, np.arange(len(rows)), 1.0, False
+            scores.astype(np.float64),
+            self.problem.labels[rows],
+            self.problem.delta,
+            np.arange(len(rows)),
+            1.0,
+            "crammer-singer",
         )
         return np.asarray(excess > -_NEAR)
 
@@ -323,11 +319,11 @@ class ActiveSetTraining:
             self.drift[rows] = 0.0
             self.drift = np.hypot(self.drift, change)
 
-    def _note_objectives(self, members: _Members) -> None:
+    def _note_objectives(self, members: Expansion) -> None:
         """The dual objective, and the primal one at the multiple of w where it is smallest."""
         problem, own = self.problem, self.scores[members.ids]
-        half_squared_norm = self.half_squared_norm = float((members.beta * own).sum()) / 2
-        linear = -float((problem.delta[problem.labels[members.ids]] * members.beta).sum())
+        half_squared_norm = self.half_squared_norm = float((members.dense * own).sum()) / 2
+        linear = -float((problem.delta[problem.labels[members.ids]] * members.dense).sum())
         low, high = _SCALES
         near = np.flatnonzero(self.excess > -(1 / low - 1) * float(problem.delta.max()))
 
@@ -348,9 +344,7 @@ class ActiveSetTraining:
         self.is_certified = False
         members = self._members()
         wider = members.slots[self._member_violations(members) > tau]
-        self.session.begin_widening(wider.tolist())
-        while self.session.widen():
-            self._provide_rows()
+        self.session.widen(wider.tolist(), self.source)
         is_free = self._is_free(members)
         worst = float(self.excess[is_free].max(initial=0.0))
         reach = min(_REACH * worst, _MOST_REACH)
@@ -364,22 +358,22 @@ class ActiveSetTraining:
             self._admit(joining[first : first + size])
             yield False
 
-    def _is_free(self, members: _Members) -> NDArray[np.bool_]:
+    def _is_free(self, members: Expansion) -> NDArray[np.bool_]:
         """Which examples can join."""
         is_free: NDArray[np.bool_] = self.problem.costs > 0
         is_free[members.ids] = False
         return is_free
 
     def _admit(self, rows: _Index) -> None:
-        batch = self.blocks.batch(self.problem.X, rows, rows)
-        kernel = self.blocks.against_support(batch, self.session.slots + len(rows))
-        diagonal = self.blocks.diagonal(batch)
+        batch = self.provider.batch(self.problem.X, rows, rows)
+        kernel = self.provider.against_support(batch, self.session.slots + len(rows))
+        diagonal = self.provider.diagonal(batch)
         costs, labels = self.problem.costs[rows], self.problem.labels[rows]
-        self.session.feed(kernel, self.blocks.within(batch), rows, labels, costs, diagonal)
+        self.session.feed(kernel, self.provider.within(batch), rows, labels, costs, diagonal)
         self.session.admit(len(rows))
         slots, ids = self.session.newborn()
         place = np.argsort(rows)
-        self.blocks.store(slots, batch, place[np.searchsorted(rows[place], ids)])
+        self.provider.store(slots, batch, place[np.searchsorted(rows[place], ids)])
         self._share_memory()
 
     # What it is made of.
@@ -389,43 +383,32 @@ class ActiveSetTraining:
         assert at is not None
         return 0.0 if at.primal <= 0 else (at.primal - at.dual) / at.primal
 
-    def _members(self) -> _Members:
-        slots, ids, _, _, _, beta, classes, starts = self.session.table()
-        rows = np.repeat(np.arange(len(ids)), np.diff(starts))
-        dense = np.zeros((len(ids), self.problem.n_classes))
-        dense[rows, classes] = beta
-        return _Members(slots.astype(np.int64), ids, dense)
+    def _members(self) -> Expansion:
+        return Expansion.of(self.session)
 
-    def _member_violations(self, members: _Members) -> _Float:
+    def _member_violations(self, members: Expansion) -> _Float:
         problem, ids = self.problem, members.ids
         some = replace(problem, X=None, labels=problem.labels[ids], costs=problem.costs[ids])
-        return some.losses_and_violations(self.scores[ids], members.beta)[1]
+        return some.losses_and_violations(self.scores[ids], members.dense)[1]
 
     def _excess_and_loss(self, rows: _Index, scale: float) -> tuple[_Float, _Float]:
         problem = self.problem
-        is_sum = problem.formulation == "weston-watkins"
         excess, loss = _core.excess_and_loss(
-            self.scores, problem.labels, problem.delta, rows.astype(np.int64, copy=False), scale, is_sum
+            self.scores, problem.labels, problem.delta, rows.astype(np.int64, copy=False), scale, problem.formulation
         )
         return excess, loss
 
-    def _provide_rows(self) -> None:
-        needed = self.session.lacking
-        rows = np.zeros((len(needed), self.session.slots), self.blocks.dtype)
-        rows[:, : self.blocks.size] = self.blocks.rows(np.asarray(needed))
-        self.session.provide(needed, rows)
-
     def _batch_size(self) -> int:
         """256, or less where the kernel values of two blocks would take too much of the memory."""
-        values = self.settings.memory_limit * _SHARE_OF_BLOCKS / self.blocks.dtype.itemsize
+        values = self.settings.memory_limit * _SHARE_OF_BLOCKS / self.provider.dtype.itemsize
         return int(np.clip(values / (2 * (self.session.slots + 512)), 1, 256))
 
     def _share_memory(self) -> None:
         """What the core leaves goes to the table of kernel values."""
         limit = self.settings.memory_limit
         others = min(_SHARE_OF_OTHERS * limit, _MOST_OF_OTHERS)
-        self.session.set_foreign_bytes(int(self.blocks.nbytes + self.scores.nbytes + others))
-        self.blocks.share_memory(limit - _ROOM_TO_GROW * self.session.bytes)
+        self.session.set_foreign_bytes(int(self.provider.nbytes + self.scores.nbytes + others))
+        self.provider.share_memory(limit - _ROOM_TO_GROW * self.session.bytes)
         if _ROOM_TO_GROW * self.session.bytes > limit:
             self.turns_until_trim -= 1
             if self.turns_until_trim < 0:

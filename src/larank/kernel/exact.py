@@ -14,12 +14,15 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import parameters
+from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.kernels import ProductKernel, with_bias
+from larank.blocks.provider import rows_of
 from larank.data.models import persistable
+from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.classifier import KernelClassifier, checked_cost_matrix
-from larank.kernel.problem import FORMULATIONS, Problem
+from larank.kernel.machine import FITTED, KernelClassifier, check_definite
+from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.training import Limits, Outcome, train, unchanged_on_failure
 from larank.training.progress import progress_for
@@ -27,28 +30,13 @@ from larank.training.result import Result
 
 __all__ = ["MulticlassSVC", "Published"]
 
-INITS = ("larank", "zero")
-SOLVERS = ("active-set", "published")
-
+_PRECISION = "where kernel values are not precise enough to go on, float64 data may do"
 _SMALL = 0.1  # of the memory limit: that much may be copied
 _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are constant pays
 
 
-@persistable(
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "support_costs_",
-    "dual_coef_",
-    "coef_",
-    "intercept_",
-    "scale_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-)
+@with_paragraphs
+@persistable(*FITTED, "support_costs_", "coef_", "intercept_", "scale_")
 class MulticlassSVC(KernelClassifier):
     """Multiclass support vector machine with a kernel, solved to a duality gap.
 
@@ -57,31 +45,19 @@ class MulticlassSVC(KernelClassifier):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
-default="rbf"
-        As in `LaRankClassifier`. With many examples and few features `LinearMulticlassSVC` is faster than "linear".
+    [kernel]
     formulation : {"crammer-singer", "weston-watkins"}, default="crammer-singer"
         The loss of an example: its largest margin violation, or the sum of all of them.
-    C : float, default=1.0
-        The cost of one unit of loss against ``1/2 |w|^2``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())``, "auto" is
-        ``1 / n_features``.
-    degree : int, default=3
-        Of the kernel "poly".
-    coef0 : float, default=0.0
-        The constant of the kernels "poly" and "sigmoid".
+    [C]
     fit_intercept : bool, default=False
         Whether to add 1 to all kernel values, which gives every class a regularised bias.
-    cost_matrix : array of shape (n_classes, n_classes), optional
-        The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the order of
-        `classes_`; 1 off the diagonal if not given.
+    [cost_matrix]
     tol : float, default=1e-3
-        The relative duality gap, (primal - dual) / primal, to stop at. Not used by the published solver.
+        The relative duality gap, (primal - dual) / primal, to stop at. The published solver does not use it.
     max_iter : int, default=1000
-        Passes over the data, counted in examples visited or looked at, after which training stops with a warning.
+        The passes over the data, counted in examples visited or looked at, after which training stops with a warning.
     time_limit : float, optional
-        Seconds after which training stops with a warning.
+        The seconds after which training stops with a warning.
     solver : {"active-set", "published"} or Published, default="active-set"
         The algorithm as published stops at a violation of `Published.epsilon` and is there for comparison; its
         switches are given as ``solver=Published(...)``.
@@ -89,25 +65,14 @@ default="rbf"
         Where the active set starts: from one pass of LaRank, or from nothing.
     shrinking : bool, default=True
         Whether examples far beyond their margin are looked at less often. The last look is at all of them.
-    class_weight : dict or "balanced", optional
-        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
+    [class_weight]
     memory_limit : float, default=4e9
-        Bytes for support patterns, coefficients and kept kernel values. A smaller limit means more computation.
-    n_jobs : int, optional
-        Threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses.
-    random_state : int, RandomState or None, default=None
-        Of the order of the examples in the pass of LaRank.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+        The bytes for support patterns, coefficients and kept kernel values. A smaller limit means more computation.
+    [running]
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    support_ : ndarray
-        The support patterns, as numbers of examples in `X`.
-    support_vectors_ : ndarray, csr_matrix or list
-        The support patterns; not with the kernel "precomputed".
+    [model]
     dual_coef_ : csr_matrix of shape (n_support, n_classes)
         The coefficients ``beta`` of the dual solution. Those of a pattern add up to zero.
     support_costs_ : ndarray of shape (n_support,)
@@ -116,14 +81,8 @@ default="rbf"
         What the scores of `dual_coef_` are multiplied by, close to 1: where the primal objective is smallest.
     intercept_ : ndarray of shape (n_classes,), or (1,) with two classes
         The biases, zero without `fit_intercept`. With two classes, that of the second minus that of the first.
-    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
-        The weights, with the kernel "linear". With two classes, those of the second minus those of the first.
-    gamma_ : float
-        The value used for `gamma`.
-    n_iter_ : int
-        Passes over the data, rounded up.
-    result_ : Result
-        The certificate: objectives, gap, counts, seconds and the history.
+    [coef_]
+    [result_]
 
     References
     ----------
@@ -187,31 +146,24 @@ default="rbf"
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_paragraphs
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Train on `X` and `y`.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-            float32 data make float32 kernel values, which are faster. With ``kernel="precomputed"`` the square matrix
-            of kernel values.
-        y : array of shape (n_samples,)
-            Labels: integers, strings, booleans.
-        sample_weight : array of shape (n_samples,), optional
-            Factors on ``C`` per example, not negative.
+        [examples]
+        [sample_weight]
 
-        Returns
-        -------
-        MulticlassSVC
-            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+        [fitted]
         """
         with unchanged_on_failure(self):
-            X, problem, blocks = self._problem(X, y, sample_weight)
-            with blocks.threads():
-                training = self._training(problem, blocks)
+            X, problem, provider = self._problem(X, y, sample_weight)
+            with provider.threads():
+                training = self._training(problem, provider)
                 outcome = self._run(training)
             self._keep_model(training, outcome, X)
-        self._warn_if_early(outcome, stacklevel=2)
+        self._warn_if_early(outcome, _PRECISION, stacklevel=2)
         return self
 
     def path(self, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None) -> list[Self]:
@@ -231,54 +183,50 @@ default="rbf"
         """
         if self.solver != "active-set":
             raise ValueError(f"path needs solver='active-set', got {self.solver!r}")
-        Cs = _checked_costs(Cs)
+        Cs = parameters.costs_of_path(Cs)
         models: dict[int, Self] = {}
         order = sorted(range(len(Cs)), key=Cs.__getitem__)
         first = clone(self).set_params(C=1.0)
-        data, problem, blocks = first._problem(X, y, sample_weight)
+        data, problem, provider = first._problem(X, y, sample_weight)
         weights = problem.costs
-        with blocks.threads():
-            training = first._training(replace(problem, costs=_finite(Cs[order[0]] * weights)), blocks)
-            for place in order:
-                model = clone(self).set_params(C=Cs[place])
+        with provider.threads():
+            training = first._training(replace(problem, costs=_finite(Cs[order[0]] * weights)), provider)
+            for n in order:
+                model = clone(self).set_params(C=Cs[n])
                 model._begin_like(first)
                 if models:
-                    training.raise_costs(_finite(Cs[place] * weights))
+                    training.raise_costs(_finite(Cs[n] * weights))
                 outcome = model._run(training)
                 model._keep_model(training, outcome, data)
-                model._warn_if_early(outcome, stacklevel=2)
-                models[place] = model
+                model._warn_if_early(outcome, _PRECISION, stacklevel=2)
+                models[n] = model
                 if outcome.status == "interrupted":
                     break
-        return [models[place] for place in sorted(models)]
+        return [models[n] for n in sorted(models)]
 
     def _problem(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Problem, Provider]:
         """The examples as they came, and what is to be solved with which kernel values."""
-        self._check_parameters()
+        parameters.check(self)
         X, y = self._validated(X, y, reset=True)
         if self.kernel == "precomputed":
             check_gram(X)
-        classes, labels = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
-        costs = _finite(self._costs(X, y, classes, sample_weight, self.class_weight))
-        if len(np.unique(labels[costs > 0])) < 2:
-            raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
+        classes = classes_of(y)
+        labels = np.searchsorted(classes, y)
+        delta = 1 - np.eye(len(classes))
+        if self.cost_matrix is not None:
+            delta = checked_cost_matrix(self.cost_matrix, len(classes))
+        costs = _finite(example_costs(self.C, X, y, classes, sample_weight, self.class_weight))
+        check_two_classes(y, costs)
         for name in ("gamma_", "coef_", "support_vectors_"):
             self.__dict__.pop(name, None)
         self.classes_ = classes
-        kernel = self._resolved_kernel(X)
-        if hasattr(kernel, "gamma"):
-            self.gamma_ = float(kernel.gamma)
+        kernel = self._kernel_from(X)
         examples = X
         if isinstance(kernel, ProductKernel) and kernel.of_distance and _nbytes(X) < _SMALL * self.memory_limit:
             examples = _without_constant_features(X)
         if self.fit_intercept:
             kernel = with_bias(kernel)
             examples = X + 1 if self.kernel == "precomputed" else examples
-        delta = 1 - np.eye(len(classes))
-        if self.cost_matrix is not None:
-            delta = checked_cost_matrix(self.cost_matrix, len(classes))
         problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation)
         return X, problem, provider_for(kernel, examples, n_jobs=self._threads())
 
@@ -288,24 +236,23 @@ default="rbf"
             if hasattr(other, name):
                 setattr(self, name, getattr(other, name))
 
-    def _training(self, problem: Problem, blocks: Provider) -> Any:
+    def _training(self, problem: Problem, provider: Provider) -> Any:
         if self.solver == "active-set":
             settings = ActiveSetSettings(self.tol, self.init, bool(self.shrinking), self.memory_limit)
-            return ActiveSetTraining(settings, problem, blocks, check_random_state(self.random_state))
+            return ActiveSetTraining(settings, problem, provider, check_random_state(self.random_state))
         published = Published() if isinstance(self.solver, str) else self.solver
-        return PublishedTraining(published, problem, blocks, self.memory_limit)
+        return PublishedTraining(published, problem, provider, self.memory_limit)
 
     def _run(self, training: Any) -> Outcome:
         problem = training.problem
-        kernel = self.kernel if isinstance(self.kernel, str) else "callable kernel"
-        about = (
-            f"{self.formulation}, {kernel}, C={self.C:g}, {len(problem.labels)} examples, {problem.n_classes} classes"
-        )
+        about = f"{self.formulation}, {self._kernel_name()}, C={self.C:g}, {len(problem.labels)} examples"
         with progress_for(self.verbose) as progress:
-            progress.start(f"{about}, memory limit {self.memory_limit / 1e6:.0f} MB")
+            progress.start(f"{about}, {problem.n_classes} classes, memory limit {self.memory_limit / 1e6:.0f} MB")
             outcome = train(training, Limits(None, self.max_iter, self.time_limit), progress)
-        dtype = training.blocks.dtype
-        self._check_definite(training.half_squared_norm, outcome.objectives.dual, problem.costs, dtype)
+        losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
+        at_zero = float(problem.delta.max()) * float(problem.costs.sum()) * losses
+        dual, dtype = outcome.objectives.dual, training.provider.dtype
+        check_definite(self, training.half_squared_norm, dual, at_zero, dtype)
         return replace(outcome, status="precision") if training.has_stalled else outcome
 
     def _keep_model(self, training: Any, outcome: Outcome, X: Any) -> None:
@@ -315,80 +262,32 @@ default="rbf"
         biases = training.scale * beta.sum(axis=0) if self.fit_intercept else np.zeros(beta.shape[1])
         self.intercept_ = np.diff(biases) if len(biases) == 2 else biases
         if self.kernel != "precomputed":
-            self.support_vectors_ = [X[i] for i in ids] if isinstance(X, list | tuple) else X[ids]
+            self.support_vectors_ = rows_of(X, ids)
         if self.kernel == "linear":
             weights = self.dual_coef_.T @ self.support_vectors_
             weights = training.scale * (weights.toarray() if issparse(weights) else weights)
             self.coef_ = weights[1:] - weights[:1] if len(weights) == 2 else weights
-        at = outcome.objectives
-        operations = dict(training.operations)
-        self.result_ = Result(
+        self.result_ = Result.of(
+            outcome,
             solver="mcsvm",
-            status=outcome.status,
-            primal=at.primal,
-            dual=at.dual,
-            violation=at.violation,
             iterations=training.iterations(),
-            seconds=outcome.seconds,
             support_patterns=len(ids),
             support_vectors=self.dual_coef_.nnz,
             kernel_values=training.kernel_values,
-            operations=operations,
-            history=outcome.history,
-            breakdown={**training.breakdown, "certificate": outcome.certificate_seconds},
+            operations=dict(training.operations),
+            breakdown=training.breakdown,
         )
         self.n_iter_ = math.ceil(self.result_.iterations)
 
-    def _losses_at_zero(self) -> int:
-        return len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
-
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        scores = super()._scores(X)
+        """A column per class, from `coef_` where there is one; two classes share one bias."""
         if self.kernel != "linear":
-            scores = self.scale_ * scores
-        return scores + (np.array([-0.5, 0.5]) * self.intercept_ if len(self.classes_) == 2 else self.intercept_)
-
-    def _check_parameters(self) -> None:
-        parameters.one_of("formulation", self.formulation, FORMULATIONS)
-        parameters.one_of("init", self.init, INITS)
-        for name in ("C", "tol", "memory_limit"):
-            parameters.positive(name, getattr(self, name))
-        if self.time_limit is not None:
-            parameters.positive("time_limit", self.time_limit)
-        parameters.whole_number("max_iter", self.max_iter, at_least=1)
-        for name in ("shrinking", "fit_intercept"):
-            parameters.flag(name, getattr(self, name))
-        parameters.verbosity(self.verbose)
-        parameters.jobs(self.n_jobs)
-        self._check_solver()
-
-    def _check_solver(self) -> None:
-        if isinstance(self.solver, Published):
-            self.solver.check()
-        elif not isinstance(self.solver, str) or self.solver not in SOLVERS:
-            choices = ", ".join(map(repr, SOLVERS))
-            raise ValueError(f"solver must be one of {choices} or a Published(...), got {self.solver!r}")
-        if self.solver != "active-set":
-            if self.formulation != "crammer-singer":
-                raise ValueError(
-                    f"formulation must be 'crammer-singer' with the published solver, got {self.formulation!r}"
-                )
-            for name, default in (("init", "larank"), ("shrinking", True), ("tol", 1e-3)):
-                if getattr(self, name) != default:
-                    raise ValueError(
-                        f"{name} acts with solver='active-set' only; got {name}={getattr(self, name)!r} with "
-                        f"solver={self.solver!r}"
-                    )
-
-
-def _checked_costs(Cs: Iterable[float]) -> list[float]:
-    try:
-        Cs = list(Cs)
-    except TypeError:
-        raise ValueError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
-    if not Cs:
-        raise ValueError("Cs must hold at least one value, got none")
-    return [parameters.positive(f"Cs[{number}]", C) for number, C in enumerate(Cs)]
+            scores = self.scale_ * self._expansions(X)
+        else:
+            scores = np.asarray(X @ self.coef_.T, dtype=np.float64)
+            scores = np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
+        biases = np.array([-0.5, 0.5]) * self.intercept_ if len(self.classes_) == 2 else self.intercept_
+        return np.asarray(scores + biases)
 
 
 def _finite(costs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,49 +1,164 @@
-"""Binary kernel SVMs with a bias in one pass by LaSVM of Bordes et al., and several of them one-versus-rest."""
+"""Binary kernel SVMs with a bias in one pass by LaSVM of Bordes et al., and several of them one-versus-rest.
+
+The session (`core/kernel/lasvm.hpp`) makes PROCESS and REPROCESS on every example. The finishing step optimizes the
+coefficients of the support vectors found so far; the model is taken after it, and the stream goes on as if it had not
+been, unless training goes on until the gap is closed: then each pass begins where the finish of the one before ended.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from larank import _core, parameters
-from larank.blocks import Provider
+from larank import _core
 from larank.data.models import persistable
-from larank.kernel.machine import OnlineClassifier, OnlineTraining, Running
-from larank.kernel.onevsrest import OneVersusRestClassifier, OneVersusRestTraining, for_all_classes, signs
+from larank.docstrings import with_paragraphs
+from larank.kernel.machine import (
+    FITTED_ON_A_STREAM,
+    Algorithm,
+    Expansion,
+    Machine,
+    OnlineClassifier,
+    StreamTraining,
+    check_definite,
+    estimate_by_losses,
+    session_class,
+    signs,
+)
 from larank.kernel.selection import Strategy
-from larank.kernel.stream import SessionFeed, Stream
-from larank.training import Limits, ObjectiveValues, Outcome, TrainingWarning
+from larank.training import ObjectiveValues, Outcome, TrainingWarning
 
 __all__ = ["LaSVMClassifier"]
 
-_LEAST_TAU = 1e-12
-_FINISHING_STEPS = 5_000  # of one call, well under a second
+_FINISHING_STEPS = 5_000  # at once, well under a second
 
 
-@persistable(
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "support_costs_",
-    "support_labels_",
-    "dual_coef_",
-    "intercept_",
-    "delta_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-    "_arrived",
-    "_seen",
-)
-class LaSVMClassifier(OneVersusRestClassifier):
+class LaSVM(Algorithm):
+    """LaSVM, as the machine sees it."""
+
+    solver = "lasvm"
+    title = "LaSVM"
+    fixed = (*Algorithm.fixed, "tau", "delta_max")
+    absent = -1.0
+
+    def session(self, dtype: np.dtype[Any], seed: int) -> Any:
+        """A compiled session that has seen nothing."""
+        model = self.model
+        options = {"tau": float(model.tau), "delta_max": float(model.delta_max or 0)}
+        return session_class("LaSVM", dtype)(**options, memory_limit=int(model.memory_limit))
+
+    def begin_training(self, training: StreamTraining) -> None:
+        """Nothing is finished yet."""
+        self._finishing_seconds = 0.0
+        self._steps = 0  # up to the last epoch's end
+        self._has_stalled = False  # nothing violates optimality by more than tau
+
+    def end_epoch(self, training: StreamTraining) -> Iterator[None]:
+        """The finishing step: after the last epoch, or after each where the gap ends training."""
+        if not self.model.finish or not (training.is_over or training.settings.stop == "gap"):
+            return
+        while not self._finish_some(training):
+            yield
+        if training.settings.stop == "gap":
+            session = training.session
+            session.take_over_finish()
+            before, self._steps = self._steps, session.counters.steps + session.counters.finishing_steps
+            self._has_stalled = training.is_over = before == self._steps
+
+    def _finish_some(self, training: StreamTraining) -> bool:
+        began = time.perf_counter()
+        try:
+            done: bool = training.session.finish_some(_FINISHING_STEPS, training.feed)
+            return done
+        except _core.MemoryLimitError as error:
+            training.session.go_on()
+            warnings.warn(f"the model is not finished: {error}", TrainingWarning, stacklevel=2)
+            return True
+        finally:
+            self._finishing_seconds += time.perf_counter() - began
+
+    def before_validation(self, training: StreamTraining) -> None:
+        """By the model one would have if training ended here."""
+        if self.model.finish and training.settings.stop == "epochs":
+            while not self._finish_some(training):
+                pass
+
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
+        """By the losses of the examples as they came."""
+        return estimate_by_losses(training)
+
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+        """[thesis] (4.1) of all problems together, and the largest violation of one of them."""
+        expansion = self.expansion(training.session)
+        # Classes that have not been met yet count as well: everything is against them.
+        coefficients, bias = expansion.for_classes(len(self.model._arrived), self.absent)
+        squared_norm = linear = losses = 0.0
+        largest, smallest = np.full(len(bias), -np.inf), np.full(len(bias), np.inf)
+        for block, scores, alpha in training.scanned(expansion, coefficients):
+            y = signs(block.labels, len(bias))
+            losses += float(block.costs @ np.maximum(0, 1 - y * (scores + bias)).sum(axis=1))
+            squared_norm += float((alpha * scores).sum())
+            linear += float((alpha * y).sum())
+            g, bound = y - scores, block.costs[:, None] * y  # [thesis] (4.2)
+            largest = np.maximum(largest, np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0))
+            smallest = np.minimum(smallest, np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0))
+        half = squared_norm / 2
+        at_zero = float(np.tile(training.stream.examples.costs, len(bias)).sum())
+        check_definite(self.model, half, linear - half, at_zero, training.machine.dtype)
+        return ObjectiveValues(half + losses, linear - half, max(0.0, float((largest - smallest).max())))
+
+    def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
+        """Training that has stalled above the gap asked for has come to the end of its precision."""
+        at, wanted = outcome.objectives, training.settings.limits().closing_gap(outcome.objectives.primal)
+        is_open = wanted is not None and at.primal - at.dual > wanted
+        return replace(outcome, status="precision") if self._has_stalled and is_open else outcome
+
+    @property
+    def limit_of_precision(self) -> str:
+        """Why training could not go on, where it could not."""
+        return f"where nothing violates optimality by more than tau={self.model.tau}, a smaller one would do"
+
+    def expansion(self, session: Any) -> Expansion:
+        """The coefficients alpha and the biases, finished where finishing has begun."""
+        return replace(Expansion.of(session), intercepts=session.bias)
+
+    def keep(self, session: Any, expansion: Expansion) -> None:
+        """The biases and how sure they are, and what it takes to go on."""
+        model = self.model
+        model.intercept_ = model._intercepts(expansion, self.absent)
+        to_classes = abs(model._to_classes(len(expansion.intercepts)))
+        model.delta_ = np.maximum(0, session.delta) @ to_classes
+        model.support_costs_, model.support_labels_ = expansion.costs, model._arrived[expansion.labels]
+
+    def restore(self, machine: Machine) -> None:
+        """Let a fresh session take over the model."""
+        model = self.model
+        for _ in model._arrived:
+            machine.session.add_class()
+        order = np.argsort(model._arrived)
+        labels = order[np.searchsorted(model._arrived[order], model.support_labels_)]
+        alpha = model._to_functions(machine.session.columns)
+        machine.restore(model, labels, model.support_costs_, alpha)
+
+    def operations(self, session: Any) -> dict[str, int]:
+        """How often each operation was performed."""
+        names = ("process", "reprocess", "steps", "finishing_steps")
+        return {name: getattr(session.counters, name) for name in names}
+
+    def seconds(self, session: Any) -> dict[str, float]:
+        """Of finishing."""
+        return {"finish": self._finishing_seconds}
+
+
+@with_paragraphs
+@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_labels_", "intercept_", "delta_")
+class LaSVMClassifier(OnlineClassifier):
     """Support vector machine with a bias, trained online.
 
     One pass over the examples and a finishing step on the support vectors it has found nearly reach the SVM that
@@ -52,71 +167,30 @@ class LaSVMClassifier(OneVersusRestClassifier):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
-default="rbf"
-        A callable takes two collections of examples and returns the matrix of their kernel values. With it `X` may be
-        any sequence of objects. "laplacian", "chi2" and "intersection" need dense data, the last two without negative
-        features.
-    C : float, default=1.0
-        The cost of one unit of loss against ``1/2 |w|^2``.
-    gamma : {"scale", "auto"} or float, default="scale"
-        The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())`` of the first
-        data seen, "auto" is ``1 / n_features``.
-    degree : int, default=3
-        Of the kernel "poly".
-    coef0 : float, default=0.0
-        The constant of the kernels "poly" and "sigmoid".
+    [kernel]
+    [C]
     tau : float, default=1e-3
         Violations of optimality up to this are left alone, as with `tol` of `SVC`.
-    epochs : int, default=1
-        Passes over the data with ``stop="epochs"``.
     finish : bool, default=True
         Whether the model is taken after a finishing step, which optimizes the coefficients of the support vectors
         found so far to `tau`. Later examples go on as if it had not been.
     delta_max : float, optional
         After each new example, REPROCESS until the uncertainty of the threshold is below this instead of once.
-    selection : {"random", "gradient", "active", "autoactive"} or strategy, default="random"
-        Which example `fit` takes next: any, or of some random ones that which is most wrong, or nearest to the
-        decision boundary; "autoactive" ends its sample once it has a few near ones. Strategies are in `larank.active`.
-    sample_size : int, optional
-        Of how many random examples a selection other than "random" takes one; 50, or at most 100 with "autoactive".
-    label_budget : int, optional
-        How many examples `fit` takes at most. The certificate is that of the problem of all examples.
+    epochs : int, default=1
+        The passes over the data, with ``stop="epochs"``.
     stop : {"epochs", "gap"}, default="epochs"
         Whether to stop after `epochs` passes, or at a duality gap, each pass then followed by a finishing step.
-    tol : float, optional
-        With ``stop="gap"`` the relative duality gap to stop at; if not given, a gap of `C`.
-    max_iter : int, default=1000
-        With ``stop="gap"`` the passes after which training stops with a warning.
-    time_limit : float, optional
-        Seconds after which training stops with a warning.
-    class_weight : dict or "balanced", optional
-        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
-    shuffle : bool, default=True
-        Whether `fit` visits the examples in random order; `partial_fit` never does.
-    certify : bool, default=True
-        Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as examples
-        times support vectors. Otherwise the certificate holds an estimate made on the way.
-    memory_limit : float, default=2e9
-        Bytes for support vectors, coefficients and cached kernel values. A smaller cache means more computation and
-        the same model.
-    batch_size : int, default=256
-        Examples whose kernel values are computed together. It changes the time, not the model, up to rounding.
-    n_jobs : int, optional
-        Threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses.
-    random_state : int, RandomState or None, default=None
-        Of the order of the examples.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+    [tol]
+    [limits]
+    [selection]
+    [class_weight]
+    [certify]
+    [memory]
+    [running]
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    support_ : ndarray
-        The support vectors, as numbers of examples in `X` or in the stream of `partial_fit`.
-    support_vectors_ : ndarray, csr_matrix or list
-        The support vectors; not with the kernel "precomputed".
+    [model]
     dual_coef_ : csr_matrix of shape (n_support, n_problems)
         The coefficients ``alpha``, positive for examples of the problem's class. There is one problem with two
         classes, the second against the first, and otherwise one per class.
@@ -128,10 +202,6 @@ default="rbf"
         The bound of each coefficient's absolute value: `C` times its weights.
     support_labels_ : ndarray of shape (n_support,)
         The labels of the support vectors.
-    gamma_ : float
-        The value used for `gamma`.
-    n_iter_ : int
-        Passes over the data, rounded up.
     result_ : Result
         The certificate: objectives, gap, counts, seconds and the history. Those of several problems are added up.
 
@@ -152,9 +222,7 @@ default="rbf"
     True
     """
 
-    _TITLE = "LaSVM"
-    _FIXED_IN_A_STREAM = (*OnlineClassifier._FIXED_IN_A_STREAM, "tau", "delta_max")
-    cost_matrix = None
+    _ALGORITHM = LaSVM
 
     def __init__(
         self,
@@ -209,160 +277,3 @@ default="rbf"
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if parameters.positive("tau", self.tau) < _LEAST_TAU:
-            raise ValueError(f"tau must be at least {_LEAST_TAU:g}, for gradients are rounded; got {self.tau!r}")
-        parameters.flag("finish", self.finish)
-        if self.delta_max is not None:
-            parameters.positive("delta_max", self.delta_max)
-        if self.stop == "gap" and not self.finish:
-            raise ValueError("finish=False acts with stop='epochs' only: stop='gap' finishes after each pass")
-
-    def _session(self, blocks: Provider, seed: int) -> Any:
-        session = _core.LaSVM32 if blocks.dtype == np.float32 else _core.LaSVM64
-        return session(tau=float(self.tau), delta_max=float(self.delta_max or 0), memory_limit=int(self.memory_limit))
-
-    def _restore(self, running: Running) -> None:
-        for _ in self._arrived:
-            running.session.add_class()
-        alpha = self._by_problem(self.dual_coef_.toarray())
-        order = np.argsort(self._arrived)
-        labels = order[np.searchsorted(self._arrived[order], self.support_labels_)]
-        diagonal, rows = running.adopt(self)
-        for slot, row in enumerate(rows):
-            running.session.restore(
-                row, int(self.support_[slot]), int(labels[slot]), self.support_costs_[slot], diagonal[slot], alpha[slot]
-            )
-
-    def _training(
-        self,
-        running: Running,
-        stream: Stream,
-        held_out: tuple[Any, NDArray[Any]] | None,
-        *,
-        epochs: int,
-        is_whole: bool,
-    ) -> OnlineTraining:
-        return _Training(self, running, stream, held_out, epochs=epochs, is_whole=is_whole)
-
-    def _train(self, training: OnlineTraining, limits: Limits, about: str) -> Outcome:
-        outcome = super()._train(training, limits, about)
-        assert isinstance(training, _Training)
-        at, wanted = outcome.objectives, limits.closing_gap(outcome.objectives.primal)
-        is_open = wanted is not None and at.primal - at.dual > wanted
-        return replace(outcome, status="precision") if training.has_stalled and is_open else outcome
-
-    def _limit_of_precision(self) -> str:
-        return f"where nothing violates optimality by more than tau={self.tau}, a smaller one would do"
-
-    def _keep_model(self, running: Running) -> None:
-        model = _Model(*running.session.model())
-        self._keep_support(running, model.slots, model.ids, model.alpha, model.bias, absent=-1.0)
-        self.delta_ = np.abs(self._by_class(np.maximum(0, model.delta)[None], running.session.classes, 0.0)[0])
-        self.support_costs_, self.support_labels_ = model.costs, self._arrived[model.labels]
-
-
-@dataclass(frozen=True)
-class _Model:
-    """The support vectors slot by slot, with a coefficient for each problem of the session."""
-
-    slots: NDArray[np.int32]
-    ids: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    costs: NDArray[np.float64]
-    alpha: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    delta: NDArray[np.float64]
-
-
-class _Training(OneVersusRestTraining):
-    """LaSVM as the training loop sees it."""
-
-    SOLVER = "lasvm"
-
-    def __init__(self, model: LaSVMClassifier, running: Running, *arguments: Any, **options: Any) -> None:
-        super().__init__(model, running, *arguments, **options)
-        self.is_finishing = False
-        self.finishing_seconds = 0.0
-        self.steps = 0  # up to the last epoch's end
-        self.has_stalled = False  # nothing violates optimality by more than tau
-
-    def advance(self) -> bool:
-        """Work on the next few examples or finishing steps; True once all epochs are over and finished."""
-        if not self.is_finishing:
-            is_over = super().advance()
-            is_due = self.model.finish and (is_over or (self.epoch_is_over and self.model.stop == "gap"))
-            if not is_due:
-                return is_over
-            self.is_finishing = True
-        if not self._finish_some():
-            return False
-        self.is_finishing = False
-        if self.model.stop == "epochs":
-            return True
-        self.session.take_over_finish()
-        before, self.steps = self.steps, sum(self.session.counters[2:])
-        self.has_stalled = before == self.steps
-        return self.has_stalled
-
-    def _finish(self) -> None:
-        """Nothing: where training ends early, the model is taken as it is."""
-
-    def _finish_some(self) -> bool:
-        assert isinstance(self.feed, SessionFeed)
-        began = time.perf_counter()
-        try:
-            return self.feed.finish_some(_FINISHING_STEPS)
-        except ValueError as error:
-            if "memory_limit" not in str(error):
-                raise
-            self.session.go_on()
-            warnings.warn(f"the model is not finished: {error}", TrainingWarning, stacklevel=2)
-            return True
-        finally:
-            self.finishing_seconds += time.perf_counter() - began
-
-    def evaluate(self) -> ObjectiveValues:
-        """The objectives from scratch: one pass over the examples with the coefficients as they are."""
-        self.feed.flush()
-        stream, model = self.stream, _Model(*self.session.model())
-        # Classes that have not been met yet count as well: everything is against them.
-        arrived, classes = self.session.classes, len(self.model._arrived)
-        coefficients = for_all_classes(model.alpha, arrived, classes, 0.0)
-        bias = for_all_classes(model.bias[None], arrived, classes, -1.0)[0]
-        support = np.full(int(stream.ids.max()) + 1, -1)
-        support[model.ids] = np.arange(len(model.ids))
-        squared_norm = linear = losses = 0.0
-        largest, smallest = np.full(len(bias), -np.inf), np.full(len(bias), np.inf)
-        for block in stream.blocks(stream.order, lambda: 4096):
-            y = signs(block.labels, classes)
-            expansion = self.running.blocks.scores(block.X, model.slots, coefficients)
-            losses += float(block.costs @ np.maximum(0, 1 - y * (expansion + bias)).sum(axis=1))
-            rows = np.flatnonzero(support[block.ids] >= 0)
-            alpha = np.zeros_like(y)
-            alpha[rows] = coefficients[support[block.ids[rows]]]
-            squared_norm += float((alpha * expansion).sum())
-            linear += float((alpha * y).sum())
-            g, bound = y - expansion, block.costs[:, None] * y
-            largest = np.maximum(largest, np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0))
-            smallest = np.minimum(smallest, np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0))
-        half = squared_norm / 2
-        self.model._check_definite(half, linear - half, np.tile(stream.costs, len(bias)), self.running.dtype)
-        return ObjectiveValues(half + losses, linear - half, max(0.0, float((largest - smallest).max())))
-
-    def _predicted(self, X: Any) -> NDArray[Any]:
-        """By the model one would have if training ended here."""
-        if self.model.finish and self.model.stop == "epochs":
-            while not self._finish_some():
-                pass
-        model = _Model(*self.session.model())
-        return self._predicted_by(X, model.slots, model.alpha, model.bias)
-
-    def _breakdown(self) -> dict[str, float]:
-        return {**super()._breakdown(), "finish": self.finishing_seconds}
-
-    def _operations(self) -> dict[str, int]:
-        process, reprocess, steps, finishing = self.session.counters
-        return {"process": process, "reprocess": reprocess, "steps": steps, "finishing_steps": finishing}

@@ -1,67 +1,493 @@
-"""What the online kernel machines share: a stream in epochs or in calls, fed to a compiled session block by block.
+"""One machine for all kernel estimators: from checked data to a model of support patterns with a certificate.
 
-`OnlineClassifier` checks the data, numbers the labels in the order in which they arrive, and goes on with a session
-from one call of `partial_fit` to the next. `OnlineTraining` is such a session as the training loop sees it. A solver
-adds its compiled session, its objectives from scratch, and what it keeps of the session as the model.
+`KernelClassifier` is such a model. `OnlineClassifier` trains one on a stream, in epochs or in calls of `partial_fit`:
+it checks the data, numbers the labels in the order in which they arrive, and lets the training loop advance a
+`StreamTraining`, which feeds a compiled session block by block. What is peculiar to an algorithm it is handed as an
+`Algorithm`: its session, the model in the session, the objectives from the scores of all examples, and the way back
+from a saved model.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from larank import parameters
+from larank import _core, parameters
+from larank.base import best_labels, check_two_classes, classes_of, example_costs, validated
 from larank.blocks import Provider, check_gram, provider_for
-from larank.kernel.classifier import KernelClassifier
-from larank.kernel.selecting import SelectingFeed
+from larank.blocks.kernels import Kernel, kernel_for
+from larank.blocks.workers import blas_threads
+from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
-from larank.kernel.stream import Examples, Feed, KernelFeed, Stream
-from larank.training import Limits, ObjectiveValues, Outcome, train, unchanged_on_failure
-from larank.training.progress import progress_for
-from larank.training.result import Result
+from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
+from larank.training import (
+    Limits,
+    ObjectiveValues,
+    Outcome,
+    Result,
+    progress_for,
+    train,
+    unchanged_on_failure,
+    warn_if_early,
+)
 
-__all__ = ["OnlineClassifier", "OnlineTraining", "Running"]
+__all__ = [
+    "FITTED",
+    "FITTED_ON_A_STREAM",
+    "Algorithm",
+    "Expansion",
+    "KernelClassifier",
+    "Machine",
+    "OnlineClassifier",
+    "Settings",
+    "StreamTraining",
+    "check_definite",
+    "estimate_by_losses",
+    "session_class",
+    "signs",
+    "support_table",
+]
 
-STOPS = ("epochs", "gap")
+_Float = NDArray[np.float64]
+
+# The fitted attributes that make up the model of every kernel estimator, and those of a stream.
+FITTED = (
+    "classes_",
+    "support_",
+    "support_vectors_",
+    "dual_coef_",
+    "gamma_",
+    "n_features_in_",
+    "feature_names_in_",
+    "n_iter_",
+    "result_",
+)
+FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen")
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
+_ROWS_AT_ONCE = 4096  # of a certificate
 
 
-class OnlineClassifier(KernelClassifier, ABC):
-    """A kernel machine trained on a stream of examples; subclasses are its solvers."""
+class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A model of support patterns and their coefficients; subclasses train it."""
 
-    # Parameters that the solvers have, or these values where they do not.
-    epochs: int
+    kernel: str | Callable[[Any, Any], ArrayLike]
+    gamma: float | str
+    degree: int
+    coef0: float
+    time_limit: float | None
+    memory_limit: float
+    n_jobs: int | None
+    classes_: NDArray[Any]
+    support_: NDArray[np.int64]
+    dual_coef_: csr_matrix
+    result_: Result
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome; precomputed kernels are pairwise."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not callable(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def decision_function(self, X: Any) -> _Float:
+        """Scores of the classes, or with two classes the score of the second against the first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            The examples; with ``kernel="precomputed"`` their kernel values with the training examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            The label with the largest score is the prediction.
+        """
+        check_is_fitted(self)
+        scores = self._scores(self._validated(X, reset=False))
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label with the largest score for each example.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels out of `classes_`.
+        """
+        return best_labels(self.decision_function(X), self.classes_)
+
+    def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
+        """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
+        takes_objects = callable(self.kernel)
+        is_dense = takes_objects or self.kernel == "precomputed"
+        return validated(self, X, *y, reset=reset, sparse=not is_dense, objects=takes_objects)
+
+    def _resolved_kernel(self, X: Any) -> Kernel:
+        gamma = getattr(self, "gamma_", self.gamma)
+        return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+    def _kernel_from(self, X: Any) -> Kernel:
+        """The kernel of this training; what the data say of its parameters is kept."""
+        kernel = self._resolved_kernel(X)
+        if hasattr(kernel, "gamma"):
+            self.gamma_ = float(kernel.gamma)
+        return kernel
+
+    def _kernel_name(self) -> str:
+        return self.kernel if isinstance(self.kernel, str) else "callable kernel"
+
+    def _threads(self) -> int:
+        return blas_threads() if self.n_jobs is None else self.n_jobs
+
+    def _scores(self, X: Any) -> _Float:
+        """A column per class, from `coef_` where there is one; one column for two classes becomes two."""
+        scores = np.asarray(X @ self.coef_.T, dtype=np.float64) if hasattr(self, "coef_") else self._expansions(X)
+        scores = scores + self.intercept_ if hasattr(self, "intercept_") else scores
+        if len(self.classes_) > 2 or scores.shape[1] > 1:
+            return scores
+        return np.column_stack([-scores / 2, scores / 2])[:, : len(self.classes_)]
+
+    def _expansions(self, X: Any) -> _Float:
+        """sum_i beta_i k(x_i, x), a column for each of `dual_coef_`."""
+        if self.kernel == "precomputed":
+            return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
+        support = self.support_vectors_
+        if issparse(support) and not issparse(X):
+            X = csr_matrix(X)
+        elif issparse(X) and not issparse(support):
+            support = csr_matrix(support)
+        # Precision and, far from the origin, location are those of the support patterns, whatever is predicted.
+        provider = provider_for(self._resolved_kernel(X), support, n_jobs=self._threads())
+        provider.adopt(support, self.support_)
+        with provider.threads():
+            return provider.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
+
+    def _warn_if_early(self, outcome: Outcome, limit_of_precision: str, stacklevel: int) -> None:
+        warn_if_early(
+            outcome,
+            self.result_,
+            max_iter=getattr(self, "max_iter", None),
+            time_limit=self.time_limit,
+            limit_of_precision=limit_of_precision,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def check_definite(model: KernelClassifier, half_squared_norm: float, dual: float, at_zero: float, dtype: Any) -> None:
+    """With a kernel that is one, no norm is negative and no dual objective exceeds the primal one of w = 0.
+
+    `at_zero` is that: there every wrong class is violated by all of its margin.
+    """
+    tolerance = 1e-4 if dtype == np.float32 else 1e-9
+    if half_squared_norm >= -tolerance * at_zero and dual <= at_zero * (1 + tolerance):
+        return
+    found = (
+        f"|w|^2 is {2 * half_squared_norm:.3g}"
+        if half_squared_norm < 0
+        else f"the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}"
+    )
+    message = f"kernel must be positive semi-definite, got one that is not on these examples: {found}"
+    if model.kernel != "sigmoid":
+        raise ValueError(message)
+    warnings.warn(f"{message}; the certificate proves nothing", UserWarning, stacklevel=2)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the machine looks at of an estimator's parameters, and what stands for those it does not have."""
+
+    C: float = 1.0
+    class_weight: Mapping[Any, float] | str | None = None
+    epochs: int = 1
     stop: str = "epochs"
     tol: float | None = None
-    max_iter: int  # where `stop` can be "gap"
-    time_limit: float | None
-    shuffle: bool
+    max_iter: float = math.inf
+    time_limit: float | None = None
+    shuffle: bool = True
     certify: bool = False
     selection: str | Strategy = "random"
     sample_size: int | None = None
     label_budget: int | None = None
-    memory_limit: float
-    batch_size: int
-    random_state: int | np.random.RandomState | None
-    verbose: int
+    memory_limit: float = math.inf
+    batch_size: int = 256
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
-    # The session of a stream cannot change these on the way.
-    _FIXED_IN_A_STREAM: ClassVar[tuple[str, ...]] = ("kernel", "gamma", "degree", "coef0", "memory_limit")
-    _TITLE: ClassVar[str]
+    @classmethod
+    def of(cls, model: BaseEstimator) -> Settings:
+        """Those of an estimator."""
+        given = model.get_params(deep=False)
+        return cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
+
+    @property
+    def strategy(self) -> Strategy:
+        """What chooses the next example."""
+        return strategy_named(self.selection, self.sample_size)
+
+    def limits(self) -> Limits:
+        """When `fit` stops."""
+        if self.stop == "epochs":
+            return Limits(None, math.inf, self.time_limit, passes=self.epochs, certify=self.certify)
+        # A check takes as many kernel values as a pass.
+        absolute = self.C if self.tol is None else None
+        return Limits(self.tol, self.max_iter, self.time_limit, absolute_gap=absolute, passes_between_checks=1.0)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The decision functions in a session: support patterns slot by slot, with a coefficient for each function.
+
+    There is a function per class in the order of arrival, or a single one for two classes, of the second against the
+    first.
+    """
+
+    slots: NDArray[np.int32]
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int32]
+    costs: _Float
+    coefficients: csr_matrix
+    intercepts: _Float
+
+    @classmethod
+    def of(cls, session: Any, at_least: int = 1) -> Expansion:
+        """What stands in the support table of a session, with so many functions at least."""
+        table, functions = session.table(), max(at_least, session.columns)
+        shape = (len(table.ids), functions)
+        coefficients = csr_matrix((table.coefficients, table.columns, table.starts), shape=shape)
+        return cls(table.slots, table.ids, table.labels, table.costs, coefficients, np.zeros(functions))
+
+    @cached_property
+    def dense(self) -> _Float:
+        """The coefficients with their zeros."""
+        values: _Float = self.coefficients.toarray()
+        return values
+
+    def for_classes(self, n_classes: int, absent: float) -> tuple[_Float, _Float]:
+        """Coefficients and intercepts for all classes of a stream; `absent` is the intercept of those yet to arrive."""
+        values, intercepts = self.dense, self.intercepts
+        if n_classes <= max(2, values.shape[1]):
+            return values, intercepts
+        if values.shape[1] == 1:
+            values, intercepts = np.hstack([-values, values]), np.hstack([-intercepts, intercepts])
+        lacking = n_classes - values.shape[1]
+        return np.pad(values, ((0, 0), (0, lacking))), np.pad(intercepts, (0, lacking), constant_values=absent)
+
+
+def signs(labels: NDArray[np.int32], width: int) -> _Float:
+    """1 where a label is the positive class of a function and -1 elsewhere, a column per function."""
+    positive = np.arange(width) if width > 1 else np.array([1])
+    return np.where(labels[:, None] == positive, 1.0, -1.0)
+
+
+class Algorithm(ABC):
+    """What an online solver hands to the machine."""
+
+    solver: ClassVar[str]  # the name in the result
+    title: ClassVar[str]
+    # Parameters that the session of a stream cannot change on the way.
+    fixed: ClassVar[tuple[str, ...]] = ("kernel", "gamma", "degree", "coef0", "memory_limit")
+    absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
+    keeps_rows: bool = True  # whether the session keeps kernel values between patterns
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def check_classes(self, classes: NDArray[Any]) -> None:
+        """Raise where a parameter does not fit the classes."""
+
+    def machine(self, X: Any, seed: int) -> Machine:
+        """A machine that has seen nothing, for data of this kind."""
+        provider = provider_for(self.model._kernel_from(X), X, n_jobs=self.model._threads())
+        return Machine(self.session(provider.dtype, seed), provider)
+
+    @abstractmethod
+    def session(self, dtype: np.dtype[Any], seed: int) -> Any:
+        """A compiled session that has seen nothing."""
+
+    @abstractmethod
+    def expansion(self, session: Any) -> Expansion:
+        """The model in the session as it is now."""
+
+    def keep(self, session: Any, expansion: Expansion) -> None:
+        """Set fitted attributes of the algorithm's own."""
+
+    @abstractmethod
+    def restore(self, machine: Machine) -> None:
+        """Let a fresh session take over the model."""
+
+    @abstractmethod
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
+        """The objectives as they were seen on the way."""
+
+    @abstractmethod
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+        """The objectives from scratch, by `training.scanned`."""
+
+    @abstractmethod
+    def operations(self, session: Any) -> dict[str, int]:
+        """How often each operation was performed."""
+
+    def argmax_calls(self, session: Any) -> int:
+        """How often the best of all classes was looked for."""
+        return 0
+
+    def seconds(self, session: Any) -> dict[str, float]:
+        """Of kinds of work that the provider does not know of."""
+        return {}
+
+    def details(self, session: Any) -> dict[str, Any]:
+        """Further fields of a point of the history."""
+        return {}
+
+    def begin_training(self, training: StreamTraining) -> None:
+        """Prepare the session for the classes of the stream."""
+
+    def begin_epoch(self, training: StreamTraining) -> None:
+        """Prepare the session for another epoch."""
+
+    def end_epoch(self, training: StreamTraining) -> Iterator[None]:
+        """Work after an epoch; every `yield` is room for looking at limits."""
+        if training.is_over:
+            self.settle(training)
+        yield from ()
+
+    def settle(self, training: StreamTraining) -> None:
+        """Bring the session to where a model can be taken from it, wherever training has ended."""
+
+    def before_validation(self, training: StreamTraining) -> None:
+        """Bring it there on the way, and let training go on as if nothing had been."""
+
+    def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
+        """Raise where the outcome cannot be right; otherwise the outcome, corrected."""
+        return outcome
+
+    @property
+    def limit_of_precision(self) -> str:
+        """Why training could not go on, where it could not."""
+        return "where kernel values are not precise enough to go on, float64 data may do"
+
+
+def estimate_by_losses(training: StreamTraining) -> ObjectiveValues:
+    """The objectives of a session that adds up the losses of examples, each as it was when it came."""
+    session = training.session
+    loss, left = session.loss, training.left
+    if training.is_whole:
+        # Examples not visited yet count as in the epoch before; in the first one, as those visited.
+        loss += left * (training.loss_before if training.epoch else loss / (1 - left))
+    # No primal objective is below the dual, whatever was seen on the way.
+    return ObjectiveValues(max(session.dual, session.half_squared_norm + loss), session.dual, math.nan)
+
+
+def session_class(name: str, dtype: np.dtype[Any]) -> Any:
+    """The compiled session of this name in the precision of the kernel values."""
+    return getattr(_core, f"{name}{8 * dtype.itemsize}")
+
+
+def support_table(ids: Any, labels: Any, costs: Any, diagonal: Any, coefficients: csr_matrix) -> Any:
+    """Patterns and their coefficients, as sessions take them over."""
+    return _core.SupportTable(
+        ids=np.asarray(ids, np.int64),
+        labels=np.asarray(labels, np.int32),
+        costs=np.asarray(costs, np.float64),
+        diagonal=np.asarray(diagonal, np.float64),
+        coefficients=coefficients.data,
+        columns=coefficients.indices.astype(np.int32),
+        starts=coefficients.indptr.astype(np.int64),
+    )
+
+
+class Machine:
+    """A compiled session and the provider of its kernel values, from one call of `partial_fit` to the next."""
+
+    def __init__(self, session: Any, provider: Provider) -> None:
+        self.session, self.provider = session, provider
+        self.is_ahead = False  # of the model, because something failed
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the kernel values."""
+        return self.provider.dtype
+
+    def feed(self, blocks: Iterator[Examples]) -> Feed:
+        """Work on a part of a stream."""
+        return KernelFeed(self.session, self.provider, blocks)
+
+    def scores(self, X: Any, expansion: Expansion, coefficients: _Float) -> _Float:
+        """Of any examples."""
+        return self.provider.scores(X, expansion.slots, coefficients)
+
+    def patterns(self, expansion: Expansion) -> Any:
+        """The examples with coefficients, as they were given."""
+        return self.provider.patterns(expansion.slots)
+
+    def restore(self, model: OnlineClassifier, labels: Any, costs: Any, coefficients: csr_matrix) -> None:
+        """Let the session take over the support patterns of a model, with labels and functions as it numbers them."""
+        slots = np.arange(len(model.support_))
+        batch = self.provider.batch(model.support_vectors_, model.support_)
+        self.provider.store(slots, batch, slots)
+        table = support_table(model.support_, labels, costs, batch.diagonal, coefficients)
+        self.session.restore(table, KernelSource(self.session, self.provider))
+
+    def block_values(self, memory_limit: float) -> float:
+        """How many kernel values of blocks there is memory for."""
+        return memory_limit * _SHARE_OF_BLOCKS / self.dtype.itemsize
+
+    def rows_for(self, memory_limit: float) -> int | None:
+        """About how many patterns there is memory for all kernel values of, if it keeps any."""
+        return int(math.sqrt(memory_limit / (2 * self.dtype.itemsize)))
+
+    def check_memory(self, memory_limit: float) -> None:
+        """Raise where the session cannot stay within the limit by itself."""
+
+    @property
+    def kernel_values(self) -> int:
+        """Computed so far."""
+        return self.provider.kernel_values
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What computing them took."""
+        return dict(self.provider.seconds)
+
+    def __enter__(self) -> Self:
+        """Keep the threads of the provider."""
+        self._threads = self.provider.threads()
+        self._threads.__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        """Let them go."""
+        self._threads.__exit__(*details)
+
+
+class OnlineClassifier(KernelClassifier):
+    """A kernel machine trained on a stream of examples by one of the algorithms."""
+
+    _ALGORITHM: ClassVar[type[Algorithm]]
     # What a fit before may have left behind and this one need not make again.
-    _FORGOTTEN: ClassVar[tuple[str, ...]] = ("gamma_", "coef_", "support_vectors_", "_running", "_began_with")
+    _FORGOTTEN: ClassVar[tuple[str, ...]] = ("gamma_", "coef_", "support_vectors_", "_machine", "_began_with")
 
     _arrived: NDArray[Any]  # labels in the order of their arrival
     _seen: int  # examples of the stream
@@ -69,9 +495,10 @@ class OnlineClassifier(KernelClassifier, ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running session, which is rebuilt from the model when it is needed again."""
         state: dict[str, Any] = {**super().__getstate__()}
-        state.pop("_running", None)
+        state.pop("_machine", None)
         return state
 
+    @with_paragraphs
     def fit(
         self,
         X: Any,
@@ -83,164 +510,176 @@ class OnlineClassifier(KernelClassifier, ABC):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-            float32 data make float32 kernel values, which are faster. With ``kernel="precomputed"`` the square matrix
-            of kernel values.
-        y : array of shape (n_samples,)
-            Labels: integers, strings, booleans.
-        sample_weight : array of shape (n_samples,), optional
-            Factors on ``C`` per example, not negative.
-        validation : (X, y), optional
-            Examples whose error goes into the history, some times per epoch.
+        [examples]
+        [sample_weight]
+        [validation]
 
-        Returns
-        -------
-        object
-            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+        [fitted]
         """
-        with unchanged_on_failure(self):
-            outcome = self._fit(X, y, sample_weight, validation)
-        self._warn_if_early(outcome, stacklevel=3)
-        return self
+        return self._fit(X, y, sample_weight, validation)
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: tuple[Any, ArrayLike] | None
-    ) -> Outcome:
-        self._check_parameters()
-        X, y = self._validated(X, y, reset=True)
-        if self.kernel == "precomputed":
-            check_gram(X)
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
-        costs = self._costs(X, y, classes, sample_weight, self.class_weight)
-        if len(np.unique(y[costs > 0])) < 2:
-            raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
-        held_out = None if validation is None else self._held_out(validation, classes)
-        seeds = check_random_state(self.random_state)
-        seed = int(seeds.randint(2**31 - 1))
-        orders = np.random.RandomState(seeds.randint(2**31 - 1))
-
-        for name in self._FORGOTTEN:
-            self.__dict__.pop(name, None)
-        self.classes_ = classes
-        self._arrived = np.empty(0, classes.dtype)
-        self._seen = len(y)
-        order = orders.permutation(len(y)) if self.shuffle else np.arange(len(y))
-        order = order[costs[order] > 0]
-        labels = self._labels(y, order)
-        running = self._begin(X, seed)
-        stream = Stream(X, np.arange(len(y)), labels, costs, order, orders if self.shuffle else None, orders)
-        training = self._training(running, stream, held_out, epochs=self.epochs, is_whole=True)
-        limits = Limits(
-            gap=self.tol if self.stop == "gap" else None,
-            max_iter=self.max_iter if self.stop == "gap" else math.inf,
-            time_limit=self.time_limit,
-            absolute_gap=self.C if self.stop == "gap" and self.tol is None else None,
-            passes=self.epochs if self.stop == "epochs" else None,
-            certify=self.certify or self.stop == "gap",
-            passes_between_checks=1.0,  # a check takes as many kernel values as a pass
-        )
-        outcome = self._train(training, limits, f"{len(y)} examples, {len(classes)} classes")
-        self._keep_model(running)
-        self.result_ = training.result(outcome)
-        self.n_iter_ = math.ceil(self.result_.iterations)
-        return outcome
-
+    @with_paragraphs
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
-        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up
-        to rounding and if `gamma` is a number. A class takes part from its first example on. There is no certificate
-        from scratch: `result_` holds an estimate.
+        [stream]
+        [sample_weight]
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-            As for `fit`. With ``kernel="precomputed"`` column j is the kernel value with example j of the stream; the
-            examples of this call are the next ones. Columns of examples to come may be there; they must be
-            finite and are not used.
-        y : array of shape (n_samples,)
-            Labels; those never seen before are new classes.
-        classes : array, optional
-            Labels that may come later, so that `decision_function` has a column for them already.
-        sample_weight : array of shape (n_samples,), optional
-            Factors on ``C`` per example, not negative.
-
-        Returns
-        -------
-        object
-            Itself.
+        [fitted]
         """
+        return self._partial_fit(X, y, classes, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any) -> Self:
         with unchanged_on_failure(self):
-            outcome = self._partial_fit(X, y, classes, sample_weight)
-        self._warn_if_early(outcome, stacklevel=3)
+            parameters.check(self)
+            settings, algorithm = Settings.of(self), self._ALGORITHM(self)
+            X, y = self._validated(X, y, reset=True)
+            if self.kernel == "precomputed":
+                check_gram(X)
+            classes = classes_of(y)
+            costs = example_costs(settings.C, X, y, classes, sample_weight, settings.class_weight)
+            check_two_classes(y, costs)
+            algorithm.check_classes(classes)
+            held_out = None if validation is None else self._held_out(validation, classes)
+            seeds = check_random_state(settings.random_state)
+            seed = int(seeds.randint(2**31 - 1))
+            orders = np.random.RandomState(seeds.randint(2**31 - 1))
+
+            for name in self._FORGOTTEN:
+                self.__dict__.pop(name, None)
+            self.classes_ = classes
+            self._arrived = np.empty(0, classes.dtype)
+            self._seen = len(y)
+            order = orders.permutation(len(y)) if settings.shuffle else np.arange(len(y))
+            order = order[costs[order] > 0]
+            examples = Examples(X, np.arange(len(y)), self._numbered(y, order), costs)
+            stream = Stream(examples, order, orders if settings.shuffle else None, orders)
+            training = StreamTraining(algorithm, algorithm.machine(X, seed), stream, settings, held_out, is_whole=True)
+            outcome = self._train(training, settings.limits())
+        self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
         return self
 
-    def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Outcome:
-        self._check_parameters()
-        if self.stop == "gap":
-            raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
-        if strategy_named(self.selection, self.sample_size).needs_scores or self.label_budget is not None:
-            raise ValueError(
-                "selection and label_budget act in fit only: partial_fit takes every example it is given, in their "
-                "order; larank.ActiveLearner chooses among examples without labels"
-            )
-        if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
-        first = not hasattr(self, "dual_coef_")
-        self._check_unchanged(first)
-        X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
-        if self.kernel == "precomputed":
-            self._check_columns(X, first)
-        elif not first and not callable(self.kernel):
-            X = _like(self.support_vectors_, X)
-        known = _united([] if first else [self.classes_], y, [] if classes is None else [np.asarray(classes)])
-        costs = self._costs(X, y, known, sample_weight, self._weights_of(known))
-        running = self._going_on(X, first)
-        self.classes_ = known
-        ids = np.arange(self._seen, self._seen + len(y))
-        self._seen += len(y)
-        order = np.flatnonzero(costs > 0)
-        labels = self._labels(y, order)
-        stream = Stream(X, ids, labels, costs, order, None)
-        training = self._training(running, stream, None, epochs=1, is_whole=False)
-        limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
-        running.is_ahead = True  # of the model, if something fails from here on
-        outcome = self._train(training, limits, f"{len(y)} examples, {len(self.classes_)} classes")
-        self._keep_model(running)
+    def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
+        with unchanged_on_failure(self):
+            parameters.check(self)
+            settings, algorithm = Settings.of(self), self._ALGORITHM(self)
+            _check_takes_streams(settings)
+            first = not hasattr(self, "dual_coef_")
+            self._check_unchanged(algorithm, first)
+            X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
+            if self.kernel == "precomputed":
+                self._check_columns(X, first)
+            elif not first and not callable(self.kernel):
+                X = _like(self.support_vectors_, X)
+            known = _united([] if first else [self.classes_], y, [] if classes is None else [np.asarray(classes)])
+            algorithm.check_classes(known)
+            weights = settings.class_weight
+            if isinstance(weights, Mapping):  # not of classes that have yet to come
+                weights = {label: weights[label] for label in known.tolist() if label in weights}
+            costs = example_costs(settings.C, X, y, known, sample_weight, weights)
+            machine = self._going_on(algorithm, X, first)
+            self.classes_ = known
+            ids = np.arange(self._seen, self._seen + len(y))
+            self._seen += len(y)
+            order = np.flatnonzero(costs > 0)
+            stream = Stream(Examples(X, ids, self._numbered(y, order), costs), order)
+            training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
+            machine.is_ahead = True  # of the model, if something fails from here on
+            outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
+            machine.is_ahead = False
+        self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
+        return self
+
+    def _train(self, training: StreamTraining, limits: Limits) -> Outcome:
+        algorithm, machine = training.algorithm, training.machine
+        about = f"{algorithm.title}, {self._kernel_name()}, {len(training.stream.examples)} examples"
+        with progress_for(self.verbose) as progress, machine, training:
+            progress.start(f"{about}, {len(self.classes_)} classes{training.plan()}")
+            outcome = train(training, limits, progress)
+        outcome = algorithm.check(training, outcome)
+        self._keep_model(algorithm, machine)
         self.result_ = training.result(outcome)
-        self.n_iter_ = 1
-        running.is_ahead = False
+        self.n_iter_ = max(1, math.ceil(self.result_.iterations))
         return outcome
 
-    def _check_parameters(self) -> None:
-        """Raise where a parameter cannot be what it is; subclasses check their own as well."""
-        parameters.one_of("stop", self.stop, STOPS)
-        for name in ("C", "memory_limit"):
-            parameters.positive(name, getattr(self, name))
-        for name in ("tol", "time_limit"):
-            if getattr(self, name) is not None:
-                parameters.positive(name, getattr(self, name))
-        for name in ("epochs", "max_iter", "batch_size"):
-            if hasattr(self, name):
-                parameters.whole_number(name, getattr(self, name), at_least=1)
-        for name in ("shuffle", "certify"):
-            parameters.flag(name, getattr(self, name))
-        parameters.verbosity(self.verbose)
-        parameters.jobs(self.n_jobs)
-        strategy_named(self.selection, self.sample_size)
-        if self.label_budget is not None:
-            parameters.whole_number("label_budget", self.label_budget, at_least=1)
-            if self.epochs != 1 or self.stop == "gap":
-                raise ValueError("label_budget acts with stop='epochs' and epochs=1 only: more passes see all labels")
-        parameters.stopping(stop=self.stop, epochs=self.epochs, tol=self.tol, certify=self.certify)
+    def _keep_model(self, algorithm: Algorithm, machine: Machine) -> None:
+        expansion = algorithm.expansion(machine.session)
+        to_classes = self._to_classes(len(expansion.intercepts))
+        self.support_ = expansion.ids
+        self.dual_coef_ = csr_matrix(expansion.coefficients @ to_classes)
+        self.dual_coef_.sort_indices()
+        if self.kernel != "precomputed":
+            self.support_vectors_ = machine.patterns(expansion)
+        algorithm.keep(machine.session, expansion)
 
-    def _check_unchanged(self, first: bool) -> None:
+    def _to_classes(self, width: int) -> csr_matrix:
+        """From the functions of a session to those of the model: one for two classes, else one for each of `classes_`.
+
+        A single function of the session tells the second class to arrive from the first.
+        """
+        columns, n_classes = self._columns(), len(self.classes_)
+        if width > 1:
+            met = min(width, len(columns))
+            entries = np.ones(met), (np.arange(met), columns[:met])
+        elif n_classes == 2:
+            return csr_matrix([[1.0 if not len(columns) or columns[0] == 0 else -1.0]])
+        else:
+            met = min(2, len(columns))
+            entries = np.array([-1.0, 1.0])[:met], (np.zeros(met, int), columns[:met])
+        return csr_matrix(entries, shape=(width, n_classes))
+
+    def _to_functions(self, width: int) -> csr_matrix:
+        """From the coefficients of the model back to those of a session."""
+        to_classes = self._to_classes(width)
+        times = np.maximum(1, to_classes.getnnz(axis=1))  # a function may stand for two classes
+        functions = csr_matrix((self.dual_coef_ @ to_classes.T) / times)
+        functions.sort_indices()
+        return functions
+
+    def _intercepts(self, expansion: Expansion, absent: float) -> _Float:
+        """Of the functions of the model; `absent` is that of classes that have yet to arrive."""
+        to_classes = self._to_classes(len(expansion.intercepts))
+        intercepts: _Float = expansion.intercepts @ to_classes
+        intercepts[to_classes.getnnz(axis=0) == 0] = absent
+        return intercepts
+
+    def _columns(self) -> NDArray[np.intp]:
+        """Where in `classes_` the labels are, in the order of their arrival."""
+        return np.searchsorted(self.classes_, self._arrived)
+
+    def _numbered(self, y: NDArray[Any], order: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Labels numbered in the order in which they first arrive, which `_arrived` remembers."""
+        classes, codes = np.unique(y, return_inverse=True)
+        labels = classes.tolist()
+        number = {label: n for n, label in enumerate(self._arrived.tolist())}
+        _, firsts = np.unique(codes[order], return_index=True)
+        for code in codes[order[np.sort(firsts)]]:
+            number.setdefault(labels[code], len(number))
+        self._arrived = np.array(list(number), dtype=self.classes_.dtype)
+        numbers = np.array([number.get(label, -1) for label in labels], dtype=np.int32)
+        return numbers[codes]
+
+    def _going_on(self, algorithm: Algorithm, X: Any, first: bool) -> Machine:
+        """The machine of the calls before, rebuilt from the model if it is not there any more."""
+        if first:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            self._arrived, self._seen = np.empty(0, object), 0
+            self._machine = algorithm.machine(X, seed)
+        elif not hasattr(self, "_machine") or self._machine.is_ahead:
+            if self.kernel == "precomputed":
+                raise ValueError(
+                    "partial_fit cannot go on: with kernel='precomputed' a model that was fitted, loaded or copied has "
+                    "no kernel values between its support patterns; use partial_fit from the start"
+                )
+            self._machine = algorithm.machine(X, 0)
+            algorithm.restore(self._machine)
+        return self._machine
+
+    def _check_unchanged(self, algorithm: Algorithm, first: bool) -> None:
         """The session of a stream cannot change some parameters on the way."""
-        now = {name: getattr(self, name) for name in self._FIXED_IN_A_STREAM}
+        now = {name: getattr(self, name) for name in algorithm.fixed}
         began_with: dict[str, Any] | None = getattr(self, "_began_with", None)
         if not first and began_with is not None:
             for name, value in now.items():
@@ -271,319 +710,17 @@ class OnlineClassifier(KernelClassifier, ABC):
             raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
         return X, y
 
-    def _weights_of(self, classes: NDArray[Any]) -> Mapping[Any, float] | str | None:
-        """`class_weight` without the classes that have yet to come."""
-        if not isinstance(self.class_weight, Mapping):
-            return self.class_weight
-        return {label: self.class_weight[label] for label in classes.tolist() if label in self.class_weight}
 
-    def _labels(self, y: NDArray[Any], order: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Labels numbered in the order in which they first arrive, which `_arrived` remembers."""
-        classes, codes = np.unique(y, return_inverse=True)
-        labels = classes.tolist()
-        number = {label: place for place, label in enumerate(self._arrived.tolist())}
-        _, firsts = np.unique(codes[order], return_index=True)
-        for code in codes[order[np.sort(firsts)]]:
-            number.setdefault(labels[code], len(number))
-        self._arrived = np.array(list(number), dtype=self.classes_.dtype)
-        numbers = np.array([number.get(label, -1) for label in labels], dtype=np.int32)
-        return numbers[codes]
-
-    def _columns(self) -> NDArray[np.intp]:
-        """Where in `classes_` the labels are, in the order of their arrival."""
-        return np.searchsorted(self.classes_, self._arrived)
-
-    def _begin(self, X: Any, seed: int) -> Running:
-        """A session that has seen nothing."""
-        kernel = self._resolved_kernel(X)
-        if hasattr(kernel, "gamma"):
-            self.gamma_ = float(kernel.gamma)
-        blocks = provider_for(kernel, X, n_jobs=self._threads())
-        return Running(self._session(blocks, seed), blocks)
-
-    @abstractmethod
-    def _session(self, blocks: Provider, seed: int) -> Any:
-        """The solver's compiled session, in the precision of the blocks."""
-
-    def _going_on(self, X: Any, first: bool) -> Running:
-        """The session of the calls before, rebuilt from the model if it is not there any more."""
-        if first:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            self._arrived, self._seen = np.empty(0, object), 0
-            self._running = self._begin(X, seed)
-        elif not hasattr(self, "_running") or self._running.is_ahead:
-            self._running = self._restored(X)
-        return self._running
-
-    def _restored(self, X: Any) -> Running:
-        if self.kernel == "precomputed":
-            raise ValueError(
-                "partial_fit cannot go on: with kernel='precomputed' a model that was fitted, loaded or copied has no "
-                "kernel values between its support patterns; use partial_fit from the start"
-            )
-        running = self._begin(X, 0)
-        self._restore(running)
-        return running
-
-    @abstractmethod
-    def _restore(self, running: Running) -> None:
-        """Let a fresh session take over the model."""
-
-    @abstractmethod
-    def _training(
-        self,
-        running: Running,
-        stream: Stream,
-        held_out: tuple[Any, NDArray[Any]] | None,
-        *,
-        epochs: int,
-        is_whole: bool,
-    ) -> OnlineTraining:
-        """The session on this stream, as the training loop sees it."""
-
-    @abstractmethod
-    def _keep_model(self, running: Running) -> None:
-        """Set the fitted attributes from the session."""
-
-    def _train(self, training: OnlineTraining, limits: Limits, about: str) -> Outcome:
-        kernel = self.kernel if isinstance(self.kernel, str) else "callable kernel"
-        with progress_for(self.verbose) as progress, training:
-            progress.start(f"{self._TITLE}, {kernel}, {about}{training.running.plan(self.memory_limit)}")
-            return train(training, limits, progress)
-
-
-class Running:
-    """A compiled session and the provider of its blocks."""
-
-    def __init__(self, session: Any, blocks: Provider) -> None:
-        self.session, self.blocks = session, blocks
-        self.is_ahead = False
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Of the kernel values."""
-        return np.dtype(np.float32 if type(self.session).__name__.endswith("32") else np.float64)
-
-    def feed(self, stream: Iterator[Examples]) -> Feed:
-        """Work on a stretch of the stream."""
-        return KernelFeed(self.session, self.blocks, stream)
-
-    def adopt(self, model: OnlineClassifier) -> tuple[NDArray[np.float64], Iterator[NDArray[Any]]]:
-        """Store the support patterns of a model in the first slots; k(x, x), and rows of kernel values as they come.
-
-        The row of a pattern holds its values with the patterns before it and itself.
-        """
-        slots = np.arange(len(model.support_))
-        batch = self.blocks.batch(model.support_vectors_, model.support_)
-        self.blocks.store(slots, batch, slots)
-        return self.blocks.diagonal(batch), self._kernel_rows(slots, chunk=256)
-
-    def _kernel_rows(self, slots: NDArray[np.intp], chunk: int) -> Iterator[NDArray[Any]]:
-        for first in range(0, len(slots), chunk):
-            rows = self.blocks.rows(slots[first : first + chunk])
-            for place, row in enumerate(rows, start=first):
-                yield np.ascontiguousarray(row[: place + 1])
-
-    def block_values(self, memory_limit: float) -> float:
-        """How many kernel values of blocks there is memory for."""
-        return memory_limit * _SHARE_OF_BLOCKS / self.dtype.itemsize
-
-    def plan(self, memory_limit: float) -> str:
-        """What the memory is for, in words."""
-        patterns = int(math.sqrt(memory_limit / (2 * self.dtype.itemsize)))
-        return (
-            f", memory limit {memory_limit / 1e6:.0f} MB: all kernel values between about {patterns} support "
-            f"patterns, then those used last"
+def _check_takes_streams(settings: Settings) -> None:
+    if settings.stop == "gap":
+        raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
+    if settings.strategy.needs_scores or settings.label_budget is not None:
+        raise ValueError(
+            "selection and label_budget act in fit only: partial_fit takes every example it is given, in their "
+            "order; larank.ActiveLearner chooses among examples without labels"
         )
-
-    def check_memory(self, limit: float) -> None:
-        """Raise where the session cannot stay within the limit by itself."""
-
-
-class OnlineTraining(ABC):
-    """An online solver as the training loop sees it: epochs over a stream, a block at a time."""
-
-    SOLVER: ClassVar[str]
-
-    def __init__(
-        self,
-        model: OnlineClassifier,
-        running: Running,
-        stream: Stream,
-        held_out: tuple[Any, NDArray[Any]] | None,
-        *,
-        epochs: int,
-        is_whole: bool,
-    ) -> None:
-        self.model, self.running, self.stream, self.held_out = model, running, stream, held_out
-        self.epochs = epochs
-        self.is_whole = is_whole  # whether the stream is all there will be
-        self.session = running.session
-        self.strategy = strategy_named(model.selection, model.sample_size)
-        self.size = min(len(stream.order), model.label_budget or len(stream.order))  # of an epoch
-        self.stretch = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
-        self.epoch = 0
-        self.visited = 0
-        self.visited_in_epoch = 0
-        self.epoch_is_over = False
-        self.loss_before = 0.0  # of the epoch before
-        self.next_estimate = 0
-        self.error: float | None = None
-        self.next_validation = 0
-        self.feed = self._feed(stream.order)
-
-    def __enter__(self) -> Self:
-        """Keep the threads of the provider."""
-        self._threads = self._provider_threads()
-        if self._threads is not None:
-            self._threads.__enter__()
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        """Leave the session where a model can be taken from it."""
-        try:
-            if details[0] is not None:
-                self.feed.wait()
-                return
-            self._finish()
-            self.feed.close()
-        finally:
-            if self._threads is not None:
-                self._threads.__exit__(*details)
-
-    def _provider_threads(self) -> Any:
-        return self.running.blocks.threads()
-
-    def advance(self) -> bool:
-        """Work on the next few examples; True once all epochs are over."""
-        if self.epoch_is_over:
-            self._begin_epoch()
-        worked = self.feed.advance(self.stretch)
-        self.running.check_memory(self.model.memory_limit)
-        self.visited += worked
-        self.visited_in_epoch += worked
-        if self.visited_in_epoch < self.size:
-            return False
-        self.epoch += 1
-        if self.model.stop == "epochs" and self.epoch >= self.epochs:
-            self._finish()
-            return True
-        self.epoch_is_over = True
-        return False
-
-    def _finish(self) -> None:
-        """Bring the session to where a model can be taken from it."""
-        if self.model.stop == "epochs":
-            self.feed.finish()
-
-    def _begin_epoch(self) -> None:
-        self.feed.close()
-        self.loss_before = self._loss_of_epoch()
-        self.session.begin_another_epoch()
-        self.visited_in_epoch = 0
-        self.epoch_is_over = False
-        self.feed = self._feed(self.stream.next_order())
-
-    def _loss_of_epoch(self) -> float:
-        """Of all examples, each as it was when it came."""
-        loss: float = self.session.loss
-        return loss
-
-    def _feed(self, order: NDArray[np.intp]) -> Feed:
-        if not self.strategy.needs_scores:
-            return self.running.feed(self.stream.blocks(order[: self.size], self._batch_size))
-        draws, blocks = self.stream.draws, self.running.blocks
-        assert draws is not None
-        return SelectingFeed(self.session, blocks, self.stream, order, self.strategy, draws, self.size)
-
-    def _batch_size(self) -> int:
-        """As asked for, or less where the kernel values of two blocks would take too much of the memory."""
-        values = self.running.block_values(self.model.memory_limit)
-        slots = self.session.slots
-        size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
-        return min(self.model.batch_size, max(1, int(min(size, 2**31))))
-
-    def estimate(self) -> ObjectiveValues | None:
-        """The objectives as they were seen on the way."""
-        if self.visited < self.next_estimate and self.visited % self.size:
-            return None
-        self.next_estimate = self.visited + self.stretch
-        return self._estimated(1 - self.visited_in_epoch / self.size)
-
-    def _estimated(self, left: float) -> ObjectiveValues:
-        """The objectives with so much of the epoch left."""
-        loss = self.session.loss
-        if self.is_whole:
-            # Examples not visited yet count as in the epoch before; in the first one, as those visited.
-            loss += left * (self.loss_before if self.epoch else loss / (1 - left))
-        dual = self.session.dual
-        # No primal objective is below the dual, whatever was seen on the way.
-        return ObjectiveValues(max(dual, self.session.half_squared_norm + loss), dual, math.nan)
-
-    @abstractmethod
-    def evaluate(self) -> ObjectiveValues:
-        """The objectives from scratch."""
-
-    @abstractmethod
-    def _predicted(self, X: Any) -> NDArray[Any]:
-        """Labels that the model as it is now gives to other examples."""
-
-    def iterations(self) -> float:
-        """Passes over the data so far."""
-        return self.visited / len(self.stream.order)
-
-    def details(self) -> Mapping[str, Any]:
-        """Further fields of the checkpoint."""
-        self._validate()
-        error, self.error = self.error, None
-        return {
-            "kernel_values": self._kernel_values(),
-            "support_patterns": self.session.support_patterns,
-            "error": error,
-        }
-
-    def _validate(self) -> None:
-        if self.held_out is None or (self.visited < self.next_validation and self.visited % self.size):
-            return
-        self.next_validation = self.visited + max(1, self.size // _VALIDATIONS)
-        self.feed.flush()
-        X, y = self.held_out
-        self.error = float(np.mean(self._predicted(X) != y))
-
-    def _kernel_values(self) -> int:
-        return self.running.blocks.kernel_values
-
-    @abstractmethod
-    def _operations(self) -> dict[str, int]:
-        """How often each operation was performed."""
-
-    def _breakdown(self) -> dict[str, float]:
-        """Seconds of the kinds of work."""
-        return dict(self.running.blocks.seconds)
-
-    def _argmax_calls(self) -> int:
-        return 0
-
-    def result(self, outcome: Outcome) -> Result:
-        """The certificate, once the model is kept."""
-        at = outcome.objectives
-        return Result(
-            solver=self.SOLVER,
-            status=outcome.status,
-            primal=at.primal,
-            dual=at.dual,
-            violation=at.violation,
-            iterations=self.iterations(),
-            seconds=outcome.seconds,
-            support_patterns=len(self.model.support_),
-            support_vectors=self.model.dual_coef_.nnz,
-            kernel_values=self._kernel_values(),
-            argmax_calls=self._argmax_calls(),
-            operations=self._operations(),
-            history=outcome.history,
-            exact=outcome.exact,
-            breakdown={**self._breakdown(), "certificate": outcome.certificate_seconds},
-        )
+    if settings.class_weight == "balanced":
+        raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
 
 
 def _united(before: list[NDArray[Any]], y: NDArray[Any], announced: list[NDArray[Any]]) -> NDArray[Any]:
@@ -600,3 +737,170 @@ def _like(kept: Any, X: Any) -> Any:
     if issparse(kept):
         return csr_matrix(X, dtype=kept.dtype)
     return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
+
+
+class StreamTraining:
+    """A session on a stream as the training loop sees it: epochs, a few examples at a time."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        machine: Machine,
+        stream: Stream,
+        settings: Settings,
+        held_out: tuple[Any, NDArray[Any]] | None,
+        *,
+        is_whole: bool,
+    ) -> None:
+        self.algorithm, self.machine, self.stream, self.settings = algorithm, machine, stream, settings
+        self.held_out = held_out
+        self.is_whole = is_whole  # whether the stream is all there will be
+        self.session = machine.session
+        self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch
+        self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
+        self.epoch = 0
+        self.visited = 0
+        self.visited_in_epoch = 0
+        self.is_over = False
+        self.loss_before = 0.0  # of the epoch before
+        self.next_estimate = 0
+        self.error: float | None = None
+        self.next_validation = 0
+        algorithm.begin_training(self)
+        self.feed = self._feed(stream.order)
+        self._work = self._epochs()
+
+    def __enter__(self) -> Self:
+        """Nothing to prepare."""
+        return self
+
+    def __exit__(self, kind: Any, *details: Any) -> None:
+        """Leave the session where a model can be taken from it."""
+        if kind is not None:
+            self.feed.wait()
+            return
+        self.algorithm.settle(self)
+        self.feed.flush()
+
+    def advance(self) -> bool:
+        """Work on the next few examples; True once all epochs are over."""
+        return next(self._work)
+
+    def _epochs(self) -> Generator[bool, None, None]:
+        while not self.is_over:
+            while self.visited_in_epoch < self.size:
+                worked = self.feed.advance(self.between)
+                self.machine.check_memory(self.settings.memory_limit)
+                self.visited += worked
+                self.visited_in_epoch += worked
+                if self.visited_in_epoch < self.size:
+                    yield False
+            self.epoch += 1
+            self.is_over = self.settings.stop == "epochs" and self.epoch >= self.settings.epochs
+            for _ in self.algorithm.end_epoch(self):
+                yield False
+            yield self.is_over
+            self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.feed.flush()
+        self.loss_before = getattr(self.session, "loss", 0.0)
+        self.session.begin_another_epoch()
+        self.algorithm.begin_epoch(self)
+        self.visited_in_epoch = 0
+        self.feed = self._feed(self.stream.next_order())
+
+    def _feed(self, order: NDArray[np.intp]) -> Feed:
+        strategy = self.settings.strategy
+        if not strategy.needs_scores:
+            return self.machine.feed(self.stream.blocks(order[: self.size], self._batch_size))
+        return ChoosingFeed(self.session, self.machine.provider, self.stream, order, strategy, self.size)
+
+    def _batch_size(self) -> int:
+        """As asked for, or less where the kernel values of two blocks would take too much of the memory."""
+        values = self.machine.block_values(self.settings.memory_limit)
+        slots = self.session.slots
+        size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
+        return min(self.settings.batch_size, max(1, int(min(size, 2**31))))
+
+    def plan(self) -> str:
+        """What the memory is for, in words."""
+        limit = self.settings.memory_limit
+        patterns = self.machine.rows_for(limit)
+        if patterns is None:
+            return ""
+        plan = f", memory limit {limit / 1e6:.0f} MB"
+        if not self.algorithm.keeps_rows:
+            return plan
+        return f"{plan}: all kernel values between about {patterns} support patterns, then those used last"
+
+    @property
+    def left(self) -> float:
+        """How much of the epoch is."""
+        return 1 - self.visited_in_epoch / self.size
+
+    def estimate(self) -> ObjectiveValues | None:
+        """The objectives as they were seen on the way, now and then."""
+        if self.visited < self.next_estimate and self.visited % self.size:
+            return None
+        self.next_estimate = self.visited + self.between
+        return self.algorithm.estimate(self)
+
+    def evaluate(self) -> ObjectiveValues:
+        """The objectives from scratch: one pass over the examples with the coefficients as they are."""
+        self.algorithm.settle(self)
+        self.feed.flush()
+        return self.algorithm.objectives(self)
+
+    def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
+        """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
+        of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
+        of_id[expansion.ids] = np.arange(len(expansion.ids))
+        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE):
+            scores = self.machine.scores(block.X, expansion, coefficients)
+            own = np.zeros_like(scores)
+            rows = np.flatnonzero(of_id[block.ids] >= 0)
+            own[rows] = coefficients[of_id[block.ids[rows]]]
+            yield block, scores, own
+
+    def iterations(self) -> float:
+        """Passes over the data so far."""
+        return self.visited / len(self.stream.order)
+
+    def details(self) -> Mapping[str, Any]:
+        """Further fields of the checkpoint."""
+        self._validate()
+        error, self.error = self.error, None
+        return {
+            "kernel_values": self.machine.kernel_values,
+            "support_patterns": self.session.support_patterns,
+            "error": error,
+            **self.algorithm.details(self.session),
+        }
+
+    def _validate(self) -> None:
+        if self.held_out is None or (self.visited < self.next_validation and self.visited % self.size):
+            return
+        self.next_validation = self.visited + max(1, self.size // _VALIDATIONS)
+        self.feed.flush()
+        self.algorithm.before_validation(self)
+        X, y = self.held_out
+        expansion = self.algorithm.expansion(self.session)
+        scores = self.machine.scores(X, expansion, expansion.dense) + expansion.intercepts
+        best = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+        self.error = float(np.mean(self.algorithm.model._arrived[best.astype(np.intp)] != y))
+
+    def result(self, outcome: Outcome) -> Result:
+        """The certificate, once the model is kept."""
+        algorithm, session = self.algorithm, self.session
+        return Result.of(
+            outcome,
+            solver=algorithm.solver,
+            iterations=self.iterations(),
+            support_patterns=len(algorithm.model.support_),
+            support_vectors=algorithm.model.dual_coef_.nnz,
+            kernel_values=self.machine.kernel_values,
+            argmax_calls=algorithm.argmax_calls(session),
+            operations=algorithm.operations(session),
+            breakdown={**self.machine.seconds, **algorithm.seconds(session)},
+        )

@@ -1,140 +1,151 @@
-"""Kernel perceptrons in passes over a stream: perceptron, averaged, with a budget, and passive-aggressive."""
+"""Kernel perceptrons in passes over a stream: perceptron, averaged, with a budget, and passive-aggressive.
+
+The session (`core/kernel/perceptron.hpp`) has one column of coefficients for two classes, and a column per class for
+more. It minimises nothing, so there are no objectives, only mistakes.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 
-from larank import _core, parameters
-from larank.blocks import Provider
 from larank.data.models import persistable
-from larank.kernel.machine import OnlineClassifier, OnlineTraining, Running
-from larank.kernel.stream import Stream
+from larank.docstrings import with_paragraphs
+from larank.kernel.machine import (
+    FITTED_ON_A_STREAM,
+    Algorithm,
+    Expansion,
+    Machine,
+    OnlineClassifier,
+    StreamTraining,
+    session_class,
+)
 from larank.training import ObjectiveValues
 
 __all__ = ["KernelPassiveAggressive", "KernelPerceptron"]
 
-DECISIONS = ("last", "average")
-
-_FITTED = (
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "support_costs_",
-    "dual_coef_",
-    "coef_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-    "_arrived",
-    "_seen",
-    "_beta",
-    "_early",
-    "_counters",
-)
+_FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "_beta", "_early", "_counters")
 
 
-class _PerceptronClassifier(OnlineClassifier):
-    """What the perceptrons share: one column of coefficients for two classes, a column per class for more."""
+class _OnMistakes(Algorithm):
+    """What the perceptrons share."""
 
-    cost_matrix = None
+    keeps_rows = False
 
-    _beta: csr_matrix  # the coefficients now; columns in the order of arrival
-    _early: csr_matrix  # what must be taken from them for the average, times the number of visits
-    _counters: tuple[int, int, int, int]
+    def begin_training(self, training: StreamTraining) -> None:
+        """From the third class on there is a column for each."""
+        if len(self.model.classes_) > 2:
+            training.session.split_column()
+        self._before = training.session.state  # of the calls before
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
-        linear = self.kernel == "linear"
-        scores = np.asarray(X @ self.coef_.T, dtype=np.float64) if linear else self._expansions(X)
-        if self.dual_coef_.shape[1] > 1:
-            return scores
-        return np.column_stack([-scores / 2, scores / 2])[:, : len(self.classes_)]
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
+        """There are no objectives."""
+        return ObjectiveValues(math.nan, math.nan, math.nan)
 
-    def _training(
-        self,
-        running: Running,
-        stream: Stream,
-        held_out: tuple[Any, NDArray[Any]] | None,
-        *,
-        epochs: int,
-        is_whole: bool,
-    ) -> OnlineTraining:
-        if len(self.classes_) > 2:
-            running.session.split_column()
-        kind = self._kind_of_training()
-        return kind(self, running, stream, held_out, epochs=epochs, is_whole=is_whole)
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+        """There are none."""
+        return self.estimate(training)
 
-    @abstractmethod
-    def _kind_of_training(self) -> type[_Training]:
-        """Whose name the result has."""
+    def expansion(self, session: Any) -> Expansion:
+        """The coefficients after the last example."""
+        return Expansion.of(session)
 
-    def _begin(self, X: Any, seed: int) -> Running:
-        running = super()._begin(X, seed)
-        return _Running(running.session, running.blocks)
+    def keep(self, session: Any, expansion: Expansion) -> None:
+        """The weights of the linear kernel, and what it takes to go on, columns in the order of arrival."""
+        model, last = self.model, Expansion.of(session)
+        model.support_costs_ = expansion.costs
+        model._counters = session.state
+        beta = last.coefficients
+        model._beta, model._early = beta, csr_matrix((session.early, beta.indices, beta.indptr), shape=beta.shape)
+        if model.kernel == "linear":
+            coef = model.dual_coef_.T @ model.support_vectors_
+            model.coef_ = coef.toarray() if issparse(coef) else coef
 
-    def _decision_of(self, table: _Table, visits: int) -> NDArray[np.float64]:
-        """The coefficients of the model, one for each in the table."""
-        return table.beta
-
-    def _keep_model(self, running: Running) -> None:
-        table = _Table(*running.session.table())
-        self._counters = running.session.counters
-        self.support_, self.support_costs_ = table.ids, table.costs
-        self._beta, self._early = table.matrix(table.beta), table.matrix(table.early)
-        decision = table.matrix(self._decision_of(table, self._counters[0]))
-        self.dual_coef_ = self._in_order_of_classes(decision, is_single=running.session.is_single)
-        if self.kernel != "precomputed":
-            self.support_vectors_ = running.blocks.patterns(table.slots)
-        if self.kernel == "linear":
-            coef = self.dual_coef_.T @ self.support_vectors_
-            self.coef_ = coef.toarray() if issparse(coef) else coef
-
-    def _in_order_of_classes(self, arrived: csr_matrix, *, is_single: bool) -> csr_matrix:
-        columns = self._columns()
-        if is_single:  # the first class to arrive is that below zero
-            return arrived if columns[0] == 0 else -arrived
-        coefficients = csr_matrix(
-            (arrived.data, columns[arrived.indices], arrived.indptr),
-            shape=(arrived.shape[0], len(self.classes_)),
-            copy=True,
-        )
-        coefficients.sort_indices()
-        return coefficients
-
-    def _restore(self, running: Running) -> None:
-        session, beta, early = running.session, self._beta, self._early
-        is_single = self.dual_coef_.shape[1] == 1
+    def restore(self, machine: Machine) -> None:
+        """Let a fresh session take over the model; the label of a pattern is the class with the largest coefficient."""
+        model, session, beta = self.model, machine.session, self.model._beta
+        is_single = model.dual_coef_.shape[1] == 1
         if not is_single:
             session.split_column()
-        diagonal, rows = running.adopt(self)
-        for n in range(len(self.support_)):
-            part = slice(beta.indptr[n], beta.indptr[n + 1])
-            values, columns = beta.data[part], beta.indices[part].astype(np.int32)
-            own = int(values[0] > 0) if is_single else int(columns[values.argmax()])
-            session.restore(
-                next(rows) if session.has_budget else None,
-                int(self.support_[n]),
-                own,
-                self.support_costs_[n],
-                diagonal[n],
-                columns,
-                values,
-                early.data[part],
-            )
-        session.counters = self._counters
+        values = np.split(beta.data, beta.indptr[1:-1])
+        columns = np.split(beta.indices, beta.indptr[1:-1])
+        labels = [
+            int(value[0] > 0) if is_single else int(column[value.argmax()])
+            for value, column in zip(values, columns, strict=True)
+            if len(value)
+        ]
+        machine.restore(model, labels, model.support_costs_, beta)
+        session.early = model._early.data
+        session.state = model._counters
+
+    def _counts(self, session: Any) -> dict[str, int]:
+        """Of this call."""
+        names = ("visits", "mistakes", "updates", "removals")
+        return {name: now - before for name, now, before in zip(names, session.state, self._before, strict=True)}
+
+    def operations(self, session: Any) -> dict[str, int]:
+        """How often what happened to examples and support patterns."""
+        counts = self._counts(session)
+        del counts["visits"]
+        return counts
+
+    def argmax_calls(self, session: Any) -> int:
+        """One for each visit."""
+        return self._counts(session)["visits"]
+
+    def details(self, session: Any) -> dict[str, Any]:
+        """The share of mistakes so far."""
+        counts = self._counts(session)
+        return {"online_error": counts["mistakes"] / max(1, counts["visits"])}
 
 
+class Perceptron(_OnMistakes):
+    """The perceptron, as the machine sees it."""
+
+    solver = "perceptron"
+    title = "Kernel perceptron"
+    fixed = (*Algorithm.fixed, "margin", "budget")
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.keeps_rows = model.budget is not None
+
+    def session(self, dtype: np.dtype[Any], seed: int) -> Any:
+        """A compiled session that has seen nothing."""
+        model = self.model
+        options = {"margin": float(model.margin), "budget": None if model.budget is None else int(model.budget)}
+        return session_class("KernelPerceptron", dtype)(**options, memory_limit=int(model.memory_limit))
+
+    def expansion(self, session: Any) -> Expansion:
+        """The coefficients after the last example, or the average of those after every one."""
+        last = super().expansion(session)
+        if self.model.decision == "last":
+            return last
+        average = last.coefficients.copy()
+        average.data -= session.early / session.state[0]
+        return replace(last, coefficients=average)
+
+
+class PassiveAggressive(_OnMistakes):
+    """The passive-aggressive rule, as the machine sees it."""
+
+    solver = "passive-aggressive"
+    title = "Passive-aggressive"
+
+    def session(self, dtype: np.dtype[Any], seed: int) -> Any:
+        """A compiled session that has seen nothing."""
+        return session_class("KernelPassiveAggressive", dtype)(memory_limit=int(self.model.memory_limit))
+
+
+@with_paragraphs
 @persistable(*_FITTED)
-class KernelPerceptron(_PerceptronClassifier):
+class KernelPerceptron(OnlineClassifier):
     """Perceptron with a kernel: an example that is misclassified when it comes joins the support patterns.
 
     With two classes it is one decision function ``f``, and an example with ``y f(x) <= margin`` adds ``y k(x, .)`` to
@@ -143,11 +154,7 @@ class KernelPerceptron(_PerceptronClassifier):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
-default="rbf"
-        A callable takes two collections of examples and returns the matrix of their kernel values. With it `X` may be
-        any sequence of objects. "laplacian", "chi2" and "intersection" need dense data, the last two without negative
-        features.
+    [kernel]
     decision : {"last", "average"}, default="last"
         The decision function to keep: that after the last example, or the average of those after every example, which
         is steadier.
@@ -155,52 +162,27 @@ default="rbf"
         An example is left alone if it is scored by more than this; 0 is the perceptron.
     budget : int, optional
         The most support patterns to keep. When there is one more, that leaves which would be scored best without its
-        own coefficients. Needs ``decision="last"``: a pattern that has left would still be in the average.
-    gamma : {"scale", "auto"} or float, default="scale"
-        The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())`` of the first
-        data seen, "auto" is ``1 / n_features``.
-    degree : int, default=3
-        Of the kernel "poly".
-    coef0 : float, default=0.0
-        The constant of the kernels "poly" and "sigmoid".
+        own coefficients. Needs ``decision="last"``: a pattern that has left would still be in the average. Without a
+        budget no kernel values between support patterns are kept.
     epochs : int, default=1
-        Passes over the data.
+        The passes over the data.
     time_limit : float, optional
-        Seconds after which training stops with a warning.
+        The seconds after which training stops with a warning.
     class_weight : dict or "balanced", optional
         Factors on the steps per class; "balanced" takes them inversely proportional to the class frequencies.
     shuffle : bool, default=True
         Whether `fit` visits the examples in random order; `partial_fit` never does.
-    memory_limit : float, default=2e9
-        Bytes for support patterns, coefficients and kernel values. Without a budget no kernel values between support
-        patterns are kept; with one, those used least recently are computed again if they do not fit.
-    batch_size : int, default=256
-        Examples whose kernel values are computed together. It changes the time, not the model, up to rounding.
-    n_jobs : int, optional
-        Threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses.
-    random_state : int, RandomState or None, default=None
-        Of the order of the examples.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+    [memory]
+    [running]
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    support_ : ndarray
-        The support patterns, as numbers of examples in `X` or in the stream of `partial_fit`.
-    support_vectors_ : ndarray, csr_matrix or list
-        The support patterns; not with the kernel "precomputed".
+    [model]
     dual_coef_ : csr_matrix of shape (n_support, n_classes), or (n_support, 1) with two classes
         The coefficients. With two classes, those of the second are positive.
     support_costs_ : ndarray of shape (n_support,)
         The weights of the support patterns.
-    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
-        The weights of the features, with the kernel "linear".
-    gamma_ : float
-        The value used for `gamma`.
-    n_iter_ : int
-        Passes over the data, rounded up.
+    [coef_]
     result_ : Result
         Counts, seconds and the history with the error on examples as they came. A perceptron minimises no objective:
         `primal`, `dual` and `gap` are not numbers.
@@ -228,10 +210,7 @@ default="rbf"
     True
     """
 
-    C = 1.0  # a step has the size of the example's weight
-
-    _TITLE = "Kernel perceptron"
-    _FIXED_IN_A_STREAM = (*OnlineClassifier._FIXED_IN_A_STREAM, "margin", "budget")
+    _ALGORITHM = Perceptron
 
     def __init__(
         self,
@@ -271,33 +250,10 @@ default="rbf"
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        parameters.one_of("decision", self.decision, DECISIONS)
-        parameters.positive("margin", self.margin, zero=True)
-        if self.budget is None:
-            return
-        parameters.whole_number("budget", self.budget, at_least=1)
-        if self.decision == "average":
-            raise ValueError(
-                f"budget acts with decision='last' only: support patterns that have left would stay in the average; "
-                f"got budget={self.budget!r} with decision='average'"
-            )
 
-    def _session(self, blocks: Provider, seed: int) -> Any:
-        kind = _core.KernelPerceptron32 if blocks.dtype == np.float32 else _core.KernelPerceptron64
-        budget = None if self.budget is None else int(self.budget)
-        return kind(margin=float(self.margin), budget=budget, memory_limit=int(self.memory_limit))
-
-    def _kind_of_training(self) -> type[_Training]:
-        return _PerceptronTraining
-
-    def _decision_of(self, table: _Table, visits: int) -> NDArray[np.float64]:
-        return table.beta if self.decision == "last" else table.beta - table.early / visits
-
-
+@with_paragraphs
 @persistable(*_FITTED)
-class KernelPassiveAggressive(_PerceptronClassifier):
+class KernelPassiveAggressive(OnlineClassifier):
     """Passive-aggressive classifier with a kernel: an example within the margin of 1 makes the step that frees it.
 
     With two classes it is one decision function ``f``. An example with ``y f(x) < 1`` adds ``tau y k(x, .)`` to it,
@@ -308,57 +264,27 @@ class KernelPassiveAggressive(_PerceptronClassifier):
 
     Parameters
     ----------
-    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
-default="rbf"
-        A callable takes two collections of examples and returns the matrix of their kernel values. With it `X` may be
-        any sequence of objects. "laplacian", "chi2" and "intersection" need dense data, the last two without negative
-        features.
+    [kernel]
     C : float, default=1.0
         The largest step. Smaller values forgive noise.
-    gamma : {"scale", "auto"} or float, default="scale"
-        The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())`` of the first
-        data seen, "auto" is ``1 / n_features``.
-    degree : int, default=3
-        Of the kernel "poly".
-    coef0 : float, default=0.0
-        The constant of the kernels "poly" and "sigmoid".
     epochs : int, default=1
-        Passes over the data. An example that comes again takes another step of up to `C`.
+        The passes over the data. An example that comes again takes another step of up to `C`.
     time_limit : float, optional
-        Seconds after which training stops with a warning.
-    class_weight : dict or "balanced", optional
-        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
+        The seconds after which training stops with a warning.
+    [class_weight]
     shuffle : bool, default=True
         Whether `fit` visits the examples in random order; `partial_fit` never does.
-    memory_limit : float, default=2e9
-        Bytes for support patterns, coefficients and kernel values. None are kept between support patterns.
-    batch_size : int, default=256
-        Examples whose kernel values are computed together. It changes the time, not the model, up to rounding.
-    n_jobs : int, optional
-        Threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses.
-    random_state : int, RandomState or None, default=None
-        Of the order of the examples.
-    verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+    [memory]
+    [running]
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The labels.
-    support_ : ndarray
-        The support patterns, as numbers of examples in `X` or in the stream of `partial_fit`.
-    support_vectors_ : ndarray, csr_matrix or list
-        The support patterns; not with the kernel "precomputed".
+    [model]
     dual_coef_ : csr_matrix of shape (n_support, n_classes), or (n_support, 1) with two classes
         The coefficients. With two classes, those of the second are positive.
     support_costs_ : ndarray of shape (n_support,)
         `C` times the weights of the support patterns.
-    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
-        The weights of the features, with the kernel "linear".
-    gamma_ : float
-        The value used for `gamma`.
-    n_iter_ : int
-        Passes over the data, rounded up.
+    [coef_]
     result_ : Result
         Counts, seconds and the history with the error on examples as they came. Each step solves a problem of its own
         and all together solve none: `primal`, `dual` and `gap` are not numbers.
@@ -386,7 +312,7 @@ default="rbf"
     True
     """
 
-    _TITLE = "Passive-aggressive"
+    _ALGORITHM = PassiveAggressive
 
     def __init__(
         self,
@@ -421,90 +347,3 @@ default="rbf"
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def _session(self, blocks: Provider, seed: int) -> Any:
-        kind = _core.KernelPassiveAggressive32 if blocks.dtype == np.float32 else _core.KernelPassiveAggressive64
-        return kind(memory_limit=int(self.memory_limit))
-
-    def _kind_of_training(self) -> type[_Training]:
-        return _PassiveAggressiveTraining
-
-
-@dataclass(frozen=True)
-class _Table:
-    """The support table slot by slot: patterns and their coefficients as CSR rows, columns in the order of arrival."""
-
-    slots: NDArray[np.int32]
-    ids: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    costs: NDArray[np.float64]
-    diagonal: NDArray[np.float64]
-    beta: NDArray[np.float64]
-    early: NDArray[np.float64]
-    columns: NDArray[np.int32]
-    starts: NDArray[np.int64]
-
-    def matrix(self, values: NDArray[np.float64]) -> csr_matrix:
-        """Numbers that belong to the coefficients, as the coefficients are arranged."""
-        columns = int(self.columns.max(initial=0)) + 1
-        return csr_matrix((values, self.columns, self.starts), shape=(len(self.ids), columns))
-
-
-class _Running(Running):
-    """Without a budget there are no rows of kernel values to plan for."""
-
-    def plan(self, memory_limit: float) -> str:
-        if self.session.has_budget:
-            return super().plan(memory_limit)
-        return f", memory limit {memory_limit / 1e6:.0f} MB"
-
-
-class _Training(OnlineTraining):
-    """A perceptron as the training loop sees it: there are no objectives, only mistakes."""
-
-    model: _PerceptronClassifier
-
-    def __init__(self, model: _PerceptronClassifier, *arguments: Any, **options: Any) -> None:
-        super().__init__(model, *arguments, **options)
-        self._before = self.session.counters  # of the calls before
-
-    def _counts(self) -> dict[str, int]:
-        names = ("visits", "mistakes", "updates", "removals")
-        return {name: now - at for name, now, at in zip(names, self.session.counters, self._before, strict=True)}
-
-    def _estimated(self, left: float) -> ObjectiveValues:
-        return self.evaluate()
-
-    def _loss_of_epoch(self) -> float:
-        return math.nan
-
-    def evaluate(self) -> ObjectiveValues:
-        return ObjectiveValues(math.nan, math.nan, math.nan)
-
-    def details(self) -> Mapping[str, Any]:
-        counts = self._counts()
-        return {**super().details(), "online_error": counts["mistakes"] / max(1, counts["visits"])}
-
-    def _predicted(self, X: Any) -> NDArray[Any]:
-        table = _Table(*self.session.table())
-        coefficients = table.matrix(self.model._decision_of(table, self.session.counters[0])).toarray()
-        scores = self.running.blocks.scores(X, table.slots, coefficients)
-        best = scores[:, 0] > 0 if self.session.is_single else scores.argmax(axis=1)
-        predicted: NDArray[Any] = self.model._arrived[best.astype(np.intp)]
-        return predicted
-
-    def _operations(self) -> dict[str, int]:
-        counts = self._counts()
-        del counts["visits"]
-        return counts
-
-    def _argmax_calls(self) -> int:
-        return self._counts()["visits"]
-
-
-class _PerceptronTraining(_Training):
-    SOLVER = "perceptron"
-
-
-class _PassiveAggressiveTraining(_Training):
-    SOLVER = "passive-aggressive"

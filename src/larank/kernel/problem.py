@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from larank.training import ObjectiveValues
 
-__all__ = ["FORMULATIONS", "Problem"]
-
-FORMULATIONS = ("crammer-singer", "weston-watkins")
+__all__ = ["Problem"]
 
 _KAPPA = 1e-10  # a coefficient so close to its bound is at it, [larank] section 3.4
 
@@ -46,7 +44,7 @@ class Problem:
     delta : ndarray of shape (n_classes, n_classes)
         The margins Delta(y, y') >= 0, zero on the diagonal.
     formulation : str
-        One of `FORMULATIONS`.
+        "crammer-singer" or "weston-watkins".
     """
 
     X: Any

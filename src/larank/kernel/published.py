@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larank import _core
+from larank import parameters
 from larank.blocks import Batch, Provider
 from larank.blocks.kernels import CallableKernel
 from larank.data.models import persistable_value
+from larank.kernel.machine import session_class
 from larank.kernel.problem import Problem
-from larank.parameters import flag, one_of, positive
 from larank.training import Objectives
 
-__all__ = ["COOLING", "ROW_SOLVERS", "SELECTION", "Published", "PublishedTraining"]
+__all__ = ["Published", "PublishedTraining"]
 
-ROW_SOLVERS = ("fixed-point", "exact")
-SELECTION = ("cycle", "kkt")
-COOLING = ("none", "exponential", "linear", "logarithmic")
-
-_WARMEST = 0.999  # epsilon_0 of [mcsvm] section 7
 _SECONDS_PER_CALL = 0.1
 _WORK_PER_RUN = 2e7  # values of F that are looked at or updated: some tens of milliseconds
 _ESTIMATES_PER_PASS = 20
@@ -61,34 +56,11 @@ class Published:
     epsilon: float = 0.1
     cache: bool = True
 
-    def check(self) -> None:
-        """Raise a ValueError for a parameter that is not accepted, or cannot act beside the others."""
-        one_of("row_solver", self.row_solver, ROW_SOLVERS)
-        one_of("selection", self.selection, SELECTION)
-        one_of("cooling", self.cooling, COOLING)
-        flag("active_set", self.active_set)
-        flag("cache", self.cache)
-        positive("epsilon", self.epsilon)
-        if self.active_set and self.selection == "cycle":
-            raise ValueError("active_set must be False with selection='cycle', which takes all in turn; got True")
-        if self.cooling != "none" and not self.active_set:
-            raise ValueError(f"cooling must be 'none' with active_set=False, got {self.cooling!r}")
-        if self.cooling != "none" and self.epsilon >= _WARMEST:
-            raise ValueError(
-                f"epsilon must be below {_WARMEST}, where cooling={self.cooling!r} begins, got {self.epsilon!r}; "
-                "cooling='none' would do"
-            )
-        if self.selection == "cycle" and self.row_solver == "exact" and self.epsilon != type(self).epsilon:
-            raise ValueError(
-                f"epsilon must be left at {type(self).epsilon} with selection='cycle' and row_solver='exact', which "
-                f"do not use it; got {self.epsilon!r}"
-            )
-
 
 class PublishedTraining:
-    """The rounds of one training; a `larank.training.Session`.
+    """The rounds of one training; a `larank.training.Training`.
 
-    Enter ``with blocks.threads():`` around it.
+    Enter ``with provider.threads():`` around it.
 
     Parameters
     ----------
@@ -103,19 +75,18 @@ class PublishedTraining:
         kept in any case.
     """
 
-    def __init__(self, settings: Published, problem: Problem, blocks: Provider, memory_limit: float) -> None:
-        settings.check()
+    def __init__(self, settings: Published, problem: Problem, provider: Provider, memory_limit: float) -> None:
+        parameters.check(settings)
         if problem.formulation != "crammer-singer":
             raise ValueError(
                 f"formulation must be 'crammer-singer' with solver=Published(...), got {problem.formulation!r}"
             )
-        self.settings, self.problem, self.blocks = settings, problem, blocks
+        self.settings, self.problem, self.provider = settings, problem, provider
         self._examples = len(problem.labels)
         self._pieces = self._batches()
         self._diagonal = np.concatenate([piece.diagonal for piece in self._pieces])
         self._check_diagonal()
-        kind = _core.Mcsvm32 if blocks.dtype == np.float32 else _core.Mcsvm64
-        self._session = kind(
+        self._session = session_class("Mcsvm", provider.dtype)(
             np.ascontiguousarray(problem.labels, np.int32),
             np.ascontiguousarray(problem.costs, np.float64),
             self._diagonal,
@@ -135,10 +106,10 @@ class PublishedTraining:
     def _batches(self) -> list[Batch]:
         """All examples, prepared for products; in one batch, which needs no copy, where the kernel allows it."""
         X, n = self.problem.X, self._examples
-        if not isinstance(self.blocks.kernel, CallableKernel):
-            return [self.blocks.batch(X, 0)]
+        if not isinstance(self.provider.kernel, CallableKernel):
+            return [self.provider.batch(X, 0)]
         firsts = range(0, n, _CALLABLE_PIECE)
-        return [self.blocks.batch(X, first, slice(first, min(first + _CALLABLE_PIECE, n))) for first in firsts]
+        return [self.provider.batch(X, first, slice(first, min(first + _CALLABLE_PIECE, n))) for first in firsts]
 
     def _check_diagonal(self) -> None:
         if (self._diagonal < 0).any():
@@ -156,18 +127,17 @@ class PublishedTraining:
             self._next_estimate = rounds + max(1, min(rounds // 10, self._examples // _ESTIMATES_PER_PASS))
         limit = max(1, int(_WORK_PER_RUN / (self._examples * self.problem.n_classes)))
         while not self._session.is_done and self._rounds() < self._next_estimate:
-            self._session.run(min(limit, self._next_estimate - self._rounds()))
-            if self._session.wanted >= 0:
-                self._session.provide(self._row(self._session.wanted))
+            self._session.run(min(limit, self._next_estimate - self._rounds()), self)
             if time.perf_counter() > end:
                 break
-        return self._session.is_done
+        is_done: bool = self._session.is_done
+        return is_done
 
-    def _row(self, example: int) -> NDArray[Any]:
-        """The kernel values of an example with all of them, its own exact."""
-        one = self.blocks.batch(self.problem.X, example, slice(example, example + 1))
-        values = np.concatenate([self.blocks.cross(one, piece)[0] for piece in self._pieces])
-        values[example] = self._diagonal[example]
+    def rows(self, examples: NDArray[np.int32]) -> NDArray[Any]:
+        """The kernel values of some examples with all of them, their own exact: what the session asks for."""
+        batch = self.provider.batch(self.problem.X, examples, examples)
+        values = np.hstack([self.provider.cross(batch, piece) for piece in self._pieces])
+        values[np.arange(len(examples)), examples] = self._diagonal[examples]
         return values
 
     def estimate(self) -> Objectives | None:
@@ -178,7 +148,8 @@ class PublishedTraining:
         if not (is_due or is_first) or rounds == self._estimated_after:
             return None
         self._estimated_after = rounds
-        return self._session.objectives()
+        objectives: Objectives = self._session.objectives()
+        return objectives
 
     def evaluate(self) -> Objectives:
         """The objectives of the coefficients, with scores computed again."""
@@ -193,8 +164,8 @@ class PublishedTraining:
         if not len(support):
             return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), self.problem.n_classes))
         slots = np.arange(len(support))
-        self.blocks.store(slots, self.blocks.batch(self.problem.X, support, support), slots)
-        return self.blocks.scores(X, slots, beta[support])
+        self.provider.store(slots, self.provider.batch(self.problem.X, support, support), slots)
+        return self.provider.scores(X, slots, beta[support])
 
     def iterations(self) -> float:
         """Rounds over examples."""
@@ -202,12 +173,13 @@ class PublishedTraining:
 
     def details(self) -> Mapping[str, Any]:
         """What the history records besides the objectives."""
-        return {"kernel_values": self.blocks.kernel_values, "support_patterns": self._session.support_patterns}
+        return {"kernel_values": self.provider.kernel_values, "support_patterns": self._session.support_patterns}
 
     @property
     def coefficients(self) -> NDArray[np.float64]:
         """Beta, one row per example and one column per class."""
-        return self._session.coefficients()
+        beta: NDArray[np.float64] = self._session.coefficients()
+        return beta
 
     scale = 1.0  # the certificate is that of the coefficients as they are
     has_stalled = False
@@ -221,12 +193,12 @@ class PublishedTraining:
     @property
     def kernel_values(self) -> int:
         """Computed so far."""
-        return self.blocks.kernel_values
+        return self.provider.kernel_values
 
     @property
     def breakdown(self) -> Mapping[str, float]:
         """Seconds of each kind of work."""
-        return dict(self.blocks.seconds)
+        return dict(self.provider.seconds)
 
     @property
     def operations(self) -> Mapping[str, int]:
@@ -240,4 +212,5 @@ class PublishedTraining:
         }
 
     def _rounds(self) -> int:
-        return self._session.counters.rounds
+        rounds: int = self._session.counters.rounds
+        return rounds

@@ -1,11 +1,12 @@
-"""A stream of examples for a compiled session, block by block.
+"""A stream of examples for a compiled session, block by block, in the order they come or in one that is chosen.
 
-A linear session is handed the examples themselves. For a kernel session the kernel values of the next block are
-computed while it works on this one.
+A kernel session is handed the kernel values of a few new examples with every pattern in its table, and among
+themselves. Those of the next block are computed in the background against the table as it was when this block began;
+the columns of patterns born since then are added when this block is done. A linear session is handed the examples
+themselves. Where a strategy chooses the next example, [thesis] algorithm 14, the kernel values of the candidates with
+the support patterns serve twice: for their decisions, and, those of the chosen one, for its PROCESS.
 
-It is handed the kernel values of a few new examples with every pattern in its table, and among themselves. Those of the
-next block are computed in the background against the table as it was when this block began; the columns of patterns
-born since then are added when this block is done.
+A feed is also the source that a session asks for rows of kernel values that fell out of the memory limit.
 """
 
 from __future__ import annotations
@@ -14,58 +15,35 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from larank.blocks import Batch, Provider
+from larank.blocks.provider import rows_of
 from larank.blocks.workers import Background
+from larank.kernel.selection import GradualStrategy, Pool, Strategy, label_margin, uncertainty_margin
 
 __all__ = [
+    "ChoosingFeed",
     "Examples",
     "Feed",
-    "GradualSession",
     "KernelFeed",
-    "KernelSession",
+    "KernelSource",
     "LinearFeed",
-    "SessionFeed",
     "Stream",
     "feed_linear",
     "squared_norms",
 ]
 
-
-_PRODUCTS_AT_ONCE = 1 << 22  # kernel values
-
-
-class KernelSession(Protocol):
-    """What the compiled sessions of all kernel solvers offer."""
-
-    @property
-    def slots(self) -> int: ...  # noqa: D102
-    @property
-    def needed(self) -> list[int]: ...  # noqa: D102
-    def newborn(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...  # noqa: D102
-    def feed(self, kernel: Any, within: Any, ids: Any, labels: Any, costs: Any, diagonal: Any) -> None: ...  # noqa: D102
-    def run(self, end: int) -> bool: ...  # noqa: D102
-    def finish(self) -> bool: ...  # noqa: D102
-    def provide(self, slots: list[int], rows: Any) -> None: ...  # noqa: D102
-    def set_foreign_bytes(self, bytes: int) -> None: ...  # noqa: D102
-
-
-class GradualSession(KernelSession, Protocol):
-    """A session whose finish takes long enough to be looked at on the way."""
-
-    def finish_some(self, steps: int) -> bool: ...  # noqa: D102
-    def stale(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...  # noqa: D102
-    def bring_back(self, first: int, kernel: Any) -> None: ...  # noqa: D102
+_Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Examples:
-    """A block of the stream: the examples as the provider wants them, their numbers, labels and costs."""
+    """Some examples: as the provider wants them, with their ids, labels and costs."""
 
     X: Any
     ids: NDArray[np.int64]
@@ -75,42 +53,44 @@ class Examples:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def at(self, rows: _Index) -> Examples:
+        """Those in these rows."""
+        return Examples(rows_of(self.X, rows), self.ids[rows], self.labels[rows], self.costs[rows])
+
 
 @dataclass(frozen=True)
 class Stream:
-    """Examples with their numbers, labels and costs, and the order in which to visit them."""
+    """Examples, and the order in which to visit them."""
 
-    X: Any
-    ids: NDArray[np.int64]
-    labels: NDArray[np.int32]
-    costs: NDArray[np.float64]
-    order: NDArray[np.intp]
-    orders: np.random.RandomState | None  # of the epochs after the first
+    examples: Examples
+    order: _Index
+    orders: np.random.RandomState | None = None  # of the epochs after the first
     draws: np.random.RandomState | None = None  # of candidates, where the next example is chosen
 
-    def blocks(self, order: NDArray[np.intp], size: Callable[[], int]) -> Iterator[Examples]:
+    def blocks(self, order: _Index, size: Callable[[], int]) -> Iterator[Examples]:
         """The examples in this order, in blocks as long as `size` says when each begins."""
         done = 0
         while done < len(order):
             rows = order[done : done + size()]
             done += len(rows)
-            X = [self.X[row] for row in rows] if isinstance(self.X, list | tuple) else self.X[rows]
-            yield Examples(X, self.ids[rows], self.labels[rows], self.costs[rows])
+            yield self.examples.at(rows)
 
-    def next_order(self) -> NDArray[np.intp]:
+    def next_order(self) -> _Index:
         """The order of another epoch."""
         if self.orders is None:
             return self.order
-        shuffled: NDArray[np.intp] = self.orders.permutation(self.order)
+        shuffled: _Index = self.orders.permutation(self.order)
         return shuffled
 
 
-class Feed(Protocol):
-    """Work on a stretch of the stream, a little at a time."""
+class Feed(ABC):
+    """Works on a part of the stream, a little at a time."""
 
+    @abstractmethod
     def advance(self, examples: int) -> int:
-        """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
+        """Work on up to so many examples of the block at hand; how many were done, 0 at the end."""
 
+    @abstractmethod
     def finish(self) -> None:
         """Bring the session's coefficients to where a model can be taken from them."""
 
@@ -120,80 +100,82 @@ class Feed(Protocol):
     def wait(self) -> None:
         """Wait for what runs in the background."""
 
-    def close(self) -> None:
-        """Flush, and wait for what runs in the background."""
-
 
 @dataclass
 class _Block:
+    """Examples that a session works on, where in a batch they begin, and their kernel values."""
+
     examples: Examples
     batch: Batch
     kernel: NDArray[Any]
     within: NDArray[Any]
-    diagonal: NDArray[np.float64]
+    first: int = 0
+
+    def feed(self, session: Any) -> None:
+        """Hand it over."""
+        e = self.examples
+        diagonal = self.batch.diagonal[self.first : self.first + len(e)]
+        session.feed(self.kernel, self.within, e.ids, e.labels, e.costs, diagonal)
+
+    def born(self, session: Any) -> tuple[_Index, _Index]:
+        """The examples that are support patterns now: their slots, and their rows in the batch."""
+        slots, ids = session.newborn()
+        order = np.argsort(self.examples.ids, kind="stable")
+        rows = order[np.searchsorted(self.examples.ids, ids, sorter=order)]
+        assert np.array_equal(self.examples.ids[rows], ids)
+        return slots.astype(np.intp), self.first + rows
 
 
-class SessionFeed(ABC):
-    """A kernel session and the provider of its rows."""
+class KernelSource:
+    """Kernel values between support patterns, for a session that has dropped them."""
 
-    def __init__(self, session: KernelSession, blocks: Provider) -> None:
-        self._session, self._blocks = session, blocks
-        self._rows = np.zeros(0, blocks.dtype)
+    def __init__(self, session: Any, provider: Provider) -> None:
+        self.session, self.provider = session, provider
+        self._block: _Block | None = None  # what the session works on
 
-    @abstractmethod
-    def flush(self) -> None:
-        """Let the provider know all patterns that the session has now."""
+    def rows(self, slots: NDArray[np.int32]) -> NDArray[Any]:
+        """Of some slots with all of them."""
+        self.flush()
+        # Patterns of examples that were chosen and left again may have had slots that the provider never saw.
+        values = np.zeros((len(slots), max(self.session.slots, self.provider.size)), self.provider.dtype)
+        self.provider.rows(slots, out=values[:, : self.provider.size])
+        return values
+
+    def between(self, slots: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[Any]:
+        """Of some slots with others, none of which is among them."""
+        return self.provider.between(slots, others)
 
     def finish(self) -> None:
         """Bring the session's coefficients to where a model can be taken from them."""
-        while not self._session.finish():
-            self._provide_rows()
+        self.session.finish(self)
 
-    def finish_some(self, steps: int) -> bool:
-        """The same, a bounded number of steps at a time; True once it is done."""
-        session = cast(GradualSession, self._session)
-        if session.finish_some(steps):
-            return True
-        if session.needed:
-            self._provide_rows()
-        else:
-            _bring_back(session, self._blocks)
-        return False
-
-    def _provide_rows(self) -> None:
-        """Rows of kernel values that fell out of the memory budget, in one product."""
-        self.flush()
-        needed = self._session.needed
-        shape = (len(needed), self._session.slots)
-        if len(self._rows) < shape[0] * shape[1]:
-            self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self._blocks.dtype)
-        rows = self._rows[: shape[0] * shape[1]].reshape(shape)
-        self._blocks.rows(np.asarray(needed), out=rows[:, : self._blocks.size])
-        self._session.provide(needed, rows)
+    def flush(self) -> None:
+        """Let the provider know all patterns that the session has now."""
+        if self._block is not None:
+            slots, rows = self._block.born(self.session)
+            self.provider.store(slots, self._block.batch, rows)
 
 
-class KernelFeed(SessionFeed):
-    """Feeds a stretch of the stream to a kernel session."""
+class KernelFeed(KernelSource, Feed):
+    """Feeds a part of the stream to a kernel session."""
 
-    def __init__(self, session: KernelSession, blocks: Provider, stream: Iterator[Examples]) -> None:
-        super().__init__(session, blocks)
-        self._stream = stream
+    def __init__(self, session: Any, provider: Provider, blocks: Iterator[Examples]) -> None:
+        super().__init__(session, provider)
+        self._blocks = blocks
         self._next: Background[_Block] | None = None
-        self._block: _Block | None = None
-        self._births = np.empty(0, np.intp)  # slots of the block before, which `kernel` does not have yet
+        self._births = np.empty(0, np.intp)  # slots of the block before, which the next one's values lack
         self._done = 0
         # The values of the next block are written while those of this one are read.
-        self._tables = [np.zeros(0, blocks.dtype), np.zeros(0, blocks.dtype)]
+        self._tables = [np.zeros(0, provider.dtype), np.zeros(0, provider.dtype)]
 
     def advance(self, examples: int) -> int:
-        """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
+        """Work on up to so many examples of the block at hand; how many were done, 0 at the end."""
         if self._block is None and not self._begin_block():
             return 0
         block = self._block
         assert block is not None
         end = min(len(block.examples), self._done + examples)
-        while not self._session.run(end):
-            self._provide_rows()
+        self.session.run(end, self)
         worked, self._done = end - self._done, end
         if end == len(block.examples):
             self._end_block(block)
@@ -207,25 +189,19 @@ class KernelFeed(SessionFeed):
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
         self.wait()  # the background reads the store
-        if self._block is not None:
-            self._store_births(self._block)
-
-    def close(self) -> None:
-        """Flush, and wait for what runs in the background."""
-        self.flush()
+        super().flush()
 
     def _begin_block(self) -> bool:
         block = self._take_next()
         if block is None:
             return False
         self._done = 0
-        self._session.set_foreign_bytes(self._blocks.nbytes + sum(table.nbytes for table in self._tables))
-        upcoming = next(self._stream, None) if self._blocks.concurrent else None
+        self.session.set_foreign_bytes(self.provider.nbytes + sum(table.nbytes for table in self._tables))
+        upcoming = next(self._blocks, None) if self.provider.concurrent else None
         if upcoming is not None:
-            room = self._session.slots + len(block.examples)
-            self._next = self._blocks.background(partial(self._prepare, upcoming, room))
-        examples = block.examples
-        self._session.feed(block.kernel, block.within, examples.ids, examples.labels, examples.costs, block.diagonal)
+            room = self.session.slots + len(block.examples)
+            self._next = self.provider.background(partial(self._prepare, upcoming, room))
+        block.feed(self.session)
         self._block = block
         return True
 
@@ -233,64 +209,42 @@ class KernelFeed(SessionFeed):
         if self._next is not None:
             ready, self._next = self._next.result(), None
             if len(self._births):
-                ready.kernel[:, self._births] = self._blocks.against_slots(ready.batch, self._births)
+                ready.kernel[:, self._births] = self.provider.against_slots(ready.batch, self._births)
             return ready
-        upcoming = next(self._stream, None)
-        return None if upcoming is None else self._prepare(upcoming, self._session.slots)
+        upcoming = next(self._blocks, None)
+        return None if upcoming is None else self._prepare(upcoming, self.session.slots)
 
     def _prepare(self, examples: Examples, slots: int) -> _Block:
         """The block and its kernel values, with room for its births beside so many slots."""
-        batch = self._blocks.batch(examples.X, examples.ids)
+        batch = self.provider.batch(examples.X, examples.ids)
         room = slots + len(examples)
-        kernel, within = self._blocks.tables(batch, room, self._table(len(examples), room))
-        return _Block(examples, batch, kernel, within, self._blocks.diagonal(batch))
+        kernel, within = self.provider.tables(batch, room, self._table(len(examples), room))
+        return _Block(examples, batch, kernel, within)
 
     def _table(self, rows: int, columns: int) -> NDArray[Any]:
         """Memory for a block: what stands in it is finite, and it is used again for the block after the next."""
         self._tables.reverse()
         if len(self._tables[0]) < rows * columns:
-            self._tables[0] = np.zeros(rows * columns * 5 // 4, self._blocks.dtype)
+            self._tables[0] = np.zeros(rows * columns * 5 // 4, self.provider.dtype)
         return self._tables[0][: rows * columns].reshape(rows, columns)
 
     def _end_block(self, block: _Block) -> None:
         self.flush()
-        self._births, _ = self._births_of(block)
+        self._births, _ = block.born(self.session)
         self._block = None
 
-    def _births_of(self, block: _Block) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The examples of the block that are support patterns now: their slots and their rows in the block."""
-        slots, born = self._session.newborn()
-        ids = block.examples.ids
-        order = np.argsort(ids, kind="stable")
-        rows = order[np.searchsorted(ids, born, sorter=order)]
-        assert np.array_equal(ids[rows], born)
-        return slots.astype(np.intp), rows
 
-    def _store_births(self, block: _Block) -> None:
-        slots, rows = self._births_of(block)
-        self._blocks.store(slots, block.batch, rows)
+class LinearFeed(Feed):
+    """Feeds a part of the stream to a linear session, which needs no source."""
 
-
-def _bring_back(session: GradualSession, blocks: Provider) -> None:
-    """Bring gradients that finishing has left behind up to date, where it waits for that."""
-    while len((slots := session.stale())[0]):
-        stale, changed = slots
-        size = max(1, _PRODUCTS_AT_ONCE // max(1, len(changed)))
-        for first in range(0, len(stale), size):
-            session.bring_back(first, blocks.between(stale[first : first + size], changed))
-
-
-class LinearFeed:
-    """Feeds a stretch of the stream to a linear session."""
-
-    def __init__(self, session: Any, stream: Iterator[Examples]) -> None:
-        self._session, self._stream = session, stream
+    def __init__(self, session: Any, blocks: Iterator[Examples]) -> None:
+        self._session, self._blocks = session, blocks
         self._length = self._done = 0
 
     def advance(self, examples: int) -> int:
-        """Work on up to so many examples of the block at hand; how many were done, 0 at the end of the stretch."""
+        """Work on up to so many examples of the block at hand; how many were done, 0 at the end."""
         if self._done == self._length:
-            block = next(self._stream, None)
+            block = next(self._blocks, None)
             if block is None:
                 return 0
             feed_linear(self._session, block, squared_norms(block.X))
@@ -303,15 +257,6 @@ class LinearFeed:
     def finish(self) -> None:
         """Bring the session's coefficients to where a model can be taken from them."""
         self._session.finish()
-
-    def flush(self) -> None:
-        """Nothing to tell anyone."""
-
-    def wait(self) -> None:
-        """Nothing runs in the background."""
-
-    def close(self) -> None:
-        """Nothing runs in the background."""
 
 
 def feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) -> None:
@@ -329,3 +274,87 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
         return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
     norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     return norms
+
+
+class ChoosingFeed(KernelSource, Feed):
+    """Feeds a session the examples of a stream in the order a strategy chooses, one at a time.
+
+    Parameters
+    ----------
+    session, provider
+        The session must also decide on examples that it was not fed: `decide` and `reach`.
+    stream : Stream
+        With `draws`.
+    order : array of int
+        The rows to choose from.
+    strategy : Strategy
+        What chooses among random candidates.
+    count : int
+        How many examples to take.
+    """
+
+    def __init__(
+        self, session: Any, provider: Provider, stream: Stream, order: _Index, strategy: Strategy, count: int
+    ) -> None:
+        super().__init__(session, provider)
+        assert stream.draws is not None
+        self._examples, self._order = stream.examples, order
+        self._strategy, self._left = strategy, count
+        self._gradual = strategy if isinstance(strategy, GradualStrategy) else None
+        self._pool = Pool(len(order), stream.draws)
+
+    def advance(self, examples: int) -> int:
+        """Choose and work on up to so many examples; how many were done, 0 once all are taken."""
+        todo = min(examples, self._left)
+        for _ in range(todo):
+            self._block = self._chosen()
+            self._block.feed(self.session)
+            self.session.run(1, self)
+            self.flush()
+            self._block = None
+        self._left -= todo
+        self.session.set_foreign_bytes(self.provider.nbytes)
+        return todo
+
+    def _chosen(self) -> _Block:
+        """An example out of the pool, with its kernel values."""
+        drawn = self._pool.draw(self._strategy.draws)
+        rows = self._order[drawn]
+        looks: list[tuple[Batch, NDArray[Any]]] = []
+        margins = np.empty(0)
+        ends = [0]
+        while ends[-1] < len(rows):
+            size = len(rows) if self._gradual is None else self._gradual.looks << len(looks)
+            part = rows[ends[-1] : ends[-1] + size]
+            batch = self.provider.batch(rows_of(self._examples.X, part), self._examples.ids[part])
+            kernel = self.provider.against_support(batch, self.session.slots + 1)
+            looks.append((batch, kernel))
+            ends.append(ends[-1] + len(part))
+            margins = np.concatenate([margins, self._margins(kernel, part)])
+            if self._gradual is not None and self._gradual.is_decided(margins, self.session.reach):
+                break
+        choice = self._strategy.choose(margins, self.session.reach)
+        if not 0 <= choice < len(margins):
+            raise ValueError(
+                f"selection must choose a place from 0 to {len(margins) - 1}, got {choice} from {self._strategy!r}"
+            )
+        self._pool.remove(int(drawn[choice]))
+        look = int(np.searchsorted(ends, choice, side="right")) - 1
+        batch, kernel = looks[look]
+        first = choice - ends[look]
+        one = slice(first, first + 1)
+        within = batch.diagonal[one].astype(self.provider.dtype)[:, None]
+        return _Block(self._examples.at(rows[choice : choice + 1]), batch, kernel[one], within, first)
+
+    def _margins(self, kernel: NDArray[Any], rows: _Index) -> NDArray[Any]:
+        decisions = self.session.decide(kernel)
+        if not decisions.shape[1]:
+            return np.zeros(len(rows))
+        if not self._strategy.needs_labels:
+            return uncertainty_margin(decisions)
+        labels = self._examples.labels[rows]
+        classes = 2 if decisions.shape[1] == 1 else decisions.shape[1]
+        known = labels < classes
+        margins = np.full(len(rows), -np.inf)  # nothing is as wrong as not to know of the class
+        margins[known] = label_margin(decisions[known], labels[known])
+        return margins

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -18,14 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from larank import _core, parameters
 from larank.base import best_labels, example_costs, sound_csr
 from larank.data.models import persistable
-from larank.training import Limits, Objectives, Outcome, TrainingWarning, train
+from larank.training import Limits, Objectives, Outcome, train, unchanged_on_failure, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
 __all__ = ["LinearMulticlassSVC"]
-
-FORMULATIONS = ("crammer-singer", "weston-watkins", "one-vs-rest")
-STOPS = ("gap", "violation")
 
 
 @persistable("classes_", "coef_", "intercept_", "n_features_in_", "feature_names_in_", "n_iter_", "result_")
@@ -44,10 +40,10 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     C : float, default=1.0
         The cost of one unit of loss against ``1/2 |W|^2``.
     tol : float, default=1e-3
-        With ``stop="gap"`` the relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"``
-        the largest violation of the optimality conditions over the examples (the paper uses 0.1).
+        The relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"`` the largest violation
+        of the optimality conditions over the examples (the paper uses 0.1).
     stop : {"gap", "violation"}, default="gap"
-        The stopping criterion.
+        What ends training once it is at most `tol`: the relative duality gap, or the largest violation of optimality.
     max_iter : int, default=1000
         Passes over the data, counted by examples visited, after which training stops with a warning.
     time_limit : float, optional
@@ -67,9 +63,9 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and as
         many examples and classes. A model loaded from a file has no coefficients to start from.
     random_state : int, RandomState or None, default=None
-        Of the order in which examples are visited. The same integer gives the same model on every machine.
+        The seed of the order in which examples are visited. The same integer gives the same model on every machine.
     verbose : int, default=0
-        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+        Whether to show progress: 1 is a bar or, where standard error is no terminal, a line every few seconds.
 
     Attributes
     ----------
@@ -164,43 +160,41 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         LinearMulticlassSVC
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
-        self._check_parameters()
-        return self._fit(X, y, sample_weight, self._start() if self.warm_start else None)
+        with unchanged_on_failure(self):
+            parameters.check(self)
+            outcome = self._fit(X, y, sample_weight, self._start() if self.warm_start else None)
+        self._warn_if_early(outcome)
+        return self
 
     def path(
         self, X: ArrayLike, y: ArrayLike, Cs: Iterable[float], sample_weight: ArrayLike | None = None
     ) -> list[Self]:
-        """Train one model per value of `C`, each started from the one before.
+        """Train one model per value of `C`, each started from that of the next smaller one.
 
         Parameters
         ----------
         X, y, sample_weight
             As for `fit`.
         Cs : iterable of float
-            The costs, in the order in which they are to be trained; increasing order is the fastest.
+            The costs, in any order.
 
         Returns
         -------
         list of LinearMulticlassSVC
-            The fitted models, in the order of `Cs`; an interrupt ends the path with the model it met.
+            The fitted models, in the order of `Cs`. An interrupt ends the path: models for larger costs are missing.
         """
-        try:
-            Cs = list(Cs)
-        except TypeError:
-            raise ValueError(f"Cs must be a sequence of numbers, got {Cs!r}") from None
-        for number, C in enumerate(Cs):
-            parameters.positive(f"Cs[{number}]", C)
-        models: list[Self] = []
-        for C in Cs:
-            model = clone(self).set_params(C=C)
-            model._check_parameters()
-            model._fit(X, y, sample_weight, models[-1]._start() if models else None)
-            models.append(model)
-            if model.result_.status == "interrupted":
+        Cs = parameters.costs_of_path(Cs)
+        models: dict[int, Self] = {}
+        start: _Start | None = None
+        for number in sorted(range(len(Cs)), key=Cs.__getitem__):
+            models[number] = model = clone(self).set_params(C=Cs[number])
+            parameters.check(model)
+            outcome = model._fit(X, y, sample_weight, start)
+            model._warn_if_early(outcome)
+            start = model._start()
+            if outcome.status == "interrupted":
                 break
-        if not models:
-            raise ValueError("Cs must hold at least one value, got none")
-        return models
+        return [models[number] for number in sorted(models)]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
         """Scores of the classes, or with two classes the score of the second against the first.
@@ -235,18 +229,6 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return best_labels(self.decision_function(X), self.classes_)
 
-    def _check_parameters(self) -> None:
-        parameters.one_of("formulation", self.formulation, FORMULATIONS)
-        parameters.one_of("stop", self.stop, STOPS)
-        for name in ("C", "tol", "intercept_scaling"):
-            parameters.positive(name, getattr(self, name))
-        if self.time_limit is not None:
-            parameters.positive("time_limit", self.time_limit)
-        for name in ("fit_intercept", "shrinking", "cooling", "warm_start"):
-            parameters.flag(name, getattr(self, name))
-        parameters.whole_number("max_iter", self.max_iter, at_least=1)
-        parameters.verbosity(self.verbose)
-
     def _start(self) -> _Start | None:
         """The coefficients of the fit before."""
         if not hasattr(self, "coef_"):
@@ -268,13 +250,7 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X must have fewer than 2**31 rows, got {X.shape[0]}")
         return sound_csr(X) if issparse(X) else X, y
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: ArrayLike | None,
-        start: _Start | None,
-    ) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, start: _Start | None) -> Outcome:
         X, y = self._validated(X, y)
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -291,10 +267,26 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             outcome = train(_SdmTraining(session, X), limits, progress)
         self.classes_, self.costs_, self._formulation = classes, costs, self.formulation
         self._keep_model(session, X)
-        self.result_ = _result(outcome, session, self.dual_coef_)
+        counters = session.counters
+        self.result_ = Result.of(
+            outcome,
+            solver="sdm",
+            iterations=counters.visits / X.shape[0],
+            support_patterns=len(self.support_),
+            support_vectors=int(self.dual_coef_.nnz),
+            operations={
+                "visits": counters.visits,
+                "steps": counters.steps,
+                "full_loops": counters.full_loops,
+                "shrunk_loops": counters.shrunk_loops,
+            },
+            breakdown={},
+        )
         self.n_iter_ = math.ceil(self.result_.iterations)
-        self._warn_if_early(outcome)
-        return self
+        return outcome
+
+    def _warn_if_early(self, outcome: Outcome) -> None:
+        warn_if_early(outcome, self.result_, max_iter=self.max_iter, time_limit=self.time_limit, stacklevel=3)
 
     def _check_precision(self, dtype: np.dtype[Any], costs: NDArray[np.float64]) -> None:
         """The core computes in the precision of `X`, where numbers that are fine here may be 0 or infinite."""
@@ -342,20 +334,6 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.intercept_ = (
             W[:, n_features] * W.dtype.type(self.intercept_scaling) if self.fit_intercept else np.zeros(len(W), W.dtype)
         )
-
-    def _warn_if_early(self, outcome: Outcome) -> None:
-        reasons = {
-            "max_iter": f"after max_iter={self.max_iter} passes over the data",
-            "time_limit": f"after time_limit={self.time_limit} seconds",
-            "interrupted": "by an interrupt",
-        }
-        if outcome.status in reasons:
-            warnings.warn(
-                f"training was ended {reasons[outcome.status]} before {self.stop} reached tol={self.tol}; the model is "
-                f"valid, its relative duality gap is {self.result_.relative_gap:.2g}",
-                TrainingWarning,
-                stacklevel=4,
-            )
 
 
 class _Start(NamedTuple):
@@ -415,25 +393,3 @@ def _feasible(
     seeds = csr_matrix((values, a.indices, a.indptr), shape=a.shape, copy=True)
     seeds.eliminate_zeros()
     return seeds.data, seeds.indices.astype(np.int32), seeds.indptr.astype(np.int64)
-
-
-def _result(outcome: Outcome, session: _core.SdmSession, dual_coef: csr_matrix) -> Result:
-    counters, at = session.counters, outcome.objectives
-    return Result(
-        solver="sdm",
-        status=outcome.status,
-        primal=at.primal,
-        dual=at.dual,
-        violation=at.violation,
-        iterations=counters.visits / dual_coef.shape[0],
-        seconds=outcome.seconds,
-        support_patterns=int(np.count_nonzero(np.diff(dual_coef.indptr))),
-        support_vectors=int(dual_coef.nnz),
-        operations={
-            "visits": counters.visits,
-            "steps": counters.steps,
-            "full_loops": counters.full_loops,
-            "shrunk_loops": counters.shrunk_loops,
-        },
-        history=outcome.history,
-    )

@@ -41,15 +41,10 @@ from larank.training.result import Result
 
 __all__ = ["RankedPath", "SequenceTagger"]
 
-INFERENCES = ("exact", "greedy")
-SOLVERS = ("larank", "perceptron", "passive-aggressive")
-HISTORIES = ("true", "predicted")
-
 _ENCODERS: dict[str, type[Encoder]] = {kind.__name__: kind for kind in (ArrayEncoder, NameEncoder, TemplateEncoder)}
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 1e-10  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
-_HIGHEST_ORDER = 255  # most_lags of core/chain.hpp
 
 
 class RankedPath(NamedTuple):
@@ -621,51 +616,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     # ---- Checks ----
 
     def _check_parameters(self) -> None:
-        parameters.one_of("inference", self.inference, INFERENCES)
-        parameters.one_of("solver", self.solver, SOLVERS)
-        parameters.one_of("stop", self.stop, ("epochs", "gap"))
-        parameters.one_of("history", self.history, HISTORIES)
-        for name in ("C", "memory_limit"):
-            parameters.positive(name, getattr(self, name))
-        for name in ("tol", "time_limit"):
-            if getattr(self, name) is not None:
-                parameters.positive(name, getattr(self, name))
-        for name, least in (("order", 0), ("epochs", 1), ("max_iter", 1)):
-            parameters.whole_number(name, getattr(self, name), at_least=least)
-        for name in ("average", "shuffle", "certify"):
-            parameters.flag(name, getattr(self, name))
-        if self.order > _HIGHEST_ORDER:
-            raise ValueError(f"order must be an integer from 0 to {_HIGHEST_ORDER}, got {self.order!r}")
-        if self.n_reprocess is not None:
-            parameters.whole_number("n_reprocess", self.n_reprocess, at_least=0)
-        parameters.verbosity(self.verbose)
-        parameters.jobs(self.n_jobs)
+        parameters.check(self)
         check_constraints(self.constraints)
         _check_label_costs(self.label_costs)
-        self._check_together()
-
-    def _check_together(self) -> None:
-        """Parameters that cannot act with others."""
-        if self.solver != "larank":
-            if self.n_reprocess is not None:
-                raise ValueError(f"n_reprocess acts with solver='larank' only, got it with solver={self.solver!r}")
-            if self.stop == "gap":
-                raise ValueError(f"stop='gap' acts with solver='larank' only, got it with solver={self.solver!r}")
-        elif self.average:
-            raise ValueError(
-                "average acts with solver='perceptron' and 'passive-aggressive' only, got it with 'larank'"
-            )
-        if self.solver == "perceptron" and self.label_costs is not None:
-            raise ValueError(
-                "label_costs acts with solver='larank' and 'passive-aggressive' only: the perceptron knows right and "
-                f"wrong; got label_costs={self.label_costs!r}"
-            )
-        if self.history == "predicted" and (self.inference != "greedy" or self.stop == "gap"):
-            raise ValueError(
-                "history='predicted' acts with inference='greedy' and stop='epochs' only, got it with "
-                f"inference={self.inference!r} and stop={self.stop!r}"
-            )
-        parameters.stopping(stop=self.stop, epochs=self.epochs, tol=self.tol, certify=self.certify)
 
     def _check_unchanged(self) -> None:
         """The session of a stream cannot change some parameters on the way."""

@@ -19,9 +19,8 @@ from larank.structured.steps import Pattern, Relative, Steps
 from larank.structured.stream import Examples, OnlineSolver, SupportTable
 from larank.training import ObjectiveValues
 
-__all__ = ["SCHEDULES", "LaRank"]
+__all__ = ["LaRank"]
 
-SCHEDULES = ("fixed", "adaptive")
 _OPERATIONS = ("process_new", "process_old", "optimize")
 
 _TAU = 0.08  # of a loss; smaller violations are left alone in the first epoch
@@ -35,7 +34,7 @@ class Schedule(ABC):
     def operations(self, random: np.random.Generator) -> Iterator[str]:
         """The operations of one visit; PROCESSNEW is among them once."""
 
-    def record(self, operation: str, increase: float, work: float) -> None:  # noqa: B027
+    def record(self, operation: str, increase: float, work: float) -> None:
         """Hear what an operation has brought and cost."""
 
 

@@ -89,10 +89,10 @@ class Machine(ABC):
     def squared_norm(self) -> float:
         """|w|^2."""
 
-    def hold(self, v: Vector) -> None:  # noqa: B027
+    def hold(self, v: Vector) -> None:
         """Make it a support vector."""
 
-    def release(self, v: Vector) -> None:  # noqa: B027
+    def release(self, v: Vector) -> None:
         """It has no coefficient any more."""
 
     @abstractmethod

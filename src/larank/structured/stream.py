@@ -69,7 +69,7 @@ class OnlineSolver(ABC):
     def visit(self, example: Example) -> None:
         """Learn from the next example."""
 
-    def begin_another_epoch(self) -> None:  # noqa: B027
+    def begin_another_epoch(self) -> None:
         """The examples to come have been seen before."""
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """The one training loop: stopping, interruption, time limits, progress and history for every solver.
 
-A solver is a `Session`: state that can be advanced a little at a time. Between two calls of `advance` there is room
-for everything that has nothing to do with the mathematics.
+Every solver shows it a `Training`: state that can be advanced a little at a time. Between two calls of `advance` there
+is room for everything that has nothing to do with the mathematics.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "ObjectiveValues",
     "Objectives",
     "Outcome",
-    "Session",
+    "Training",
     "TrainingWarning",
     "train",
     "unchanged_on_failure",
@@ -60,7 +60,7 @@ class ObjectiveValues:
     violation: float
 
 
-class Session(Protocol):
+class Training(Protocol):
     """Resumable training state."""
 
     def advance(self) -> bool:
@@ -83,8 +83,8 @@ class Session(Protocol):
 class Limits:
     """When to stop: at a duality gap, after passes over the data, after seconds.
 
-    `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them the session will make
-    of its own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
+    `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them will be made of
+    the solver's own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
     `passes_between_checks`. Without `certify` the objectives are not computed from scratch at the end.
     """
 
@@ -113,12 +113,12 @@ class Outcome:
     history: tuple[Checkpoint, ...]
 
 
-def train(session: Session, limits: Limits, progress: Progress) -> Outcome:
-    """Advance a session until a limit is reached, its own criterion holds or the user interrupts.
+def train(training: Training, limits: Limits, progress: Progress) -> Outcome:
+    """Advance a training until a limit is reached, its own criterion holds or the user interrupts.
 
     Parameters
     ----------
-    session : Session
+    training : Training
         The solver's state.
     limits : Limits
         The stopping criteria shared by all solvers.
@@ -130,17 +130,17 @@ def train(session: Session, limits: Limits, progress: Progress) -> Outcome:
     Outcome
         With the objectives computed from scratch at the end.
     """
-    run = _Run(session, limits, progress)
+    run = _Run(training, limits, progress)
     with _interrupt_flag() as interrupted:
         while True:
-            optimal = session.advance()
+            optimal = training.advance()
             if run.gap_is_closed() or (optimal and limits.passes is None):
                 status: Status = "converged"
             elif optimal:
                 status = "completed"
             elif interrupted.is_set():
                 status = "interrupted"
-            elif session.iterations() >= limits.max_iter:
+            elif training.iterations() >= limits.max_iter:
                 status = "max_iter"
             elif limits.time_limit is not None and run.seconds() >= limits.time_limit:
                 status = "time_limit"
@@ -211,8 +211,8 @@ class _Run:
     _PASSES_BETWEEN_CHECKS = 20.0
     _PROMISING = 2.0
 
-    def __init__(self, session: Session, limits: Limits, progress: Progress) -> None:
-        self.session, self.limits, self.progress = session, limits, progress
+    def __init__(self, training: Training, limits: Limits, progress: Progress) -> None:
+        self.training, self.limits, self.progress = training, limits, progress
         self.history: list[Checkpoint] = []
         self.latest: Objectives | None = None
         self.is_exact = False
@@ -226,10 +226,13 @@ class _Run:
     def gap_is_closed(self) -> bool:
         """Record a new estimate, and check the gap from scratch where that is due."""
         self.is_exact = False
-        estimate = self.session.estimate()
+        estimate = self.training.estimate()
         if estimate is None:
             if not self.history:
-                self.tell(math.nan, math.nan, math.nan, None)
+                nothing_yet = Checkpoint(
+                    self.seconds(), self.training.iterations(), math.nan, math.nan, math.nan, exact=False
+                )
+                self.progress.update(nothing_yet, None)
             return False
         point = self.record(estimate, exact=False)
         wanted = self.limits.closing_gap(point.primal)
@@ -247,36 +250,24 @@ class _Run:
 
     def evaluate(self) -> Checkpoint:
         began = time.perf_counter()
-        exact = self.session.evaluate()
+        exact = self.training.evaluate()
         self.certificate_seconds += time.perf_counter() - began
         return self.record(exact, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
         self.latest, self.is_exact = at, exact
         point = Checkpoint(
-            self.seconds(), self.session.iterations(), at.primal, at.dual, at.violation, exact, **self.session.details()
+            self.seconds(),
+            self.training.iterations(),
+            at.primal,
+            at.dual,
+            at.violation,
+            exact,
+            **self.training.details(),
         )
         self.history.append(point)
-        self.tell(point.primal, point.dual, point.violation, self.fraction(point), point.online_error)
+        self.progress.update(point, self.fraction(point))
         return point
-
-    def tell(
-        self,
-        primal: float,
-        dual: float,
-        violation: float,
-        fraction: float | None,
-        online_error: float | None = None,
-    ) -> None:
-        self.progress.update(
-            iterations=self.session.iterations(),
-            primal=primal,
-            dual=dual,
-            violation=violation,
-            seconds=self.seconds(),
-            fraction=fraction,
-            online_error=online_error,
-        )
 
     def fraction(self, point: Checkpoint) -> float | None:
         """How many of the passes are made, or how far the gap has come on a logarithmic scale, if either tells."""
@@ -293,7 +284,7 @@ class _Run:
         if self.limits.certify and not self.is_exact:
             self.evaluate()
         elif self.latest is None or not self.is_exact:
-            estimate = self.session.estimate()
+            estimate = self.training.estimate()
             if estimate is not None:
                 self.record(estimate, exact=False)
         assert self.latest is not None

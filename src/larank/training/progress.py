@@ -4,7 +4,7 @@ Everything goes to standard error. The training loop talks to one small interfac
 
     with progress_for(verbose) as progress:
         progress.start("crammer-singer, 16000 examples")
-        progress.update(iterations=1.0, primal=9.0, dual=4.0, violation=0.5, seconds=0.1, fraction=None)
+        progress.update(Checkpoint(seconds=0.1, iterations=1.0, primal=9.0, dual=4.0, ...), fraction=0.5)
         progress.finish("converged")
 """
 
@@ -21,6 +21,8 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
+from larank.training.result import Checkpoint
+
 __all__ = ["BarProgress", "LineProgress", "Progress", "progress_for"]
 
 
@@ -30,31 +32,15 @@ class Progress:
     def start(self, description: str) -> None:
         """Begin; `description` says what is being trained on what."""
 
-    def update(
-        self,
-        *,
-        iterations: float,
-        primal: float,
-        dual: float,
-        violation: float,
-        seconds: float,
-        fraction: float | None,
-        online_error: float | None = None,
-    ) -> None:
+    def update(self, at: Checkpoint, fraction: float | None) -> None:
         """Tell where training stands.
 
         Parameters
         ----------
-        iterations : float
-            Passes over the data so far.
-        primal, dual, violation : float
-            The objectives and the largest violation of optimality, as far as the solver knows them.
-        seconds : float
-            Time since training began.
+        at : Checkpoint
+            The point of the history that training has come to.
         fraction : float or None
             How much of the way is done, between 0 and 1; None when nobody can tell.
-        online_error : float or None
-            Share of the examples so far misclassified when they came, from solvers that have no objectives.
         """
 
     def finish(self, status: str) -> None:
@@ -87,19 +73,9 @@ class LineProgress(Progress):
         """Write what is trained."""
         self._write(f"training {description}")
 
-    def update(
-        self,
-        *,
-        iterations: float,
-        primal: float,
-        dual: float,
-        violation: float,
-        seconds: float,
-        fraction: float | None,
-        online_error: float | None = None,
-    ) -> None:
+    def update(self, at: Checkpoint, fraction: float | None) -> None:
         """Remember the state and write it when a line is due."""
-        self._state = f"{_state(iterations, primal, dual, violation, online_error)}, {seconds:.1f} s"
+        self._state = f"{_state(at)}, {at.seconds:.1f} s"
         if time.monotonic() - self._written >= self._interval:
             done = "" if fraction is None else f"{_clip(fraction):4.0%}, "
             self._write(f"{done}{self._state}")
@@ -144,20 +120,10 @@ class BarProgress(Progress):
         self._bar.console.print(f"training {description}", markup=False, highlight=False)
         self._bar.start()
 
-    def update(
-        self,
-        *,
-        iterations: float,
-        primal: float,
-        dual: float,
-        violation: float,
-        seconds: float,
-        fraction: float | None,
-        online_error: float | None = None,
-    ) -> None:
+    def update(self, at: Checkpoint, fraction: float | None) -> None:
         """Move the bar; it is redrawn ten times a second, however often this is called."""
-        state = _state(iterations, primal, dual, violation, online_error)
-        self._state = f"{state}, {seconds:.1f} s"
+        state = _state(at)
+        self._state = f"{state}, {at.seconds:.1f} s"
         if fraction is not None:
             self.fraction = max(self.fraction, _clip(fraction))
         total = None if fraction is None else 1.0
@@ -194,16 +160,15 @@ def progress_for(verbose: int) -> Progress:
     return BarProgress(console) if live else LineProgress()
 
 
-def _state(iterations: float, primal: float, dual: float, violation: float, online_error: float | None) -> str:
+def _state(at: Checkpoint) -> str:
     """One short line; a terminal of 80 columns must still have room for the bar."""
-    if math.isnan(primal) and online_error is not None:
-        return f"{iterations:.1f} passes, online error {online_error:.2%}"
-    if math.isnan(primal):
-        return f"{iterations:.1f} passes, no objective yet"
-    gap = primal - dual
-    relative = f"relative gap {gap / primal:.1e}" if primal > 0 else f"gap {gap:.1e}"
-    state = f"{iterations:.1f} passes, {relative}"
-    return state if math.isnan(violation) else f"{state}, violation {violation:.1e}"
+    if math.isnan(at.primal) and at.online_error is not None:
+        return f"{at.iterations:.1f} passes, online error {at.online_error:.2%}"
+    if math.isnan(at.primal):
+        return f"{at.iterations:.1f} passes, no objective yet"
+    relative = f"relative gap {at.gap / at.primal:.1e}" if at.primal > 0 else f"gap {at.gap:.1e}"
+    state = f"{at.iterations:.1f} passes, {relative}"
+    return state if math.isnan(at.violation) else f"{state}, violation {at.violation:.1e}"
 
 
 def _ending(status: str, state: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from stand_ins import printed
 
-from larank.kernel.published import COOLING
+from larank.parameters import COOLING
 from studies.papers import mcsvm as paper
 from studies.papers.experiment import Scope
 

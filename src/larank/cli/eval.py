@@ -1,0 +1,44 @@
+"""`larank eval`: how often a model is wrong, and where."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from larank.cli.console import DataFile, Debug, ModelFile, ZeroBased, counted, print_rows, print_values, work
+from larank.cli.examples import check_labels, compare, error_figures, load, read_examples
+from larank.report import class_errors, confusions
+
+__all__ = ["app"]
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def evaluate(
+    model_file: ModelFile,
+    data_file: DataFile,
+    top: Annotated[int, typer.Option(min=1, help="Show so many classes and pairs, the worst first.")] = 10,
+    zero_based: ZeroBased = False,
+    debug: Debug = False,
+) -> None:
+    """Measure the error of a model on labelled examples.
+
+    Shows the error in all, for every class, and the pairs of classes most often confused.
+
+    \b
+    Examples:
+      larank eval letter.larank test.svm
+      larank eval letter.larank test.svm --top 26
+    """
+    with work(debug):
+        estimator = load(model_file)
+        X, y = read_examples(data_file, estimator.n_features_in_, zero_based)
+        check_labels(data_file, y, estimator.classes_)
+        y, predicted = compare(estimator, X, y)
+        print_values(error_figures(y, predicted))
+        by_class, pairs = class_errors(y, predicted), confusions(y, predicted)
+        print_rows(by_class[:top], counted("Classes by error", len(by_class), top))
+        if pairs:
+            print_rows(pairs[:top], counted("Most confused", len(pairs), top))

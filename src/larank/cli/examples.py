@@ -1,0 +1,93 @@
+"""Labelled examples and models as commands meet them: read, compared and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from larank.cli.console import say, short
+from larank.data import models, read
+from larank.report import Row, class_errors, confusions, format_label
+
+__all__ = ["check_labels", "compare", "error_figures", "load", "read_examples", "slices", "worst"]
+
+_ROWS_AT_ONCE = 16384
+
+
+def load(model_file: Path) -> Any:
+    """Read a classifier from its file."""
+    estimator = models.load(model_file)
+    if not hasattr(estimator, "n_features_in_"):
+        raise ValueError(f"{model_file} holds a {type(estimator).__name__}; see `larank tag` for what tags sequences")
+    return estimator
+
+
+def read_examples(path: Path, n_features: int | None, zero_based: bool) -> tuple[Any, npt.NDArray[Any]]:
+    """Read a file; sparse data that use fewer than `n_features` features are widened, more are an error."""
+    X, y = read(path, zero_based=True) if zero_based else read(path)
+    if n_features is None or X.shape[1] == n_features:
+        return X, y
+    if sparse.issparse(X) and X.shape[1] < n_features:
+        X = sparse.csr_matrix(X)
+        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)), y
+    advice = ""
+    if sparse.issparse(X):
+        advice = f"; train with --features {X.shape[1]}"
+    elif {".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes}:
+        advice = "; its last column was taken as the label"
+    raise ValueError(f"{path} has {X.shape[1]} features, the model {n_features}{advice}")
+
+
+def slices(X: Any) -> Iterator[Any]:
+    """Cut into pieces whose scores fit into memory; an empty X is one piece, for the estimator to refuse."""
+    for start in range(0, max(X.shape[0], 1), _ROWS_AT_ONCE):
+        yield X[start : start + _ROWS_AT_ONCE]
+
+
+def compare(estimator: Any, X: Any, y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the true and the predicted labels in one type."""
+    true, _ = _alike(y, estimator.classes_)
+    predicted, _ = _alike(np.concatenate([estimator.predict(piece) for piece in slices(X)]), y)
+    return true, predicted
+
+
+def check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any], what: str = "example") -> None:
+    """Warn of labels the model does not know; if it knows none, the file belongs to another problem."""
+    y, classes = _alike(y, np.unique(classes))
+    unknown = y[~np.isin(y, classes)]
+    if len(unknown) == 0:
+        return
+    found, wanted = (short(np.unique(labels).tolist()) for labels in (unknown, classes))
+    if len(unknown) == len(y):
+        raise ValueError(f"{path}: none of its labels ({found}) is a class of the model ({wanted})")
+    count = len(unknown)
+    some = f"1 {what} has a label" if count == 1 else f"{count} {what}s have labels"
+    say(f"warning: {path}: {some} unknown to the model ({found}), counted as {'an error' if count == 1 else 'errors'}")
+
+
+def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Make labels comparable: a file has numbers only if all its labels are, so 1 may be "1" elsewhere."""
+    texts = "OUS"
+    if (a.dtype.kind in texts) == (b.dtype.kind in texts):
+        return a, b
+    return _texts(a), _texts(b)
+
+
+def _texts(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.array([format_label(label) for label in labels.tolist()])
+
+
+def error_figures(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, object]:
+    """Name what a test has shown."""
+    wrong = int(np.count_nonzero(y != predicted))
+    return {"test examples": len(y), "test errors": wrong, "test error": f"{wrong / len(y):.2%}"}
+
+
+def worst(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> dict[str, Sequence[Row]]:
+    """Name the classes with most errors, and the pairs."""
+    return {"Worst classes": class_errors(y, predicted)[:8], "Most confused": confusions(y, predicted)[:8]}

@@ -1,0 +1,51 @@
+"""`larank info`: what is in a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import typer
+
+from larank.cli.console import Debug, ModelFile, print_values, short, work
+from larank.data import models
+from larank.report import certificate
+from larank.training import Result
+
+__all__ = ["app"]
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def info(model_file: ModelFile, debug: Debug = False) -> None:
+    """Show what is in a model file.
+
+    Its kind, parameters, classes and certificate, and the version that wrote it.
+
+    \b
+    Example:
+      larank info letter.larank
+    """
+    with work(debug):
+        print_values(_flat(models.describe(model_file)))
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    """Lay nested metadata out as one table; long lists are cut."""
+    flat: dict[str, object] = {}
+    for name, value in values.items():
+        if isinstance(value, Result):
+            value = certificate(value)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if isinstance(value, models.ArrayInfo):
+            value = f"{value.dtype}, {' x '.join(map(str, value.shape))}"
+        if isinstance(value, Mapping):
+            flat.update(_flat(value, f"{prefix}{name}."))
+        elif isinstance(value, list | tuple):
+            flat[f"{prefix}{name}"] = short(value)
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat

@@ -6,6 +6,8 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "data/matrix.hpp"
@@ -13,6 +15,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
+void bind_support(nb::module_& m);
 void bind_sdm(nb::module_& m);
 void bind_larank(nb::module_& m);
 void bind_lasvm(nb::module_& m);
@@ -33,10 +36,40 @@ template <class T>
 using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
+constexpr const char* dtype_name() {
+    return std::is_same_v<T, float> ? "float32" : "float64";
+}
+
+// A struct with read-only fields, whose names and members are given in turn.
+template <class Struct>
+void add_fields(nb::class_<Struct>&) {}
+template <class Struct, class Member, class... Rest>
+void add_fields(nb::class_<Struct>& bound, const char* field, Member member, Rest... rest) {
+    bound.def_ro(field, member);
+    add_fields(bound, rest...);
+}
+template <class Struct, class... Fields>
+void bind_struct(nb::module_& m, const char* name, Fields... fields) {
+    nb::class_<Struct> bound(m, name);
+    add_fields(bound, fields...);
+}
+
+template <class T>
 nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::initializer_list<std::size_t> shape) {
     auto* kept = new std::vector<T>(std::move(values));
     nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
     return nb::ndarray<nb::numpy, T>(kept->data(), shape, owner);
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values) {
+    const std::size_t count = values.size();
+    return to_numpy(std::move(values), {count});
+}
+
+template <class T>
+std::vector<T> copied(Vector<T> values) {
+    return {values.data(), values.data() + values.shape(0)};
 }
 
 template <class T>

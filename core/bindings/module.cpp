@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
     m.def("simd_level", &larank::simd_level);
     m.def("simd_levels", &larank::simd_levels);
     m.def("set_simd_level", &larank::set_simd_level, "level"_a);
+    bind_support(m);
     bind_sdm(m);
     bind_larank(m);
     bind_lasvm(m);

@@ -1,13 +1,19 @@
-// The Sequential Dual Method, and its two hot units on one example, for tests.
+// The Sequential Dual Method.
 #include "bindings/arrays.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
+#include <tuple>
+
+#include "bindings/choices.hpp"
 #include "linear/sdm.hpp"
 
 namespace {
+
+// Values, classes and where those of each example begin.
+using CoefficientArrays =
+    std::tuple<nb::ndarray<nb::numpy, double>, nb::ndarray<nb::numpy, int32_t>, nb::ndarray<nb::numpy, int64_t>>;
 
 // A session of either precision behind one Python class; it keeps the arrays it looks at alive.
 class SdmSession {
@@ -19,7 +25,7 @@ class SdmSession {
     virtual const larank::SdmCounters& counters() const = 0;
     virtual bool estimate_is_at_full_cost() const = 0;
     virtual nb::object take_weights() = 0;
-    virtual nb::tuple coefficients() const = 0;
+    virtual CoefficientArrays coefficients() const = 0;
     virtual void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) = 0;
 };
 
@@ -51,7 +57,7 @@ class SdmSessionOf final : public SdmSession {
             owner));
     }
 
-    nb::tuple coefficients() const override {
+    CoefficientArrays coefficients() const override {
         const auto& lists = solver_.coefficients();
         std::vector<int64_t> starts{0};
         std::vector<int32_t> classes;
@@ -63,9 +69,7 @@ class SdmSessionOf final : public SdmSession {
             }
             starts.push_back(int64_t(classes.size()));
         }
-        const std::size_t count = classes.size(), ends = starts.size();
-        return nb::make_tuple(to_numpy(std::move(values), {count}), to_numpy(std::move(classes), {count}),
-                              to_numpy(std::move(starts), {ends}));
+        return {to_numpy(std::move(values)), to_numpy(std::move(classes)), to_numpy(std::move(starts))};
     }
 
     void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) override {
@@ -95,41 +99,9 @@ class SdmSessionOf final : public SdmSession {
     bool ended_ = false;
 };
 
-larank::Formulation formulation_named(const std::string& name) {
-    if (name == "crammer-singer") return larank::Formulation::crammer_singer;
-    if (name == "weston-watkins") return larank::Formulation::weston_watkins;
-    if (name == "one-vs-rest") return larank::Formulation::one_vs_rest;
-    throw std::invalid_argument("unknown formulation '" + name + "'");
-}
-
 larank::SdmOptions sdm_options(const std::string& formulation, int64_t classes, double epsilon, bool shrinking,
                                bool cooling, uint64_t seed) {
-    return {formulation_named(formulation), classes, epsilon, shrinking, cooling, seed};
-}
-
-// The two hot units on one example, for tests: x times W at the columns of x, and one row QP.
-std::vector<double> row_scores(Vector<double> x, Vector<int32_t> columns, Table<double> W) {
-    const int64_t classes = int64_t(W.shape(1)), lanes = larank::padded<double>(classes);
-    larank::AlignedArray<double> weights(int64_t(W.shape(0)) * lanes), out(lanes);
-    for (int64_t j = 0; j < int64_t(W.shape(0)); ++j)
-        std::copy(W.data() + j * classes, W.data() + (j + 1) * classes, weights.data() + j * lanes);
-    const larank::Row<double> row{x.data(), columns.data(), nullptr, int64_t(x.shape(0)), 0, 0};
-    larank::units<double>().scores(row, weights.data(), lanes, true, out.data());
-    return {out.data(), out.data() + classes};
-}
-
-std::tuple<double, double, std::vector<double>> solve_row(const std::string& formulation, Vector<double> scores,
-                                                          Vector<double> coefficients, int64_t label, double A,
-                                                          double C) {
-    const int64_t classes = int64_t(scores.shape(0)), lanes = larank::padded<double>(classes);
-    larank::AlignedArray<double> s(lanes), a(lanes), work(lanes), change(lanes);
-    std::copy(scores.data(), scores.data() + classes, s.data());
-    std::copy(coefficients.data(), coefficients.data() + classes, a.data());
-    const auto step = larank::units<double>().solve_row[int(formulation_named(formulation))](
-        {s.data(), a.data(), classes, lanes, label, A, C, 0.0}, work.data(), change.data());
-    std::vector<double> moved(std::size_t(classes), 0.0);
-    if (step.moved) std::copy(change.data(), change.data() + classes, moved.begin());
-    return {step.violation, step.loss, moved};
+    return {named<larank::Formulation>(formulation), classes, epsilon, shrinking, cooling, seed};
 }
 
 template <class T>
@@ -167,28 +139,21 @@ void bind_sdm_csr(nb::module_& m) {
 }  // namespace
 
 void bind_sdm(nb::module_& m) {
-    nb::class_<larank::Objectives>(m, "Objectives")
-        .def_ro("primal", &larank::Objectives::primal)
-        .def_ro("dual", &larank::Objectives::dual)
-        .def_ro("violation", &larank::Objectives::violation);
-    nb::class_<larank::SdmCounters>(m, "SdmCounters")
-        .def_ro("visits", &larank::SdmCounters::visits)
-        .def_ro("steps", &larank::SdmCounters::steps)
-        .def_ro("full_loops", &larank::SdmCounters::full_loops)
-        .def_ro("shrunk_loops", &larank::SdmCounters::shrunk_loops);
+    using larank::Objectives, larank::SdmCounters;
+    bind_struct<Objectives>(m, "Objectives", "primal", &Objectives::primal, "dual", &Objectives::dual, "violation",
+                            &Objectives::violation);
+    bind_struct<SdmCounters>(m, "SdmCounters", "visits", &SdmCounters::visits, "steps", &SdmCounters::steps,
+                             "full_loops", &SdmCounters::full_loops, "shrunk_loops", &SdmCounters::shrunk_loops);
     nb::class_<SdmSession>(m, "SdmSession")
         .def("advance", &SdmSession::advance, "work"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("evaluate", &SdmSession::evaluate, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("estimate", [](const SdmSession& s) { return s.estimate(); })
         .def_prop_ro("counters", [](const SdmSession& s) { return s.counters(); })
         .def_prop_ro("estimate_is_at_full_cost", &SdmSession::estimate_is_at_full_cost)
-        .def("take_weights", &SdmSession::take_weights)
+        .def("take_weights", &SdmSession::take_weights, nb::sig("def take_weights(self) -> numpy.typing.NDArray"))
         .def("coefficients", &SdmSession::coefficients)
         .def("start_from", &SdmSession::start_from, "values"_a.noconvert(), "classes"_a.noconvert(),
              "starts"_a.noconvert());
-    m.def("row_scores", &row_scores, "x"_a.noconvert(), "columns"_a.noconvert(), "W"_a.noconvert());
-    m.def("solve_row", &solve_row, "formulation"_a, "scores"_a.noconvert(), "coefficients"_a.noconvert(), "label"_a,
-          "A"_a, "C"_a);
     bind_sdm_dense<float>(m);
     bind_sdm_dense<double>(m);
     bind_sdm_csr<float, int32_t>(m);

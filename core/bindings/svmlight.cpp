@@ -1,18 +1,27 @@
 // Reading and writing the svmlight format, and decimal numbers.
 #include "bindings/arrays.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 
+#include <optional>
+#include <tuple>
+#include <variant>
+
+#include "bindings/choices.hpp"
 #include "data/svmlight.hpp"
 
-namespace {
+template <>
+struct Choices<larank::IndexBase> {
+    static constexpr const char* argument = "base";
+    static constexpr std::array names{std::pair{"zero", larank::IndexBase::zero},
+                                      std::pair{"one", larank::IndexBase::one},
+                                      std::pair{"detect", larank::IndexBase::detect}};
+};
 
-larank::IndexBase index_base_named(const std::string& name) {
-    if (name == "zero") return larank::IndexBase::zero;
-    if (name == "one") return larank::IndexBase::one;
-    if (name == "detect") return larank::IndexBase::detect;
-    throw std::invalid_argument("unknown index base '" + name + "'");
-}
+namespace {
 
 std::string_view view_of(const nb::bytes& text) { return {text.c_str(), text.size()}; }
 
@@ -30,7 +39,7 @@ void bind_svmlight_of(nb::module_& m, const char* reader_name) {
         .def(
             "__init__",
             [](Reader* self, const std::string& base, int64_t features) {
-                new (self) Reader(index_base_named(base), features);
+                new (self) Reader(named<larank::IndexBase>(base), features);
             },
             nb::kw_only(), "base"_a, "features"_a)
         .def_prop_ro("lines", &Reader::lines)
@@ -44,11 +53,12 @@ void bind_svmlight_of(nb::module_& m, const char* reader_name) {
             "text"_a)
         .def("finish", [](Reader& self) {
             self.finish();
-            const std::size_t starts = self.starts().size(), rows = self.row_lines().size();
-            return nb::make_tuple(handed_over(self.values()), handed_over(self.indices()),
-                                  to_numpy(std::move(self.starts()), {starts}), self.features(),
-                                  nb::bytes(self.labels().data(), self.labels().size()),
-                                  to_numpy(std::move(self.row_lines()), {rows}));
+            return std::tuple{handed_over(self.values()),
+                              handed_over(self.indices()),
+                              to_numpy(std::move(self.starts())),
+                              self.features(),
+                              nb::bytes(self.labels().data(), self.labels().size()),
+                              to_numpy(std::move(self.row_lines()))};
         });
     m.def(
         "svmlight_text",
@@ -67,24 +77,24 @@ void bind_svmlight_of(nb::module_& m, const char* reader_name) {
 }
 
 template <class T>
-nb::object decimals(const nb::bytes& text) {
+std::optional<nb::ndarray<nb::numpy, T>> decimals(const nb::bytes& text) {
     std::vector<T> numbers;
     const std::string_view view = view_of(text);
     {
         nb::gil_scoped_release release;
         if (!larank::read_decimals(view, numbers)) numbers.clear();
     }
-    const std::size_t count = numbers.size();
-    if (count == 0 && !view.empty()) return nb::none();
-    return nb::cast(to_numpy(std::move(numbers), {count}));
+    if (numbers.empty() && !view.empty()) return std::nullopt;
+    return to_numpy(std::move(numbers));
 }
 
-nb::object label_numbers(const nb::bytes& text) {
+using Numbers = std::variant<nb::ndarray<nb::numpy, int64_t>, nb::ndarray<nb::numpy, double>>;
+
+std::optional<Numbers> label_numbers(const nb::bytes& text) {
     larank::LabelNumbers labels;
-    if (!labels.read(view_of(text))) return nb::none();
-    const std::size_t integers = labels.integers.size(), reals = labels.reals.size();
-    if (reals) return nb::cast(to_numpy(std::move(labels.reals), {reals}));
-    return nb::cast(to_numpy(std::move(labels.integers), {integers}));
+    if (!labels.read(view_of(text))) return std::nullopt;
+    if (!labels.reals.empty()) return to_numpy(std::move(labels.reals));
+    return to_numpy(std::move(labels.integers));
 }
 
 }  // namespace

@@ -36,9 +36,7 @@ inline Excess excess_of(const double* scores, int64_t classes, int32_t label, co
 template <class Machine>
 class ActiveSet {
   public:
-    explicit ActiveSet(Steps<Machine>& steps) : steps_(steps), visits_(steps) {}
-
-    enum class Progress { done, rows_needed, unfinished };
+    explicit ActiveSet(Steps<Machine>& steps) : steps_(steps) {}
 
     // The first `count` examples of the block join, with coefficients if they violate optimality by more than tau.
     void admit(int64_t count) {
@@ -51,83 +49,85 @@ class ActiveSet {
     }
 
     // These members step with all classes in view.
-    void begin_widening(std::vector<int32_t> slots) {
+    void widen(const std::vector<int32_t>& slots) {
         is_sweeping_ = false;
-        visits_.slots() = std::move(slots);
-        visits_.begin(Operation::process_old);
-    }
-    Progress widen() {
         const auto again = [&](int32_t slot) {
             for (int64_t n = 0; n < most_classes; ++n) {
                 steps_.end_operation(Operation::process_old);
                 steps_.begin_operation();
-                if (!steps_.machine().table().contains(slot) || !steps_.process_old(slot) || steps_.increase() == 0)
-                    break;
+                if (!table().contains(slot) || !steps_.process_old(slot) || steps_.increase() == 0) break;
             }
         };
-        const bool ready = visits_.go_on(again);
-        return ready ? Progress::done : Progress::rows_needed;
+        Visits<Machine>(steps_, Operation::process_old, slots).make(again);
     }
 
-    // Goes on for about so many visits. Members that moved are visited again until they rest, then all are. Those whose
-    // kernel values are not at hand wait until the others rest.
-    Progress converge(int64_t visits) {
-        if (!is_sweeping_) begin_sweep(steps_.machine().table().present());
+    // Goes on for about so many visits; true once all members rest. Those that moved are visited again until they rest,
+    // then all are. Those whose kernel values are not at hand wait until the others rest; it comes back when it has had
+    // rows computed for some of them.
+    bool converge(int64_t visits) {
+        if (!is_sweeping_) begin_sweep(table().present());
         while (visits > 0) {
             sweep();
-            visits -= int64_t(visits_.slots().size()) + 1;
-            if (!moved_.empty() &&
-                (!is_whole_ || int64_t(moved_.size()) * rest_share > steps_.machine().table().size())) {
+            visits -= int64_t(slots_.size()) + 1;
+            if (!moved_.empty() && (!is_whole_ || int64_t(moved_.size()) * rest_share > table().size())) {
                 begin_sweep(std::exchange(moved_, {}));
-            } else if (visits_.take_up()) {
-                is_whole_ = false;
-                moved_.clear();
-                return Progress::rows_needed;
+            } else if (!put_off_.empty()) {
+                take_up();
+                return false;
             } else if (is_whole_) {
                 is_sweeping_ = false;
-                return Progress::done;
+                return true;
             } else {
-                begin_sweep(steps_.machine().table().present());
+                begin_sweep(table().present());
             }
         }
-        return Progress::unfinished;
+        return false;
     }
 
     // Members without coefficients leave.
     void prune() {
-        const std::vector<int32_t> slots = steps_.machine().table().present();
+        const std::vector<int32_t> slots = table().present();
         for (const int32_t slot : slots)
-            if (!steps_.machine().table()[slot].is_support()) steps_.machine().remove_zeros(slot);
+            if (!table()[slot].is_support()) steps_.machine().remove_zeros(slot);
     }
-
-    const std::vector<int32_t>& needed() const { return visits_.needed(); }
 
   private:
     static constexpr int64_t most_classes = 8;  // that a member takes up at once
     static constexpr int64_t rest_share = 256;  // of the members may still move when the others rest
 
+    const SupportTable& table() const { return steps_.machine().table(); }
+
     void begin_sweep(std::vector<int32_t> slots) {
         is_sweeping_ = true;
-        is_whole_ = slots.size() == std::size_t(steps_.machine().table().size());
-        visits_.slots() = std::move(slots);
-        visits_.begin(Operation::optimize);
-        visits_.forget_put_off();
+        is_whole_ = slots.size() == std::size_t(table().size());
+        slots_ = std::move(slots);
+        put_off_.clear();
         moved_.clear();
         steps_.begin_operation();
     }
 
     void sweep() {
         const auto note = [&](int32_t slot) {
-            if (steps_.increase() > 0 && steps_.machine().table().contains(slot)) moved_.push_back(slot);
+            if (steps_.increase() > 0 && table().contains(slot)) moved_.push_back(slot);
             steps_.end_operation(Operation::optimize);
             steps_.begin_operation();
         };
-        visits_.go_on(note, true);
+        put_off_ = Visits<Machine>(steps_, Operation::optimize, slots_).make_at_hand(note);
+    }
+
+    // Some of those that were put off have the next sweep to themselves.
+    void take_up() {
+        const std::size_t count = std::min(put_off_.size(), std::size_t(steps_.machine().rows_at_once()));
+        slots_.assign(put_off_.end() - int64_t(count), put_off_.end());
+        put_off_.clear();
+        moved_.clear();
+        is_whole_ = false;
+        steps_.machine().bring_rows(slots_);
     }
 
     Steps<Machine>& steps_;
-    Visits<Machine> visits_;
-    std::vector<int32_t> moved_;
+    std::vector<int32_t> slots_, put_off_,
+        moved_;  // of the sweep at hand: its members, those without rows, those that moved
     bool is_sweeping_ = false, is_whole_ = false;
 };
 

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernel/patternrows.hpp"
+#include "kernel/patternsolver.hpp"
 #include "memory/aligned.hpp"
 #include "simd/units.hpp"
 #include "training/random.hpp"
@@ -77,43 +77,28 @@ struct HullerState {
 };
 
 template <class T>
-class Huller {
+class Huller : public PatternSolver<T, Huller<T>> {
   public:
-    Huller(uint64_t seed, int64_t memory_limit)
-        : rows_(memory_limit, 1, births_to_settle), random_(seed), problems_(2) {}
+    using Base = PatternSolver<T, Huller<T>>;
+    using Base::table, Base::stay_within_limit;
 
-    PatternRows<T>& rows() { return rows_; }
-    const SupportTable& table() const { return rows_.table(); }
-    SupportTable& table() { return rows_.table(); }
+    Huller(uint64_t seed, int64_t memory_limit)
+        : Base(memory_limit, 1, births_to_settle), random_(seed), problems_(2) {}
 
     // Classes that have arrived. With two of them, problem 1 says it all; from the third on problem p is about class p.
     int32_t classes() const { return classes_; }
     int32_t first_problem() const { return classes_ > 2 ? 0 : 1; }
     int32_t problems() const { return int32_t(problems_.size()); }
+    int64_t columns() const { return problems() - first_problem(); }  // problem p has column p - first_problem
     const HullPair& problem(int32_t p) const { return problems_[std::size_t(p)]; }
     static int side_of(int32_t p, int32_t label) { return label == p; }
 
-    void feed(const Block<T>& block, const Examples& examples) {
-        rows_.feed(block);
-        table().forget_newborn();
-        stay_within_limit(-1);
-        examples_ = examples;
-        at_ = 0;
-    }
-
-    // Works on until `end` examples of the block are done; false if rows of kernel values are needed first.
-    bool run(int64_t end) {
-        while (!visits_.empty() || at_ < end) {
-            if (visits_.empty()) process_example(at_++);
-            if (!reprocess()) return false;
+    // Works on until `end` examples of the block are done.
+    void run(int64_t end) {
+        while (at_ < end) {
+            process_example(at_++);
+            for (std::size_t n = 0; n < visits_.size(); ++n) reprocess(n);
         }
-        return true;
-    }
-    // The slots whose rows are waited for, the most urgent one last.
-    const std::vector<int32_t>& needed() const { return needed_; }
-    void provide(int32_t slot, const T* row) {
-        rows_.provide(slot, row);
-        stay_within_limit(slot);
     }
 
     void begin_another_epoch() {
@@ -140,21 +125,34 @@ class Huller {
         return sum;
     }
 
-    int64_t bytes() const { return rows_.bytes() + bytes_beside_rows(); }
-    void set_foreign_bytes(int64_t bytes) {
-        rows_.set_foreign_bytes(bytes);
-        stay_within_limit(-1);
+    int64_t bytes_beside_rows() const {
+        int64_t total = 0;
+        for (const HullPair& pair : problems_) total += pair.sides[0].bytes() + pair.sides[1].bytes();
+        return total;
     }
     const HullerCounters& counters() const { return counters_; }
 
-    // A pattern of a saved model: `row` has its kernel values with the slots before it, alpha belongs to the problems
-    // named. The classes must be there already.
-    void restore(const T* row, int64_t id, int32_t label, double cost, double diagonal, const int32_t* problems,
-                 const double* alpha, int64_t count) {
-        const int32_t slot = rows_.restore(row, id, label, cost, diagonal);
-        for (int64_t n = 0; n < count; ++n) join(problems[n], side_of(problems[n], label), slot, alpha[n]);
+    // Alpha, above zero on both sides.
+    SupportArrays support() const {
+        return arrays_of(table(), [this](SupportArrays& arrays, int32_t, const Pattern& pattern) {
+            for (const SupportVector& v : pattern.vectors) {
+                const std::size_t side = std::size_t(side_of(v.label, pattern.label));
+                arrays.put(v.label - first_problem(), problem(v.label).sides[side].alpha(v.place));
+            }
+        });
+    }
+    // A pattern of a saved model: `row` has its kernel values with the slots before it. The classes must be there
+    // already.
+    void restore(const T* row, const SupportArrays& saved, std::size_t n) {
+        const int32_t label = saved.labels[n];
+        const int32_t slot = rows_.restore(row, saved.ids[n], label, saved.costs[n], saved.diagonal[n]);
+        for (std::size_t e = std::size_t(saved.starts[n]); e < std::size_t(saved.starts[n + 1]); ++e) {
+            const int32_t p = saved.columns[e] + first_problem();
+            join(p, side_of(p, label), slot, saved.coefficients[e]);
+        }
         stay_within_limit(slot);
     }
+    bool accepts(int32_t column, double alpha) const { return column >= 0 && column < columns() && alpha > 0; }
     HullerState state() const {
         HullerState state{classes_, random_.state(), {}, {}};
         for (const HullPair& pair : problems_) {
@@ -177,6 +175,8 @@ class Huller {
     }
 
   private:
+    using Base::at_, Base::examples_, Base::make_room, Base::rows_;
+
     // Each point begins as the average of so many examples: "a few", algorithm 10.
     static constexpr int64_t averaged_at_first = 3;
     static constexpr int64_t births_to_settle = 256;
@@ -197,9 +197,9 @@ class Huller {
     // PROCESS in every problem. Where one was tried, a support vector is chosen for REPROCESS.
     void process_example(int64_t b) {
         while (classes_ <= examples_.labels[b]) add_class();
+        visits_.clear();
         for (int32_t p = first_problem(); p < problems(); ++p)
             if (process(p, b)) visits_.push_back({p, pick(p)});
-        std::reverse(visits_.begin(), visits_.end());  // they are taken from the end
     }
 
     // The third class makes a problem of class 0 against the rest, which so far is class 1: problem 1 with its sides
@@ -266,43 +266,33 @@ class Huller {
         return n < first ? pair.sides[0].slots[n] : pair.sides[1].slots[n - first];
     }
 
-    // REPROCESS of the support vectors chosen; false if rows of kernel values are needed first.
-    bool reprocess() {
-        for (; !visits_.empty(); visits_.pop_back()) {
-            const auto [p, slot] = visits_.back();
-            const Pattern& pattern = table()[slot];
-            HullPair& pair = problems_[std::size_t(p)];
-            const int side = side_of(p, pattern.label);
-            const Hull& hull = pair.sides[std::size_t(side)];
-            const bool is_alone = hull.size() == 1;  // X is x_k
-            if (!is_alone && !has_row(slot)) {
-                ask_for_rows();
-                return false;
-            }
-            ++counters_.reprocess;
-            if (is_alone) continue;
-            const Products x = products(pair, side, rows_[slot], pattern.diagonal);
-            const Step step = best_step(pair, side, x, hull.alpha(table()[slot].find(p)->place));
-            if (step.lambda != 0) move(p, side, slot, step, x);
-        }
-        return true;
+    // REPROCESS of the support vector chosen for a problem.
+    void reprocess(std::size_t visit) {
+        const auto [p, slot] = visits_[visit];
+        const Pattern& pattern = table()[slot];
+        HullPair& pair = problems_[std::size_t(p)];
+        const int side = side_of(p, pattern.label);
+        const Hull& hull = pair.sides[std::size_t(side)];
+        const bool is_alone = hull.size() == 1;  // X is x_k
+        if (!is_alone && !rows_.is_ready(slot, make_room())) bring_rows(visit);
+        ++counters_.reprocess;
+        if (is_alone) return;
+        const Products x = products(pair, side, rows_[slot], pattern.diagonal);
+        const Step step = best_step(pair, side, x, hull.alpha(table()[slot].find(p)->place));
+        if (step.lambda != 0) move(p, side, slot, step, x);
     }
 
-    bool has_row(int32_t slot) {
-        const int64_t before = rows_.bytes();
-        if (!rows_.find(slot)) return false;
-        if (rows_.bytes() > before) stay_within_limit(slot);
-        return true;
-    }
-    void ask_for_rows() {
-        const int32_t urgent = visits_.back().slot;
-        needed_.clear();
-        for (const Visit& visit : visits_) {
-            if (int64_t(needed_.size()) + 1 >= rows_.at_once()) break;
-            const bool is_known = std::find(needed_.begin(), needed_.end(), visit.slot) != needed_.end();
-            if (visit.slot != urgent && !is_known && !has_row(visit.slot)) needed_.push_back(visit.slot);
+    // The row for this visit, and with it those for the visits after it.
+    void bring_rows(std::size_t visit) {
+        const int32_t urgent = visits_[visit].slot;
+        std::vector<int32_t> needed;
+        for (std::size_t n = visits_.size(); n-- > visit + 1 && int64_t(needed.size()) + 1 < rows_.at_once();) {
+            const int32_t slot = visits_[n].slot;
+            const bool is_known = std::find(needed.begin(), needed.end(), slot) != needed.end();
+            if (slot != urgent && !is_known && !rows_.is_ready(slot, make_room())) needed.push_back(slot);
         }
-        needed_.push_back(urgent);
+        needed.push_back(urgent);
+        rows_.bring(needed, make_room());
     }
 
     Products products(const HullPair& pair, int side, const T* row, double squared) const {
@@ -409,21 +399,10 @@ class Huller {
             if (slot != kept) leave(p, side, slot), ++counters_.removals;
     }
 
-    int64_t bytes_beside_rows() const {
-        int64_t total = 0;
-        for (const HullPair& pair : problems_) total += pair.sides[0].bytes() + pair.sides[1].bytes();
-        return total;
-    }
-    void stay_within_limit(int32_t kept) { rows_.drop_until_fit(bytes_beside_rows(), kept); }
-
-    PatternRows<T> rows_;
     Random random_;
     std::vector<HullPair> problems_;
     int32_t classes_ = 0;
-    Examples examples_;
-    int64_t at_ = 0;             // examples of the block that are processed
-    std::vector<Visit> visits_;  // still to be reprocessed, the next one last
-    std::vector<int32_t> needed_;
+    std::vector<Visit> visits_;  // to be reprocessed after the example at hand
     HullerCounters counters_;
 };
 

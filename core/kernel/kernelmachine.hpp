@@ -18,8 +18,12 @@ namespace larank {
 template <class T>
 class KernelMachine {
   public:
+    using Value = T;
+
     explicit KernelMachine(int64_t memory_limit) : rows_(memory_limit, 1, 256) {}
 
+    PatternRows<T>& rows() { return rows_; }
+    const PatternRows<T>& rows() const { return rows_; }
     SupportTable& table() { return rows_.table(); }
     const SupportTable& table() const { return rows_.table(); }
     int64_t classes() const { return int64_t(classes_.size()); }
@@ -59,20 +63,11 @@ class KernelMachine {
         return 1;
     }
 
-    // Whether the pattern's row of kernel values is here and up to date, or must be computed first.
-    bool has_row(int32_t slot) {
-        const int64_t before = rows_.bytes();
-        if (!rows_.find(slot)) return false;
-        if (rows_.bytes() > before) stay_within_limit(slot);
-        return true;
-    }
+    // Whether the pattern's row of kernel values is here and up to date, or must be brought first.
+    bool has_row(int32_t slot) { return rows_.is_ready(slot, make_room()); }
     // Whether its coefficients can be changed.
     bool can_step(int32_t slot) { return keeps_sets_ || has_row(slot); }
-
-    void provide(int32_t slot, const T* row) {
-        rows_.provide(slot, row);
-        stay_within_limit(slot);
-    }
+    void bring_rows(const std::vector<int32_t>& slots) { rows_.bring(slots, make_room()); }
 
     // Example b becomes a pattern, without support vectors yet.
     int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
@@ -170,7 +165,6 @@ class KernelMachine {
     }
     bool keeps_sets() const { return keeps_sets_; }
     int64_t rows_at_once() const { return rows_.at_once(); }
-    int64_t resident_rows() const { return rows_.resident(); }
 
   private:
     // The schedule weighs dual increase against work, and an example must pay for its kernel values: charging less
@@ -202,6 +196,10 @@ class KernelMachine {
             for (ClassList& list : classes_) list.sets.clear();
         }
         rows_.drop_until_fit(bytes_beside_rows(), kept);
+    }
+
+    auto make_room() {
+        return [this](int32_t kept) { stay_within_limit(kept); };
     }
 
     PatternRows<T> rows_;

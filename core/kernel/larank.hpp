@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "kernel/schedule.hpp"
 #include "kernel/steps.hpp"
@@ -31,50 +32,97 @@ struct LaRankState {
 template <class Machine>
 class LaRank {
   public:
-    LaRank(const LaRankOptions& options, Steps<Machine>& steps)
-        : schedule_(options.schedule), random_(options.seed), steps_(steps), visits_(steps) {}
+    using Value = typename Machine::Value;
 
-    void feed(const Examples& examples) {
+    template <class... Arguments>
+    explicit LaRank(const LaRankOptions& options, Arguments... arguments)
+        : steps_(options.tau, arguments...), schedule_(options.schedule), random_(options.seed) {}
+
+    Steps<Machine>& steps() { return steps_; }
+    const Steps<Machine>& steps() const { return steps_; }
+    Machine& machine() { return steps_.machine(); }
+    const Machine& machine() const { return steps_.machine(); }
+    auto& rows() { return machine().rows(); }
+    const auto& rows() const { return machine().rows(); }
+    SupportTable& table() { return machine().table(); }
+    const SupportTable& table() const { return machine().table(); }
+    int64_t support_patterns() const { return table().size(); }
+
+    template <class Block>
+    void feed(const Block& block, const Examples& examples) {
+        machine().feed(block);
         go_on();
         steps_.feed(examples);
         at_ = 0;
     }
 
-    // Works on until `end` examples of the block are done; false if rows of kernel values are needed first.
-    bool run(int64_t end) {
-        while (is_pending_ || at_ < end) {
-            if (!is_pending_) choose();
-            if (!perform()) return false;
-            is_pending_ = false;
+    // Works on until `end` examples of the block are done.
+    void run(int64_t end) {
+        while (at_ < end) {
+            const Operation operation = table().size() == 0 ? Operation::process_new : schedule_.next(random_);
+            steps_.begin_operation();
+            if (operation == Operation::process_new)
+                steps_.process_new(at_++);
+            else
+                reprocess(operation);
+            steps_.end_operation(operation);
+            schedule_.record(operation, steps_.increase(), double(steps_.work()));
         }
-        return true;
     }
 
     // A fresh example can upset many others until reprocessing comes to them. So a model is taken from the stream after
     // sweeps of OPTIMIZE over all support patterns, and the stream goes on as if they had not been: how often a model
-    // was taken does not change what comes after. `finish` is false if rows of kernel values are needed first.
-    bool finish() {
-        if (!schedule_.optimizes()) return true;
-        if (!is_finishing_) begin_finish();
-        while (sweep_ < max_sweeps) {
-            if (!visits_.go_on([](int32_t) {})) return false;
-            visits_.begin(Operation::optimize);
-            sweep_ = steps_.increase() > worth_another_sweep * steps_.dual() ? sweep_ + 1 : max_sweeps;
+    // was taken does not change what comes after.
+    void finish() {
+        if (!schedule_.optimizes() || is_finished_) return;
+        go_on();
+        is_ahead_ = true;
+        steps_.keep_zeros(true);
+        machine().remember();
+        before_ = steps_.objective();
+        const std::vector<int32_t> slots = table().present();
+        for (int sweep = 0; sweep < max_sweeps; ++sweep) {
             steps_.begin_operation();
+            Visits<Machine>(steps_, Operation::optimize, slots).make([](int32_t) {});
+            if (!(steps_.increase() > worth_another_sweep * steps_.dual())) break;
         }
-        return true;
+        is_finished_ = true;
     }
     void go_on() {
-        if (!is_finishing_) return;
-        is_finishing_ = false;
+        is_finished_ = false;
+        if (!is_ahead_) return;
+        is_ahead_ = false;
         steps_.keep_zeros(false);
-        steps_.machine().go_back();
+        machine().go_back();
         steps_.set_objective(before_);
     }
 
+    void begin_another_epoch() {
+        steps_.forget_loss();
+        machine().begin_another_epoch();
+    }
     void process_new_only() { schedule_.process_new_only(); }
 
-    const std::vector<int32_t>& needed() const { return visits_.needed(); }
+    SupportArrays support() const {
+        return arrays_of(table(), [](SupportArrays& arrays, int32_t, const Pattern& p) {
+            for (const SupportVector& v : p.vectors)
+                if (v.beta != 0) arrays.put(v.label, v.beta);
+        });
+    }
+    template <class Row>
+    void restore(Row row, const SupportArrays& saved, std::size_t n) {
+        steps_.restore(row, saved, n);
+    }
+    bool accepts(int32_t column, double) const { return column >= 0 && column < classes(); }
+
+    int64_t classes() const { return machine().classes(); }
+    int64_t columns() const { return classes(); }
+    int64_t bytes() const { return machine().bytes(); }
+    void set_foreign_bytes(int64_t bytes) { machine().set_foreign_bytes(bytes); }
+    double dual() const { return steps_.dual(); }
+    double half_squared_norm() const { return steps_.half_squared_norm(); }
+    double loss() const { return steps_.loss(); }
+    const StepCounters& counters() const { return steps_.counters(); }
 
     LaRankState state() const {
         const auto at = steps_.objective();
@@ -91,52 +139,25 @@ class LaRank {
     static constexpr int max_sweeps = 30;
     static constexpr double worth_another_sweep = 2e-5;
 
-    void begin_finish() {
-        is_finishing_ = true;
-        steps_.keep_zeros(true);
-        steps_.machine().remember();
-        before_ = steps_.objective();
-        visits_.slots() = steps_.machine().table().present();
-        visits_.begin(Operation::optimize);
-        steps_.begin_operation();
-        sweep_ = 0;
-    }
-
-    void choose() {
-        SupportTable& table = steps_.machine().table();
-        operation_ = table.size() == 0 ? Operation::process_new : schedule_.next(random_);
-        is_pending_ = true;
-        visits_.slots().clear();
-        visits_.begin(operation_);
-        steps_.begin_operation();
-        if (operation_ == Operation::process_new) return;
-        const int64_t count = operation_ == Operation::optimize ? optimize_run : 1;
-        while (int64_t(visits_.slots().size()) < count) {
-            visits_.slots().push_back(table.pick(random_));
-            prefetch(&table[visits_.slots().back()]);
+    void reprocess(Operation operation) {
+        picked_.clear();
+        const int64_t count = operation == Operation::optimize ? optimize_run : 1;
+        while (int64_t(picked_.size()) < count) {
+            picked_.push_back(table().pick(random_));
+            prefetch(&table()[picked_.back()]);
         }
-        if (operation_ == Operation::optimize) visits_.prefetch_all();
+        Visits<Machine> visits(steps_, operation, picked_);
+        if (operation == Operation::optimize) visits.prefetch_all();
+        visits.make([](int32_t) {});
     }
 
-    bool perform() {
-        if (operation_ == Operation::process_new)
-            steps_.process_new(at_++);
-        else if (!visits_.go_on([](int32_t) {}))
-            return false;
-        steps_.end_operation(operation_);
-        schedule_.record(operation_, steps_.increase(), double(steps_.work()));
-        return true;
-    }
-
+    Steps<Machine> steps_;
     Schedule schedule_;
     Random random_;
-    Steps<Machine>& steps_;
-    Visits<Machine> visits_;
     int64_t at_ = 0;  // examples of the block that are done
+    std::vector<int32_t> picked_;
 
-    Operation operation_ = Operation::process_new;
-    bool is_pending_ = false, is_finishing_ = false;
-    int sweep_ = 0;
+    bool is_ahead_ = false, is_finished_ = false;  // of the stream
     typename Steps<Machine>::Objective before_;
 };
 

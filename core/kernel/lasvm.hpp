@@ -18,11 +18,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
 #include "kernel/binaryproblem.hpp"
-#include "kernel/patternrows.hpp"
+#include "kernel/patternsolver.hpp"
 #include "kernel/smo.hpp"
 #include "simd/units.hpp"
 
@@ -62,40 +63,34 @@ class PotentialSupport {
 };
 
 template <class T>
-class LaSVM {
+class LaSVM : public PatternSolver<T, LaSVM<T>> {
   public:
-    LaSVM(const LaSVMOptions& options, int64_t memory_limit)
-        : options_(options), rows_(memory_limit, 2, births_between_settles), problems_(1) {}
+    using Base = PatternSolver<T, LaSVM<T>>;
+    using Base::table;
 
-    PatternRows<T>& rows() { return rows_; }
-    const PatternRows<T>& rows() const { return rows_; }
+    LaSVM(const LaSVMOptions& options, int64_t memory_limit)
+        : Base(memory_limit, 2, births_between_settles), options_(options), problems_(1) {}
+
     const std::vector<PotentialSupport>& problems() const { return problems_; }
     int64_t classes() const { return classes_; }
+    int64_t columns() const { return int64_t(problems_.size()); }
     const LaSVMCounters& counters() const { return counters_; }
-    const std::vector<int32_t>& needed() const { return needed_; }
 
     void feed(const Block<T>& block, const Examples& examples) {
         go_on();
-        rows_.table().forget_newborn();
-        rows_.feed(block);
-        examples_ = examples;
-        at_ = 0;
-        stay_within_limit();
+        Base::feed(block, examples);
     }
 
-    // Works on until `end` examples of the block are done; false if rows of kernel values are needed first.
-    bool run(int64_t end) {
-        needed_.clear();
+    // Works on until `end` examples of the block are done.
+    void run(int64_t end) {
         if (at_ < end) go_on();
-        for (; at_ < end; ++at_, problem_ = 0) {
+        for (; at_ < end; ++at_) {
             make_room_for(examples_.labels[at_]);
-            for (; problem_ < problems_.size(); ++problem_, is_processed_ = false) {
-                if (!is_processed_ && !process(problems_[problem_])) return false;
-                is_processed_ = true;
-                if (!reprocess(problems_[problem_])) return false;
+            for (std::size_t p = 0; p < problems_.size(); ++p) {
+                process(p);
+                reprocess(problems_[p]);
             }
         }
-        return true;
     }
 
     // f(x) = sum_i alpha_i k(x_i, x) + b of all problems.
@@ -103,34 +98,79 @@ class LaSVM {
         for (const PotentialSupport& s : problems_) *f++ = expansion(s, kernel) + s.bias();
     }
 
-    // The finishing step, so many steps at a time.
-    Progress finish(int64_t steps) {
-        needed_.clear();
+    void finish() {
+        while (!finish(std::numeric_limits<int64_t>::max())) {
+        }
+    }
+    // The finishing step, about so many steps of it; true once it is done.
+    bool finish(int64_t steps) {
+        const auto bring = [this](const std::vector<int32_t>& slots) { bring_rows(slots); };
         while (finishing_ < problems_.size()) {
             if (finished_.size() == finishing_) begin_finish(problems_[finishing_]);
             Smo<T>& smo = *finished_[finishing_];
-            Progress progress = Progress::more;
-            for (int64_t done = 0; done < steps && progress == Progress::more; done += between_looks) {
+            bool is_done = false;
+            for (int64_t done = 0; done < steps && !is_done; done += between_looks) {
                 const int64_t before = smo.steps();
-                progress = smo.run(std::min(between_looks, steps - done));
+                is_done = smo.run(std::min(between_looks, steps - done), bring);
                 counters_.finishing_steps += smo.steps() - before;
                 stay_within_limit();
             }
-            if (progress != Progress::done) {
-                needed_ = smo.needed();
-                return progress;
-            }
+            if (!is_done) return false;
             smo.release_rows();
             ++finishing_;
         }
-        return Progress::done;
+        return true;
     }
-    // What finishing waits for where it needs products.
-    Smo<T>* finishing() { return finishing_ < finished_.size() ? finished_[finishing_].get() : nullptr; }
-    const Smo<T>* finished(std::size_t problem) const {
-        return problem < finished_.size() ? finished_[problem].get() : nullptr;
+
+    // The model: coefficients, biases and uncertainties of all problems, finished where finishing has begun.
+    SupportArrays support() {
+        const std::size_t slots = std::size_t(table().slots());
+        std::vector<double> alpha(problems_.size() * slots, 0.0);  // [problem][slot]
+        for (std::size_t p = 0; p < problems_.size(); ++p) {
+            Smo<T>* const smo = finished(p);
+            const Members& members = smo ? smo->members() : problems_[p].members;
+            const std::vector<int32_t>& slot_of = smo ? smo->slots() : problems_[p].slot_of;
+            for (int64_t n = 0; n < members.size(); ++n)
+                if (members.is_member(n)) alpha[p * slots + std::size_t(slot_of[std::size_t(n)])] = members.alpha(n);
+        }
+        return arrays_of(table(), [&](SupportArrays& arrays, int32_t slot, const Pattern&) {
+            for (std::size_t p = 0; p < problems_.size(); ++p)
+                if (const double a = alpha[p * slots + std::size_t(slot)]; a != 0) arrays.put(int32_t(p), a);
+        });
     }
-    Smo<T>* finished(std::size_t problem) { return problem < finished_.size() ? finished_[problem].get() : nullptr; }
+    double bias(std::size_t p) const {
+        const Extremes at = finished(p) ? finished(p)->extremes() : Extremes();
+        return at.at_largest >= 0 && at.at_smallest >= 0 ? (at.largest + at.smallest) / 2 : problems_[p].bias();
+    }
+    double delta(std::size_t p) const {
+        return finished(p) ? finished(p)->extremes().largest - finished(p)->extremes().smallest : problems_[p].delta();
+    }
+    double dual() const {
+        double dual = 0;
+        for (std::size_t p = 0; p < problems_.size(); ++p)
+            dual += problems_[p].dual + (finished(p) ? finished(p)->gain() : 0.0);
+        return dual;
+    }
+    double half_squared_norm() const {
+        double half = 0;
+        for (std::size_t p = 0; p < problems_.size(); ++p) {
+            half += problems_[p].linear - problems_[p].dual;
+            if (const Smo<T>* const smo = finished(p)) half += smo->linear_change() - smo->gain();
+        }
+        return half;
+    }
+    double loss() const {
+        double loss = 0;
+        for (const PotentialSupport& s : problems_) loss += s.loss;
+        return loss;
+    }
+    // The distance to the decision boundary within which an example of either class makes a violating pair.
+    double reach() const {
+        double widest = 0;
+        for (const PotentialSupport& s : problems_)
+            if (s.delta() < std::numeric_limits<double>::infinity()) widest = std::max(widest, s.delta());
+        return 1 + widest / 2;
+    }
 
     // The stream goes on as if there had been no finishing.
     void go_on() {
@@ -142,41 +182,35 @@ class LaSVM {
     void take_over_finish() {
         for (std::size_t p = 0; p < finished_.size(); ++p) take_over(problems_[p], *finished_[p]);
         go_on();
-        for (const int32_t slot : std::vector<int32_t>(rows_.table().present())) release_if_unused(slot);
+        for (const int32_t slot : std::vector<int32_t>(table().present())) release_if_unused(slot);
     }
 
-    void provide(int32_t slot, const T* row) {
-        rows_.provide(slot, row);
-        stay_within_limit();
-    }
-    void set_foreign_bytes(int64_t bytes) {
-        rows_.set_foreign_bytes(bytes);
-        stay_within_limit();
-    }
-    void forget_loss() {
+    void begin_another_epoch() {
         for (PotentialSupport& s : problems_) s.loss = 0;
     }
 
     void add_class() { make_room_for(int32_t(classes_)); }
 
-    // A pattern of a saved model, with a coefficient for every problem; `row` holds its values with the slots before
-    // it.
-    void restore(const T* row, int64_t id, int32_t label, double cost, double diagonal, const double* alpha) {
-        const int32_t slot = rows_.restore(row, id, label, cost, diagonal);
+    // A pattern of a saved model; `row` holds its values with the slots before it.
+    void restore(const T* row, const SupportArrays& saved, std::size_t n) {
+        const int32_t label = saved.labels[n];
+        const double diagonal = saved.diagonal[n];
+        const int32_t slot = rows_.restore(row, saved.ids[n], label, saved.costs[n], diagonal);
         const T* const kernel = rows_[slot];
-        for (std::size_t p = 0; p < problems_.size(); ++p) {
-            if (alpha[p] == 0) continue;
-            PotentialSupport& s = problems_[p];
-            const double y = sign(p, label), f = expansion(s, kernel);
-            for (int64_t place = 0; place < s.members.size(); ++place)
-                s.members.gradients()[place] -= alpha[p] * double(kernel[s.slot_of[std::size_t(place)]]);
-            insert(s, slot, y, alpha[p], y - f - alpha[p] * diagonal);
-            s.linear += alpha[p] * y;
-            s.dual += alpha[p] * (y - f) - alpha[p] * alpha[p] * diagonal / 2;
+        for (std::size_t e = std::size_t(saved.starts[n]); e < std::size_t(saved.starts[n + 1]); ++e) {
+            const double alpha = saved.coefficients[e];
+            PotentialSupport& s = problems_[std::size_t(saved.columns[e])];
+            const double y = sign(std::size_t(saved.columns[e]), label), f = expansion(s, kernel);
+            for (int64_t member = 0; member < s.members.size(); ++member)
+                s.members.gradients()[member] -= alpha * double(kernel[s.slot_of[std::size_t(member)]]);
+            insert(s, slot, y, alpha, y - f - alpha * diagonal);
+            s.linear += alpha * y;
+            s.dual += alpha * (y - f) - alpha * alpha * diagonal / 2;
             find_extremes(s);
         }
         stay_within_limit();
     }
+    bool accepts(int32_t column, double alpha) const { return column >= 0 && column < columns() && alpha != 0; }
 
     double sign(std::size_t problem, int32_t label) const {
         const int32_t positive = classes_ > 2 ? int32_t(problem) : 1;
@@ -189,8 +223,14 @@ class LaSVM {
         for (const auto& smo : finished_) total += smo->bytes();
         return total;
     }
+    void stay_within_limit(int32_t kept = -1) {
+        if (rows_.bytes() > bytes_of_small_gram) rows_.be_tight();  // few of so many rows will grow
+        Base::stay_within_limit(kept);
+    }
 
   private:
+    using Base::at_, Base::examples_, Base::rows_;
+
     // Most support vectors stay at a bound, and nobody reads their rows.
     static constexpr int64_t births_between_settles = int64_t{1} << 16;
     static constexpr int64_t between_looks = 64;  // steps of finishing, at the memory
@@ -202,45 +242,44 @@ class LaSVM {
 
     bool has_one_problem() const { return problems_.size() == 1; }
 
+    Smo<T>* finished(std::size_t p) const { return p < finished_.size() ? finished_[p].get() : nullptr; }
+
     double expansion(const PotentialSupport& s, const T* kernel) const {
         if (has_one_problem()) return units<T>().dot_row(kernel, s.members.alphas(), s.members.size());
         return units<T>().dot_row_at(kernel, s.slot_of.data(), s.members.alphas(), s.members.size());
     }
 
-    bool process(PotentialSupport& s) {  // [thesis] algorithm 11
+    void process(std::size_t p) {  // [thesis] algorithm 11
+        PotentialSupport& s = problems_[p];
         const int64_t id = examples_.ids[at_];
-        const double y = sign(problem_, examples_.labels[at_]), cost = examples_.costs[at_];
-        int32_t slot = rows_.table().slot_of(id);
+        const double y = sign(p, examples_.labels[at_]), cost = examples_.costs[at_];
+        int32_t slot = table().slot_of(id);
         const int64_t present = slot < 0 ? -1 : s.place(slot);
         if (present >= 0) {
             ++counters_.process;
             s.loss += cost * std::max(0.0, y * (s.members.g(present) - s.bias()));
-            return true;
+            return;
         }
         const double g = y - expansion(s, rows_.of_example(at_));
         const int64_t partner = y > 0 ? s.extremes.at_smallest : s.extremes.at_largest;
         const double slope = y > 0 ? g - s.extremes.smallest : s.extremes.largest - g;
         const bool is_violating = partner >= 0 && slope > options_.tau;
-        if (is_violating && !has_rows_of_pair(s, s.slot_of[std::size_t(partner)], slot)) return false;
+        if (is_violating) require_rows(s, s.slot_of[std::size_t(partner)], slot);
         ++counters_.process;
         s.loss += cost * std::max(0.0, y * (g - s.bias()));
-        if (!is_violating && !can_wait(s, y, g)) return true;
+        if (!is_violating && !can_wait(s, y, g)) return;
         if (slot < 0) {
             slot = rows_.add(at_, id, examples_.labels[at_], cost, examples_.diagonal[at_]);
             stay_within_limit();
         }
         const int64_t k = insert(s, slot, y, 0.0, g);
-        if (!is_violating) {
-            find_extremes(s);
-            return true;
-        }
+        if (!is_violating) return find_extremes(s);
         rows_.find(s.slot_of[std::size_t(partner)]);  // it may have a new column
         rows_.find(slot);
         if (y > 0)
             step(s, k, partner);
         else
             step(s, partner, k);
-        return true;
     }
 
     // Whether an example without a violating pair may make one with those to come.
@@ -250,21 +289,15 @@ class LaSVM {
         return (y > 0 ? g - s.extremes.largest : s.extremes.smallest - g) > options_.tau;  // [thesis] 4.2.3, case c
     }
 
-    // Of two patterns, the second of which need not be one yet.
-    bool has_rows_of_pair(const PotentialSupport& s, int32_t one, int32_t other) {
-        return other < 0 ? has_rows(s, {one}) : has_rows(s, {one, other});
-    }
-
-    bool reprocess(PotentialSupport& s) {  // [thesis] algorithm 12
+    void reprocess(PotentialSupport& s) {  // [thesis] algorithm 12
         do {
-            if (!(s.delta() > options_.tau)) return true;
+            if (!(s.delta() > options_.tau)) return;
             const int64_t i = s.extremes.at_largest, j = s.extremes.at_smallest;
-            if (!has_rows(s, {s.slot_of[std::size_t(i)], s.slot_of[std::size_t(j)]})) return false;
+            require_rows(s, s.slot_of[std::size_t(i)], s.slot_of[std::size_t(j)]);
             ++counters_.reprocess;
             step(s, i, j);
             remove_blatant(s);
         } while (options_.delta_max > 0 && s.delta() > options_.delta_max);
-        return true;
     }
 
     // The rows of both are here.
@@ -305,7 +338,7 @@ class LaSVM {
     }
 
     int64_t insert(PotentialSupport& s, int32_t slot, double y, double alpha, double g) {
-        const Pattern& pattern = rows_.table()[slot];
+        const Pattern& pattern = table()[slot];
         int64_t place = slot;
         if (!has_one_problem()) {
             place = s.free_places.empty() ? s.members.size() : s.free_places.back();
@@ -330,10 +363,10 @@ class LaSVM {
     }
 
     void release_if_unused(int32_t slot) {
-        if (slot < 0 || !rows_.table().contains(slot)) return;
+        if (slot < 0 || !table().contains(slot)) return;
         for (const PotentialSupport& s : problems_)
             if (s.place(slot) >= 0) return;
-        rows_.table().remove(slot);
+        table().remove(slot);
     }
 
     void find_extremes(PotentialSupport& s) {
@@ -341,20 +374,31 @@ class LaSVM {
             units<T>().find_extremes(s.members.gradients(), s.members.up(), s.members.down(), s.members.size());
     }
 
-    // A few rows cost no more than one, so those next in line are asked for too.
-    bool has_rows(const PotentialSupport& s, std::initializer_list<int32_t> slots) {
-        for (const int32_t slot : slots)
-            if (!rows_.find(slot)) needed_.push_back(slot);
+    // The rows of two patterns, the second of which need not be one yet. A few rows cost no more than one, so those
+    // next in line come with them.
+    void require_rows(const PotentialSupport& s, int32_t one, int32_t other) {
+        while (!are_found(one, other)) {
+            const auto is_missing = [&](int64_t member) { return !rows_.is_kept(s.slot_of[std::size_t(member)]); };
+            const std::size_t more = std::size_t(std::min(rows_ahead, rows_.at_once() - 1));
+            std::vector<int32_t> needed;
+            for (const int32_t member : next_in_line(s.members, s.extremes, options_.tau, more, is_missing))
+                needed.push_back(s.slot_of[std::size_t(member)]);
+            for (const int32_t slot : {one, other}) {
+                if (slot < 0 || rows_.is_kept(slot)) continue;
+                needed.erase(std::remove(needed.begin(), needed.end(), slot), needed.end());
+                needed.push_back(slot);
+            }
+            bring_rows(needed);
+        }
+    }
+    bool are_found(int32_t one, int32_t other) {
+        const bool is_first = rows_.find(one), is_second = other < 0 || rows_.find(other);
         stay_within_limit();
-        if (needed_.empty()) return true;
-        const auto is_missing = [&](int64_t place) {
-            const int32_t slot = s.slot_of[std::size_t(place)];
-            return !rows_.is_kept(slot) && std::find(slots.begin(), slots.end(), slot) == slots.end();
-        };
-        const std::size_t more = std::size_t(std::min(rows_ahead, rows_.at_once() - 1));
-        for (const int32_t place : next_in_line(s.members, s.extremes, options_.tau, more, is_missing))
-            needed_.push_back(s.slot_of[std::size_t(place)]);
-        return false;
+        return is_first && is_second;
+    }
+    void bring_rows(const std::vector<int32_t>& slots) {
+        stay_within_limit();
+        rows_.bring(slots, [this](int32_t) { stay_within_limit(); });
     }
 
     // A third class makes three problems of one: that of class 1 against class 0 goes on as class 1 against the rest,
@@ -375,8 +419,8 @@ class LaSVM {
     PotentialSupport seeded() {
         PotentialSupport s;
         std::vector<int64_t> taken(std::size_t(classes_), 0);
-        for (int32_t slot = 0; slot < rows_.table().slots(); ++slot)
-            if (rows_.table().contains(slot) && taken[std::size_t(rows_.table()[slot].label)]++ < seeds)
+        for (int32_t slot = 0; slot < table().slots(); ++slot)
+            if (table().contains(slot) && taken[std::size_t(table()[slot].label)]++ < seeds)
                 insert(s, slot, -1.0, 0.0, -1.0);
         find_extremes(s);
         return s;
@@ -387,7 +431,7 @@ class LaSVM {
         for (int64_t place = 0; place < s.members.size(); ++place) {
             if (!s.members.is_member(place)) continue;
             const int32_t slot = s.slot_of[std::size_t(place)];
-            const Pattern& pattern = rows_.table()[slot];
+            const Pattern& pattern = table()[slot];
             const int64_t at = image.members.size();
             image.members.put(at, -s.members.y(place), pattern.cost, pattern.diagonal, -s.members.alpha(place),
                               -s.members.g(place));
@@ -434,21 +478,9 @@ class LaSVM {
         remove_blatant(s);
     }
 
-    void stay_within_limit() {
-        if (rows_.bytes() > bytes_of_small_gram) rows_.be_tight();  // few of so many rows will grow
-        rows_.drop_until_fit(bytes_beside_rows(), -1);
-    }
-
     LaSVMOptions options_;
-    PatternRows<T> rows_;
     std::vector<PotentialSupport> problems_;
     int64_t classes_ = 0;
-
-    Examples examples_;
-    int64_t at_ = 0;           // examples of the block that are done
-    std::size_t problem_ = 0;  // problems that are done with the example at hand
-    bool is_processed_ = false;
-    std::vector<int32_t> needed_;
     LaSVMCounters counters_;
 
     std::vector<std::unique_ptr<Smo<T>>> finished_;

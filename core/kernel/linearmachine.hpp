@@ -18,6 +18,8 @@ namespace larank {
 template <class T>
 class LinearMachine {
   public:
+    using Value = T;
+
     explicit LinearMachine(int64_t features) : features_(features), W_(features * padded<T>(1)) {}
 
     SupportTable& table() { return table_; }
@@ -70,6 +72,7 @@ class LinearMachine {
 
     bool has_row(int32_t) const { return true; }
     bool can_step(int32_t) const { return true; }
+    void bring_rows(const std::vector<int32_t>&) const {}
     int64_t rows_at_once() const { return 1; }
     void after_step(int32_t) const {}
 

@@ -18,6 +18,7 @@
 #include <limits>
 #include <vector>
 
+#include "blocks/source.hpp"
 #include "kernel/fixedpoint.hpp"
 #include "memory/aligned.hpp"
 #include "memory/rowcache.hpp"
@@ -117,27 +118,17 @@ class Mcsvm {
             for (int64_t i = 0; i < examples_; ++i) F(r)[i] = margin(i, r) - 1;  // [mcsvm] figure 4
     }
 
-    // Makes up to so many rounds; fewer where the row of `wanted` is missing or nothing is left to do.
-    void run(int64_t rounds) {
-        while (rounds > 0 && !is_done_) {
-            if (chosen_ < 0 && !choose()) return;
-            const T* row = rows_.find(chosen_);
-            if (!row) return;
-            if (!was_asked_for_) ++counters_.cache_hits;
-            make_round(chosen_, row);
-            if (!options_.cache) rows_.forget(chosen_);
-            chosen_ = -1;
-            was_asked_for_ = false;
-            --rounds;
+    // Makes up to so many rounds; fewer where nothing is left to do.
+    void run(int64_t rounds, KernelSource<T>& source) {
+        for (; rounds > 0; --rounds) {
+            const int64_t chosen = options_.selection == Selection::cycle ? next_in_turn() : most_violating();
+            is_done_ = chosen < 0;
+            if (is_done_) return;
+            const T* const row = row_of(chosen, source);
+            turn_ = (chosen + 1) % examples_;
+            make_round(chosen, row);
+            if (!options_.cache) rows_.forget(chosen);
         }
-    }
-
-    // The example whose row of kernel values the next round needs, or -1.
-    int64_t wanted() const { return chosen_; }
-    void provide(const T* row) {
-        rows_.insert(chosen_, row);
-        was_asked_for_ = true;
-        ++counters_.kernel_rows;
     }
 
     // No example is left with psi >= epsilon, or none that arithmetic could improve. Never with Selection::cycle.
@@ -205,17 +196,22 @@ class Mcsvm {
         return least;
     }
 
-    bool choose() {
-        chosen_ = options_.selection == Selection::cycle ? next_in_turn() : most_violating();
-        is_done_ = chosen_ < 0;
-        return !is_done_;
+    // The kernel values of an example with all of them.
+    const T* row_of(int64_t i, KernelSource<T>& source) {
+        if (const T* const kept = rows_.find(i)) {
+            ++counters_.cache_hits;
+            return kept;
+        }
+        const T* const computed = source.rows({int32_t(i)}, examples_)[0];
+        ++counters_.kernel_rows;
+        rows_.insert(i, computed);
+        return rows_.find(i);
     }
 
     // [mcsvm] sec. 7, the base line
-    int64_t next_in_turn() {
+    int64_t next_in_turn() const {
         for (int64_t seen = 0; seen < examples_; ++seen) {
-            const int64_t i = turn_;
-            turn_ = (turn_ + 1) % examples_;
+            const int64_t i = (turn_ + seen) % examples_;
             if (costs_[std::size_t(i)] > 0) return i;
         }
         return -1;
@@ -354,8 +350,8 @@ class Mcsvm {
     FixedPoint fixed_point_;
     std::vector<double> f_, next_;
     AlignedArray<double> scores_, coefficients_, work_, change_;
-    int64_t chosen_ = -1, turn_ = 0;
-    bool was_asked_for_ = false, is_done_ = false, some_are_stuck_ = false;
+    int64_t turn_ = 0;
+    bool is_done_ = false, some_are_stuck_ = false;
     McsvmCounters counters_;
 };
 

@@ -9,9 +9,12 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "blocks/source.hpp"
 #include "kernel/gram.hpp"
 #include "kernel/support.hpp"
+#include "memory/limit.hpp"
 
 namespace larank {
 
@@ -36,13 +39,33 @@ struct Examples {
 template <class T>
 class PatternRows {
   public:
-    // A step of the machine reads `rows_in_use` rows at the same time. Where it comes back to most rows soon, they are
-    // brought up to date together now and then, after `births_to_settle` patterns have come.
+    // A step of the machine reads `rows_in_use` rows at the same time; 0 if none are kept. Where it comes back to most
+    // rows soon, they are brought up to date together now and then, after `births_to_settle` patterns have come.
     PatternRows(int64_t memory_limit, int64_t rows_in_use, int64_t births_to_settle)
         : memory_limit_(memory_limit), rows_in_use_(rows_in_use), births_to_settle_(births_to_settle) {}
 
     SupportTable& table() { return table_; }
     const SupportTable& table() const { return table_; }
+    bool are_kept() const { return rows_in_use_ > 0; }
+
+    // While the loan lasts, rows that are not here are asked of the source.
+    class Loan {
+      public:
+        Loan(PatternRows& rows, KernelSource<T>& source) : rows_(rows) {
+            if (rows_.source_) throw std::logic_error("the session is at work already");
+            rows_.source_ = &source;
+        }
+        ~Loan() { rows_.source_ = nullptr; }
+        Loan(const Loan&) = delete;
+        Loan& operator=(const Loan&) = delete;
+
+      private:
+        PatternRows& rows_;
+    };
+    KernelSource<T>& source() const {
+        if (!source_) throw std::logic_error("rows of kernel values are missing, and there is no source of them");
+        return *source_;
+    }
 
     void feed(const Block<T>& block) {
         if (block.width < table_.slots() + block.examples)
@@ -82,9 +105,30 @@ class PatternRows {
     bool is_kept(int32_t slot) const { return gram_.is_kept(slot); }
     // Whether the row of a pattern is here; it is brought up to date. False if it must be computed first.
     bool find(int32_t slot) { return gram_.find(slot, table_.slots()) != nullptr; }
+    // The same, and others make room for what it has grown by. `make_room(slot)` keeps the row of the slot.
+    template <class MakeRoom>
+    bool is_ready(int32_t slot, MakeRoom make_room) {
+        const int64_t before = bytes();
+        if (!find(slot)) return false;
+        if (bytes() > before) make_room(slot);
+        return true;
+    }
     // The row of a pattern that was just added or found.
     const T* operator[](int32_t slot) const { return gram_.row(slot); }
-    void provide(int32_t slot, const T* row) { std::copy(row, row + table_.slots(), gram_.fill(slot, table_.slots())); }
+
+    // Asks for these rows at once; the most urgent one, which stays whatever the memory, is the last.
+    template <class MakeRoom>
+    void bring(const std::vector<int32_t>& slots, MakeRoom make_room) {
+        const SourceRows<T> rows = source().rows(slots, table_.slots());
+        for (std::size_t n = 0; n < slots.size(); ++n) {
+            std::copy(rows[n], rows[n] + table_.slots(), gram_.fill(slots[n], table_.slots()));
+            make_room(slots[n]);
+        }
+    }
+    template <class MakeRoom>
+    void require(int32_t slot, MakeRoom make_room) {
+        if (!is_ready(slot, make_room)) bring({slot}, make_room);
+    }
 
     // Rows to be computed together: not so many that they push each other out.
     int64_t at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, 256); }
@@ -93,8 +137,6 @@ class PatternRows {
     int64_t bytes() const { return table_.bytes() + gram_.bytes() + foreign_bytes_; }
     // What others hold on behalf of the machine, such as the patterns themselves.
     void set_foreign_bytes(int64_t bytes) { foreign_bytes_ = bytes; }
-
-    int64_t memory_limit() const { return memory_limit_; }
 
     // Whether there is room for these rows and what the machine keeps `beside` them.
     bool fit_with(int64_t beside) {
@@ -110,12 +152,7 @@ class PatternRows {
     // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
     void drop_until_fit(int64_t beside, int32_t kept) {
         while (!fit_with(beside))
-            if (gram_.resident() <= rows_in_use_ || !gram_.drop_oldest(kept))
-                throw std::length_error(
-                    "memory_limit must be at least " + std::to_string(bytes() + beside) + " bytes for " +
-                    (rows_in_use_ == 1 ? "one row" : "two rows") + " of kernel values beside the coefficients of the " +
-                    std::to_string(table_.size()) + " support patterns so far and more for those to come, got " +
-                    std::to_string(memory_limit_));
+            if (gram_.resident() <= rows_in_use_ || !gram_.drop_oldest(kept)) throw too_little_memory(beside);
     }
 
   private:
@@ -124,10 +161,20 @@ class PatternRows {
             block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];
     }
 
+    MemoryLimitError too_little_memory(int64_t beside) const {
+        static const char* const in_use[] = {"the ", "one row of kernel values beside the coefficients of the ",
+                                             "two rows of kernel values beside the coefficients of the "};
+        return MemoryLimitError("memory_limit must be at least " + std::to_string(bytes() + beside) + " bytes for " +
+                                in_use[rows_in_use_] + std::to_string(table_.size()) +
+                                " support patterns so far and more for those to come, got " +
+                                std::to_string(memory_limit_));
+    }
+
     int64_t memory_limit_, rows_in_use_, births_to_settle_;
     SupportTable table_;
     Gram<T> gram_;
     Block<T> block_;
+    KernelSource<T>* source_ = nullptr;
     int64_t foreign_bytes_ = 0;
 };
 

@@ -18,10 +18,9 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
-#include "kernel/patternrows.hpp"
+#include "kernel/patternsolver.hpp"
 #include "memory/aligned.hpp"
 #include "simd/units.hpp"
 
@@ -58,12 +57,15 @@ struct PerceptronCounters {
 };
 
 template <class T, class Rule>
-class Perceptron {
+class Perceptron : public PatternSolver<T, Perceptron<T, Rule>> {
   public:
+    using Base = PatternSolver<T, Perceptron<T, Rule>>;
+    using Base::table, Base::stay_within_limit;
+
     static constexpr int64_t no_budget = std::numeric_limits<int64_t>::max();
 
     Perceptron(const Rule& rule, int64_t budget, int64_t memory_limit)
-        : rule_(rule), budget_(budget), rows_(memory_limit, 1, births_to_settle), columns_(1) {}
+        : Base(memory_limit, budget != no_budget, births_to_settle), rule_(rule), budget_(budget), columns_(1) {}
 
     // From one column for two classes to a column for each; from here on there may be any number of them.
     void split_column() {
@@ -81,34 +83,31 @@ class Perceptron {
     }
 
     void feed(const Block<T>& block, const Examples& examples) {
-        rows_.feed(block);
-        table().forget_newborn();
-        examples_ = examples;
-        at_ = 0;
-        stay_within_limit(-1);
+        if (is_single_ &&
+            std::any_of(examples.labels, examples.labels + examples.count, [](int32_t y) { return y > 1; }))
+            throw std::invalid_argument("labels must be 0 or 1 while there is one column of coefficients");
+        Base::feed(block, examples);
     }
 
-    // Works on until `end` examples of the block are done; false if a row of kernel values is needed first.
-    bool run(int64_t end) {
-        while (true) {
-            if (table().size() > budget_ && !remove_one()) return false;
-            if (at_ >= end) return true;
+    // Works on until `end` examples of the block are done.
+    void run(int64_t end) {
+        while (at_ < end) {
             process(at_++);
+            while (table().size() > budget_) remove_one();
         }
     }
 
-    std::vector<int32_t> needed() const {
-        return leaving_ < 0 ? std::vector<int32_t>{} : std::vector<int32_t>{leaving_};
+    SupportArrays support() const {
+        return arrays_of(table(), [](SupportArrays& arrays, int32_t, const Pattern& p) {
+            for (const SupportVector& v : p.vectors) arrays.put(v.label, v.beta);
+        });
     }
-    void provide(int32_t slot, const T* row) {
-        rows_.provide(slot, row);
-        stay_within_limit(slot);
-    }
-
     // A pattern of a saved model. `row` holds its kernel values with the slots before it and itself; only a budget
     // needs it.
-    void restore(const T* row, int64_t id, int32_t label, double cost, double diagonal, const int32_t* classes,
-                 const double* beta, const double* early, int64_t count) {
+    void restore(const T* row, const SupportArrays& saved, std::size_t n) {
+        const int64_t id = saved.ids[n];
+        const int32_t label = saved.labels[n];
+        const double cost = saved.costs[n], diagonal = saved.diagonal[n];
         make_column(label);
         const int32_t slot =
             has_budget() ? rows_.restore(row, id, label, cost, diagonal) : table().add(id, label, cost, diagonal);
@@ -116,32 +115,44 @@ class Perceptron {
             score(row);
             begin_scores(slot);
         }
-        for (int64_t n = 0; n < count; ++n) {
-            make_column(classes[n]);
-            add_to_coefficient(slot, classes[n], beta[n], row);
-            const SupportVector& v = table()[slot].vectors.back();
-            columns_[std::size_t(v.label)].early[std::size_t(v.place)] = early[n];
+        for (std::size_t e = std::size_t(saved.starts[n]); e < std::size_t(saved.starts[n + 1]); ++e) {
+            make_column(saved.columns[e]);
+            add_to_coefficient(slot, saved.columns[e], saved.coefficients[e], row);
         }
         stay_within_limit(slot);
     }
+    bool accepts(int32_t column, double) const { return is_single_ ? column == 0 : column >= 0; }
 
-    SupportTable& table() { return rows_.table(); }
-    const SupportTable& table() const { return rows_.table(); }
-    double early(const SupportVector& v) const { return columns_[std::size_t(v.label)].early[std::size_t(v.place)]; }
+    // The sums `early` of all coefficients, in the order in which `support` has these.
+    std::vector<double> early() const {
+        std::vector<double> sums;
+        for_each_vector(table(), [&](const SupportVector& v) {
+            sums.push_back(columns_[std::size_t(v.label)].early[std::size_t(v.place)]);
+        });
+        return sums;
+    }
+    void set_early(const double* sums) {
+        for_each_vector(table(), [&](const SupportVector& v) {
+            columns_[std::size_t(v.label)].early[std::size_t(v.place)] = *sums++;
+        });
+    }
+
     bool has_budget() const { return budget_ != no_budget; }
     bool is_single() const { return is_single_; }
-    int64_t column_count() const { return int64_t(columns_.size()); }
+    int64_t columns() const { return int64_t(columns_.size()); }
+    int64_t classes() const { return is_single_ ? 2 : columns(); }  // that it can tell apart
     const PerceptronCounters& counters() const { return counters_; }
     void set_counters(const PerceptronCounters& counters) { counters_ = counters; }
 
-    int64_t bytes() const { return rows_.bytes() + bytes_beside_rows(); }
-    void set_foreign_bytes(int64_t bytes) {
-        rows_.set_foreign_bytes(bytes);
-        stay_within_limit(-1);
+    int64_t bytes_beside_rows() const {
+        int64_t total = 0;
+        for (const Column& column : columns_) total += column.bytes();
+        return total;
     }
-    int64_t resident_rows() const { return rows_.resident(); }
 
   private:
+    using Base::at_, Base::examples_, Base::make_room, Base::rows_;
+
     static constexpr int64_t births_to_settle = 256;
 
     // The coefficients of one column side by side. With a budget also, by slot, the scores that support patterns would
@@ -192,7 +203,7 @@ class Perceptron {
 
     // A class takes part from its first example on.
     void make_column(int32_t label) {
-        while (!is_single_ && column_count() <= label) {
+        while (!is_single_ && columns() <= label) {
             columns_.emplace_back();
             if (has_budget()) columns_.back().scores.assign(std::size_t(table().slots()), 0);
         }
@@ -210,7 +221,7 @@ class Perceptron {
     Rival rival_of(int32_t label) const {
         if (is_single_) return {sign_of(label) * scores_[0], 0};
         Rival rival;
-        for (int32_t r = 0; r < column_count(); ++r) {
+        for (int32_t r = 0; r < columns(); ++r) {
             const double margin = scores_[std::size_t(label)] - scores_[std::size_t(r)];
             if (r != label && margin < rival.margin) rival = {margin, r};
         }
@@ -264,20 +275,18 @@ class Perceptron {
     }
 
     // One support pattern leaves: the one that would be scored best without its own coefficients.
-    bool remove_one() {  // [thesis] algorithm 4, line 7
-        if (leaving_ < 0) leaving_ = least_needed();
-        if (!rows_.find(leaving_)) return false;
-        for (const SupportVector& v : table()[leaving_].vectors)
-            add_to_coefficient(leaving_, v.label, -v.beta, rows_[leaving_]);
-        table().remove_zeros(leaving_, [&](const SupportVector& v) {
+    void remove_one() {  // [thesis] algorithm 4, line 7
+        const int32_t leaving = least_needed();
+        if (!rows_.find(leaving)) rows_.bring({leaving}, make_room());
+        for (const SupportVector& v : table()[leaving].vectors)
+            add_to_coefficient(leaving, v.label, -v.beta, rows_[leaving]);
+        table().remove_zeros(leaving, [&](const SupportVector& v) {
             Column& column = columns_[std::size_t(v.label)];
             column.beta[std::size_t(v.place)] = column.early[std::size_t(v.place)] = 0;
             column.free.push_back(v.place);
         });
-        leaving_ = -1;
         ++counters_.removals;
         stay_within_limit(-1);  // rows grow when they are brought up to date
-        return true;
     }
 
     int32_t least_needed() {
@@ -298,30 +307,17 @@ class Perceptron {
         return rival_of(table()[slot].label).margin;
     }
 
-    int64_t bytes_beside_rows() const {
-        int64_t total = 0;
-        for (const Column& column : columns_) total += column.bytes();
-        return total;
-    }
-
-    void stay_within_limit(int32_t kept) {
-        const int64_t beside = bytes_beside_rows();
-        if (rows_.fit_with(beside)) return;
-        if (has_budget()) return rows_.drop_until_fit(beside, kept);
-        throw std::length_error("memory_limit must be at least " + std::to_string(bytes()) + " bytes for the " +
-                                std::to_string(table().size()) +
-                                " support patterns so far and more for those to come, got " +
-                                std::to_string(rows_.memory_limit()));
+    template <class Table, class Visit>
+    static void for_each_vector(Table& table, Visit visit) {
+        for (int32_t slot = 0; slot < table.slots(); ++slot)
+            if (table.contains(slot))
+                for (const SupportVector& v : table[slot].vectors) visit(v);
     }
 
     Rule rule_;
     int64_t budget_;
-    PatternRows<T> rows_;
     std::vector<Column> columns_;
     bool is_single_ = true;
-    Examples examples_;
-    int64_t at_ = 0;        // examples of the block that are done
-    int32_t leaving_ = -1;  // the pattern to be removed, once its row is here
     std::vector<double> scores_;
     PerceptronCounters counters_;
 };

@@ -16,8 +16,10 @@ namespace larank {
 enum class Operation { process_new, process_old, optimize };
 constexpr std::size_t operation_count = 3;
 
+enum class ScheduleKind { adaptive, fixed };
+
 struct ScheduleOptions {
-    bool adaptive = true;
+    ScheduleKind kind = ScheduleKind::adaptive;
     int64_t n_reprocess = 1;  // of the fixed schedule
     std::array<bool, operation_count> allowed = {true, true, true};
 };
@@ -29,13 +31,13 @@ class Schedule {
 
     explicit Schedule(const ScheduleOptions& options) : options_(options) {}
 
-    Operation next(Random& random) { return options_.adaptive ? draw(random) : turn(); }
+    Operation next(Random& random) { return is_adaptive() ? draw(random) : turn(); }
 
     void process_new_only() { options_.allowed = {true, false, false}; }
 
     // Whether OPTIMIZE ever has its turn.
     bool optimizes() const {
-        return allowed(std::size_t(Operation::optimize)) && (options_.adaptive || options_.n_reprocess > 0);
+        return allowed(std::size_t(Operation::optimize)) && (is_adaptive() || options_.n_reprocess > 0);
     }
 
     void record(Operation operation, double dual_increase, double work) {
@@ -47,6 +49,7 @@ class Schedule {
     void set_rates(const std::array<double, operation_count>& rates) { rates_ = rates; }
 
   private:
+    bool is_adaptive() const { return options_.kind == ScheduleKind::adaptive; }
     bool allowed(std::size_t s) const { return options_.allowed[s]; }
 
     // Odds proportional to the rates, none of them below `floor` times the best.

@@ -13,14 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "blocks/source.hpp"
 #include "kernel/binaryproblem.hpp"
 #include "kernel/patternrows.hpp"
 #include "memory/rowcache.hpp"
 #include "simd/units.hpp"
 
 namespace larank {
-
-enum class Progress { done, needs_rows, needs_products, more };
 
 template <class T>
 class Smo {
@@ -38,53 +37,22 @@ class Smo {
         cache_ = RowCache<T>(int64_t(active_.size()), cache_bytes_, 2);
     }
 
-    // So many steps, or until no violating pair is left.
-    Progress run(int64_t steps) {
-        needed_.clear();
-        waits_for_products_ = false;
-        for (; steps > 0; --steps) {
+    // So many steps, or until no violating pair is left, which is when it returns true. It also ends with a step for
+    // which rows had to be computed. `bring(slots)` computes the rows of patterns.
+    template <class Bring>
+    bool run(int64_t steps, Bring bring) {
+        for (bool has_brought = false; steps > 0 && !has_brought; --steps) {
             if (extremes_.largest - extremes_.smallest <= tau_) {
-                if (int64_t(active_.size()) == all_.size()) return Progress::done;
+                if (is_up_to_date()) return true;
                 write_back();
-                waits_for_products_ = !departed_.empty();
-                if (waits_for_products_) return Progress::needs_products;
+                while (!departed_.empty()) bring_back();
                 become_whole();
                 continue;
             }
-            if (!step()) return Progress::needs_rows;
+            has_brought = step(bring);
             if (++since_look_ >= std::min(look_every, work_.size() / 8 + 1)) shrink();
         }
-        return Progress::more;
-    }
-
-    // Rows without which it cannot go on, and some that it will ask for next.
-    const std::vector<int32_t>& needed() const { return needed_; }
-
-    // Where it waits for products: those who left the active set last, and whose coefficients have changed since.
-    std::vector<int32_t> stale() const {
-        std::vector<int32_t> slots;
-        if (!waits_for_products_ || departed_.empty()) return slots;
-        for (const int32_t n : departed_.back().members) slots.push_back(slots_[std::size_t(n)]);
-        return slots;
-    }
-    std::vector<int32_t> changed() const {
-        std::vector<int32_t> slots;
-        if (!waits_for_products_ || departed_.empty()) return slots;
-        for (std::size_t n = 0; n < slots_.size(); ++n)
-            if (all_.alpha(int64_t(n)) != departed_.back().alpha[n]) slots.push_back(slots_[n]);
-        return slots;
-    }
-    // `kernel` has a row for some of the stale, from place `first` on, and a column for each of the changed. After the
-    // last of them the ones that left before have their turn.
-    void bring_back(int64_t first, int64_t count, const T* kernel) {
-        const Departed& group = departed_.back();
-        std::vector<double> changes;
-        for (std::size_t n = 0; n < slots_.size(); ++n)
-            if (const double change = all_.alpha(int64_t(n)) - group.alpha[n]; change != 0) changes.push_back(change);
-        for (int64_t m = 0; m < count; ++m)
-            all_.gradients()[group.members[std::size_t(first + m)]] -=
-                units<T>().dot_row(kernel + std::size_t(m) * changes.size(), changes.data(), int64_t(changes.size()));
-        if (std::size_t(first + count) == group.members.size()) departed_.pop_back();
+        return false;
     }
 
     // All members; gradients of those outside the active set are those of some time ago.
@@ -114,6 +82,7 @@ class Smo {
     // saves.
     static constexpr int64_t look_every = 1000;
     static constexpr int64_t rows_ahead = 31;
+    static constexpr int64_t products_at_once = int64_t{1} << 22;
     static constexpr double worth_shrinking = 0.1;  // of the active set, for rows must be rewritten
 
     void begin() {
@@ -123,44 +92,74 @@ class Smo {
         since_look_ = 0;
     }
 
-    bool step() {
+    // Returns whether rows had to be computed for it.
+    template <class Bring>
+    bool step(Bring bring) {
         const int64_t i = extremes_.at_largest;
-        const T* const ki = row(i);
-        if (!ki) return ask(i);
-        const int64_t j = units<T>().best_partner(ki, work_.diagonals(), work_.diagonal(i), work_.g(i),
+        bool has_brought = require(i, bring);
+        const int64_t j = units<T>().best_partner(row(i), work_.diagonals(), work_.diagonal(i), work_.g(i),
                                                   work_.gradients(), work_.down(), work_.size());
-        const T* const kj = row(j);
-        if (!kj) return ask(j);
-        const PairStep taken = work_.step(i, j, double(row(i)[j]));
-        extremes_ = units<T>().move_gradient(row(i), kj, taken.lambda, work_.up(), work_.down(), work_.size(),
-                                             work_.gradients());
+        while (require(j, bring) || require(i, bring)) has_brought = true;  // one may have pushed the other out
+        const T *const kj = row(j), *const ki = row(i);
+        const PairStep taken = work_.step(i, j, double(ki[j]));
+        extremes_ =
+            units<T>().move_gradient(ki, kj, taken.lambda, work_.up(), work_.down(), work_.size(), work_.gradients());
         work_.settle(taken, i, j, extremes_);
         gain_ += taken.gain;
         linear_change_ += taken.lambda * (work_.y(i) - work_.y(j));
         ++steps_;
+        return has_brought;
+    }
+
+    int32_t slot_of(int64_t member) const { return slots_[std::size_t(active_[std::size_t(member)])]; }
+
+    // Sees to it that a member's kernel values are here; with them come those of members that are next in line. Returns
+    // whether any had to be computed.
+    template <class Bring>
+    bool require(int64_t member, Bring bring) {
+        if (cache_.has(member) || rows_.find(slot_of(member))) return false;
+        const auto is_missing = [&](int64_t n) { return n != member && !cache_.has(n) && !rows_.is_kept(slot_of(n)); };
+        const std::size_t more = std::size_t(std::min(rows_ahead, rows_.at_once() - 1));
+        std::vector<int32_t> needed;
+        for (const int32_t n : next_in_line(work_, extremes_, tau_, more, is_missing)) needed.push_back(slot_of(n));
+        std::reverse(needed.begin(), needed.end());
+        needed.push_back(slot_of(member));
+        bring(needed);
         return true;
     }
 
-    // A member's kernel values with the active set; null if its pattern's row must be computed first.
-    const T* row(int64_t place) {
-        if (const T* const kept = cache_.find(place)) return kept;
-        const int32_t slot = slots_[std::size_t(active_[std::size_t(place)])];
-        if (!rows_.find(slot)) return nullptr;
-        const T* const whole = rows_[slot];
+    // A member's kernel values with the active set.
+    const T* row(int64_t member) {
+        if (const T* const kept = cache_.find(member)) return kept;
+        rows_.find(slot_of(member));
+        const T* const whole = rows_[slot_of(member)];
         if (is_by_slot_ && is_up_to_date()) return whole;
-        T* const values = cache_.make(place);
-        for (std::size_t n = 0; n < active_.size(); ++n) values[n] = whole[slots_[std::size_t(active_[n])]];
+        T* const values = cache_.make(member);
+        for (std::size_t n = 0; n < active_.size(); ++n) values[n] = whole[slot_of(int64_t(n))];
         return values;
     }
 
-    // The row of this member, and of those next in line.
-    bool ask(int64_t place) {
-        const auto slot_at = [&](int64_t n) { return slots_[std::size_t(active_[std::size_t(n)])]; };
-        needed_ = {slot_at(place)};
-        const auto is_missing = [&](int64_t n) { return n != place && !cache_.has(n) && !rows_.is_kept(slot_at(n)); };
-        const std::size_t more = std::size_t(std::min(rows_ahead, rows_.at_once() - 1));
-        for (const int32_t n : next_in_line(work_, extremes_, tau_, more, is_missing)) needed_.push_back(slot_at(n));
-        return false;
+    // Those who left the active set last have their gradients brought up to date, by products of all of them with those
+    // whose coefficients have changed since.
+    void bring_back() {
+        const Departed& group = departed_.back();
+        std::vector<int32_t> changed, stale;
+        std::vector<double> changes, lost;
+        for (std::size_t n = 0; n < slots_.size(); ++n) {
+            const double change = all_.alpha(int64_t(n)) - group.alpha[n];
+            if (change != 0) changed.push_back(slots_[n]), changes.push_back(change);
+        }
+        const int64_t most = std::max<int64_t>(1, products_at_once / std::max<int64_t>(1, int64_t(changed.size())));
+        while (lost.size() < group.members.size()) {
+            stale.clear();
+            for (std::size_t n = lost.size(); n < group.members.size() && int64_t(stale.size()) < most; ++n)
+                stale.push_back(slots_[std::size_t(group.members[n])]);
+            const SourceRows<T> kernel = rows_.source().between(stale, changed);
+            for (std::size_t m = 0; m < stale.size(); ++m)
+                lost.push_back(units<T>().dot_row(kernel[m], changes.data(), int64_t(changes.size())));
+        }
+        for (std::size_t m = 0; m < lost.size(); ++m) all_.gradients()[group.members[m]] -= lost[m];
+        departed_.pop_back();
     }
 
     void shrink() {
@@ -218,14 +217,12 @@ class Smo {
     double tau_;
     int64_t cache_bytes_ = 0;
 
-    std::vector<int32_t> active_;  // places in `all_`
+    std::vector<int32_t> active_;  // numbers in `all_`
     Members work_;                 // the active ones
     RowCache<T> cache_;
     Extremes extremes_;
     std::vector<Departed> departed_;
     bool is_by_slot_ = true;  // rows of the patterns need not be copied for the whole set
-    bool waits_for_products_ = false;
-    std::vector<int32_t> needed_;
     int64_t since_look_ = 0, steps_ = 0;
     double gain_ = 0, linear_change_ = 0;
 };

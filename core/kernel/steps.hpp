@@ -94,7 +94,8 @@ class Steps {
         if (choice.violation() > tau_) smo_step(slot, choice);
     }
 
-    // The following two are false if the pattern's row of kernel values must be computed first.
+    // The following two are false, with nothing changed, where the pattern's row of kernel values must be brought
+    // first.
     bool process_old(int32_t slot) {  // [larank] algorithm 3
         if (!machine_.has_row(slot)) return false;
         const Choice choice = choose_old(slot);
@@ -116,7 +117,7 @@ class Steps {
         return true;
     }
 
-    // Whether an operation on this pattern would wait for its row.
+    // Whether an operation on this pattern needs a row that is not here.
     bool lacks_row(int32_t slot, Operation operation) {
         if (operation == Operation::process_old) return !machine_.has_row(slot);
         return choose_among_vectors(slot).violation() > tau_ && !machine_.can_step(slot);
@@ -124,13 +125,13 @@ class Steps {
 
     // A pattern of a saved model, with its support vectors; slots are given out in the order of the calls.
     template <class Row>
-    void restore(Row row, int64_t id, int32_t label, double cost, double diagonal, const int32_t* classes,
-                 const double* beta, int64_t count) {
+    void restore(Row row, const SupportArrays& saved, std::size_t n) {
         scores_.resize(std::size_t(machine_.classes()));
-        const int32_t slot = machine_.restore_pattern(row, id, label, cost, diagonal, scores_.data());
-        for (int64_t n = 0; n < count; ++n) {
-            machine_.add_vector(slot, classes[n], scores_[std::size_t(classes[n])]);
-            machine_.set_coefficient(slot, machine_.table()[slot].vectors.back(), beta[n]);
+        const int32_t slot = machine_.restore_pattern(row, saved.ids[n], saved.labels[n], saved.costs[n],
+                                                      saved.diagonal[n], scores_.data());
+        for (std::size_t e = std::size_t(saved.starts[n]); e < std::size_t(saved.starts[n + 1]); ++e) {
+            machine_.add_vector(slot, saved.columns[e], scores_[std::size_t(saved.columns[e])]);
+            machine_.set_coefficient(slot, machine_.table()[slot].vectors.back(), saved.coefficients[e]);
         }
     }
 
@@ -336,51 +337,32 @@ class Steps {
     StepCounters counters_;
 };
 
-// Patterns to operate on one after the other; what they will need is asked for ahead of time.
+// Operations on patterns one after the other; what they will need is asked for ahead of time.
 template <class Machine>
 class Visits {
   public:
-    explicit Visits(Steps<Machine>& steps) : steps_(steps) {}
+    Visits(Steps<Machine>& steps, Operation operation, const std::vector<int32_t>& slots)
+        : steps_(steps), operation_(operation), slots_(slots) {}
 
-    std::vector<int32_t>& slots() { return slots_; }
-    void begin(Operation operation) {
-        operation_ = operation;
-        at_ = 0;
-    }
-
-    // Operates on the patterns that are still there; false if rows of kernel values are needed first. `visited` is told
-    // of each. Those that wait for their rows can be put off.
+    // Visits the patterns that are still there. `visited` is told of each.
     template <class Visited>
-    bool go_on(Visited visited, bool puts_off = false) {
-        const Machine& machine = steps_.machine();
-        for (; at_ < slots_.size(); ++at_) {
-            const int32_t slot = slots_[at_];
-            if (!machine.table().contains(slot)) continue;  // it left while the ones before were worked on
-            if (operation_ == Operation::optimize && at_ + rows_ahead < slots_.size())
-                machine.prefetch_kernel_values(slots_[at_ + rows_ahead]);
-            if (operation_ == Operation::optimize ? steps_.optimize(slot) : steps_.process_old(slot)) {
-                visited(slot);
-            } else if (puts_off) {
-                put_off_.push_back(slot);
-            } else {
-                ask_for_rows();
-                return false;
-            }
-        }
-        return true;
+    void make(Visited visited) {
+        go(visited, [&](std::size_t n) {
+            bring_rows(n);
+            operate(slots_[n]);
+            return true;
+        });
     }
-    // Turns to some of those that were put off, whose rows are needed first; false if there are none.
-    bool take_up() {
-        const std::size_t count = std::min(put_off_.size(), std::size_t(steps_.machine().rows_at_once()));
-        slots_.assign(put_off_.end() - int64_t(count), put_off_.end());
-        needed_ = slots_;
-        put_off_.clear();
-        at_ = 0;
-        return count > 0;
+    // The same for those whose rows are at hand. Returns the others.
+    template <class Visited>
+    std::vector<int32_t> make_at_hand(Visited visited) {
+        std::vector<int32_t> put_off;
+        go(visited, [&](std::size_t n) {
+            put_off.push_back(slots_[n]);
+            return false;
+        });
+        return put_off;
     }
-    void forget_put_off() { put_off_.clear(); }
-    // The slots whose rows are waited for, the most urgent one last.
-    const std::vector<int32_t>& needed() const { return needed_; }
 
     // What is to be read is asked for in stages, each for all of them.
     void prefetch_all() const {
@@ -393,20 +375,38 @@ class Visits {
   private:
     static constexpr std::size_t rows_ahead = 2;
 
-    void ask_for_rows() {
-        const std::size_t rows_at_once = std::size_t(steps_.machine().rows_at_once());
-        needed_.clear();
-        for (std::size_t n = at_ + 1; n < slots_.size() && needed_.size() + 1 < rows_at_once; ++n)
-            if (steps_.machine().table().contains(slots_[n]) && steps_.lacks_row(slots_[n], operation_))
-                needed_.push_back(slots_[n]);
-        std::reverse(needed_.begin(), needed_.end());
-        needed_.push_back(slots_[at_]);
+    // `without_row(n)` says whether pattern n, whose row was not here, has been visited all the same.
+    template <class Visited, class WithoutRow>
+    void go(Visited visited, WithoutRow without_row) {
+        const Machine& machine = steps_.machine();
+        for (std::size_t n = 0; n < slots_.size(); ++n) {
+            const int32_t slot = slots_[n];
+            if (!machine.table().contains(slot)) continue;  // it left while the ones before were worked on
+            if (operation_ == Operation::optimize && n + rows_ahead < slots_.size())
+                machine.prefetch_kernel_values(slots_[n + rows_ahead]);
+            if (operate(slot) || without_row(n)) visited(slot);
+        }
+    }
+
+    bool operate(int32_t slot) {
+        return operation_ == Operation::optimize ? steps_.optimize(slot) : steps_.process_old(slot);
+    }
+
+    // The row of pattern n, and with it those that will be needed after it: several cost little more than one.
+    void bring_rows(std::size_t n) {
+        Machine& machine = steps_.machine();
+        const std::size_t most = std::size_t(machine.rows_at_once());
+        std::vector<int32_t> needed{slots_[n]};
+        for (std::size_t next = n + 1; next < slots_.size() && needed.size() < most; ++next)
+            if (machine.table().contains(slots_[next]) && steps_.lacks_row(slots_[next], operation_))
+                needed.push_back(slots_[next]);
+        std::reverse(needed.begin(), needed.end());
+        machine.bring_rows(needed);
     }
 
     Steps<Machine>& steps_;
-    std::vector<int32_t> slots_, needed_, put_off_;
-    std::size_t at_ = 0;
-    Operation operation_ = Operation::optimize;
+    Operation operation_;
+    const std::vector<int32_t>& slots_;
 };
 
 }  // namespace larank

@@ -149,4 +149,40 @@ class SupportTable {
     int64_t vectors_ = 0;
 };
 
+// The patterns and their coefficients as arrays, in the order of the slots: what a model is made of.
+struct SupportArrays {
+    std::vector<int32_t> slots;
+    std::vector<int64_t> ids;
+    std::vector<int32_t> labels;
+    std::vector<double> costs, diagonal;
+    std::vector<double> coefficients;  // those of pattern n from starts[n] to starts[n + 1]
+    std::vector<int32_t> columns;      // whose they are: classes or problems
+    std::vector<int64_t> starts{0};
+
+    int64_t size() const { return int64_t(ids.size()); }
+    void put(int32_t column, double coefficient) {
+        columns.push_back(column);
+        coefficients.push_back(coefficient);
+    }
+    // What was put since the last time belongs to this pattern; without coefficients it is left out.
+    void end_pattern(int32_t slot, const Pattern& p) {
+        if (int64_t(coefficients.size()) == starts.back()) return;
+        slots.push_back(slot), ids.push_back(p.id), labels.push_back(p.label);
+        costs.push_back(p.cost), diagonal.push_back(p.diagonal);
+        starts.push_back(int64_t(coefficients.size()));
+    }
+};
+
+// `put(arrays, slot, pattern)` puts the coefficients of one pattern.
+template <class Put>
+SupportArrays arrays_of(const SupportTable& table, Put put) {
+    SupportArrays arrays;
+    for (int32_t slot = 0; slot < table.slots(); ++slot) {
+        if (!table.contains(slot)) continue;
+        put(arrays, slot, table[slot]);
+        arrays.end_pattern(slot, table[slot]);
+    }
+    return arrays;
+}
+
 }  // namespace larank

@@ -21,9 +21,10 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
-#include "kernel/patternrows.hpp"
+#include "kernel/patternsolver.hpp"
 #include "memory/aligned.hpp"
 #include "simd/units.hpp"
 #include "training/random.hpp"
@@ -67,18 +68,19 @@ inline double best_coefficient(double alpha, double g, double squared_norm, doub
 inline double coordinate_increase(double a, double g, double squared_norm) { return a * (g - a / 2 * squared_norm); }
 
 template <class T>
-class Tracker {
+class Tracker : public PatternSolver<T, Tracker<T>> {
   public:
-    Tracker(Tracking algorithm, int64_t steps, uint64_t seed, int64_t memory_limit)
-        : algorithm_(algorithm), steps_(steps), rows_(memory_limit, 1, births_to_settle), random_(seed), problems_(2) {}
+    using Base = PatternSolver<T, Tracker<T>>;
+    using Base::table, Base::stay_within_limit;
 
-    PatternRows<T>& rows() { return rows_; }
-    const SupportTable& table() const { return rows_.table(); }
+    Tracker(Tracking algorithm, int64_t steps, uint64_t seed, int64_t memory_limit)
+        : Base(memory_limit, 1, births_to_settle), algorithm_(algorithm), steps_(steps), random_(seed), problems_(2) {}
 
     // With two classes problem 1 says it all; from the third on problem p is about class p.
     int32_t classes() const { return classes_; }
     int32_t first_problem() const { return classes_ > 2 ? 0 : 1; }
     int32_t problems() const { return int32_t(problems_.size()); }
+    int64_t columns() const { return problems() - first_problem(); }  // problem p has column p - first_problem
     const TrackedProblem& problem(int32_t p) const { return problems_[std::size_t(p)]; }
     int64_t examples() const { return table().slots(); }
     double sum_of_costs() const { return sum_of_costs_; }
@@ -93,37 +95,35 @@ class Tracker {
     }
 
     void feed(const Block<T>& block, const Examples& examples) {
-        rows_.feed(block);
-        rows_.table().forget_newborn();
-        stay_within_limit(-1);
-        examples_ = examples;
-        at_ = 0;
+        if (!std::all_of(examples.costs, examples.costs + examples.count, [](double C) { return C > 0; }))
+            throw std::invalid_argument("costs must be above zero");
+        Base::feed(block, examples);
     }
 
-    // Works on until `end` examples of the block are done; false if a row of kernel values is needed first.
-    bool run(int64_t end) {
-        while (is_working_ || at_ < end) {
-            if (!is_working_) begin_example(at_++);
-            for (; at_problem_ < problems(); ++at_problem_, at_step_ = first_step())
-                for (; at_step_ <= steps_; ++at_step_, picked_ = -1) {
-                    if (at_step_ == 0) picked_ = newest_;  // PROCESS
-                    if (picked_ < 0) picked_ = int32_t(random_.below(uint32_t(examples())));
-                    if (!step(problems_[std::size_t(at_problem_)], picked_, at_step_)) return false;
-                }
-            is_working_ = false;
+    // Works on until `end` examples of the block are done.
+    void run(int64_t end) {
+        while (at_ < end) {
+            const int32_t newest = begin_example(at_++);
+            for (int32_t p = first_problem(); p < problems(); ++p) {
+                TrackedProblem& problem = problems_[std::size_t(p)];
+                if (algorithm_ == Tracking::process_reprocess) step(problem, newest, 0);
+                for (int64_t k = 1; k <= steps_; ++k) step(problem, int32_t(random_.below(uint32_t(examples()))), k);
+            }
         }
-        return true;
-    }
-    std::vector<int32_t> needed() const { return {picked_}; }
-    void provide(int32_t slot, const T* row) {
-        rows_.provide(slot, row);
-        stay_within_limit(slot);
     }
 
     // The average of alpha_i over the K steps at this t.
     double averaged(int32_t p, int32_t i) const {
         const TrackedProblem& problem = problems_[std::size_t(p)];
         return problem.alpha[std::size_t(i)] - problem.behind[std::size_t(i)] / double(steps_);
+    }
+
+    // The averages of the examples that have any.
+    SupportArrays support() const {
+        return arrays_of(table(), [this](SupportArrays& arrays, int32_t i, const Pattern&) {
+            for (int32_t p = first_problem(); p < problems(); ++p)
+                if (const double alpha = averaged(p, i); alpha != 0) arrays.put(p - first_problem(), alpha);
+        });
     }
 
     TrackingObjectives objectives(int32_t p) const {
@@ -141,30 +141,28 @@ class Tracker {
         return {dual + gap, dual, costs > 0 ? weighted / costs : 0, increases};
     }
 
-    int64_t bytes() const { return rows_.bytes() + bytes_beside_rows(); }
-    void set_foreign_bytes(int64_t bytes) {
-        rows_.set_foreign_bytes(bytes);
-        stay_within_limit(-1);
+    int64_t bytes_beside_rows() const {
+        int64_t total = int64_t(everyone_.capacity() * 4 + signed_alpha_.capacity() * 8);
+        for (const TrackedProblem& problem : problems_) total += problem.bytes();
+        return total;
     }
     const TrackingCounters& counters() const { return counters_; }
 
   private:
+    using Base::at_, Base::examples_, Base::make_room, Base::rows_;
+
     static constexpr int64_t births_to_settle = 256;
 
-    int64_t first_step() const { return algorithm_ == Tracking::process_reprocess ? 0 : 1; }
-
-    void begin_example(int64_t b) {
+    // Returns the slot of the example.
+    int32_t begin_example(int64_t b) {
         while (classes_ <= examples_.labels[b]) add_class();
-        newest_ = table().slot_of(examples_.ids[b]);
-        if (newest_ < 0) add_example(b);
+        const int32_t known = table().slot_of(examples_.ids[b]);
+        const int32_t slot = known >= 0 ? known : add_example(b);
         for (int32_t p = first_problem(); p < problems(); ++p) begin_average(problems_[std::size_t(p)]);
-        at_problem_ = first_problem();
-        at_step_ = first_step();
-        picked_ = -1;
-        is_working_ = true;
+        return slot;
     }
 
-    void add_example(int64_t b) {
+    int32_t add_example(int64_t b) {
         const T* const row = rows_.of_example(b);
         for (int32_t p = first_problem(); p < problems(); ++p) {
             TrackedProblem& problem = problems_[std::size_t(p)];
@@ -172,11 +170,13 @@ class Tracker {
             problem.y.push_back(examples_.labels[b] == p ? 1 : -1);
             problem.alpha.push_back(0), problem.scores.push_back(score), problem.behind.push_back(0);
         }
-        newest_ = rows_.add(b, examples_.ids[b], examples_.labels[b], examples_.costs[b], examples_.diagonal[b]);
-        everyone_.push_back(newest_);
+        const int32_t slot =
+            rows_.add(b, examples_.ids[b], examples_.labels[b], examples_.costs[b], examples_.diagonal[b]);
+        everyone_.push_back(slot);
         sum_of_costs_ += examples_.costs[b];
         largest_diagonal_ = std::max(largest_diagonal_, examples_.diagonal[b]);
-        stay_within_limit(newest_);
+        stay_within_limit(slot);
+        return slot;
     }
     const LargeVector<double>& signed_alpha(const TrackedProblem& problem) {
         signed_alpha_.resize(problem.alpha.size());
@@ -209,15 +209,15 @@ class Tracker {
         problem.changed.clear();
     }
 
-    // Line 7, and line 4 of algorithm 16 as step 0; false if the row of kernel values is needed first.
-    bool step(TrackedProblem& problem, int32_t i, int64_t k) {
+    // Line 7, and line 4 of algorithm 16 as step 0.
+    void step(TrackedProblem& problem, int32_t i, int64_t k) {
         const Pattern& x = table()[i];
         const std::size_t at = std::size_t(i);
         const double g = problem.g(i), best = best_coefficient(problem.alpha[at], g, x.diagonal, x.cost);
         const double a = best - problem.alpha[at];
-        if (a != 0 && !has_row(i)) return false;
+        if (a != 0) rows_.require(i, make_room());
         ++(k == 0 ? counters_.process : counters_.reprocess);
-        if (a == 0) return true;
+        if (a == 0) return;
         ++counters_.steps;
         problem.alpha[at] = best;
         units<T>().add_row_values(rows_[i], a * problem.y[at], examples(), problem.scores.data());
@@ -229,26 +229,10 @@ class Tracker {
             problem.behind[at] += double(k - 1) * a;
             stay_within_limit(i);
         }
-        return true;
     }
-
-    bool has_row(int32_t slot) {
-        const int64_t before = rows_.bytes();
-        if (!rows_.find(slot)) return false;
-        if (rows_.bytes() > before) stay_within_limit(slot);
-        return true;
-    }
-
-    int64_t bytes_beside_rows() const {
-        int64_t total = int64_t(everyone_.capacity() * 4 + signed_alpha_.capacity() * 8);
-        for (const TrackedProblem& problem : problems_) total += problem.bytes();
-        return total;
-    }
-    void stay_within_limit(int32_t kept) { rows_.drop_until_fit(bytes_beside_rows(), kept); }
 
     Tracking algorithm_;
     int64_t steps_;  // K
-    PatternRows<T> rows_;
     Random random_;
     std::vector<TrackedProblem> problems_;
     int32_t classes_ = 0;
@@ -256,12 +240,6 @@ class Tracker {
     LargeVector<double> signed_alpha_;
     double sum_of_costs_ = 0, largest_diagonal_ = 0;
     TrackingCounters counters_;
-
-    Examples examples_;
-    int64_t at_ = 0;  // examples of the block that are begun
-    bool is_working_ = false;
-    int32_t newest_ = -1, at_problem_ = 0, picked_ = -1;
-    int64_t at_step_ = 0;
 };
 
 }  // namespace larank

@@ -6,15 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from sklearn.svm import SVC
-from test_larank_session import Drive, in_order_of_arrival
 
-from larank import _core
-
-PLENTY = 2**40
+from sessions import PLENTY, Drive, Rows, assert_same_table, compiled, dense, in_order_of_arrival
 
 
 def session(dtype=np.float64, memory_limit=PLENTY, seed=7):
-    return (_core.Huller32 if dtype == np.float32 else _core.Huller64)(seed=seed, memory_limit=memory_limit)
+    return compiled("Huller", dtype)(seed=seed, memory_limit=memory_limit)
 
 
 def separable(n, k=2, seed=0, dimensions=3, margin=0.3):
@@ -38,11 +35,10 @@ def mixed(n, seed=0, dimensions=2):
 
 def coefficients(drive):
     """Alpha, one column per problem and positive on both sides, and which side every example is on."""
-    _, ids, _, _, _, alpha, problems, starts = drive.session.table()
-    dense = np.zeros((len(drive.labels), max(2, drive.session.classes)))
-    dense[np.repeat(ids, np.diff(starts)), problems] = alpha
-    sides = drive.labels[:, None] == np.arange(dense.shape[1])
-    return dense, sides
+    alpha = dense(drive.session.table(), len(drive.labels), drive.session.columns)
+    if drive.session.classes <= 2:  # the only problem is that of the second class
+        alpha = np.column_stack([np.zeros(len(alpha)), alpha])
+    return alpha, drive.labels[:, None] == np.arange(alpha.shape[1])
 
 
 def problems_of(drive):
@@ -68,11 +64,11 @@ def decision(drive, p):
 
 def assert_in_the_hulls(drive):
     alpha, sides = coefficients(drive)
-    _, ids, labels, _, diagonal, values, _, starts = drive.session.table()
-    np.testing.assert_array_equal(labels, drive.labels[ids])
-    np.testing.assert_array_equal(diagonal, drive.K[ids, ids])
-    assert (values > 0).all()
-    assert (np.diff(starts) > 0).all(), "a pattern is used by some problem"
+    table = drive.session.table()
+    np.testing.assert_array_equal(table.labels, drive.labels[table.ids])
+    np.testing.assert_array_equal(table.diagonal, drive.K[table.ids, table.ids])
+    assert (table.coefficients > 0).all()
+    assert len(table.ids) == drive.session.support_patterns, "a pattern is used by some problem"
     for p in problems_of(drive):
         for side in (False, True):
             mine = alpha[sides[:, p] == side, p]
@@ -178,7 +174,7 @@ def test_an_example_that_is_a_support_vector_is_not_processed_again():
     K, labels = separable(6, seed=1)
     drive = Drive(session(), K, labels, np.ones(6))
     drive.epoch()
-    members = drive.session.table()[1]
+    members = drive.session.table().ids
     before = drive.session.counters.process
     drive.epoch(members[:1])
     assert drive.session.counters.process == before
@@ -270,8 +266,7 @@ def test_the_size_of_blocks_does_not_change_the_model(k, dtype):
         drive.epoch(step=1 if block == 1 else 3).epoch()
         tables.append(drive.session.table())
     for other in tables[1:]:
-        for one, same in zip(tables[0], other, strict=True):
-            np.testing.assert_array_equal(one, same)
+        assert_same_table(tables[0], other)
 
 
 @pytest.mark.parametrize("block", [1, 7, 64])
@@ -290,21 +285,17 @@ def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same
     tight.epoch().epoch()
     assert tight.rounds > 10
     assert max(peak) <= limit
-    for one, same in zip(free.session.table(), tight.session.table(), strict=True):
-        np.testing.assert_array_equal(one, same)
+    assert_same_table(free.session.table(), tight.session.table())
 
 
 def test_a_restored_session_goes_on_where_the_other_stopped():
     K, labels = separable(120, 3, seed=6, dimensions=10)
     labels = in_order_of_arrival(labels)
     whole = Drive(session(), K, labels, np.ones(120)).epoch(np.arange(80))
-    _, ids, own, costs, diagonal, alpha, problems, starts = whole.session.table()
+    table = whole.session.table()
     again = Drive(session(seed=1), K, labels, np.ones(120))
     again.session.state = whole.session.state
-    for n, i in enumerate(ids):
-        part = slice(starts[n], starts[n + 1])
-        row = np.ascontiguousarray(K[i, ids[: n + 1]])
-        again.session.restore(row, int(i), int(own[n]), costs[n], diagonal[n], problems[part], alpha[part])
+    again.session.restore(table, Rows(K, table.ids))
     np.testing.assert_array_equal(coefficients(whole)[0], coefficients(again)[0])
     assert again.session.objective == whole.session.objective
 

@@ -11,14 +11,15 @@ from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.stream import Examples, KernelFeed
 from reference import kernel_certificate
+from sessions import PLENTY, Drive, assert_same_table, compiled, hooks, in_order_of_arrival
 
-PLENTY = 2**40
+ALL = ["new", "old", "optimize"]
+SCHEDULES = ["adaptive", "fixed"]
 
 
 def session(dtype=np.float64, memory_limit=PLENTY, **settings):
-    kind = _core.KernelLaRank32 if dtype == np.float32 else _core.KernelLaRank64
-    usual = {"adaptive": True, "n_reprocess": 1, "operations": [True] * 3, "tau": 0.01, "seed": 7}
-    return kind(**{**usual, **settings}, memory_limit=memory_limit)
+    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 7}
+    return compiled("KernelLaRank", dtype)(**{**usual, **settings}, memory_limit=memory_limit)
 
 
 def problem(n, k, seed=0, dimensions=2, points=None):
@@ -30,80 +31,31 @@ def problem(n, k, seed=0, dimensions=2, points=None):
     return X @ X.T, np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
-def in_order_of_arrival(labels):
-    _, firsts, codes = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(firsts)).astype(np.int32)[codes]
-
-
-class Drive:
-    """Feeds a matrix of kernel values to a session and looks at it after every call."""
-
-    def __init__(self, session, K, labels, costs, block=8, junk=0.0, look=lambda drive: None):
-        self.session, self.K, self.labels, self.costs = session, K, labels, costs
-        self.block, self.junk, self.look = block, junk, look
-        self.rounds = 0  # in which rows had to be computed again
-
-    def epoch(self, order=None, step=1):
-        order = np.arange(len(self.labels)) if order is None else order
-        for first in range(0, len(order), self.block):
-            ids = order[first : first + self.block].astype(np.int64)
-            self.session.feed(
-                self.columns(ids, self.session.slots + len(ids)),
-                np.ascontiguousarray(self.K[np.ix_(ids, ids)]),
-                ids,
-                self.labels[ids],
-                self.costs[ids],
-                self.K[ids, ids].astype(np.float64),
-            )
-            self.look(self)
-            for end in range(step, len(ids) + step, step):
-                while not self.session.run(min(end, len(ids))):
-                    self.rounds += 1
-                    self.look(self)
-                    present = self.session.slot_ids()
-                    needed = self.session.needed
-                    self.session.provide(needed, self.columns(present[needed], len(present)))
-                    self.look(self)
-                self.look(self)
-        return self
-
-    def columns(self, ids, width):
-        present = self.session.slot_ids()
-        values = np.full((len(ids), width), self.junk, self.K.dtype)
-        values[:, : len(present)][:, present >= 0] = self.K[np.ix_(ids, present[present >= 0])]
-        return values
-
-    def beta(self):
-        _, ids, _, _, _, beta, classes, starts = self.session.table()
-        dense = np.zeros((len(self.labels), max(int(self.labels.max()) + 1, self.session.classes)))
-        dense[np.repeat(ids, np.diff(starts)), classes] = beta
-        return dense
-
-
 def assert_feasible(drive):
-    slots, ids, labels, costs, diagonal, beta, classes, starts = drive.session.table()
+    table = drive.session.table()
+    ids, labels, costs, beta, starts = table.ids, table.labels, table.costs, table.coefficients, table.starts
     np.testing.assert_array_equal(labels, drive.labels[ids])
     np.testing.assert_array_equal(costs, drive.costs[ids])
-    np.testing.assert_array_equal(diagonal, drive.K[ids, ids])
+    np.testing.assert_array_equal(table.diagonal, drive.K[ids, ids])
     assert len(set(ids.tolist())) == len(ids) == drive.session.support_patterns
-    assert len(beta) == drive.session.support_vectors
+    assert len(beta) == hooks.support_vectors(drive.session)
     assert (np.diff(starts) >= 2).all(), "a pattern has at least two coefficients or none"
     assert (beta != 0).all()
     owner = np.repeat(np.arange(len(ids)), np.diff(starts))
-    own = classes == labels[owner]
+    own = table.columns == labels[owner]
     assert (beta[own] > 0).all()
     assert (beta[own] <= costs[owner[own]]).all()
     assert (beta[~own] < 0).all()
     sums = np.bincount(owner, beta, minlength=len(ids)) if len(ids) else np.zeros(0)
     assert (np.abs(sums) <= 1e-14 * costs).all()
-    np.testing.assert_array_equal(np.flatnonzero(drive.session.slot_ids() >= 0), slots)
+    np.testing.assert_array_equal(np.flatnonzero(hooks.slot_ids(drive.session) >= 0), table.slots)
 
 
 sizes = st.tuples(st.integers(2, 60), st.integers(2, 6), st.integers(0, 10**6), st.sampled_from([1, 2, 5]))
 
 
-@given(sizes, st.sampled_from([0.01, 0.3, 10.0]), st.booleans(), st.integers(1, 70))
-def test_the_dual_never_decreases_and_the_constraints_hold_after_every_example(size, C, adaptive, block):
+@given(sizes, st.sampled_from([0.01, 0.3, 10.0]), st.sampled_from(SCHEDULES), st.integers(1, 70))
+def test_the_dual_never_decreases_and_the_constraints_hold_after_every_example(size, C, schedule, block):
     n, k, seed, dimensions = size
     K, labels = problem(n, k, seed, dimensions, points=max(2, 2 * n // 3))
     labels = in_order_of_arrival(labels)
@@ -114,7 +66,7 @@ def test_the_dual_never_decreases_and_the_constraints_hold_after_every_example(s
         assert_feasible(drive)
         reached.append(drive.session.dual)
 
-    drive = Drive(session(adaptive=adaptive), K, labels, costs, block, look=look)
+    drive = Drive(session(schedule=schedule), K, labels, costs, block, look=look)
     for _ in range(3):
         drive.epoch(np.random.default_rng(seed).permutation(n))
         assert drive.session.loss >= 0
@@ -137,15 +89,14 @@ def test_values_in_free_slots_and_the_size_of_blocks_do_not_matter(size, C, dtyp
     drives = [Drive(session(dtype), K, labels, costs, block, junk) for block, junk in ((1, 0), (7, 1e6), (n, -3e4))]
     tables = [drive.epoch(step=3).epoch().session.table() for drive in drives]
     for other in tables[1:]:
-        for one, same in zip(tables[0], other, strict=True):
-            np.testing.assert_array_equal(one, same)
+        assert_same_table(tables[0], other)
 
 
 def test_patterns_leave_and_their_slots_are_used_again():
     K, labels = problem(200, 3, seed=1)
     seen = set()
     drive = Drive(session(), K, in_order_of_arrival(labels), np.full(200, 1.0), block=16)
-    drive.look = lambda d: seen.update(d.session.slot_ids().tolist())
+    drive.look = lambda d: seen.update(hooks.slot_ids(d.session).tolist())
     drive.epoch()
     assert len(seen - {-1}) > drive.session.slots
     assert drive.session.support_patterns < len(seen - {-1})
@@ -166,24 +117,23 @@ def smallest_limit(K, labels, costs):
         limit *= 0.9
 
 
-@pytest.mark.parametrize("adaptive", [True, False])
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("block", [1, 5, 64])
-def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block, adaptive):
+def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block, schedule):
     K, labels = problem(120, 4, seed=3, dimensions=6)
     labels, costs = in_order_of_arrival(labels), np.full(120, 1.0)
-    free = Drive(session(adaptive=adaptive), K, labels, costs, block=block).epoch().epoch()
-    assert free.session.keeps_sets
+    free = Drive(session(schedule=schedule), K, labels, costs, block=block).epoch().epoch()
+    assert hooks.keeps_sets(free.session)
     assert free.rounds == 0
     limit = smallest_limit(K, labels, costs)
     for factor in (1, 1.5, 3):
-        tight = Drive(session(adaptive=adaptive, memory_limit=int(limit * factor)), K, labels, costs, block)
+        tight = Drive(session(schedule=schedule, memory_limit=int(limit * factor)), K, labels, costs, block)
         tight.epoch().epoch()
-        assert not tight.session.keeps_sets
+        assert not hooks.keeps_sets(tight.session)
         assert tight.session.resident_rows < tight.session.support_patterns
         assert tight.rounds > 10
         assert tight.session.dual == free.session.dual
-        for one, same in zip(free.session.table(), tight.session.table(), strict=True):
-            np.testing.assert_array_equal(one, same)
+        assert_same_table(free.session.table(), tight.session.table())
 
 
 @pytest.mark.parametrize("share", [0.2, 0.3, 0.5, 0.8])
@@ -254,21 +204,21 @@ def test_a_limit_below_one_row_says_what_would_do():
 # Operations
 
 
-@pytest.mark.parametrize("adaptive", [True, False])
-@pytest.mark.parametrize("operations", [[True, False, False], [True, True, False], [True, False, True], [True] * 3])
-def test_only_the_operations_allowed_are_carried_out(adaptive, operations):
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("operations", [["new"], ["new", "old"], ["new", "optimize"], ALL])
+def test_only_the_operations_allowed_are_carried_out(schedule, operations):
     K, labels = problem(80, 3)
-    drive = Drive(session(adaptive=adaptive, operations=operations), K, in_order_of_arrival(labels), np.ones(80))
+    drive = Drive(session(schedule=schedule, operations=operations), K, in_order_of_arrival(labels), np.ones(80))
     drive.epoch()
     made = drive.session.counters.operations
-    assert [count > 0 for count in made] == operations
+    assert [name for name, count in zip(ALL, made, strict=True) if count > 0] == operations
     assert made[0] == 80
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_fixed_schedule_repeats_its_reprocessing_after_every_example(rounds):
     K, labels = problem(80, 3)
-    drive = Drive(session(adaptive=False, n_reprocess=rounds), K, in_order_of_arrival(labels), np.ones(80))
+    drive = Drive(session(schedule="fixed", n_reprocess=rounds), K, in_order_of_arrival(labels), np.ones(80))
     drive.epoch()
     new, old, optimize = drive.session.counters.operations
     assert new == 80
@@ -293,12 +243,13 @@ def test_the_weights_of_a_linear_session_are_its_coefficients_times_the_examples
     random = np.random.default_rng(k)
     X = random.normal(size=(150, 7)).astype(dtype)
     labels = in_order_of_arrival(random.integers(0, k, 150))
-    kind = _core.LinearLaRank32 if dtype == np.float32 else _core.LinearLaRank64
-    linear = kind(adaptive=True, n_reprocess=1, operations=[True] * 3, tau=0.01, seed=0, features=7)
+    kind = compiled("LinearLaRank", dtype)
+    linear = kind(schedule="adaptive", n_reprocess=1, operations=ALL, tau=0.01, seed=0, features=7)
     for part in np.array_split(np.arange(150), 10):
         linear.feed(X[part], part, labels[part], np.ones(len(part)), (X[part].astype(float) ** 2).sum(axis=1))
-        assert linear.run(len(part))
-    _, ids, _, _, _, beta, classes, starts = linear.table()
+        linear.run(len(part))
+    table = linear.table()
+    ids, beta, classes, starts = table.ids, table.coefficients, table.columns, table.starts
     W = np.zeros((k, 7))
     np.add.at(W, classes, beta[:, None] * X[np.repeat(ids, np.diff(starts))])
     np.testing.assert_allclose(linear.weights(), W[: linear.classes], atol=1e-4 if dtype == np.float32 else 1e-12)
@@ -312,14 +263,15 @@ def test_a_slot_of_a_linear_session_may_hold_sparse_and_then_dense_rows():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 2)) * (random.random((400, 2)) < 0.6)
     labels = in_order_of_arrival((X @ random.normal(size=(2, 3))).argmax(axis=1))
-    linear = _core.LinearLaRank64(adaptive=True, n_reprocess=1, operations=[True] * 3, tau=0.01, seed=0, features=2)
+    linear = _core.LinearLaRank64(schedule="adaptive", n_reprocess=1, operations=ALL, tau=0.01, seed=0, features=2)
     for number, part in enumerate(np.array_split(np.arange(400), 40)):
         rows = sparse.csr_matrix(X[part])
         values = (rows.data, rows.indices, rows.indptr.astype(np.int64), 2) if number % 2 else (X[part],)
         linear.feed(*values, part, labels[part], np.ones(len(part)), (X[part] ** 2).sum(axis=1))
         linear.run(len(part))
     assert linear.slots < 380, "slots were used again"
-    _, ids, _, _, _, beta, classes, starts = linear.table()
+    table = linear.table()
+    ids, beta, classes, starts = table.ids, table.coefficients, table.columns, table.starts
     values, columns, begins = linear.patterns()
     kept = sparse.csr_matrix((values, columns, begins), shape=(len(ids), 2)).toarray()
     np.testing.assert_array_equal(kept, X[ids])
@@ -350,7 +302,82 @@ def test_blocks_that_do_not_fit_are_refused_and_not_read(change, message):
         session().feed(**{**block, **change})
     fresh = session()
     with pytest.raises(ValueError, match="fewer examples"):
-        fresh.run(1)
+        fresh.run(1, None)
     fresh.feed(**block)
     with pytest.raises(ValueError, match="fewer examples"):
-        fresh.run(5)
+        fresh.run(5, None)
+
+
+# Its source of rows
+
+
+def tight_drive(**options):
+    """A session that soon has to ask for rows."""
+    K, labels = problem(120, 4, seed=3, dimensions=6)
+    labels, costs = in_order_of_arrival(labels), np.full(120, 1.0)
+    limit = smallest_limit(K, labels, costs)
+    return Drive(session(memory_limit=2 * limit), K, labels, costs, **options)
+
+
+def test_what_the_source_raises_passes_through_and_leaves_a_session_that_can_go_on():
+    class Refusing(Drive):
+        def rows(self, slots):
+            if self.refuses:
+                raise LookupError("no rows today")
+            return super().rows(slots)
+
+    drive = tight_drive()
+    drive.__class__, drive.refuses = Refusing, True
+    with pytest.raises(LookupError, match="no rows today"):
+        drive.epoch().epoch()
+    assert_feasible(drive)
+    drive.refuses = False
+    drive.look = assert_feasible
+    drive.epoch().epoch()
+    primal, dual, _ = kernel_certificate(drive.beta(), drive.K, drive.labels, drive.costs, 1 - np.eye(4))
+    assert drive.session.dual == pytest.approx(dual, rel=1e-9)
+    assert primal >= dual
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda rows: rows[:, :-1].copy(), "must answer with .* rows and .* columns, got"),
+        (lambda rows: rows[1:], "must answer with .* rows and .* columns, got"),
+        (lambda rows: rows.astype(np.float32), "C-contiguous array of float64"),
+        (lambda rows: rows.tolist(), "C-contiguous array of float64"),
+    ],
+)
+def test_an_answer_of_another_shape_or_type_is_an_error(answer, message):
+    drive = tight_drive()
+    rows = drive.rows
+    drive.rows = lambda slots: answer(rows(slots))
+    with pytest.raises(ValueError, match=message):
+        drive.epoch().epoch()
+
+
+def test_a_session_at_work_does_no_other_work():
+    drive = tight_drive()
+    drive.rows = lambda slots: drive.session.run(1, drive)
+    with pytest.raises(RuntimeError, match="at work already"):
+        drive.epoch().epoch()
+
+
+def test_too_little_memory_is_an_error_of_its_own_type():
+    K, labels = problem(50, 3)
+    drive = Drive(session(memory_limit=1000), K, in_order_of_arrival(labels), np.ones(50))
+    with pytest.raises(_core.MemoryLimitError):
+        drive.epoch()
+    assert issubclass(_core.MemoryLimitError, ValueError)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_session_says_its_precision(dtype):
+    assert np.dtype(compiled("KernelLaRank", dtype).dtype) == dtype
+
+
+def test_a_choice_that_does_not_exist_is_an_error_that_lists_those_that_do():
+    with pytest.raises(ValueError, match="schedule must be one of 'adaptive', 'fixed', got 'other'"):
+        session(schedule="other")
+    with pytest.raises(ValueError, match="operations must be one of 'new', 'old', 'optimize', got 'newer'"):
+        session(operations=["new", "newer"])

@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from larank import ActiveLearner, LaSVMClassifier
 from larank.active import AutoActive
 from larank.data import models
+from larank.kernel.lasvm import LaSVM
 from larank.training import TrainingWarning
 
 iris, iris_labels = load_iris(return_X_y=True)
@@ -301,22 +302,15 @@ def test_a_time_limit_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatc
     clock = iter([0.0] * 10**7)
     done = threading.Event()
     monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: 10.0 if done.is_set() else next(clock))
-    original = LaSVMClassifier._training
+    finish_some, calls = LaSVM._finish_some, []
 
-    def watched(self, *arguments, **options):
-        training = original(self, *arguments, **options)
-        finish, calls = training._finish_some, []
+    def watched(self, training):
+        calls.append(0)
+        if len(calls) == 50:
+            done.set()
+        return finish_some(self, training)
 
-        def finish_some():
-            calls.append(0)
-            if len(calls) == 50:
-                done.set()
-            return finish()
-
-        training._finish_some = finish_some
-        return training
-
-    monkeypatch.setattr(LaSVMClassifier, "_training", watched)
+    monkeypatch.setattr(LaSVM, "_finish_some", watched)
     with pytest.warns(TrainingWarning, match="time_limit"):
         model = lasvm(C=100.0, time_limit=5.0).fit(some, labels)
     assert model.result_.operations["finishing_steps"] == 150
@@ -328,20 +322,13 @@ def test_a_time_limit_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatc
 def test_an_interrupt_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatch):
     monkeypatch.setattr("larank.kernel.lasvm._FINISHING_STEPS", 3)
     some, labels = hard()
-    original = LaSVMClassifier._training
+    finish_some = LaSVM._finish_some
 
-    def watched(self, *arguments, **options):
-        training = original(self, *arguments, **options)
-        finish = training._finish_some
+    def watched(self, training):
+        os.kill(os.getpid(), signal.SIGINT)
+        return finish_some(self, training)
 
-        def finish_some():
-            os.kill(os.getpid(), signal.SIGINT)
-            return finish()
-
-        training._finish_some = finish_some
-        return training
-
-    monkeypatch.setattr(LaSVMClassifier, "_training", watched)
+    monkeypatch.setattr(LaSVM, "_finish_some", watched)
     with pytest.warns(TrainingWarning, match="interrupt"):
         model = lasvm(C=100.0).fit(some, labels)
     assert model.result_.status == "interrupted"

@@ -1,47 +1,33 @@
 """The compiled sessions of LaSVM, fed by hand: every operation is that of the thesis, whatever blocks and memory."""
 
 from copy import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_larank_session import Drive, in_order_of_arrival, problem
+from test_larank_session import problem
 
 from larank import _core
 from reference import interior_point
-
-PLENTY = 2**40
+from sessions import PLENTY, Drive, Rows, arrays, compiled, dense, hooks, in_order_of_arrival, table_of
 
 
 def session(dtype=np.float64, memory_limit=PLENTY, tau=1e-3, delta_max=0.0):
-    kind = _core.LaSVM32 if dtype == np.float32 else _core.LaSVM64
-    return kind(tau=tau, delta_max=delta_max, memory_limit=memory_limit)
+    return compiled("LaSVM", dtype)(tau=tau, delta_max=delta_max, memory_limit=memory_limit)
 
 
 class Lasvm(Drive):
     """A session that is fed a matrix of kernel values, and what should be true of it."""
 
     def finish(self, steps=None):
-        finish = self.session.finish if steps is None else lambda: self.session.finish_some(steps)
-        while not finish():
-            needed = self.session.needed
-            if needed:
-                self.rounds += 1
-                present = self.session.slot_ids()
-                self.session.provide(needed, self.columns(present[needed], len(present)))
-            self.bring_back()
+        if steps is None:
+            self.session.finish(self)
+            return self
+        while not self.session.finish_some(steps, self):
             self.look(self)
         return self
-
-    def bring_back(self):
-        """Products that finishing waits for, a few rows at a time."""
-        ids = self.session.slot_ids()
-        while len((slots := self.session.stale())[0]):
-            stale, changed = (ids[some] for some in slots)
-            table = np.ascontiguousarray(self.K[np.ix_(stale, changed)])
-            for first in range(0, len(stale), 7):
-                self.session.bring_back(first, table[first : first + 7])
 
     @property
     def problems(self):
@@ -55,19 +41,17 @@ class Lasvm(Drive):
     def members(self):
         """Coefficients and gradients, [problem][example], NaN for those who are no members."""
         alpha, g = np.full((2, self.problems, len(self.labels)), np.nan)
-        ids = self.session.slot_ids()
-        for whole, by_slot in zip((alpha, g), self.session.members(), strict=True):
+        ids = hooks.slot_ids(self.session)
+        for whole, by_slot in zip((alpha, g), hooks.members(self.session), strict=True):
             whole[:, ids[ids >= 0]] = by_slot[:, ids >= 0]
         return alpha, g
 
     def model(self):
         """Coefficients of the model that may be taken, [problem][example], biases and uncertainties."""
-        _, ids, labels, costs, values, bias, delta = self.session.model()
-        np.testing.assert_array_equal(labels, self.labels[ids])
-        np.testing.assert_array_equal(costs, self.costs[ids])
-        alpha = np.zeros((self.problems, len(self.labels)))
-        alpha[:, ids] = values.T
-        return alpha, bias, delta
+        table = self.session.table()
+        np.testing.assert_array_equal(table.labels, self.labels[table.ids])
+        np.testing.assert_array_equal(table.costs, self.costs[table.ids])
+        return dense(table, len(self.labels), self.problems).T, self.session.bias, self.session.delta
 
     def dual(self, alpha):
         """The objective (4.1), all problems together."""
@@ -222,7 +206,7 @@ def test_several_problems_are_processed_as_each_by_hand(seed, C):
     drive = Lasvm(session(), K, labels, costs, block=1)
     plain = [Plain(K, np.where(labels == p, 1.0, -1.0), costs, 1e-3) for p in range(4)]
     for k in [*range(50), *np.random.default_rng(seed).permutation(50)]:
-        patterns = [i for i in drive.session.slot_ids() if i >= 0]
+        patterns = [i for i in hooks.slot_ids(drive.session) if i >= 0]
         for new in range(max(drive.session.classes, 2), labels[k] + 1):
             plain[new].S = tuple(i for c in range(new) for i in [i for i in patterns if labels[i] == c][:5])
         drive.epoch(np.array([k]))
@@ -248,7 +232,7 @@ def test_with_delta_max_reprocess_is_repeated_until_delta_is_below(delta_max):
         largest, smallest = extremes(often, alpha, g, ~np.isnan(alpha))
         np.testing.assert_allclose(often.model()[2], largest - smallest)
     assert above > 20
-    assert often.session.counters[1] > once.session.counters[1]
+    assert often.session.counters.reprocess > once.session.counters.reprocess
 
 
 sizes = st.tuples(st.integers(2, 60), st.integers(2, 5), st.integers(0, 10**6), st.sampled_from([1, 2, 5]))
@@ -290,9 +274,9 @@ def test_members_with_a_zero_coefficient_are_not_blatant_after_a_reprocess(k):
     drive = Lasvm(session(), K, labels, np.full(150, 2.0), block=1)
     zeros = 0
     for example in [*range(150), *np.random.default_rng(0).permutation(150)]:
-        before = drive.session.counters[1]
+        before = drive.session.counters.reprocess
         drive.epoch(np.array([example]))
-        if drive.session.counters[1] < before + drive.problems:
+        if drive.session.counters.reprocess < before + drive.problems:
             continue  # some problem had no violating pair to reprocess
         alpha, g = drive.members()
         y = drive.signs()
@@ -312,14 +296,16 @@ def test_counters_and_loss_add_up():
         lost += 3.0 * max(0.0, 1 - drive.signs()[0, k] * (alpha[0] @ K[:, k] + bias[0]))
         drive.epoch(np.array([k]))
         assert drive.session.loss == pytest.approx(lost)
-    process, reprocess, steps, finishing = drive.session.counters
+    before = drive.session.counters
+    process, reprocess, steps, finishing = before.process, before.reprocess, before.steps, before.finishing_steps
     assert process == 100
     assert 0 < reprocess <= 100
     assert reprocess < steps <= process + reprocess
     assert finishing == 0
     drive.finish()
-    assert drive.session.counters[3] > 0
-    assert drive.session.counters[:3] == (process, reprocess, steps)
+    assert drive.session.counters.finishing_steps > 0
+    after = drive.session.counters
+    assert (after.process, after.reprocess, after.steps) == (process, reprocess, steps)
     drive.session.begin_another_epoch()
     assert drive.session.loss == 0
 
@@ -341,11 +327,11 @@ def test_of_equals_the_first_place_is_taken(level, dtype, first, operation):
         _core.set_simd_level(level)
         for _ in range(2):
             drive.session.add_class()
-        for n in range(40):
-            row = np.eye(40, dtype=dtype)[n, : n + 1].copy()
-            drive.session.restore(row, n, int(labels[n]), 1.0, 1.0, np.array([0.5 if labels[n] else -0.5]))
+        alpha = np.where(labels, 0.5, -0.5)[:, None]
+        table = table_of(np.arange(40), labels, np.ones(40), np.ones(40), alpha)
+        drive.session.restore(table, Rows(drive.K, np.arange(40)))
         if operation == "finish":
-            drive.session.finish_some(1)
+            drive.session.finish_some(1, drive)
         else:
             drive.epoch(np.array([5]))  # a member already
     finally:
@@ -386,7 +372,9 @@ def test_a_class_may_be_numbered_before_another_one_has_come():
 
 
 def state(drive):
-    return [drive.session.slot_ids(), *drive.session.members(), *drive.session.model(), drive.session.dual]
+    session = drive.session
+    model = [*arrays(session.table()), session.bias, session.delta]
+    return [hooks.slot_ids(session), *hooks.members(session), *model, session.dual]
 
 
 def assert_same_state(one, other):
@@ -434,12 +422,12 @@ def test_a_model_taken_on_the_way_does_not_change_what_comes_after(k, steps):
     def look(drive):
         if drive.session.slots:
             drive.look = lambda drive: None
-            drive.finish() if steps is None else drive.session.finish_some(steps)
+            drive.finish() if steps is None else drive.session.finish_some(steps, drive)
             drive.look = look
 
     disturbed.look = look
     disturbed.epoch(step=5).epoch(step=5)
-    assert disturbed.session.counters[3] > 0
+    assert disturbed.session.counters.finishing_steps > 0
     disturbed.session.go_on()
     assert_same_state(state(undisturbed), state(disturbed))
     assert_same_state(state(undisturbed.finish()), state(disturbed.finish()))
@@ -450,7 +438,7 @@ def test_a_third_class_after_a_model_was_taken_finds_three_problems():
     order = np.argsort(labels == 2, kind="stable")
     first = int((labels != 2).sum())
     drive = Lasvm(session(), K, labels, np.ones(120), block=120)
-    drive.look = lambda d: d.session.finish() if d.session.slots else None
+    drive.look = lambda d: d.session.finish(d) if d.session.slots else None
     drive.epoch(order, step=first)
     plain = Lasvm(session(), K, labels, np.ones(120), block=120).epoch(order)
     assert_same_state(state(plain.finish()), state(drive.finish()))
@@ -579,7 +567,7 @@ def test_finishing_with_a_shrunk_set_satisfies_all_members_in_the_end(dtype, mem
     duals = [drive.session.dual]
     drive.look = lambda d: duals.append(d.session.dual)
     drive.finish(steps=37)
-    assert drive.session.counters[3] > 5000, "several looks"
+    assert drive.session.counters.finishing_steps > 5000, "several looks"
     assert (np.diff(duals) >= 0).all()
     drive.K = K.astype(np.float64)
     assert_finished(drive, 1e-6, atol=1e-7)
@@ -639,13 +627,11 @@ def test_what_finishing_has_come_to_can_be_taken_over(k):
 def test_a_restored_session_is_where_the_other_stopped(k):
     K, labels = noisy(150, k, seed=6)
     whole = Lasvm(session(), K, labels, np.full(150, 2.0)).epoch(np.arange(100)).finish()
-    _, ids, own, costs, alpha, bias, _ = whole.session.model()
+    table, bias = whole.session.table(), whole.session.bias
     again = Lasvm(session(), K, labels, np.full(150, 2.0))
     for _ in range(k):
         again.session.add_class()
-    for n, i in enumerate(ids):
-        row = np.ascontiguousarray(K[i, ids[: n + 1]])
-        again.session.restore(row, int(i), int(own[n]), costs[n], K[i, i], np.ascontiguousarray(alpha[n]))
+    again.session.restore(table, Rows(K, table.ids))
     np.testing.assert_array_equal(whole.model()[0], again.model()[0])
     np.testing.assert_allclose(again.model()[1], bias, atol=1e-3)
     assert again.session.dual == pytest.approx(whole.session.dual, rel=1e-10)
@@ -673,14 +659,15 @@ def test_what_does_not_fit_is_refused():
         session(np.float32).feed(K, K, *arrays)
     fed = session()
     with pytest.raises(ValueError, match="fewer examples"):
-        fed.run(1)
+        fed.run(1, None)
     fed.feed(K, K, *arrays)
-    fed.run(4)
+    fed.run(4, None)
     with pytest.raises(ValueError, match="a column for every slot"):
         fed.decide(np.ones((2, fed.slots - 1)))
-    with pytest.raises(ValueError, match="one row per slot"):
-        fed.provide([0], np.ones((2, fed.slots)))
-    with pytest.raises(ValueError, match="a coefficient for every problem"):
-        fed.restore(np.ones(fed.slots + 1), 9, 0, 1.0, 1.0, np.ones(2))
-    with pytest.raises(ValueError, match="slots before it and its own"):
-        fed.restore(np.ones(fed.slots), 9, 0, 1.0, 1.0, np.ones(1))
+    one = table_of([9], [0], [1.0], [1.0], np.ones((1, 1)))
+    with pytest.raises(ValueError, match="only an empty session"):
+        fed.restore(one, Rows(K, np.arange(4)))
+    with pytest.raises(ValueError, match=r"such as the session can have, got 1.* in column 1"):
+        session().restore(table_of([9], [0], [1.0], [1.0], np.ones((1, 2))), Rows(K, np.arange(4)))
+    with pytest.raises(ValueError, match="must answer with 1 rows and 1 columns, got 1 and 0"):
+        session().restore(one, SimpleNamespace(rows=lambda slots: np.ones((1, 0))))

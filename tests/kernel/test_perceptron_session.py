@@ -4,23 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_larank_session import Drive as LaRankDrive
-from test_larank_session import in_order_of_arrival
 from test_larank_session import session as larank_session
 
-from larank import _core
-
-PLENTY = 2**40
-PERCEPTRON = {np.float32: _core.KernelPerceptron32, np.float64: _core.KernelPerceptron64}
-PASSIVE_AGGRESSIVE = {np.float32: _core.KernelPassiveAggressive32, np.float64: _core.KernelPassiveAggressive64}
+from sessions import PLENTY, Rows, assert_same_table, compiled, dense, in_order_of_arrival, table_of
+from sessions import Drive as LaRankDrive
 
 
 def perceptron(dtype=np.float64, margin=0.0, budget=None, memory_limit=PLENTY):
-    return PERCEPTRON[dtype](margin=margin, budget=budget, memory_limit=memory_limit)
+    return compiled("KernelPerceptron", dtype)(margin=margin, budget=budget, memory_limit=memory_limit)
 
 
 def passive_aggressive(dtype=np.float64, memory_limit=PLENTY):
-    return PASSIVE_AGGRESSIVE[dtype](memory_limit=memory_limit)
+    return compiled("KernelPassiveAggressive", dtype)(memory_limit=memory_limit)
 
 
 def problem(n, k, seed=0):
@@ -41,17 +36,15 @@ class Drive(LaRankDrive):
             session.split_column()
 
     def beta(self):
-        return self.dense(self.session.table()[5])
+        return self.whole(self.session.table().coefficients)
 
     def average(self):
-        beta, early = self.session.table()[5:7]
-        return self.dense(beta - early / self.session.counters[0])
+        session = self.session
+        return self.whole(session.table().coefficients - session.early / session.counters.visits)
 
-    def dense(self, values):
-        _, ids, *_, columns, starts = self.session.table()
-        dense = np.zeros((len(self.labels), 1 if self.session.is_single else self.labels.max() + 1))
-        dense[np.repeat(ids, np.diff(starts)), columns] = values
-        return dense
+    def whole(self, values):
+        columns = 1 if self.session.is_single else self.labels.max() + 1
+        return dense(self.session.table(), len(self.labels), columns, values)
 
 
 # The algorithms
@@ -208,7 +201,8 @@ def test_a_passive_aggressive_step_reaches_the_margin_unless_its_cost_is_too_low
 def test_what_is_counted_is_what_happened():
     K, labels = problem(100, 2, seed=4)
     drive = Drive(perceptron(margin=0.4, budget=10), K, labels, block=7).epoch()
-    visits, mistakes, updates, removals = drive.session.counters
+    visits, mistakes, updates, removals = drive.session.state
+    assert removals == drive.session.counters.removals
     assert visits == 100
     assert 0 < mistakes < updates < visits
     assert removals == updates - drive.session.support_patterns
@@ -220,9 +214,9 @@ def test_the_perceptron_stops_making_mistakes_where_a_solution_exists():
     K += 0.2 * np.eye(60)  # then one does, with a margin
     drive = Drive(perceptron(), K, labels)
     for _ in range(200):
-        before = drive.session.counters[1]
+        before = drive.session.counters.mistakes
         drive.epoch()
-        if drive.session.counters[1] == before:
+        if drive.session.counters.mistakes == before:
             break
     else:
         pytest.fail("mistakes after 200 epochs")
@@ -245,10 +239,11 @@ def test_block_size_and_values_in_free_slots_do_not_change_the_model(kind, k, dt
             "passive-aggressive": lambda: passive_aggressive(dtype),
         }[kind]()
         drive = Drive(session, K.astype(dtype), labels, block=block, junk=junk).epoch(step=3)
-        tables.append(drive.epoch(np.random.default_rng(0).permutation(300)).session.table())
+        session = drive.epoch(np.random.default_rng(0).permutation(300)).session
+        tables.append((session.table(), session.early))
     for other in tables[1:]:
-        for one, same in zip(tables[0], other, strict=True):
-            np.testing.assert_array_equal(one, same)
+        assert_same_table(tables[0][0], other[0])
+        np.testing.assert_array_equal(tables[0][1], other[1])
 
 
 def test_without_a_budget_no_rows_are_kept_and_memory_is_linear():
@@ -274,8 +269,7 @@ def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same
     assert tight.rounds > 5
     assert tight.session.resident_rows < 60
     assert max(peak) <= limit
-    for one, same in zip(free.session.table(), tight.session.table(), strict=True):
-        np.testing.assert_array_equal(one, same)
+    assert_same_table(free.session.table(), tight.session.table())
 
 
 @pytest.mark.parametrize("make", [perceptron, passive_aggressive])
@@ -322,17 +316,14 @@ def test_a_session_rebuilt_from_its_table_goes_on_in_the_same_way(k, budget):
     K, labels = problem(200, k, seed=10)
     first = Drive(perceptron(budget=budget), K, labels).epoch(np.arange(100))
     again = Drive(perceptron(budget=budget), K, labels)
-    _, ids, own, costs, diagonal, beta, early, columns, starts = first.session.table()
-    for n, i in enumerate(ids):
-        part = slice(starts[n], starts[n + 1])
-        row = None if budget is None else np.ascontiguousarray(K[i, ids[: n + 1]])
-        again.session.restore(row, i, own[n], costs[n], diagonal[n], columns[part], beta[part], early[part])
-    again.session.counters = first.session.counters
+    table = first.session.table()
+    again.session.restore(table, None if budget is None else Rows(K, table.ids))
+    again.session.early, again.session.state = first.session.early, first.session.state
     for drive in (first, again):
         drive.epoch(np.arange(100, 200)).epoch()
     np.testing.assert_array_equal(first.beta(), again.beta())
     np.testing.assert_array_equal(first.average(), again.average())
-    assert first.session.counters == again.session.counters
+    assert first.session.state == again.session.state
 
 
 # LaRank
@@ -343,11 +334,11 @@ def test_process_new_alone_is_multiclass_passive_aggressive_at_the_first_visit()
     K, labels = problem(200, 5, seed=11)
     for C in (0.2, 10.0):
         costs = np.full(200, C)
-        only_new = {"operations": [True, False, False], "tau": 0.0}
+        only_new = {"operations": ["new"], "tau": 0.0}
         larank = LaRankDrive(larank_session(**only_new), K, labels, costs, block=16).epoch()
         ours = Drive(passive_aggressive(), K, labels, costs, block=16).epoch()
         np.testing.assert_allclose(larank.beta(), ours.beta(), atol=1e-12)
-        assert larank.session.counters.argmax == ours.session.counters[0] == 200
+        assert larank.session.counters.argmax == ours.session.counters.visits == 200
         larank.epoch()
         ours.epoch()
         assert larank.beta().max() <= C
@@ -372,6 +363,8 @@ def test_blocks_that_do_not_fit_together_are_errors():
         session.feed(kernel, K, np.arange(4), labels + np.int32(1), *arrays[4:])
     session.feed(kernel, K, *arrays[2:])
     with pytest.raises(ValueError, match="fewer examples"):
-        session.run(5)
-    with pytest.raises(ValueError, match="None where there is no budget"):
-        session.restore(np.ones(1), 0, 0, 1.0, 1.0, np.zeros(1, np.int32), np.ones(1), np.ones(1))
+        session.run(5, None)
+    with pytest.raises(ValueError, match=r"such as the session can have, got 1.* in column 1"):
+        perceptron().restore(table_of([0], [0], [1.0], [1.0], np.array([[0.0, 1.0]])), None)
+    with pytest.raises(ValueError, match="one number per coefficient"):
+        perceptron().early = np.ones(1)

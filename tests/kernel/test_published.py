@@ -1,7 +1,9 @@
 """MCSVM as published: whatever is switched on, the rounds keep the constraints and end at the optimum."""
 
+import contextlib
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from larank import _core
+from larank import _core, parameters
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
-from larank.kernel.published import COOLING, ROW_SOLVERS, Published, PublishedTraining
+from larank.kernel.published import Published, PublishedTraining
+from larank.parameters import COOLING, ROW_SOLVERS
 from larank.training import Limits, train
 from larank.training.progress import Progress
 from reference import dual, infeasibility, kernel_certificate, kernel_optimum, optimum, primal
+from sessions import hooks
 
 PLENTY = 2.0**40
 BASE_LINE = {"selection": "cycle", "active_set": False, "cooling": "none"}
@@ -63,6 +67,19 @@ def finished(session, passes=2e5):
     return session
 
 
+class Rounds:
+    """A source of rows that stops a session at its choice, once for every round."""
+
+    def __init__(self, K):
+        self.K, self.is_known = K, False
+
+    def rows(self, examples):
+        self.chosen = int(examples[0])
+        if not self.is_known:
+            raise InterruptedError
+        return np.ascontiguousarray(self.K[examples])
+
+
 def rounds_of(problem, **switches):
     """The first rounds of a compiled session without a cache: the example it chose, and the session before its step."""
     usual = {"row_solver": "exact", "selection": "kkt", "active_set": False, "cooling": "none", "epsilon": 1e-4}
@@ -75,12 +92,16 @@ def rounds_of(problem, **switches):
         cache_bytes=0,
         **{**usual, **switches},
     )
+    rounds = Rounds(problem.X)
     for _ in range(300):
-        session.run(2)  # the round whose row is there, and the choice of the next
+        with contextlib.suppress(InterruptedError):
+            session.run(1, rounds)  # up to the choice of an example
         if session.is_done:
             return
-        yield session.wanted, session
-        session.provide(np.ascontiguousarray(problem.X[session.wanted]))
+        yield rounds.chosen, session
+        rounds.is_known = True
+        session.run(1, rounds)
+        rounds.is_known = False
 
 
 def violations(problem, session):
@@ -168,8 +189,8 @@ def test_the_example_with_the_largest_violation_is_chosen(n, k, seed, C):
     at = problem(n, k, seed, C)
     for chosen, session in rounds_of(at):
         psi = violations(at, session)
-        scale = max(1.0, np.abs(session.scores()).max())
-        np.testing.assert_allclose(session.violations(), psi, atol=1e-9 * scale)
+        scale = max(1.0, np.abs(hooks.scores(session)).max())
+        np.testing.assert_allclose(hooks.violations(session), psi, atol=1e-9 * scale)
         assert psi[chosen] >= psi.max() - 1e-9 * scale
 
 
@@ -179,17 +200,17 @@ def test_others_are_chosen_only_when_the_active_set_is_exhausted(n, k, seed, C, 
     at = problem(n, k, seed, C)
     for chosen, session in rounds_of(at, active_set=True, cooling=cooling):
         psi, active = violations(at, session), session.coefficients().any(axis=1)
-        scale = 1e-9 * max(1.0, np.abs(session.scores()).max())
+        scale = 1e-9 * max(1.0, np.abs(hooks.scores(session)).max())
         among = psi[active] if active[chosen] else psi
-        assert psi[chosen] >= max(among.max(), session.accuracy) - scale
+        assert psi[chosen] >= max(among.max(), hooks.accuracy(session)) - scale
         if not active[chosen]:
-            assert (psi[active] < session.accuracy + scale).all()
+            assert (psi[active] < hooks.accuracy(session) + scale).all()
 
 
 @pytest.mark.parametrize("cooling", COOLING)
 def test_the_accuracy_falls_from_the_warmest_and_ends_at_epsilon(cooling):
     at = problem(12, 4, 2)
-    seen = [session.accuracy for _, session in rounds_of(at, active_set=True, cooling=cooling, epsilon=0.01)]
+    seen = [hooks.accuracy(session) for _, session in rounds_of(at, active_set=True, cooling=cooling, epsilon=0.01)]
     assert (np.diff(seen) <= 0).all()
     assert seen[0] == (0.01 if cooling == "none" else 0.999)
     assert seen[-1] >= 0.01
@@ -229,7 +250,7 @@ def test_the_cache_does_not_change_the_result(row_solver):
     assert without.operations["cache_hits"] == 0
     for session in (kept, tiny, least):
         assert sum(session.operations[name] for name in ("kernel_rows", "cache_hits")) == session.operations["rounds"]
-    assert (tiny._session.cached_rows, least._session.cached_rows) == (3, 1)
+    assert tuple(hooks.cached_rows(session._session) for session in (tiny, least)) == (3, 1)
 
 
 @pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-6), (np.float32, 1e-4)])
@@ -367,14 +388,14 @@ def test_objectives_of_weston_watkins_are_those_spelled_out(n, k, seed, C):
 )
 def test_what_cannot_act_is_refused_by_name(switches, message):
     with pytest.raises(ValueError, match=message):
-        Published(**switches).check()
+        parameters.check(Published(**switches))
     with pytest.raises(ValueError, match=message):
         training(clusters(), kernel="rbf", **switches)
 
 
 @pytest.mark.parametrize("switches", [{}, {"epsilon": 1.0, "cooling": "none"}, BASE_LINE, *IMPROVEMENTS])
 def test_what_can_act_is_accepted(switches):
-    Published(**switches).check()
+    parameters.check(Published(**switches))
 
 
 def test_weston_watkins_is_refused():
@@ -403,8 +424,5 @@ def test_the_session_refuses_arrays_that_do_not_fit():
         with pytest.raises(ValueError, match=message):
             _core.Mcsvm64(**{**arrays, **wrong}, **switches, epsilon=0.1, cache_bytes=0)
     session = _core.Mcsvm64(**arrays, **switches, epsilon=0.1, cache_bytes=0)
-    with pytest.raises(RuntimeError, match="no row was asked for"):
-        session.provide(np.ones(90))
-    session.run(1)
-    with pytest.raises(ValueError, match="one value per example"):
-        session.provide(np.ones(89))
+    with pytest.raises(ValueError, match="must answer with 1 rows and 90 columns, got 1 and 89"):
+        session.run(1, SimpleNamespace(rows=lambda examples: np.ones((1, 89))))

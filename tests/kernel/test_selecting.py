@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from larank.kernel.selecting import SelectingFeed
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from test_lasvm_session import Lasvm, session
 
 from larank import LaRankClassifier, LaSVMClassifier
 from larank.kernel.selection import STRATEGIES, Active, AutoActive, Gradient, Random
+from larank.kernel.stream import ChoosingFeed
 from reference import kernel_certificate
 
 random = np.random.default_rng(0)
@@ -32,13 +32,14 @@ def model(kind, kernel="rbf", **parameters):
 def chosen(monkeypatch):
     """The examples in the order in which they were processed."""
     rows = []
-    process = SelectingFeed._process
+    chosen = ChoosingFeed._chosen
 
-    def watched(self, row, *arguments):
-        rows.append(row)
-        process(self, row, *arguments)
+    def watched(self):
+        block = chosen(self)
+        rows.extend(block.examples.ids.tolist())
+        return block
 
-    monkeypatch.setattr(SelectingFeed, "_process", watched)
+    monkeypatch.setattr(ChoosingFeed, "_chosen", watched)
     return rows
 
 

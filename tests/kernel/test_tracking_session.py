@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_larank_session import Drive, in_order_of_arrival
 
-from larank import _core
 from reference import SplitMix, interior_point
+from sessions import PLENTY, Drive, compiled, dense, hooks, in_order_of_arrival
 
-PLENTY = 2**40
 ALGORITHMS = ("simple", "process-reprocess")
 
 
 def session(dtype=np.float64, memory_limit=PLENTY, **settings):
-    kind = _core.Tracking32 if dtype == np.float32 else _core.Tracking64
+    kind = compiled("Tracking", dtype)
     return kind(**{"algorithm": "process-reprocess", "n_steps": 5, "seed": 7, **settings}, memory_limit=memory_limit)
 
 
@@ -66,9 +64,9 @@ def test_every_average_is_that_of_the_algorithm_written_out(algorithm, n_steps):
     expected = written_out(algorithm, K, y, costs, n_steps, 7)
     for t, (alpha, average, process_increase) in enumerate(expected):
         drive.epoch(np.array([t]))
-        np.testing.assert_allclose(drive.session.alpha()[:, 0], alpha[: t + 1], atol=1e-10)
-        np.testing.assert_allclose(drive.session.averaged()[:, 0], average[: t + 1], atol=1e-10)
-        dual, by_process = drive.session.increases()[0]
+        np.testing.assert_allclose(hooks.alpha(drive.session)[:, 0], alpha[: t + 1], atol=1e-10)
+        np.testing.assert_allclose(hooks.averaged(drive.session)[:, 0], average[: t + 1], atol=1e-10)
+        dual, by_process = hooks.increases(drive.session)[0]
         assert dual == pytest.approx(objectives(alpha, K, y, costs)[1], abs=1e-9)
         assert by_process == pytest.approx(process_increase, abs=1e-9)
     counters = drive.session.counters
@@ -84,24 +82,24 @@ def test_coefficients_stay_in_their_box_the_dual_grows_and_scores_and_objectives
     duals = [0.0]
 
     def look(drive):
-        alpha, seen = drive.session.alpha(), drive.session.slot_ids()
+        alpha, seen = hooks.alpha(drive.session), hooks.slot_ids(drive.session)
         assert (alpha >= 0).all()
         assert (alpha <= costs[seen][:, None]).all()
-        average = drive.session.averaged()
+        average = hooks.averaged(drive.session)
         assert (average >= -1e-12).all()
         assert (average <= costs[seen][:, None] * (1 + 1e-12)).all()
         if drive.session.classes == 2:
-            duals.append(drive.session.increases()[:, 0].sum())
+            duals.append(hooks.increases(drive.session)[:, 0].sum())
 
     drive = Drive(session(algorithm=algorithm), K, labels, costs, look=look)
     drive.epoch(step=1)
     assert (np.diff(duals) >= -1e-12).all()
-    seen = drive.session.slot_ids()
+    seen = hooks.slot_ids(drive.session)
     for column, p in enumerate([1] if drive.session.classes <= 2 else range(drive.session.classes)):
         y = np.where(labels[seen] == p, 1.0, -1.0)
-        alpha = drive.session.alpha()[:, column]
+        alpha = hooks.alpha(drive.session)[:, column]
         among = K[np.ix_(seen, seen)]
-        np.testing.assert_allclose(drive.session.scores()[:, column], among @ (alpha * y), atol=1e-9)
+        np.testing.assert_allclose(hooks.scores(drive.session)[:, column], among @ (alpha * y), atol=1e-9)
         primal, dual = objectives(alpha, among, y, costs[seen])
         np.testing.assert_allclose(drive.session.objectives()[column, :2], [primal, dual], atol=1e-9)
 
@@ -114,14 +112,14 @@ def test_the_gap_is_at_most_the_bound_of_lemma_5(n, seed, C):
     costs = np.full(n, C)
 
     def look(drive):
-        seen = drive.session.slot_ids()
+        seen = hooks.slot_ids(drive.session)
         primal, dual, expected, total = drive.session.objectives()[0]
         t = len(seen)
         assert total == pytest.approx(t * expected, abs=1e-9)
         assert (primal - dual) / (C * max(1, t)) <= np.sqrt(2 * expected) + expected / C + 1e-9
 
     drive = Drive(session(), K, labels, costs, look=look).epoch(step=1)
-    alpha, among = drive.session.alpha()[:, 0], K
+    alpha, among = hooks.alpha(drive.session)[:, 0], K
     increases = []
     for i in range(n):
         grid = np.linspace(0, C, 201)
@@ -150,7 +148,7 @@ def test_it_converges_to_the_svm_without_bias(algorithm):
     for _ in range(200):
         drive.epoch()
     _, best = optimum(K, y, 2.0)
-    average = drive.session.averaged()[:, 0]
+    average = hooks.averaged(drive.session)[:, 0]
     primal, dual = objectives(average, K, y, np.full(40, 2.0))
     assert primal == pytest.approx(best, rel=1e-4)
     assert dual == pytest.approx(best, rel=1e-4)
@@ -164,7 +162,7 @@ def test_more_classes_are_problems_of_each_against_the_rest():
     for p in range(4):
         y = np.where(labels == p, 1.0, -1.0)
         _, best = optimum(K, y, 1.5)
-        primal, dual = objectives(drive.session.averaged()[:, p], K, y, np.full(50, 1.5))
+        primal, dual = objectives(hooks.averaged(drive.session)[:, p], K, y, np.full(50, 1.5))
         assert dual <= best * (1 + 1e-7)
         assert best <= primal * (1 + 1e-7)
         assert primal == pytest.approx(best, rel=1e-3)
@@ -183,12 +181,12 @@ def test_the_average_excess_is_below_the_bound_of_theorems_6_and_7(algorithm, n_
         suboptimal = []
         for t in range(1, T + 1):
             drive.epoch(np.array([t - 1]))
-            average = drive.session.averaged()[:, 0]
+            average = hooks.averaged(drive.session)[:, 0]
             primal, _ = objectives(average, K[:t, :t], y[:t], np.full(t, C))
             suboptimal.append((primal - best[t - 1]) / (C * t))
         assert min(suboptimal) >= -1e-6
         excess.append(np.mean(suboptimal))
-        saved.append(drive.session.increases()[0, 1])
+        saved.append(hooks.increases(drive.session)[0, 1])
     x = (best[-1] - np.mean(saved)) / (n_steps * T)
     assert (np.mean(saved) > 0) == (algorithm == "process-reprocess")
     assert np.mean(excess) <= np.sqrt(2 * x) + x / C
@@ -204,8 +202,8 @@ def test_the_size_of_blocks_does_not_change_the_model(k, dtype):
         drive = Drive(session(dtype), K, labels, np.ones(300), block, junk=3e4 * (block - 1))
         found.append(drive.epoch(step=1 if block == 1 else 3).epoch().session)
     for other in found[1:]:
-        np.testing.assert_array_equal(other.averaged(), found[0].averaged())
-        np.testing.assert_array_equal(other.scores(), found[0].scores())
+        np.testing.assert_array_equal(hooks.averaged(other), hooks.averaged(found[0]))
+        np.testing.assert_array_equal(hooks.scores(other), hooks.scores(found[0]))
 
 
 @pytest.mark.parametrize("block", [1, 7, 64])
@@ -220,13 +218,13 @@ def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same
     tight.epoch().epoch()
     assert tight.rounds > 10
     assert max(peak) <= limit
-    np.testing.assert_array_equal(tight.session.averaged(), free.session.averaged())
+    np.testing.assert_array_equal(hooks.averaged(tight.session), hooks.averaged(free.session))
 
 
 def test_what_does_not_fit_is_refused():
     K = np.eye(4)
     arrays = (np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
-    with pytest.raises(ValueError, match="unknown algorithm 'other'"):
+    with pytest.raises(ValueError, match=r"algorithm must be one of .*, got 'other'"):
         session(algorithm="other")
     with pytest.raises(ValueError, match="n_steps must be at least one"):
         session(n_steps=0)
@@ -234,3 +232,14 @@ def test_what_does_not_fit_is_refused():
         session().feed(K, K, arrays[0], arrays[1], np.zeros(4), arrays[3])
     with pytest.raises(ValueError, match="within must have one row and column"):
         session().feed(K, np.eye(3), *arrays)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_table_holds_the_averages_of_the_examples_that_have_any(k):
+    K, labels = problem(60, k, seed=2)
+    drive = Drive(session(), K, labels, np.ones(60)).epoch()
+    table = drive.session.table()
+    seen = hooks.slot_ids(drive.session)
+    np.testing.assert_array_equal(dense(table, 60, drive.session.columns)[seen], hooks.averaged(drive.session))
+    np.testing.assert_array_equal(table.labels, labels[table.ids])
+    assert len(table.ids) == drive.session.support_patterns

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from larank import _core
 from reference import FORMULATIONS
+from sessions import hooks
 
 EPSILON = np.finfo(float).eps
 
@@ -28,7 +28,7 @@ class RowQP:
         return f"RowQP({self.formulation!r}, {values})"
 
     def solve(self):
-        violation, loss, change = _core.solve_row(self.formulation, self.scores, self.a, self.label, self.A, self.C)
+        violation, loss, change = hooks.solve_row(self.formulation, self.scores, self.a, self.label, self.A, self.C)
         return violation, loss, np.array(change)
 
     def bounds(self):

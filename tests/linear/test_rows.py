@@ -12,6 +12,7 @@ from scipy import sparse
 
 from larank import LinearMulticlassSVC, _core
 from reference import FORMULATIONS
+from sessions import hooks
 
 LEVELS = _core.simd_levels()
 pytestmark = pytest.mark.usefixtures("level_restored")
@@ -21,11 +22,17 @@ pytestmark = pytest.mark.usefixtures("level_restored")
 def level_restored():
     level = _core.simd_level()
     yield
+    set_level(level)
+
+
+def set_level(level):
+    """Of the sessions, and of the hooks, which have units of their own."""
     _core.set_simd_level(level)
+    hooks.set_simd_level(level)
 
 
 def at_level(level, function, *arguments):
-    _core.set_simd_level(level)
+    set_level(level)
     return function(*arguments)
 
 
@@ -50,16 +57,16 @@ def test_row_scores_are_the_product_at_every_level(problem):
     expected = x @ W[columns]
     scale = np.abs(x) @ np.abs(W[columns])
     for level in LEVELS:
-        scores = np.array(at_level(level, _core.row_scores, *problem))
+        scores = np.array(at_level(level, hooks.row_scores, *problem))
         assert scores.shape == expected.shape
         assert (np.abs(scores - expected) <= 1e-14 * scale).all()
 
 
 @given(rows_and_weights())
 def test_row_scores_are_bit_identical_at_every_level(problem):
-    scalar = bits(at_level("scalar", _core.row_scores, *problem))
+    scalar = bits(at_level("scalar", hooks.row_scores, *problem))
     for level in LEVELS[1:]:
-        assert bits(at_level(level, _core.row_scores, *problem)) == scalar, level
+        assert bits(at_level(level, hooks.row_scores, *problem)) == scalar, level
 
 
 @st.composite
@@ -83,9 +90,9 @@ def row_problems(draw):
 
 @given(row_problems())
 def test_row_qps_are_bit_identical_at_every_level(problem):
-    violation, loss, change = at_level("scalar", _core.solve_row, *problem)
+    violation, loss, change = at_level("scalar", hooks.solve_row, *problem)
     for level in LEVELS[1:]:
-        other = at_level(level, _core.solve_row, *problem)
+        other = at_level(level, hooks.solve_row, *problem)
         assert (bits(other[0]), bits(other[1]), bits(other[2])) == (bits(violation), bits(loss), bits(change)), level
 
 

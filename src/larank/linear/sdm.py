@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -308,7 +308,8 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         arrays: tuple[Any, ...] = (X,)
         if issparse(X):
             arrays = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1])
-        return _core.sdm_session(
+        session: Callable[..., _core.SdmSession] = _core.sdm_session  # of arrays or CSR parts, in either precision
+        return session(
             *arrays,
             labels,
             costs,

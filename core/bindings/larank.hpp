@@ -1,0 +1,30 @@
+// The sessions of LaRank and of the active set, which is trained further on the same patterns.
+#pragma once
+
+#include "bindings/session.hpp"
+#include "kernel/activeset.hpp"
+#include "kernel/kernelmachine.hpp"
+#include "kernel/larank.hpp"
+#include "kernel/linearmachine.hpp"
+
+template <class Machine>
+struct MulticlassSolver : larank::LaRank<Machine> {
+    using larank::LaRank<Machine>::LaRank;
+
+    larank::ActiveSet<Machine> active_set{this->steps()};
+};
+
+template <class T>
+using KernelLaRank = Session<MulticlassSolver<larank::KernelMachine<T>>>;
+
+// It is fed the examples themselves and needs no kernel values.
+template <class Value>
+struct LinearLaRank {
+    using T = Value;
+
+    LinearLaRank(const larank::LaRankOptions& options, int64_t features) : solver(options, features) {}
+    LinearLaRank(const LinearLaRank&) = delete;
+
+    larank::LaRank<larank::LinearMachine<T>> solver;
+    FedExamples fed;
+};

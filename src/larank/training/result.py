@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from larank.data.models import persistable_value
+
+if TYPE_CHECKING:
+    from larank.training.loop import Outcome
 
 __all__ = ["Checkpoint", "Result", "Status"]
 
@@ -68,6 +71,40 @@ class Result:
     history: tuple[Checkpoint, ...] = ()
     exact: bool = True
     breakdown: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        outcome: Outcome,
+        *,
+        solver: str,
+        iterations: float,
+        support_patterns: int,
+        support_vectors: int,
+        kernel_values: int = 0,
+        argmax_calls: int = 0,
+        operations: Mapping[str, int],
+        breakdown: Mapping[str, float],
+    ) -> Result:
+        """The certificate of a training run; the seconds spent on certificates join the breakdown."""
+        at, certificate = outcome.objectives, outcome.certificate_seconds
+        return cls(
+            solver=solver,
+            status=outcome.status,
+            primal=at.primal,
+            dual=at.dual,
+            violation=at.violation,
+            iterations=iterations,
+            seconds=outcome.seconds,
+            support_patterns=support_patterns,
+            support_vectors=support_vectors,
+            kernel_values=kernel_values,
+            argmax_calls=argmax_calls,
+            operations=operations,
+            history=outcome.history,
+            exact=outcome.exact,
+            breakdown={**breakdown, "certificate": certificate} if certificate else breakdown,
+        )
 
     @property
     def gap(self) -> float:

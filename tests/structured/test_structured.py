@@ -847,9 +847,15 @@ def test_a_model_without_features_is_told():
         ({"epochs": 0}, "epochs must be an integer >= 1"),
         ({"n_reprocess": -1}, "n_reprocess must be an integer >= 0"),
         ({"schedule": "random"}, "schedule must be one of 'fixed', 'adaptive'"),
-        ({"stop": "violation"}, "stop of solver='larank' must be one of 'epochs', 'gap'"),
-        ({"stop": "epochs", "solver": "svmstruct"}, "stop of solver='svmstruct' must be one of 'gap', 'violation'"),
-        ({"stop": "gap", "solver": "perceptron"}, "stop of solver='perceptron' must be one of 'epochs'"),
+        ({"stop": "violation"}, "stop='violation' acts with solver='svmstruct' or 'svmstruct-1slack' only"),
+        (
+            {"stop": "epochs", "solver": "svmstruct"},
+            "stop='epochs' acts with solver='larank' or 'perceptron' or 'passive-aggressive' only",
+        ),
+        (
+            {"stop": "gap", "solver": "perceptron"},
+            "stop='gap' acts with solver='larank' or 'svmstruct' or 'svmstruct-1slack' only",
+        ),
         ({"tol": 0.1}, "tol acts with stop='gap' or 'violation' only"),
         ({"max_iter": 10}, "max_iter acts with stop='gap' or 'violation' only"),
         ({"stop": "gap", "epochs": 2}, "epochs acts with stop='epochs' only"),

@@ -19,9 +19,8 @@ from larank.structured.steps import DualSteps, Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights
 from larank.training import ObjectiveValues
 
-__all__ = ["SCHEDULES", "LaRank"]
+__all__ = ["AdaptiveSchedule", "FixedSchedule", "LaRank", "support_of"]
 
-SCHEDULES = ("fixed", "adaptive")
 _OPERATIONS = ("process_new", "process_old", "optimize")
 
 _TAU = 0.08  # of a loss; smaller violations are left alone in the first epoch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from larank.base import example_costs
 from larank.data.models import persistable
 from larank.structured.checked import CheckedModel
 from larank.structured.cuttingplanes import CuttingPlanes, NSlack, OneSlack
-from larank.structured.larank import SCHEDULES, AdaptiveSchedule, FixedSchedule, LaRank
+from larank.structured.larank import AdaptiveSchedule, FixedSchedule, LaRank
 from larank.structured.model import StructuredModel
 from larank.structured.pairs import Example, TrainingPairs, checked_pairs, checked_sequence
 from larank.structured.perceptrons import PassiveAggressive, Perceptron, StepPerExample
@@ -28,28 +27,8 @@ from larank.training import Limits, Outcome, Result, progress_for, train, unchan
 
 __all__ = ["StructuredSVC"]
 
-# What can end each solver; the first is the default.
-_STOPS: Mapping[str, tuple[str, ...]] = {
-    "larank": ("epochs", "gap"),
-    "svmstruct": ("gap", "violation"),
-    "svmstruct-1slack": ("gap", "violation"),
-    "perceptron": ("epochs",),
-    "passive-aggressive": ("epochs",),
-}
-_ONLINE = ("larank", "perceptron", "passive-aggressive")
 _BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
-# Parameters that act with some solvers only; others must leave them at their default.
-_ACTS_WITH: Mapping[str, tuple[str, ...]] = {
-    "C": ("larank", "svmstruct", "svmstruct-1slack", "passive-aggressive"),
-    "epochs": _ONLINE,
-    "n_reprocess": ("larank",),
-    "schedule": ("larank",),
-    "average": ("perceptron", "passive-aggressive"),
-    "shuffle": (*_ONLINE, "svmstruct"),
-    "certify": ("larank",),
-    "tol": ("larank", "svmstruct", "svmstruct-1slack"),
-    "max_iter": ("larank", "svmstruct", "svmstruct-1slack"),
-}
+_PERCEPTRONS: Mapping[str, type[StepPerExample]] = {"perceptron": Perceptron, "passive-aggressive": PassiveAggressive}
 _TOL = 1e-3
 _FIXED_IN_A_STREAM = ("model", "solver", "schedule", "n_reprocess")
 
@@ -300,39 +279,9 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> str:
         """Raise where a parameter cannot be what it is; what ends training."""
-        parameters.one_of("solver", self.solver, tuple(_STOPS))
-        stop = _STOPS[self.solver][0] if self.stop is None else self.stop
-        parameters.one_of(f"stop of solver={self.solver!r}", stop, _STOPS[self.solver])
-        parameters.positive("C", self.C)
-        for name in ("tol", "time_limit"):
-            if getattr(self, name) is not None:
-                parameters.positive(name, getattr(self, name))
-        for name, least in (("epochs", 1), ("max_iter", 1), ("n_reprocess", 0)):
-            parameters.whole_number(name, getattr(self, name), at_least=least)
-        parameters.one_of("schedule", self.schedule, SCHEDULES)
-        for name in ("average", "shuffle", "certify"):
-            parameters.flag(name, getattr(self, name))
-        parameters.verbosity(self.verbose)
-        self._check_together(stop)
+        stop = self.stop or ("gap" if self.solver in _BATCH else "epochs")
+        parameters.check(self, stop=stop)
         return stop
-
-    def _check_together(self, stop: str) -> None:
-        """A parameter that cannot act raises."""
-        defaults = {name: parameter.default for name, parameter in signature(type(self)).parameters.items()}
-        for name, solvers in _ACTS_WITH.items():
-            if self.solver not in solvers and getattr(self, name) != defaults[name]:
-                raise ValueError(
-                    f"{name} acts with solver={' or '.join(map(repr, solvers))} only; got {name}="
-                    f"{getattr(self, name)!r} with solver={self.solver!r}"
-                )
-        for name in ("tol", "max_iter") if stop == "epochs" else ("epochs",):
-            if getattr(self, name) != defaults[name]:
-                others = "'gap' or 'violation'" if stop == "epochs" else "'epochs'"
-                raise ValueError(f"{name} acts with stop={others} only; got {name}={getattr(self, name)!r}")
-        if self.schedule == "adaptive" and self.n_reprocess != 1:
-            raise ValueError(f"n_reprocess acts with schedule='fixed' only; got n_reprocess={self.n_reprocess!r}")
-        if stop == "gap" and not self.certify:
-            raise ValueError("certify=False acts with stop='epochs' only: stop='gap' computes the gap from scratch")
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
         stop = self._check_parameters()
@@ -351,7 +300,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
             max_iter=math.inf if stop == "epochs" else self.max_iter,
             time_limit=self.time_limit,
             passes=self.epochs if stop == "epochs" else None,
-            certify=self.certify and "gap" in _STOPS[self.solver],
+            certify=self.certify and self.solver not in _PERCEPTRONS,
             passes_between_checks=1.0,  # a check takes as many arg max as a pass
         )
         if self.solver in _BATCH:
@@ -367,7 +316,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         if self.solver in _BATCH:
             raise ValueError(
                 f"solver={self.solver!r} needs all examples at once; partial_fit works with solver="
-                f"{' or '.join(map(repr, _ONLINE))}"
+                f"{' or '.join(map(repr, ('larank', *_PERCEPTRONS)))}"
             )
         if self._check_parameters() == "gap":
             raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
@@ -418,16 +367,14 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
 
     def _new_weights(self, model: CheckedModel) -> Weights:
         if model.has_kernel:
-            return KernelExpansion(model) if "gap" not in _STOPS[self.solver] else CachedExpansion(model)
+            return KernelExpansion(model) if self.solver in _PERCEPTRONS else CachedExpansion(model)
         assert model.length is not None
         return FeatureWeights(model, np.zeros(model.length))
 
     def _new_solver(self, model: CheckedModel, seed: int) -> OnlineSolver:
         weights = self._new_weights(model)
-        if self.solver == "perceptron":
-            return Perceptron(weights)
-        if self.solver == "passive-aggressive":
-            return PassiveAggressive(weights)
+        if self.solver in _PERCEPTRONS:
+            return _PERCEPTRONS[self.solver](weights)
         fixed = self.schedule == "fixed"
         return LaRank(weights, FixedSchedule(int(self.n_reprocess)) if fixed else AdaptiveSchedule(), seed)
 

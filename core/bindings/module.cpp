@@ -23,6 +23,7 @@ NB_MODULE(_core, m) {
     bind_kernel_maps(m);
     bind_svmlight(m);
     bind_chains(m);
+    bind_chain_hooks(m);
     bind_tokens(m);
     bind_names(m);
     bind_features(m);

@@ -43,6 +43,7 @@ from larank.sequence.sequences import Sequences
 
 __all__ = [
     "CHUNKING",
+    "ENCODERS",
     "WORDS",
     "ArrayEncoder",
     "Encoder",
@@ -290,6 +291,9 @@ class ArrayEncoder:
         return Sequences(
             starts, matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), values, self.n_features
         )
+
+
+ENCODERS: Mapping[str, type[Encoder]] = {kind.__name__: kind for kind in (TemplateEncoder, NameEncoder, ArrayEncoder)}
 
 
 def encoder_for(X: Any, templates: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> Encoder:

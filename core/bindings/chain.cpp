@@ -207,7 +207,7 @@ nb::tuple patterns_of(const LaRankSession& session) {
                           array_of(outputs), array_of(alpha), array_of(labels));
 }
 
-// The patterns, each a sequence of its own, take the place of those there are.
+// Patterns, each a sequence of its own, in place of those there are.
 void restore_patterns(LaRankSession& session, double linear, const Sequences& sequences, Vector<int64_t> ids,
                       Vector<double> costs, Vector<int32_t> truth, Vector<int32_t> history, Vector<int32_t> previous,
                       Vector<int64_t> remaining, Vector<int64_t> outputs, Vector<double> alpha,

@@ -141,10 +141,7 @@ class SequenceSearch {
     }
 
     // The lattice of a sequence of which nothing but the tokens is known.
-    larank::Lattice<Weight> plain(int64_t i) {
-        return search.plain({sequences_.rows(), sequences_.start(i), sequences_.length(i), nullptr, history_.data(),
-                             larank::absent, 0});
-    }
+    larank::Lattice<Weight> plain(int64_t i) { return search.plain(whole(i, nullptr)); }
 
     // The labels found, unless the grammar leaves none.
     bool decode(const larank::Lattice<Weight>& lattice, int32_t* labels) {
@@ -161,13 +158,17 @@ class SequenceSearch {
             search.greedy(plain(i), predicted_.data());
             past = predicted_.data();
         }
-        larank::for_each_stretch<Weight>({sequences_.rows(), sequences_.start(i), sequences_.length(i), truth},
-                                         model_.weights.order(), cut_, past, before_, visit);
+        larank::for_each_stretch(whole(i, truth), model_.weights.order(), cut_, past, before_, visit);
     }
 
     larank::ChainSearch<Weight> search;
 
   private:
+    Stretch whole(int64_t i, const int32_t* truth) const {
+        const Sequences& all = sequences_;
+        return {all.rows(), all.start(i), all.length(i), truth, history_.data(), larank::absent, 0};
+    }
+
     const Model& model_;
     const Sequences& sequences_;
     larank::Cut cut_;

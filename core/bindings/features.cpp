@@ -10,8 +10,8 @@
 namespace {
 
 using larank::Dictionary;
+using larank::Sentences;
 using larank::TemplateTable;
-using larank::TokenBlock;
 
 const larank::CharacterTables python_characters{
     [](uint32_t c) { return Py_UNICODE_ISUPPER(Py_UCS4(c)) != 0; },
@@ -67,7 +67,7 @@ void restore_templates(TemplateTable& table, const std::vector<DictionaryArrays>
 }
 
 template <class Table, class Method>
-nb::tuple expand(Table& table, const TokenBlock& block, Method method) {
+nb::tuple expand(Table& table, const Sentences& block, Method method) {
     larank::FeatureRows rows;
     {
         nb::gil_scoped_release release;
@@ -89,11 +89,11 @@ void bind_features(nb::module_& m) {
         .def_prop_ro("n_features", &TemplateTable::features)
         .def(
             "learn",
-            [](TemplateTable& self, const TokenBlock& block) { return expand(self, block, &TemplateTable::learn); },
+            [](TemplateTable& self, const Sentences& block) { return expand(self, block, &TemplateTable::learn); },
             "block"_a)
         .def(
             "encode",
-            [](const TemplateTable& self, const TokenBlock& block) {
+            [](const TemplateTable& self, const Sentences& block) {
                 return expand(self, block, &TemplateTable::encode);
             },
             "block"_a)

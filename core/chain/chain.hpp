@@ -401,23 +401,13 @@ enum class Cut { whole, tokens };
 // Which labels greedy training has before a token: the true ones, as in (5.12), or what the model predicts.
 enum class History { truth, predictions };
 
-template <class T>
-struct LabelledSequence {
-    TokenRows<T> rows;
-    int64_t first;
-    int64_t length;
-    const int32_t* truth;
-};
-
-// Calls visit(stretch) for each stretch of a sequence. `past` holds the labels that token stretches have as history.
+// Calls visit(stretch) for each stretch of a sequence, which is given as the whole one. `past` holds the labels that
+// token stretches have as history.
 template <class T, class Visit>
-void for_each_stretch(const LabelledSequence<T>& sequence, int64_t order, Cut cut, const int32_t* past,
+void for_each_stretch(const Stretch<T>& sequence, int64_t order, Cut cut, const int32_t* past,
                       std::vector<int32_t>& history, Visit visit) {
+    if (cut == Cut::whole) return visit(sequence);
     history.assign(std::size_t(order), absent);
-    if (cut == Cut::whole) {
-        visit(Stretch<T>{sequence.rows, sequence.first, sequence.length, sequence.truth, history.data(), absent, 0});
-        return;
-    }
     for (int64_t t = 0; t < sequence.length; ++t) {
         const int32_t previous = t > 0 ? sequence.truth[t - 1] : absent;
         visit(Stretch<T>{sequence.rows, sequence.first + t, 1, sequence.truth + t, history.data(), previous,

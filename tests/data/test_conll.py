@@ -37,7 +37,7 @@ def native_reader(labels, **options):
 
 
 def what_is_in(blocks):
-    return [(b.sentences(), b.starts.tolist(), b.labels.tolist(), b.lines.tolist()) for b in blocks]
+    return [(b.lists(), b.starts.tolist(), b.labels.tolist(), b.lines.tolist()) for b in blocks]
 
 
 def test_sentences_are_read_as_they_are_written(file):
@@ -71,7 +71,7 @@ def test_where_the_bytes_are_cut_does_not_show():
 def test_blocks_hold_whole_sentences_and_know_their_lines(file):
     file.write_bytes(TEXT.encode())
     found = list(ConllFile(file).blocks(3))
-    assert [block.sentences() for block in found] == [SENTENCES[:2], SENTENCES[2:]]
+    assert [block.lists() for block in found] == [SENTENCES[:2], SENTENCES[2:]]
     assert [block.lines.tolist() for block in found] == [[1, 2, 6, 7, 8], [10]]
     assert [block.starts.tolist() for block in found] == [[0, 2, 5], [0, 1]]
     assert [(len(block), block.n_tokens, block.n_columns) for block in found] == [(2, 5, 2), (1, 1, 2)]
@@ -84,8 +84,7 @@ def test_labels_have_the_same_numbers_in_every_reading(file):
         codes = np.concatenate([block.labels for block in text.blocks(1)])
         assert codes.tolist() == [0, 1, 2, 3, 4, 5]
         assert text.labels.words() == [label for sentence in LABELS for label in sentence]
-    own = _core.Dictionary()
-    own.insert("O")
+    own = _core.Dictionary(np.frombuffer(b"O", np.uint8), np.array([1]))
     assert np.concatenate([b.labels for b in text.blocks(1, labels=own)]).tolist() == [1, 2, 3, 0, 4, 5]
 
 
@@ -224,7 +223,7 @@ def test_any_bytes_are_read_or_refused(content, size):
         assert re.match(r"line \d+: ", refusal)
         return
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    assert all(len(sentence) for block in blocks for sentence in block.sentences())
+    assert all(len(sentence) for block in blocks for sentence in block.lists())
     assert sum(block.n_tokens for block in blocks) == sum(bool(line.strip(b" \t\r")) for line in lines)
 
 
@@ -249,7 +248,7 @@ def test_utf8_is_what_python_takes_for_it(word):
         with pytest.raises(ValueError, match=f"line 1: byte {error.start + 1} is not UTF-8"):
             reader.feed(line)
     else:
-        assert [*reader.feed(line), *reader.finish()][0].sentences() == [[expected]]
+        assert [*reader.feed(line), *reader.finish()][0].lists() == [[expected]]
 
 
 def test_a_file_is_read_no_further_than_asked(file, monkeypatch):

@@ -93,7 +93,7 @@ class ConllFile:
             return self._named_columns
         return default_columns(next(self.blocks(1)).n_columns)
 
-    def blocks(self, tokens: int = 20_000, labels: _core.Dictionary | None = None) -> Iterator[_core.TokenBlock]:
+    def blocks(self, tokens: int = 20_000, labels: _core.Dictionary | None = None) -> Iterator[_core.Sentences]:
         """Read the file from its beginning.
 
         Parameters
@@ -105,10 +105,10 @@ class ConllFile:
 
         Yields
         ------
-        TokenBlock
+        Sentences
             Whole sentences, one at least. `len(block)` counts them, `starts` says where they begin, `labels` has the
             number of each token's label (empty if there are none), `lines` the line each token stands in, and
-            `sentences()` makes lists of str or of tuples of str.
+            `lists()` makes lists of str or of tuples of str.
         """
         reader = _core.ConllReader(
             self.labels if labels is None else labels,
@@ -120,7 +120,7 @@ class ConllFile:
         )
         return self._read(reader)
 
-    def _read(self, reader: _core.ConllReader) -> Iterator[_core.TokenBlock]:
+    def _read(self, reader: _core.ConllReader) -> Iterator[_core.Sentences]:
         with open(self.path, "rb") as file:
             self._check_first(file.seekable())
             size = os.fstat(file.fileno()).st_size
@@ -165,7 +165,7 @@ def read_conll(
     file = ConllFile(path, columns, label, separator, comment)
     sentences, labels = list[list[Any]](), list[list[str]]()
     for block in file.blocks():
-        sentences += block.sentences()
+        sentences += block.lists()
         names = np.array(file.labels.words(), dtype=object)[block.labels].tolist()
         labels += [names[start:end] for start, end in pairwise(block.starts.tolist())]
     return sentences, None if label is None else labels

@@ -180,16 +180,16 @@ class TemplateEncoder:
     def __reduce__(self) -> Any:
         return type(self).from_state, (self.state(),)
 
-    def _encoded(self, X: Any, expand: Callable[[_core.TokenBlock], _Rows]) -> Sequences:
+    def _encoded(self, X: Any, expand: Callable[[_core.Sentences], _Rows]) -> Sequences:
         blocks = X.blocks() if isinstance(X, ConllFile) else [self._block(X)]
         parts = [(self._checked(block).starts, *expand(block)) for block in blocks]
         joined = [Sequences(*part, self.n_features) for part in parts]
         return joined[0] if len(joined) == 1 else Sequences.joined(joined)
 
-    def _block(self, X: Any) -> _core.TokenBlock:
-        return X if isinstance(X, _core.TokenBlock) else _core.token_block(X, len(self.columns))
+    def _block(self, X: Any) -> _core.Sentences:
+        return X if isinstance(X, _core.Sentences) else _core.sentences_of(X, len(self.columns))
 
-    def _checked(self, block: _core.TokenBlock) -> _core.TokenBlock:
+    def _checked(self, block: _core.Sentences) -> _core.Sentences:
         if block.n_columns != len(self.columns):
             raise ValueError(
                 f"X has {block.n_columns} columns besides labels, but the templates are for {len(self.columns)}: "
@@ -324,7 +324,7 @@ def _text_columns(X: Any) -> int | None:
     """How many columns of text X has; None if it holds something else that can be encoded."""
     if isinstance(X, ConllFile):
         return len(X.columns)
-    if isinstance(X, _core.TokenBlock):
+    if isinstance(X, _core.Sentences):
         return X.n_columns
     if is_ragged(X):
         return None
@@ -398,8 +398,8 @@ def _ragged(X: Any) -> tuple[Any, NDArray[np.int64]]:
     if len(wrong):
         row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
         sequence = int(np.searchsorted(starts, row, side="right")) - 1
-        place = f"row {row} (token {row - starts[sequence]} of sequence {sequence})"
-        raise ValueError(f"X must be finite, but {place} holds {matrix.data[wrong[0]]}")
+        where = f"row {row} (token {row - starts[sequence]} of sequence {sequence})"
+        raise ValueError(f"X must be finite, but {where} holds {matrix.data[wrong[0]]}")
     return matrix, starts
 
 

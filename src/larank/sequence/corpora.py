@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,21 +51,8 @@ class LabelledSequences(NamedTuple):
         return f"y[{self.sequences_before + sequence}][{position}]"
 
 
-class Corpus(Protocol):
-    """Where labelled sequences come from, in blocks."""
-
-    n_tokens: int | None
-    encoding_seconds: float
-
-    def blocks(self) -> Iterator[LabelledSequences]:
-        """The blocks of an epoch, always the same."""
-
-    def blocks_so_far(self) -> Iterator[LabelledSequences]:
-        """Those that were ever handed out."""
-
-
 class HeldCorpus:
-    """Sequences in memory: one block."""
+    """Sequences in memory: every epoch has this one block."""
 
     def __init__(self, held: LabelledSequences, encoding_seconds: float) -> None:
         self._held, self.encoding_seconds = held, encoding_seconds
@@ -99,7 +86,7 @@ class FileCorpus:
     _encoding: threading.Lock = field(default_factory=threading.Lock)
 
     def blocks(self) -> Iterator[LabelledSequences]:
-        """The blocks of the file in their order."""
+        """The blocks of an epoch: those of the file, always the same."""
         if self.n_tokens is not None and self._kept is not None:
             yield from self._kept
             return
@@ -150,6 +137,9 @@ class FileCorpus:
             )
             sequences_before += len(encoded)
             tokens_before += encoded.n_tokens
+
+
+Corpus = HeldCorpus | FileCorpus
 
 
 def _bytes(block: LabelledSequences) -> int:

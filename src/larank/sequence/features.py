@@ -7,7 +7,8 @@ Three kinds of tokens are known, and an encoder for each:
 - rows of numbers (`ArrayEncoder`): a matrix and the lengths of the sequences.
 
 `learn` gives numbers to features it meets for the first time, in the order in which they come; `encode` leaves them
-out. Work on text is done in the core: in Python it takes longer than training does.
+out, for they have no weight. `names` says what features stand for, and `state` has all there is to save. Work on text
+is done in the core: in Python it takes longer than training does.
 
 A template is a conjunction of up to four atoms, written `word[-1]|word[0]`. An atom is a column at an offset from the
 token, and perhaps a form of the text there:
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,30 +87,6 @@ _MOST_ATOMS = 4
 _FARTHEST = 50
 _ATOM = re.compile(r"(?:(?P<form>[a-z]+)(?P<length>\d*)\()?(?P<column>[^\[\]()|]+)\[(?P<offset>[+-]?\d+)\](?P<end>\)?)")
 _FORMS = ("lower", "prefix", "suffix", "shape", "shortshape")
-
-
-class Encoder(Protocol):
-    """What a sequence model asks of features."""
-
-    @property
-    def n_features(self) -> int:
-        """Features learnt so far."""
-
-    def learn(self, X: Any) -> Sequences:
-        """Encode X; features that are new get the next numbers."""
-
-    def encode(self, X: Any) -> Sequences:
-        """Encode X; features never learnt are left out, for they have no weight."""
-
-    def names(self, ids: Any) -> list[str]:
-        """What these features stand for, for a person to read."""
-
-    def state(self) -> dict[str, Any]:
-        """All there is to save: arrays and plain values."""
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Build the encoder again from its `state`."""
 
 
 class TemplateEncoder:
@@ -293,6 +270,7 @@ class ArrayEncoder:
         )
 
 
+Encoder = TemplateEncoder | NameEncoder | ArrayEncoder
 ENCODERS: Mapping[str, type[Encoder]] = {kind.__name__: kind for kind in (TemplateEncoder, NameEncoder, ArrayEncoder)}
 
 

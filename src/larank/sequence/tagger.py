@@ -83,10 +83,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     epochs : int, default=1
         Passes over the data.
     stop : {"epochs", "gap"}, default="epochs"
-        "gap": passes go on until the duality gap is at most `tol` times the primal objective, or `C` if there is no
-        `tol`.
+        What ends training: `epochs` passes, or a duality gap of `tol` times the primal objective, or of `C` if there is
+        no `tol`.
     tol : float, optional
-        See `stop`.
+        The gap at which ``stop="gap"`` ends training, relative to the primal objective.
     max_iter : int, default=1000
         Passes after which `stop="gap"` gives up.
     time_limit : float, optional
@@ -115,7 +115,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next pass. When
         patterns take more, random ones are let go: their coefficients stay as they are. The weights come on top.
     random_state : int, RandomState or None, default=None
-        Of the order of the sequences and of the patterns returned to. The same integer gives the same model.
+        Draws the order of the sequences and the patterns returned to. The same integer gives the same model.
     n_jobs : int, optional
         Threads for prediction, the certificate and reading ahead. By default as many as BLAS would use.
     verbose : int, default=0
@@ -228,21 +228,11 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on training with new sequences, in the order in which they come.
+        """Go on training with new sequences, in the order in which they come; the arguments are those of `fit`.
 
         Labels and features that are new take part from then on. There is no certificate from scratch: `result_` holds
         an estimate. `epochs`, `shuffle` and `certify` act in `fit` only. If something is wrong with a line of a file,
         the model stays as it was, for which a copy is kept while a file is learnt.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        SequenceTagger
-            Itself.
         """
         with unchanged_on_failure(self):
             outcome = self._partial_fit(X, y, sample_weight)
@@ -270,35 +260,16 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         return labels if is_ragged(X) else _split(labels, sequences.starts)
 
     def predict_blocks(self, file: ConllFile) -> Iterator[list[list[Any]]]:
-        """The labels of a file of any size, some thousand sentences at a time.
-
-        Parameters
-        ----------
-        file : ConllFile
-            Labels in it are not looked at.
-
-        Yields
-        ------
-        list of lists of labels
-            Of the next sentences.
-        """
+        """The labels of a file of any size, some thousand sentences at a time; labels in it are not looked at."""
         check_is_fitted(self, "classes_")
         for block in file.blocks(_PREDICTION_TOKENS):
             sequences = self._encoded(block)
             yield _split(self._predicted(sequences), sequences.starts)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The share of tokens whose label is predicted.
+        """The share of tokens whose label is predicted, `X` and `y` being those of `fit`.
 
-        Parameters
-        ----------
-        X, y
-            As for `fit`.
-
-        Returns
-        -------
-        float
-            Between 0 and 1. For entities see `larank.sequence.entities.entity_report`.
+        For entities see `larank.sequence.entities.entity_report`.
         """
         check_is_fitted(self, "classes_")
         if isinstance(X, ConllFile):
@@ -364,20 +335,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         return explained(self._chain, learner.encoder, sequences, learner.labels.labels, list(sentence), top)
 
     def weights(self, label: Any, top: int = 20) -> list[WeightOf]:
-        """The features and transitions that speak most for and against a label.
-
-        Parameters
-        ----------
-        label : object
-            One of `classes_`.
-        top : int, default=20
-            How many, those with the largest absolute weights first.
-
-        Returns
-        -------
-        list of WeightOf
-            Pairs of name and weight.
-        """
+        """The `top` features and transitions that speak most for and against a label of `classes_`."""
         check_is_fitted(self, "classes_")
         parameters.whole_number("top", top, at_least=1)
         column = self._learner.labels.known([label])[0]

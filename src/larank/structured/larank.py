@@ -7,7 +7,6 @@ one operation. A schedule chooses among the three operations.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,18 +26,7 @@ _TAU = 0.08  # of a loss; smaller violations are left alone in the first epoch
 _OPTIMIZE_RUN = 10
 
 
-class Schedule(ABC):
-    """Which operations come before, and up to, the next PROCESSNEW is done."""
-
-    @abstractmethod
-    def operations(self, random: np.random.Generator) -> Iterator[str]:
-        """The operations of one visit; PROCESSNEW is among them once."""
-
-    def record(self, operation: str, increase: float, work: float) -> None:  # noqa: B027
-        """Hear what an operation has brought and cost."""
-
-
-class FixedSchedule(Schedule):
+class FixedSchedule:
     """One PROCESSNEW, then `n_reprocess` times one PROCESSOLD and ten OPTIMIZE, [thesis] algorithm 21."""
 
     def __init__(self, n_reprocess: int) -> None:
@@ -51,8 +39,11 @@ class FixedSchedule(Schedule):
             yield "process_old"
             yield "optimize"
 
+    def record(self, operation: str, increase: float, work: float) -> None:
+        """Nothing is learnt of what an operation has brought and cost."""
 
-class AdaptiveSchedule(Schedule):
+
+class AdaptiveSchedule:
     """Odds in proportion to the dual increase that operations bring for their work, [thesis] algorithm 22.
 
     Work is counted, not timed, so that the same seed makes the same model.
@@ -92,7 +83,7 @@ class LaRank(OnlineSolver):
 
     NAME = "larank"
 
-    def __init__(self, weights: Weights, schedule: Schedule, seed: int) -> None:
+    def __init__(self, weights: Weights, schedule: FixedSchedule | AdaptiveSchedule, seed: int) -> None:
         self.weights, self.schedule = weights, schedule
         self.tau = _TAU
         self.steps = DualSteps(weights, self._accepted)

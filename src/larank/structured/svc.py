@@ -77,12 +77,12 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
     max_iter : int, default=1000
         Passes after which training stops with a warning, unless `epochs` ends it.
     n_reprocess : int, default=1
-        Of the fixed schedule of "larank": how often one PROCESSOLD and ten OPTIMIZE follow each example.
+        How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank".
     schedule : {"fixed", "adaptive"}, default="fixed"
         How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring for
         their work.
     average : bool, default=False
-        Of the perceptrons: whether to keep the average of the weights after all examples instead of the last ones.
+        Whether the perceptrons keep the average of the weights after all examples instead of the last ones.
     time_limit : float, optional
         Seconds after which training stops with a warning.
     shuffle : bool, default=True
@@ -91,7 +91,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         Whether "larank" ends `fit` with the objectives from scratch, which takes an arg max per example. Otherwise the
         certificate holds an estimate made on the way.
     random_state : int, RandomState or None, default=None
-        Of the order of the examples and the choices of "larank".
+        Draws the order of the examples and the choices of "larank".
     verbose : int, default=0
         1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
@@ -198,20 +198,10 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on training with new examples, in the order in which they come.
+        """Go on training with new examples, in the order in which they come; the arguments are those of `fit`.
 
         Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`.
         There is no certificate from scratch: `result_` holds an estimate.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        StructuredSVC
-            Itself.
         """
         with unchanged_on_failure(self):
             outcome = self._partial_fit(X, y, sample_weight)
@@ -219,57 +209,23 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> list[Any]:
-        """The best output for each input.
-
-        Parameters
-        ----------
-        X : sequence
-            Inputs.
-
-        Returns
-        -------
-        list
-            Outputs of the model's arg max.
-        """
+        """The outputs that the model's arg max finds for the inputs, one for each."""
         check_is_fitted(self)
         weights, X = self._weights(), checked_sequence("X", X)
         argmax, scorer = weights.model.argmax, weights.scorer
         return [argmax(X[i], scorer(X[i], i), i) for i in range(len(X))]
 
     def decision_function(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """The scores of pairs.
-
-        Parameters
-        ----------
-        X, y : sequences of equal length
-            Inputs, and an output for each of them.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ``S(x, y)`` of each pair.
-        """
+        """The scores ``S(x, y)`` of pairs of inputs and outputs, two sequences of equal length."""
         check_is_fitted(self)
         weights, (X, y) = self._weights(), checked_pairs(X, y)
         examples = (Example(i, X[i], y[i], 0.0) for i in range(len(X)))
         return np.array([weights.score(weights.vector(example, example.y, None, 0.0)) for example in examples])
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """One minus the mean loss of the predictions.
+        """One minus the mean loss of the predictions, weighted by `sample_weight` if it is given.
 
         This is the accuracy if the loss is 1 for every wrong output. Losses that exceed 1 can make it negative.
-
-        Parameters
-        ----------
-        X, y : sequences of equal length
-            Inputs and their right outputs.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the mean.
-
-        Returns
-        -------
-        float
-            Larger is better.
         """
         X, y = checked_pairs(X, y)
         model, outputs = CheckedModel(self.model), self.predict(X)

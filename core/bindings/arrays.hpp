@@ -41,6 +41,12 @@ nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::initializer_lis
 }
 
 template <class T>
+nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values) {
+    const std::size_t count = values.size();
+    return to_numpy(std::move(values), {count});
+}
+
+template <class T>
 larank::Matrix<T> matrix_of(Table<T> X) {
     larank::Matrix<T> view;
     view.rows = int64_t(X.shape(0));

@@ -14,12 +14,6 @@ using namespace chains;
 using Weights = larank::ChainWeights<Weight>;
 using Transitions = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-template <class T>
-nb::ndarray<nb::numpy, T> array_of(std::vector<T>& values) {
-    const std::size_t count = values.size();
-    return to_numpy(std::move(values), {count});
-}
-
 // ---- Searches ----
 
 // Labels of the sequences [begin, end), and the first for which the grammar leaves none, or -1.
@@ -34,7 +28,7 @@ auto predict(const Model& model, const Sequences& sequences, int64_t begin, int6
         for (int64_t i = begin; i < end && failed < 0; ++i)
             if (!search.decode(search.plain(i), labels.data() + sequences.start(i) - first)) failed = i;
     }
-    return std::pair{array_of(labels), failed};
+    return std::pair{to_numpy(std::move(labels)), failed};
 }
 
 // The best labels of a sequence that have another label at one position; None if there are none. Greedy ones are those
@@ -50,7 +44,7 @@ std::optional<nb::ndarray<nb::numpy, int32_t>> path_without(const Model& model, 
     search.search.nodes()[position * model.weights.lanes() + label] = Decoder::impossible;
     std::vector<int32_t> labels(std::size_t(sequences.length(i)));
     if (!search.decode(lattice, labels.data())) return std::nullopt;
-    return array_of(labels);
+    return to_numpy(std::move(labels));
 }
 
 nb::list best_paths(const Model& model, const Sequences& sequences, int64_t i, int64_t count) {
@@ -63,7 +57,7 @@ nb::list best_paths(const Model& model, const Sequences& sequences, int64_t i, i
         paths = search.search.best_paths(search.plain(i), count);
     }
     nb::list found;
-    for (larank::Path& path : paths) found.append(nb::make_tuple(array_of(path.labels), path.score));
+    for (larank::Path& path : paths) found.append(nb::make_tuple(to_numpy(std::move(path.labels)), path.score));
     return found;
 }
 
@@ -107,7 +101,7 @@ nb::tuple sparse_tokens(const Weights& w) {
                 values.push_back(double(value)), columns.push_back(int32_t(y));
         starts.push_back(int64_t(values.size()));
     }
-    return nb::make_tuple(array_of(values), array_of(columns), array_of(starts));
+    return nb::make_tuple(to_numpy(std::move(values)), to_numpy(std::move(columns)), to_numpy(std::move(starts)));
 }
 
 // T_s[absent or previous label][label].
@@ -202,9 +196,11 @@ nb::tuple patterns_of(const LaRankSession& session) {
             labels.insert(labels.end(), pattern.labels(n), pattern.labels(n) + x.length);
         }
     }
-    return nb::make_tuple(array_of(ids), array_of(costs), array_of(lengths), array_of(indptr), array_of(indices),
-                          array_of(values), array_of(truth), array_of(history), array_of(previous), array_of(remaining),
-                          array_of(outputs), array_of(alpha), array_of(labels));
+    return nb::make_tuple(to_numpy(std::move(ids)), to_numpy(std::move(costs)), to_numpy(std::move(lengths)),
+                          to_numpy(std::move(indptr)), to_numpy(std::move(indices)), to_numpy(std::move(values)),
+                          to_numpy(std::move(truth)), to_numpy(std::move(history)), to_numpy(std::move(previous)),
+                          to_numpy(std::move(remaining)), to_numpy(std::move(outputs)), to_numpy(std::move(alpha)),
+                          to_numpy(std::move(labels)));
 }
 
 // Patterns, each a sequence of its own, in place of those there are.

@@ -127,8 +127,7 @@ template <class Number>
 nb::tuple read_named(nb::handle X, const Number& number) {
     NamedTokens<Number> tokens(number);
     tokens.read(X);
-    const std::size_t count = tokens.starts.size();
-    return nb::make_tuple(to_numpy(std::move(tokens.starts), {count}), rows_tuple(std::move(tokens.rows)));
+    return nb::make_tuple(to_numpy(std::move(tokens.starts)), rows_tuple(std::move(tokens.rows)));
 }
 
 // After an error nothing has been learnt.

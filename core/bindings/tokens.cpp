@@ -62,11 +62,6 @@ Sentences sentences_of(nb::handle X, std::size_t columns) {
     return std::move(tokens.block);
 }
 
-template <class T>
-nb::ndarray<nb::numpy, T> copied(const std::vector<T>& values) {
-    return to_numpy(std::vector<T>(values), {values.size()});
-}
-
 // Equal cells share one str.
 nb::list lists_of(const Sentences& block) {
     Dictionary cells;
@@ -101,12 +96,12 @@ void bind_sentences(nb::module_& m) {
         .def_ro("n_columns", &Sentences::columns)
         .def_prop_ro("n_tokens", &Sentences::tokens)
         .def_prop_ro(
-            "starts", [](const Sentences& self) { return copied(self.starts); }, nb::rv_policy::move)
+            "starts", [](const Sentences& self) { return to_numpy(std::vector(self.starts)); }, nb::rv_policy::move)
         .def_prop_ro(
-            "labels", [](const Sentences& self) { return copied(self.labels); }, nb::rv_policy::move)
+            "labels", [](const Sentences& self) { return to_numpy(std::vector(self.labels)); }, nb::rv_policy::move)
         .def_prop_ro(
-            "lines", [](const Sentences& self) { return copied(self.lines); }, nb::rv_policy::move)
-        .def("lists", &lists_of);
+            "lines", [](const Sentences& self) { return to_numpy(std::vector(self.lines)); }, nb::rv_policy::move)
+        .def("sentences", &lists_of);
     m.def("sentences_of", &sentences_of, "X"_a, "columns"_a);
 }
 

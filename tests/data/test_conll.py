@@ -37,7 +37,7 @@ def native_reader(labels, **options):
 
 
 def what_is_in(blocks):
-    return [(b.lists(), b.starts.tolist(), b.labels.tolist(), b.lines.tolist()) for b in blocks]
+    return [(b.sentences(), b.starts.tolist(), b.labels.tolist(), b.lines.tolist()) for b in blocks]
 
 
 def test_sentences_are_read_as_they_are_written(file):
@@ -71,7 +71,7 @@ def test_where_the_bytes_are_cut_does_not_show():
 def test_blocks_hold_whole_sentences_and_know_their_lines(file):
     file.write_bytes(TEXT.encode())
     found = list(ConllFile(file).blocks(3))
-    assert [block.lists() for block in found] == [SENTENCES[:2], SENTENCES[2:]]
+    assert [block.sentences() for block in found] == [SENTENCES[:2], SENTENCES[2:]]
     assert [block.lines.tolist() for block in found] == [[1, 2, 6, 7, 8], [10]]
     assert [block.starts.tolist() for block in found] == [[0, 2, 5], [0, 1]]
     assert [(len(block), block.n_tokens, block.n_columns) for block in found] == [(2, 5, 2), (1, 1, 2)]
@@ -223,7 +223,7 @@ def test_any_bytes_are_read_or_refused(content, size):
         assert re.match(r"line \d+: ", refusal)
         return
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    assert all(len(sentence) for block in blocks for sentence in block.lists())
+    assert all(len(sentence) for block in blocks for sentence in block.sentences())
     assert sum(block.n_tokens for block in blocks) == sum(bool(line.strip(b" \t\r")) for line in lines)
 
 
@@ -248,7 +248,7 @@ def test_utf8_is_what_python_takes_for_it(word):
         with pytest.raises(ValueError, match=f"line 1: byte {error.start + 1} is not UTF-8"):
             reader.feed(line)
     else:
-        assert [*reader.feed(line), *reader.finish()][0].lists() == [[expected]]
+        assert [*reader.feed(line), *reader.finish()][0].sentences() == [[expected]]
 
 
 def test_a_file_is_read_no_further_than_asked(file, monkeypatch):

@@ -94,21 +94,11 @@ class ConllFile:
         return default_columns(next(self.blocks(1)).n_columns)
 
     def blocks(self, tokens: int = 20_000, labels: _core.Dictionary | None = None) -> Iterator[_core.Sentences]:
-        """Read the file from its beginning.
+        """Read the file from its beginning; a block ends with the sentence that brings it to so many tokens.
 
-        Parameters
-        ----------
-        tokens : int
-            A block ends with the sentence that brings it to so many tokens.
-        labels : _core.Dictionary, optional
-            Number the labels by this list, which grows, instead of the file's own.
-
-        Yields
-        ------
-        Sentences
-            Whole sentences, one at least. `len(block)` counts them, `starts` says where they begin, `labels` has the
-            number of each token's label (empty if there are none), `lines` the line each token stands in, and
-            `lists()` makes lists of str or of tuples of str.
+        Labels are numbered by the list `labels`, which grows, or by the file's own. `len(block)` counts its sentences,
+        `starts` says where they begin, `labels` has the number of each token's label (empty if there are none), `lines`
+        the line each token stands in, and `sentences()` makes lists of str or of tuples of str.
         """
         reader = _core.ConllReader(
             self.labels if labels is None else labels,
@@ -148,12 +138,7 @@ def read_conll(
     separator: str | None = None,
     comment: str | None = None,
 ) -> tuple[list[list[Any]], list[list[str]] | None]:
-    """Read a whole file in columns as lists.
-
-    Parameters
-    ----------
-    path, columns, label, separator, comment
-        As for `ConllFile`.
+    """Read a whole file in columns as lists; the arguments are those of `ConllFile`.
 
     Returns
     -------
@@ -165,7 +150,7 @@ def read_conll(
     file = ConllFile(path, columns, label, separator, comment)
     sentences, labels = list[list[Any]](), list[list[str]]()
     for block in file.blocks():
-        sentences += block.lists()
+        sentences += block.sentences()
         names = np.array(file.labels.words(), dtype=object)[block.labels].tolist()
         labels += [names[start:end] for start, end in pairwise(block.starts.tolist())]
     return sentences, None if label is None else labels

@@ -123,13 +123,7 @@ class TemplateEncoder:
         return self._table.n_features
 
     def learn(self, X: Any) -> Sequences:
-        """Encode X; features that are new get the next numbers.
-
-        Parameters
-        ----------
-        X : sequence of sequences of tokens, ConllFile, or a block of one
-            Tokens are str or tuples of str. The features of a whole file are in memory afterwards.
-        """
+        """Encode X, sequences of str or of tuples of str, or a file; features that are new get the next numbers."""
         return self._encoded(X, self._table.learn)
 
     def encode(self, X: Any) -> Sequences:
@@ -277,15 +271,8 @@ ENCODERS: Mapping[str, type[Encoder]] = {kind.__name__: kind for kind in (Templa
 def encoder_for(X: Any, templates: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> Encoder:
     """The encoder for what X holds, told by its first token.
 
-    Parameters
-    ----------
-    X : sequence of sequences of tokens, `(X, lengths)`, ConllFile, or a block of one
-        What is to be learnt.
-    templates : sequence of str, optional
-        For text: by default `WORDS` where there is one column, called word, and `CHUNKING` where there are two, called
-        word and pos. With anything else they must be given.
-    columns : sequence of str, optional
-        For text, the names of its columns: by default those of the file, or word, pos, col2, col3, ...
+    Text has columns, by default those of the file, or word, pos, col2, col3, ...; and templates, by default `WORDS` for
+    the column word alone and `CHUNKING` for word and pos. With other columns templates must be given.
     """
     count = _text_columns(X)
     if count is not None:

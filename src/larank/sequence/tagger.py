@@ -282,19 +282,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         return float(np.mean(self._chain.predict(sequences, self._workers()) == known))
 
     def predict_nbest(self, X: Any, n: int = 5) -> list[list[RankedPath]]:
-        """The n best label sequences of each sequence, best first.
+        """The n best label sequences of each sequence, best first, or all of them where there are fewer.
 
-        Parameters
-        ----------
-        X : sequence of sequences of tokens, or (array, lengths)
-            As for `fit`.
-        n : int, default=5
-            How many; there are fewer where there are not so many sequences of labels.
-
-        Returns
-        -------
-        list of lists of RankedPath
-            With their scores, and by how much each beats the next; the last of all beats nothing by infinity.
+        They come with their scores, and by how much each beats the next; the last of all beats nothing by infinity.
         """
         check_is_fitted(self, "classes_")
         parameters.whole_number("n", n, at_least=1)

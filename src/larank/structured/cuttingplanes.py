@@ -18,19 +18,19 @@ coefficients are beta_i^c = - s_i times the sum of the alpha_a whose plane has c
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.structured.checked import own
-from larank.structured.larank import table_of
-from larank.structured.machine import Example, LinearMachine, Machine, Vector
-from larank.structured.steps import KAPPA, Absolute, Pattern, Steps
-from larank.structured.stream import Examples, SupportTable
+from larank.structured.larank import support_of
+from larank.structured.pairs import Example, TrainingPairs, own
+from larank.structured.solver import Solver, Support
+from larank.structured.steps import KAPPA, DualSteps, Pattern
+from larank.structured.weights import FeatureWeights, Vector, Weights, augmented, check_argmax
 from larank.training import ObjectiveValues
 
 __all__ = ["CuttingPlanes", "NSlack", "OneSlack"]
@@ -38,18 +38,16 @@ __all__ = ["CuttingPlanes", "NSlack", "OneSlack"]
 _FINEST = 1e-13  # relative to losses: more precision than this is not asked for
 
 
-class CuttingPlanes(ABC):
+class CuttingPlanes(Solver):
     """A batch solver as the training loop sees it; a generator does the rounds.
 
     `epsilon` is what ends training by itself; None where the duality gap does.
     """
 
-    NAME: ClassVar[str]
-
     def __init__(
-        self, machine: Machine, examples: Examples, epsilon: float | None, shuffled: np.random.RandomState | None
+        self, weights: Weights, pairs: TrainingPairs, epsilon: float | None, shuffled: np.random.RandomState | None
     ) -> None:
-        self.machine, self.examples, self.epsilon, self.shuffled = machine, examples, epsilon, shuffled
+        self.weights, self.pairs, self.epsilon, self.shuffled = weights, pairs, epsilon, shuffled
         self.seen: ObjectiveValues | None = None
         self.exact: ObjectiveValues | None = None  # where a round has looked at all examples with w as it is now
         self.certificate_calls = 0
@@ -58,22 +56,14 @@ class CuttingPlanes(ABC):
 
     @abstractmethod
     def rounds(self) -> Iterator[None]:
-        """Work; each `yield` is a place where limits are looked at."""
-
-    @abstractmethod
-    def table(self) -> SupportTable:
-        """The support vectors."""
-
-    @abstractmethod
-    def operations(self) -> dict[str, int]:
-        """How often each operation was performed."""
+        """Work; limits are looked at after each `yield`."""
 
     @abstractmethod
     def _from_scratch(self) -> ObjectiveValues:
         """The objectives as they are."""
 
     def advance(self) -> bool:
-        """Go on to the next place where limits are looked at; True once no output violates by epsilon."""
+        """Go on to the next `yield`; True once no output violates by epsilon."""
         try:
             next(self._rounds)
         except StopIteration:
@@ -88,25 +78,21 @@ class CuttingPlanes(ABC):
     def evaluate(self) -> ObjectiveValues:
         """The objectives from scratch."""
         if self.exact is None:
-            before = self.machine.model.argmax_calls
+            before = self.weights.model.argmax_calls
             self.exact = self._from_scratch()
-            self.certificate_calls += self.machine.model.argmax_calls - before
+            self.certificate_calls += self.weights.model.argmax_calls - before
         return self.exact
 
     def iterations(self) -> float:
         """Passes over the data so far."""
-        return self._visited / len(self.examples)
+        return self._visited / len(self.pairs)
 
     def details(self) -> Mapping[str, Any]:
         """Nothing more."""
         return {}
 
-    def weights(self) -> NDArray[np.float64] | None:
-        """w, where there are joint features."""
-        return self.machine.w.copy() if isinstance(self.machine, LinearMachine) else None
 
-
-class WorkingSet(Steps):
+class WorkingSet(DualSteps):
     """Patterns and vectors that stay, with or without a coefficient."""
 
     def settle(self, pattern: Pattern) -> None:
@@ -116,9 +102,9 @@ class WorkingSet(Steps):
         """Let an output join."""
         if pattern.example.number not in self.patterns:
             self.add(pattern)
-            self.machine.hold(pattern.truth)
+            self.weights.hold(pattern.truth)
         pattern.vectors[v.key] = v
-        self.machine.hold(v)
+        self.weights.hold(v)
 
     def look(self) -> Callable[[float], tuple[list[Pattern], float]]:
         """A function that finds the patterns whose vectors violate by more than its argument, and the gap on the set.
@@ -127,7 +113,7 @@ class WorkingSet(Steps):
         """
         patterns, vectors = list(self.patterns.values()), list(self.vectors())
         starts = np.cumsum([0, *(len(pattern.vectors) for pattern in patterns)])[:-1]
-        losses, scores = np.array([v.loss for v in vectors]), self.machine.scores_of(vectors)
+        losses, scores = np.array([v.loss for v in vectors]), self.weights.scores_of(vectors)
         costs = np.array([pattern.example.cost for pattern in patterns])
         bounds = np.zeros(len(vectors))
         bounds[starts] = costs * (1 - KAPPA)  # the truth comes first
@@ -161,8 +147,8 @@ class NSlack(CuttingPlanes):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.accepted = Absolute(math.inf)
-        self.steps = WorkingSet(self.machine, self.accepted)
+        self.accuracy = math.inf  # of the problem on the set
+        self.steps = WorkingSet(self.weights, lambda up, down: self.accuracy)
         self.looks = 0
         self.joined = 0
         self._largest_loss = 0.0
@@ -171,14 +157,14 @@ class NSlack(CuttingPlanes):
 
     def rounds(self) -> Iterator[None]:
         """Passes over the examples until one finds nothing."""
-        batch = min(self._MOST_NEW, math.ceil(len(self.examples) / 10))
+        batch = min(self._MOST_NEW, math.ceil(len(self.pairs) / 10))
         epsilon = 0.0
         while True:
-            self.machine.refresh(self.steps.vectors())
+            self.weights.refresh(self.steps.vectors())
             before, unsettled, is_still = self.joined, 0, True
             self._losses = self._violation = 0.0
-            for place in self._order():
-                unsettled += self._has_grown(self.examples.at(place), epsilon)
+            for index in self.pairs.order(self.shuffled):
+                unsettled += self._has_grown(self.pairs.at(index), epsilon)
                 yield
                 if unsettled >= batch:
                     unsettled, is_still = 0, False
@@ -208,17 +194,13 @@ class NSlack(CuttingPlanes):
     def _smaller(self, epsilon: float, *, is_still: bool) -> float:
         """Record what a pass has seen; the epsilon of the next one."""
         if is_still:  # all examples have seen the same w, which was summed up before the pass
-            half, dual = self.machine.squared_norm() / 2, self.steps.dual_from_scratch()
+            half, dual = self.weights.squared_norm() / 2, self.steps.dual_from_scratch()
             self.seen = self.exact = ObjectiveValues(half + self._losses, dual, self._violation)
         else:
             half, dual = self.steps.linear - self.steps.dual, self.steps.dual
             self.seen = ObjectiveValues(max(dual, half + self._losses), dual, self._violation)
-        share = self._SHARE * (self.seen.primal - self.seen.dual) / float(self.examples.costs.sum())
+        share = self._SHARE * (self.seen.primal - self.seen.dual) / float(self.pairs.costs.sum())
         return max(min(share, epsilon or share), self.epsilon or 0.0, _FINEST * self._largest_loss)
-
-    def _order(self) -> NDArray[np.intp]:
-        places = self.examples.places()
-        return places if self.shuffled is None else self.shuffled.permutation(places)
 
     def _optimize(self, epsilon: float) -> Iterator[None]:
         """Steps on the set until the gap of its problem is a share of epsilon per unit of cost; line 9.
@@ -227,8 +209,8 @@ class NSlack(CuttingPlanes):
         are some. They take steps among themselves before the next look.
         """
         self.exact = None
-        accuracy = self.accepted.epsilon = self._INNER * epsilon
-        small = accuracy * float(self.examples.costs.sum())
+        accuracy = self.accuracy = self._INNER * epsilon
+        small = accuracy * float(self.pairs.costs.sum())
         if not self.steps.patterns:
             return
         look = self.steps.look()
@@ -242,11 +224,11 @@ class NSlack(CuttingPlanes):
                 yield
 
     def _from_scratch(self) -> ObjectiveValues:
-        return self.steps.certificate(self.examples)
+        return self.steps.certificate(self.pairs)
 
-    def table(self) -> SupportTable:
+    def support(self) -> Support:
         """The support vectors."""
-        return table_of(self.steps)
+        return support_of(self.steps)
 
     def operations(self) -> dict[str, int]:
         """How often each operation was performed."""
@@ -268,7 +250,7 @@ class Outputs:
     """The different outputs that arg max has found for one example; the first one is its own."""
 
     found: list[Any]
-    places: dict[Hashable, int] = field(default_factory=dict)
+    numbers: dict[Hashable, int] = field(default_factory=dict)
 
 
 class OneSlack(CuttingPlanes):
@@ -278,16 +260,16 @@ class OneSlack(CuttingPlanes):
     _IDLE = 50
     _INNER = 0.05  # of the new plane's violation: how far the small problem is solved
 
-    machine: LinearMachine
+    weights: FeatureWeights
 
-    def __init__(self, machine: Machine, *arguments: Any) -> None:
-        if not isinstance(machine, LinearMachine):
+    def __init__(self, weights: Weights, *arguments: Any) -> None:
+        if not isinstance(weights, FeatureWeights):
             raise ValueError(
                 "solver='svmstruct-1slack' needs a model with joint_feature: its planes are sums over all examples; "
                 "with joint_kernel use 'larank' or 'svmstruct'"
             )
-        super().__init__(machine, *arguments)
-        self.C = float(self.examples.costs.max())
+        super().__init__(weights, *arguments)
+        self.C = float(self.pairs.costs.max())
         # The first plane has all the right outputs: it takes the part of C that the others leave.
         self.outputs: list[Outputs] = []
         self.planes = [self._empty_plane()]
@@ -297,17 +279,17 @@ class OneSlack(CuttingPlanes):
 
     def rounds(self) -> Iterator[None]:
         """A plane, then the problem of all planes, until the newest one is violated by less than epsilon."""
-        model = self.machine.model
-        self.outputs = [Outputs([e.y], {model.key(e.y, e.number): 0}) for e in self.examples]
+        model = self.weights.model
+        self.outputs = [Outputs([e.y], {model.key(e.y, e.number): 0}) for e in self.pairs]
         while True:
             plane = self._empty_plane()
-            for k, example in enumerate(self.examples):
+            for k, example in enumerate(self.pairs):
                 self._let_join(plane, k, example)
                 self._visited += 1
                 yield
             self.seen = self.exact = self._objectives(plane)
             excess, slack = self._excess(plane), max(map(self._excess, self.planes))
-            if self.epsilon is not None and excess <= slack + self.epsilon * self.examples.costs.sum() / self.C:
+            if self.epsilon is not None and excess <= slack + self.epsilon * self.pairs.costs.sum() / self.C:
                 return
             yield
             self.exact = None
@@ -316,32 +298,28 @@ class OneSlack(CuttingPlanes):
             self._drop_idle()
 
     def _empty_plane(self) -> Plane:
-        return Plane(np.zeros(len(self.examples), np.int32), 0.0, np.zeros(len(self.machine.w)))
+        return Plane(np.zeros(len(self.pairs), np.int32), 0.0, np.zeros(len(self.weights.w)))
 
     def _excess(self, plane: Plane) -> float:
         """L_a - <w, Psi_a>: the derivative of the dual by alpha_a, and the slack that the plane asks for."""
-        return plane.loss - float(plane.row @ self.machine.w)
+        return plane.loss - float(plane.row @ self.weights.w)
 
     def _let_join(self, plane: Plane, k: int, example: Example) -> None:
-        model, outputs = self.machine.model, self.outputs[k]
-        output = self.machine.augmented(example)
+        model, outputs = self.weights.model, self.outputs[k]
+        output = augmented(self.weights, example)
         key = model.key(output, example.number)
-        place = outputs.places.setdefault(key, len(outputs.found))
-        if place == len(outputs.found):
+        choice = outputs.numbers.setdefault(key, len(outputs.found))
+        if choice == len(outputs.found):
             outputs.found.append(own(output))
-        if place == 0:
+        if choice == 0:
             return
         loss = model.loss(example.y, output, example.number)
-        truth = self.machine.vector(example, example.y, key, 0.0)
-        v = self.machine.vector(example, output, key, loss)
-        better, worse = self.machine.score(truth), loss + self.machine.score(v)
-        if better > worse and better > worse + self.machine.rounding(truth, v):
-            raise model.missed(example.y, output, better, worse, example.number, "loss + score")
+        truth = self.weights.vector(example, example.y, key, 0.0)
+        v = self.weights.vector(example, output, key, loss)
+        check_argmax(self.weights, truth, v, self.weights.score(truth), loss + self.weights.score(v))
         weight = example.cost / self.C
-        plane.choices[k] = place
+        plane.choices[k] = choice
         plane.loss += weight * loss
-        assert truth.row is not None
-        assert v.row is not None
         truth.row.add_to(plane.row, weight)
         v.row.add_to(plane.row, -weight)
 
@@ -356,7 +334,7 @@ class OneSlack(CuttingPlanes):
     def _solve(self, accuracy: float) -> None:
         losses = np.array([p.loss for p in self.planes])
         self.counts["steps"] += ascend_on_simplex(self.gram, losses, self.alpha, accuracy)
-        self.machine.w[:] = self.alpha @ np.array([p.row for p in self.planes])
+        self.weights.w[:] = self.alpha @ np.array([p.row for p in self.planes])
 
     def _drop_idle(self) -> None:
         for plane, alpha in zip(self.planes, self.alpha, strict=True):
@@ -369,7 +347,7 @@ class OneSlack(CuttingPlanes):
 
     def _objectives(self, worst: Plane) -> ObjectiveValues:
         """The objectives and the violation, if this is the plane that w violates most."""
-        half = self.machine.squared_norm() / 2
+        half = self.weights.squared_norm() / 2
         linear = sum(alpha * plane.loss for alpha, plane in zip(self.alpha.tolist(), self.planes, strict=True))
         used = [self._excess(plane) for alpha, plane in zip(self.alpha, self.planes, strict=True) if alpha > 0]
         excess = max(0.0, self._excess(worst))
@@ -377,14 +355,14 @@ class OneSlack(CuttingPlanes):
 
     def _from_scratch(self) -> ObjectiveValues:
         plane = self._empty_plane()
-        for k, example in enumerate(self.examples):
+        for k, example in enumerate(self.pairs):
             self._let_join(plane, k, example)
         return self._objectives(plane)
 
-    def table(self) -> SupportTable:
+    def support(self) -> Support:
         """The support vectors."""
         examples, starts, outputs, beta = [], [0], [], []
-        for k, example in enumerate(self.examples):
+        for k, example in enumerate(self.pairs):
             shares = np.zeros(len(self.outputs[k].found))
             for alpha, plane in zip(self.alpha, self.planes, strict=True):
                 shares[plane.choices[k]] -= alpha * example.cost / self.C
@@ -397,7 +375,7 @@ class OneSlack(CuttingPlanes):
             starts.append(starts[-1] + len(used))
             outputs += [self.outputs[k].found[n] for n in used]
             beta += shares[used].tolist()
-        return SupportTable(examples, np.array(starts), outputs, np.array(beta), np.zeros(len(beta)))
+        return Support(examples, np.array(starts), outputs, np.array(beta), np.zeros(len(beta)))
 
     def operations(self) -> dict[str, int]:
         """How often each operation was performed."""

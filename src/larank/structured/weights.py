@@ -1,40 +1,39 @@
-"""Where scores come from: explicit weights, or an expansion on support vectors with a joint kernel.
+"""Weights in the space of joint features: explicit, or as an expansion on support vectors with a joint kernel.
 
     w  =  sum_i,c beta_i^c Phi(p_i, c)          S(p, c)  =  <w, Phi(p, c)>  =  sum_i,c' beta_i^c' K(p_i, c', p, c)
 
-Solvers change coefficients and ask for scores, and do not know which machine they work on.
+Solvers give coefficients to the vectors they `hold`, ask for scores, and do not know which of the two they work on.
+`work` counts what was done, in units that do not depend on the computer.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from larank.structured.checked import CheckedModel
-from larank.structured.rows import Row, stacked
+from larank.structured.pairs import Example
+from larank.structured.rows import NO_ROW, Row, stacked
 
-__all__ = ["Example", "Expansion", "ExpansionMachine", "KernelMachine", "LinearMachine", "Machine", "Vector"]
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A pattern p_i, its output c_i, its number in the stream, and its cost C_i."""
-
-    number: int
-    x: Any
-    y: Any
-    cost: float
+__all__ = [
+    "CachedExpansion",
+    "FeatureWeights",
+    "KernelExpansion",
+    "Vector",
+    "Weights",
+    "augmented",
+    "check_argmax",
+]
 
 
 @dataclass(eq=False, slots=True)
 class Vector:
-    """A pair (p_i, c) with its loss Delta(c_i, c) and its coefficient beta_i^c; the rest is the machine's."""
+    """A pair (p_i, c) with its loss Delta(c_i, c) and its coefficient beta_i^c; the rest belongs to the weights."""
 
     number: int
     x: Any
@@ -43,74 +42,15 @@ class Vector:
     loss: float
     beta: float = 0.0
     early: float = 0.0  # of averages, see perceptrons.py
-    row: Row | None = None
+    row: Row = NO_ROW
     diagonal: float | None = None
     slot: int = -1
     products: NDArray[np.float64] | None = None
-    time: int = field(default=-1)
+    time: int = -1
 
 
-class Machine(ABC):
-    """Coefficients and scores. `work` counts what was done, in units that do not depend on the computer."""
-
-    def __init__(self, model: CheckedModel) -> None:
-        self.model = model
-        self.work = 0.0
-
-    @abstractmethod
-    def vector(self, example: Example, output: Any, key: Hashable, loss: float) -> Vector:
-        """A pair whose score may be asked for."""
-
-    @abstractmethod
-    def scorer(self, x: Any, number: int) -> Any:
-        """What the model's `argmax` is handed."""
-
-    @abstractmethod
-    def score(self, v: Vector) -> float:
-        """S(p, c)."""
-
-    @abstractmethod
-    def scores_of(self, vectors: Sequence[Vector]) -> Callable[[], NDArray[np.float64]]:
-        """A function that computes the scores of many support vectors, as they are when it is called."""
-
-    @abstractmethod
-    def squared_distance(self, a: Vector, b: Vector) -> float:
-        """|Phi(p, a) - Phi(p, b)|^2."""
-
-    @abstractmethod
-    def squared_norm_of(self, v: Vector) -> float:
-        """|Phi(p, c)|^2."""
-
-    @abstractmethod
-    def set_coefficient(self, v: Vector, beta: float) -> None:
-        """Give a vector that is held another coefficient."""
-
-    @abstractmethod
-    def squared_norm(self) -> float:
-        """|w|^2."""
-
-    def hold(self, v: Vector) -> None:
-        """Make it a support vector."""
-
-    def release(self, v: Vector) -> None:
-        """It has no coefficient any more."""
-
-    @abstractmethod
-    def refresh(self, vectors: Iterable[Vector]) -> None:
-        """Sum up from the coefficients of all support vectors what steps have changed a little at a time."""
-
-    def augmented(self, example: Example) -> Any:
-        """The output with the largest Delta(c_i, c) + S(p_i, c)."""
-        return self.model.argmax(example.x, self.scorer(example.x, example.number), example.number, example.y)
-
-    def rounding(self, *vectors: Vector) -> float:
-        """How far the scores that a model computes may be from those computed here."""
-        w = math.sqrt(self.squared_norm())
-        return 1e-6 * sum(v.loss + w * math.sqrt(self.squared_norm_of(v)) for v in vectors)
-
-
-class LinearMachine(Machine):
-    """Weights for joint features. Scores are computed when they are wanted, [thesis] section 5.1.
+class FeatureWeights:
+    """A number for each joint feature. Scores are computed when they are wanted, [thesis] section 5.1.
 
     Work is counted in joint features.
     """
@@ -118,19 +58,18 @@ class LinearMachine(Machine):
     _ARGMAX = 10.0  # an arg max costs as much as so many joint features
     _PRODUCT = 0.1
 
-    def __init__(self, model: CheckedModel, n_features: int) -> None:
-        super().__init__(model)
-        self.w = np.zeros(n_features)
-        self._scratch = np.zeros(n_features)
+    def __init__(self, model: CheckedModel, w: NDArray[np.float64]) -> None:
+        self.model, self.w, self.work = model, w, 0.0
+        self._scratch = np.zeros(len(w))
 
     def vector(self, example: Example, output: Any, key: Hashable, loss: float) -> Vector:
-        """A pair with its joint feature."""
+        """A pair whose score may be asked for, with its joint feature."""
         self.work += 1
         row = self.model.feature(example.x, output, example.number)
         return Vector(example.number, example.x, output, key, loss, row=row)
 
     def scorer(self, x: Any, number: int) -> NDArray[np.float64]:
-        """The weights, which the model cannot change."""
+        """What the model's `argmax` is handed: w, which it cannot change."""
         self.work += self._ARGMAX
         w = self.w.view()
         w.flags.writeable = False
@@ -138,32 +77,33 @@ class LinearMachine(Machine):
 
     def score(self, v: Vector) -> float:
         """<w, Phi(p, c)>."""
-        assert v.row is not None
         self.work += self._PRODUCT
         return v.row.dot(self.w)
 
     def scores_of(self, vectors: Sequence[Vector]) -> Callable[[], NDArray[np.float64]]:
-        """One product for the scores of many support vectors."""
-        matrix = stacked([v.row for v in vectors if v.row is not None])
+        """A function that computes the scores of many vectors in one product, as they are when it is called."""
+        matrix = stacked([v.row for v in vectors])
         return lambda: np.asarray(matrix @ self.w)
 
     def squared_distance(self, a: Vector, b: Vector) -> float:
         """|Phi(p, a) - Phi(p, b)|^2."""
-        assert a.row is not None
-        assert b.row is not None
         a.row.add_to(self._scratch, 1.0)
         b.row.add_to(self._scratch, -1.0)
         return a.row.take_squares(self._scratch) + b.row.take_squares(self._scratch)
 
     def squared_norm_of(self, v: Vector) -> float:
         """|Phi(p, c)|^2."""
-        assert v.row is not None
         v.row.add_to(self._scratch, 1.0)
         return v.row.take_squares(self._scratch)
 
+    def hold(self, v: Vector) -> None:
+        """Make it a support vector, of which w needs to know nothing."""
+
+    def release(self, v: Vector) -> None:
+        """It has no coefficient any more."""
+
     def set_coefficient(self, v: Vector, beta: float) -> None:
-        """Give a vector another coefficient."""
-        assert v.row is not None
+        """Give a vector that is held another coefficient."""
         v.row.add_to(self.w, beta - v.beta)
         v.beta = beta
 
@@ -172,36 +112,20 @@ class LinearMachine(Machine):
         return float(self.w @ self.w)
 
     def refresh(self, vectors: Iterable[Vector]) -> None:
-        """Sum up w."""
+        """Sum up from the coefficients of all support vectors what steps have changed a little at a time."""
         self.w[:] = 0
         for v in vectors:
-            assert v.row is not None
             v.row.add_to(self.w, v.beta)
 
 
-class Expansion:
-    """The scores of one input, as a function of the output."""
-
-    def __init__(self, machine: ExpansionMachine, x: Any, number: int) -> None:
-        self._machine, self._x, self._number = machine, x, number
-
-    def __call__(self, y: Any) -> float:
-        """S(x, y)."""
-        return self._machine.score_of(self._x, y, self._number)
-
-    def terms(self) -> Iterator[tuple[float, Any, Any]]:
-        """The coefficients, inputs and outputs that a score is the sum of: beta K(x', y', x, y)."""
-        return ((v.beta, v.x, v.output) for v in self._machine.support())
-
-
-class ExpansionMachine(Machine):
+class KernelExpansion:
     """Support vectors and a joint kernel. No kernel values are kept. Work is counted in kernel values."""
 
     def __init__(self, model: CheckedModel) -> None:
-        super().__init__(model)
+        self.model, self.work = model, 0.0
         self._held: dict[tuple[int, Hashable], Vector] = {}
 
-    def support(self) -> Iterable[Vector]:
+    def support(self) -> Iterator[Vector]:
         """The vectors that are held and have a coefficient."""
         return (v for v in self._held.values() if v.beta)
 
@@ -215,19 +139,19 @@ class ExpansionMachine(Machine):
         return sum(v.beta * self.kernel(v, x, y, number) for v in self.support())
 
     def vector(self, example: Example, output: Any, key: Hashable, loss: float) -> Vector:
-        """A pair."""
+        """A pair whose score may be asked for."""
         return Vector(example.number, example.x, output, key, loss)
 
-    def scorer(self, x: Any, number: int) -> Expansion:
-        """The scores of this input."""
-        return Expansion(self, x, number)
+    def scorer(self, x: Any, number: int) -> _ScoresOfInput:
+        """What the model's `argmax` is handed: the scores of this input."""
+        return _ScoresOfInput(self, x, number)
 
     def score(self, v: Vector) -> float:
         """S(p, c)."""
         return self.score_of(v.x, v.output, v.number)
 
     def scores_of(self, vectors: Sequence[Vector]) -> Callable[[], NDArray[np.float64]]:
-        """The scores of many support vectors, one by one."""
+        """A function that computes the scores of many support vectors, one by one."""
         return lambda: np.array([self.score(v) for v in vectors])
 
     def product(self, a: Vector, b: Vector) -> float:
@@ -250,10 +174,6 @@ class ExpansionMachine(Machine):
             raise self._not_definite(a, f"|Phi(x, y) - Phi(x, y')|^2 is {squared:.3g}")
         return max(0.0, squared)
 
-    def set_coefficient(self, v: Vector, beta: float) -> None:
-        """Give a vector that is held another coefficient."""
-        v.beta = beta
-
     def hold(self, v: Vector) -> None:
         """Make it a support vector."""
         self._held[v.number, v.key] = v
@@ -261,6 +181,10 @@ class ExpansionMachine(Machine):
     def release(self, v: Vector) -> None:
         """It has no coefficient any more."""
         self._held.pop((v.number, v.key), None)
+
+    def set_coefficient(self, v: Vector, beta: float) -> None:
+        """Give a vector that is held another coefficient."""
+        v.beta = beta
 
     def squared_norm(self) -> float:
         """|w|^2."""
@@ -275,7 +199,22 @@ class ExpansionMachine(Machine):
         return ValueError(f"{name} must be positive semi-definite; {found} for example {v.number}")
 
 
-class KernelMachine(ExpansionMachine):
+class _ScoresOfInput:
+    """The scores of one input, as a function of the output."""
+
+    def __init__(self, expansion: KernelExpansion, x: Any, number: int) -> None:
+        self._expansion, self._x, self._number = expansion, x, number
+
+    def __call__(self, y: Any) -> float:
+        """S(x, y)."""
+        return self._expansion.score_of(self._x, y, self._number)
+
+    def terms(self) -> Iterator[tuple[float, Any, Any]]:
+        """The coefficients, inputs and outputs that a score is the sum of: beta K(x', y', x, y)."""
+        return ((v.beta, v.x, v.output) for v in self._expansion.support())
+
+
+class CachedExpansion(KernelExpansion):
     """Support vectors with their kernel values and their scores, both of which are kept, [thesis] (5.4).
 
     Vectors live in slots. A new one is compared with all others to have its score, so the kernel values between all
@@ -356,3 +295,24 @@ class KernelMachine(ExpansionMachine):
         self._born = np.pad(self._born, (0, more), constant_values=-1)
         self._vectors += [None] * more
         self._free = list(range(slots + more - 1, slots - 1, -1))
+
+
+Weights = FeatureWeights | KernelExpansion
+
+
+def augmented(weights: Weights, example: Example) -> Any:
+    """The output with the largest Delta(c_i, c) + S(p_i, c)."""
+    scorer = weights.scorer(example.x, example.number)
+    return weights.model.argmax(example.x, scorer, example.number, example.y)
+
+
+def check_argmax(
+    weights: Weights, known: Vector, found: Vector, better: float, worse: float, what: str = "loss + score"
+) -> None:
+    """Raise if the model found an output that is worse than a known one by more than rounding explains."""
+    if better <= worse:
+        return
+    w = math.sqrt(weights.squared_norm())
+    rounding = 1e-6 * sum(v.loss + w * math.sqrt(weights.squared_norm_of(v)) for v in (known, found))
+    if better > worse + rounding:
+        raise weights.model.missed(known.output, found.output, better, worse, found.number, what)

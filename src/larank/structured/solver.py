@@ -1,55 +1,28 @@
-"""Examples in the order of a stream, online solvers that visit them, and the epochs of their training."""
+"""What solvers of structured problems are: state with support vectors, and for online ones, visits of one example."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.structured.checked import own
-from larank.structured.machine import Example, Machine
+from larank.structured.pairs import Example, TrainingPairs
+from larank.structured.weights import FeatureWeights, Vector, Weights
 from larank.training import ObjectiveValues
 
-__all__ = ["Examples", "OnlineSolver", "OnlineTraining", "SupportTable"]
+__all__ = ["OnlineSolver", "Solver", "Support", "Visits"]
 
 _HISTORY_POINTS = 100  # of an epoch at most
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Inputs and outputs with their numbers in the stream and their costs; those that cost nothing are left out."""
-
-    X: Any
-    y: Any
-    costs: NDArray[np.float64]
-    first: int = 0  # the number of the first one
-
-    def __len__(self) -> int:
-        return int(np.count_nonzero(self.costs))
-
-    def __iter__(self) -> Iterator[Example]:
-        return map(self.at, self.places())
-
-    def places(self) -> NDArray[np.intp]:
-        """Of the examples in `X`."""
-        return np.flatnonzero(self.costs)
-
-    def at(self, place: int) -> Example:
-        """The example in this place of `X`."""
-        x, y = self.X[place], self.y[place]
-        # A row of an array must survive what its owner does with the array.
-        x = own(x) if isinstance(x, np.ndarray) and x.base is not None else x
-        return Example(self.first + int(place), x, own(y), float(self.costs[place]))
-
-
-@dataclass(frozen=True)
-class SupportTable:
-    """Support patterns and their vectors: pattern k has the vectors starts[k] : starts[k + 1], its own output first."""
+class Support:
+    """Support patterns and their vectors: pattern k has the vectors starts[k] : starts[k + 1]."""
 
     examples: list[Example]
     starts: NDArray[np.int64]
@@ -57,12 +30,42 @@ class SupportTable:
     beta: NDArray[np.float64]
     early: NDArray[np.float64]
 
+    @classmethod
+    def of(cls, patterns: Iterable[tuple[Example, list[Vector]]]) -> Self:
+        """The vectors of examples."""
+        patterns = list(patterns)
+        vectors = [v for _, some in patterns for v in some]
+        return cls(
+            [example for example, _ in patterns],
+            np.cumsum([0, *(len(some) for _, some in patterns)]),
+            [v.output for v in vectors],
+            np.array([v.beta for v in vectors]),
+            np.array([v.early for v in vectors]),
+        )
 
-class OnlineSolver(ABC):
-    """A solver that takes one example at a time and can be stopped and taken up again after any of them."""
+
+class Solver(ABC):
+    """What training leaves behind, whichever solver did it."""
 
     NAME: ClassVar[str]
-    machine: Machine
+    weights: Weights
+
+    @abstractmethod
+    def support(self) -> Support:
+        """The support vectors."""
+
+    @abstractmethod
+    def operations(self) -> dict[str, int]:
+        """How often each operation was performed."""
+
+    def explicit_weights(self) -> NDArray[np.float64] | None:
+        """A copy of w, where there are joint features."""
+        return self.weights.w.copy() if isinstance(self.weights, FeatureWeights) else None
+
+
+class OnlineSolver(Solver):
+    """A solver that takes one example at a time and can be stopped and taken up again after any of them."""
+
     is_ahead = False  # of the model that was taken from it
 
     @abstractmethod
@@ -72,69 +75,53 @@ class OnlineSolver(ABC):
     def begin_another_epoch(self) -> None:
         """The examples to come have been seen before."""
 
-    @abstractmethod
     def loss(self) -> float:
         """Of the visits of this epoch, each at its time; not a number for solvers without objectives."""
+        return math.nan
 
-    @abstractmethod
     def objectives(self, loss: float) -> ObjectiveValues:
         """Where training is, if this is the loss of all examples."""
+        return ObjectiveValues(math.nan, math.nan, math.nan)
 
-    @abstractmethod
-    def certificate(self, examples: Examples) -> ObjectiveValues:
+    def certificate(self, pairs: TrainingPairs) -> ObjectiveValues:
         """The objectives from scratch."""
+        return self.objectives(math.nan)
 
     def online_error(self) -> float | None:
         """Share of the visits with a wrong prediction, where it is known."""
         return None
 
     @abstractmethod
-    def operations(self) -> dict[str, int]:
-        """How often each operation was performed."""
-
-    @abstractmethod
-    def table(self) -> SupportTable:
-        """The support vectors."""
-
-    @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Numbers that `restore` needs beside the table."""
+        """Numbers that `restore` needs beside the support vectors."""
 
     @abstractmethod
-    def restore(self, table: SupportTable, state: Mapping[str, Any]) -> None:
+    def restore(self, support: Support, state: Mapping[str, Any]) -> None:
         """Take over what another solver of this kind had learnt."""
 
-    @abstractmethod
-    def weights(self) -> NDArray[np.float64] | None:
-        """w, where there are joint features."""
 
-
-class OnlineTraining:
-    """An online solver as the training loop sees it: `advance` is a visit."""
+class Visits:
+    """An online solver and the pairs it visits, as the training loop sees them: `advance` is a visit."""
 
     def __init__(
         self,
         solver: OnlineSolver,
-        examples: Examples,
+        pairs: TrainingPairs,
         *,
         epochs: float,
         shuffled: np.random.RandomState | None,
         is_whole: bool,
     ) -> None:
-        self.solver, self.examples, self.epochs, self.shuffled = solver, examples, epochs, shuffled
+        self.solver, self.pairs, self.epochs, self.shuffled = solver, pairs, epochs, shuffled
         self.is_whole = is_whole  # whether the stream is all there will be
-        self.size = len(examples)
-        self.stretch = max(1, self.size // _HISTORY_POINTS)
+        self.size = len(pairs)
+        self.between_estimates = max(1, self.size // _HISTORY_POINTS)
         self.epoch = 0
         self.visited = 0
         self.loss_before = 0.0  # of the epoch before
-        self.next_estimate = self.stretch
+        self.next_estimate = self.between_estimates
         self.certificate_calls = 0
-        self.order = self._order()
-
-    def _order(self) -> NDArray[np.intp]:
-        places = self.examples.places()
-        return places if self.shuffled is None else self.shuffled.permutation(places)
+        self.order = pairs.order(shuffled)
 
     def advance(self) -> bool:
         """Visit the next example; True once all epochs are over."""
@@ -142,8 +129,8 @@ class OnlineTraining:
             self.epoch += 1
             self.loss_before = self.solver.loss()
             self.solver.begin_another_epoch()
-            self.order = self._order()
-        self.solver.visit(self.examples.at(self.order[self.visited - self.epoch * self.size]))
+            self.order = self.pairs.order(self.shuffled)
+        self.solver.visit(self.pairs.at(self.order[self.visited - self.epoch * self.size]))
         self.visited += 1
         return self.visited >= self.epochs * self.size
 
@@ -151,7 +138,7 @@ class OnlineTraining:
         """The objectives as they were seen on the way."""
         if self.visited < self.next_estimate and self.visited % self.size:
             return None
-        self.next_estimate = self.visited + self.stretch
+        self.next_estimate = self.visited + self.between_estimates
         loss, left = self.solver.loss(), self.epoch + 1 - self.visited / self.size
         if self.is_whole and left < 1:
             # Examples not visited yet count as in the epoch before; in the first one, as those visited.
@@ -160,9 +147,9 @@ class OnlineTraining:
 
     def evaluate(self) -> ObjectiveValues:
         """The objectives from scratch."""
-        before = self.solver.machine.model.argmax_calls
-        at = self.solver.certificate(self.examples)
-        self.certificate_calls += self.solver.machine.model.argmax_calls - before
+        before = self.solver.weights.model.argmax_calls
+        at = self.solver.certificate(self.pairs)
+        self.certificate_calls += self.solver.weights.model.argmax_calls - before
         return at
 
     def iterations(self) -> float:

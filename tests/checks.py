@@ -78,16 +78,15 @@ def signs_of(labels):
     return np.where(labels[:, None] == (present[1:] if len(present) == 2 else present), 1.0, -1.0)
 
 
-def _multiclass(formulation):
+def _multiclass(formulation, constant=0.0):
     def certificate(model, K, labels, costs):
         delta = 1 - np.eye(labels.max() + 1)
         beta = coefficients(model, len(labels))
-        return reference.kernel_certificate(
-            beta, K, labels, costs, delta, formulation, scale=getattr(model, "scale_", 1.0)
-        )[:2]
+        scale = getattr(model, "scale_", 1.0)
+        return reference.kernel_certificate(beta, K + constant, labels, costs, delta, formulation, scale)[:2]
 
     def optimum(K, labels, costs):
-        return reference.kernel_optimum(K, labels, costs, 1 - np.eye(labels.max() + 1), formulation)
+        return reference.kernel_optimum(K + constant, labels, costs, 1 - np.eye(labels.max() + 1), formulation)
 
     return Objective(certificate, optimum)
 
@@ -160,6 +159,7 @@ VARIANTS = {
     "MulticlassSVC": {
         "": ({}, _multiclass("crammer-singer")),
         "weston-watkins": ({"formulation": "weston-watkins"}, _multiclass("weston-watkins")),
+        "intercept": ({"fit_intercept": True}, _multiclass("crammer-singer", constant=1.0)),
         "published": ({"solver": "published"}, _multiclass("crammer-singer")),
     },
     "SequenceTagger": {"": ({}, None)},
@@ -436,6 +436,7 @@ WRONG_OTHERWISE = [
     ({"cost_matrix": np.eye(3) - 1}, "cost_matrix must hold finite numbers >= 0"),
     ({"cost_matrix": np.where(np.eye(3), 0, np.nan)}, "cost_matrix must hold finite numbers >= 0"),
     ({"cost_matrix": "high"}, "cost_matrix must .*'high'"),
+    ({"schedule": "fixed", "n_reprocess": None}, "n_reprocess must be an integer >= 0, got None"),
 ]
 # What is right alone and cannot act together.
 CANNOT_ACT = [

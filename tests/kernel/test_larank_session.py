@@ -184,7 +184,7 @@ def test_the_memory_limit_is_never_exceeded_while_a_feed_works_either(jobs, shar
                 feed = KernelFeed(watched, blocks, stream)
                 while feed.advance(3):
                     pass
-                feed.close()
+                feed.flush()
         return watched
 
     free = run(PLENTY)

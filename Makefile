@@ -25,10 +25,8 @@ lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(shell find core -name "*.?pp")
 
-benchmark: $(VENV)/.benchmarked ## the comparisons with other SVM libraries: linear, kernel and binary (slow)
-	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks linear
-	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks kernel
-	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks binary
+benchmark: $(VENV)/.benchmarked ## the comparisons with other libraries: linear, kernel, binary and sequence (slow)
+	for study in linear kernel binary sequence; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
 
 asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in .venv-asan
 	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Cbuild-dir=build/asan -Ccmake.define.LARANK_SANITIZE=ON" .venv-asan/.tested
@@ -48,7 +46,7 @@ $(VENV)/.tools: $(VENV)/bin/pip
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
-	$(INSTALL) .
+	$(INSTALL) ".[plot]"
 	@touch $@
 
 $(VENV)/.tested: $(VENV)/.tools $(SOURCES)

@@ -7,11 +7,13 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 
 from larank import _core
 from reference import interior_point
 
 ABSENT = -1
+hooks = pytest.importorskip("larank._core_hooks", reason="larank was built without LARANK_TEST_HOOKS")
 
 
 class Corpus(NamedTuple):
@@ -30,7 +32,7 @@ class Corpus(NamedTuple):
         rows, columns = np.nonzero(self.X)
         indptr = np.searchsorted(rows, np.arange(len(self.X) + 1)).astype(np.int64)
         values = None if self.is_binary else self.X[rows, columns].astype(np.float64)
-        return _core.ChainBlock(self.starts, indptr, columns.astype(np.int32), values, self.X.shape[1])
+        return _core.ChainSequences(self.starts, indptr, columns.astype(np.int32), values, self.X.shape[1])
 
     def sequence(self, i):
         here = slice(self.starts[i], self.starts[i + 1])

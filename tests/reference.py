@@ -1,9 +1,10 @@
-"""What the solver is tested against: a general QP solver, and the formulations spelled out in NumPy.
+"""What solvers are tested against: a general QP solver, and the formulations spelled out in NumPy.
 
 Nothing here knows how the core works. Scores are ``X @ W.T`` with an intercept as a last column of `X`.
 """
 
 import numpy as np
+from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 FORMULATIONS = ("crammer-singer", "weston-watkins", "one-vs-rest")
@@ -186,3 +187,39 @@ class SplitMix:
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
         z ^= z >> 31
         return ((z >> 32) * n) >> 32
+
+
+def one_vs_rest_certificate(alpha, scores, K, signs, costs):
+    """Primal and dual of a binary SVM per column; `scores` hold the bias, where there is one."""
+    half_squared_norm = 0.5 * (alpha * (K @ alpha)).sum()
+    losses = (costs[:, None] * np.maximum(0, 1 - signs * scores)).sum()
+    return half_squared_norm + losses, (alpha * signs).sum() - half_squared_norm
+
+
+def binary_optimum(K, signs, costs, *, bias):
+    """The optimum of the binary SVM: of a general solver without a bias, of libsvm with one."""
+    n = len(signs)
+    if not bias:
+        box = np.vstack([np.eye(n), -np.eye(n)])
+        return -interior_point(K * np.outer(signs, signs), -np.ones(n), box, np.concatenate([costs, np.zeros(n)]))[1]
+    binary = SVC(kernel="precomputed", C=1.0, tol=1e-9).fit(K, signs, sample_weight=costs)
+    beta = binary.dual_coef_[0]
+    return np.abs(beta).sum() - 0.5 * beta @ K[np.ix_(binary.support_, binary.support_)] @ beta
+
+
+def hulls_certificate(alpha, scores, K, signs):
+    """Half the squared distance between the points that `alpha` names in the hulls, and a bound from their margins."""
+    primal = dual = 0.0
+    for a, f, sign in zip(alpha.T, scores.T, signs.T, strict=True):
+        half_squared_distance = 0.5 * (a @ K @ a) / (np.abs(a).sum() / 2) ** 2
+        margin = ((f[sign > 0]).min() + (-f[sign < 0]).min()) / 2  # in units where the points found are at 1 and -1
+        primal += half_squared_distance
+        dual += half_squared_distance * max(0.0, margin) ** 2
+    return primal, dual
+
+
+def hulls_optimum(K, signs):
+    """Half the squared distance between the hulls of two classes, from libsvm without slack."""
+    hard = SVC(kernel="precomputed", C=1e9, tol=1e-9).fit(K, signs)
+    beta = hard.dual_coef_[0]
+    return 2 / (beta @ K[np.ix_(hard.support_, hard.support_)] @ beta)

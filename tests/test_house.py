@@ -1,4 +1,4 @@
-"""The rule of the house: every file says first what it is for, and the folders of the core look downwards only."""
+"""The rule of the house: a file says in its first line what it is for, and folders of the core look downwards only."""
 
 import ast
 import re

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -158,6 +159,16 @@ def test_a_failed_write_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.M
         written(tmp_path)
     assert (tmp_path / "report.html").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_without_matplotlib_the_page_is_whole_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    page = Page(written(tmp_path, tables={"Classes": [{"class": "a", "errors": 3}]}))
+    assert "svg" not in page.tags
+    assert 'The plot is drawn by matplotlib, which is not installed: pip install "larank[plot]"' in page.text
+    assert all(piece in page.text for piece in ("A title", "10.25", "Convergence", "Classes"))
 
 
 def test_drawing_leaves_the_callers_matplotlib_alone(tmp_path: Path) -> None:

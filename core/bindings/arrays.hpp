@@ -26,6 +26,7 @@ void bind_tracking(nb::module_& m);
 void bind_kernel_maps(nb::module_& m);
 void bind_svmlight(nb::module_& m);
 void bind_chains(nb::module_& m);
+void bind_chain_hooks(nb::module_& m);
 void bind_tokens(nb::module_& m);
 void bind_names(nb::module_& m);
 void bind_features(nb::module_& m);

@@ -9,18 +9,13 @@
 #include "text/utf8.hpp"
 
 inline nb::tuple rows_tuple(larank::FeatureRows&& rows) {
-    const std::size_t starts = rows.starts.size(), features = rows.features.size(), values = rows.values.size();
-    nb::object numbers = nb::none();
-    if (values) numbers = nb::cast(to_numpy(std::move(rows.values), {values}));
-    return nb::make_tuple(to_numpy(std::move(rows.starts), {starts}), to_numpy(std::move(rows.features), {features}),
-                          numbers);
+    const nb::object values = rows.values.empty() ? nb::none() : nb::cast(to_numpy(std::move(rows.values)));
+    return nb::make_tuple(to_numpy(std::move(rows.starts)), to_numpy(std::move(rows.features)), values);
 }
 
 inline nb::tuple dictionary_arrays(const larank::Dictionary& dictionary) {
-    std::vector<uint8_t> text(dictionary.text().begin(), dictionary.text().end());
-    std::vector<int64_t> ends(dictionary.ends().begin(), dictionary.ends().end());
-    const std::size_t bytes = text.size(), words = ends.size();
-    return nb::make_tuple(to_numpy(std::move(text), {bytes}), to_numpy(std::move(ends), {words}));
+    return nb::make_tuple(to_numpy(std::vector<uint8_t>(dictionary.text().begin(), dictionary.text().end())),
+                          to_numpy(std::vector<int64_t>(dictionary.ends().begin(), dictionary.ends().end())));
 }
 
 inline larank::Dictionary dictionary_of(Vector<uint8_t> text, Vector<int64_t> ends) {

@@ -4,14 +4,24 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/choices.hpp"
 #include "bindings/dictionaries.hpp"
 #include "text/templates.hpp"
+
+template <>
+struct Choices<larank::Form> {
+    static constexpr const char* argument = "form";
+    static constexpr std::array names{
+        std::pair{"whole", larank::Form::whole},   std::pair{"lower", larank::Form::lower},
+        std::pair{"prefix", larank::Form::prefix}, std::pair{"suffix", larank::Form::suffix},
+        std::pair{"shape", larank::Form::shape},   std::pair{"shortshape", larank::Form::short_shape}};
+};
 
 namespace {
 
 using larank::Dictionary;
+using larank::Sentences;
 using larank::TemplateTable;
-using larank::TokenBlock;
 
 const larank::CharacterTables python_characters{
     [](uint32_t c) { return Py_UNICODE_ISUPPER(Py_UCS4(c)) != 0; },
@@ -26,7 +36,7 @@ using AtomSpec = std::pair<std::size_t, int>;
 TemplateTable template_table(const std::vector<ViewSpec>& views, const std::vector<std::vector<AtomSpec>>& templates,
                              std::size_t columns) {
     std::vector<larank::View> seen;
-    for (const auto& [form, length, column] : views) seen.push_back({larank::form_named(form), length, column});
+    for (const auto& [form, length, column] : views) seen.push_back({named<larank::Form>(form), length, column});
     std::vector<std::vector<larank::Atom>> made;
     for (const auto& atoms : templates) {
         made.emplace_back();
@@ -48,9 +58,7 @@ nb::tuple template_state(const TemplateTable& table) {
     nb::list words, values;
     for (const Dictionary& dictionary : state.words) words.append(dictionary_arrays(dictionary));
     for (const Dictionary& dictionary : state.values) values.append(dictionary_arrays(dictionary));
-    const std::size_t features = state.templates.size(), numbers = state.tuples.size();
-    return nb::make_tuple(words, values, to_numpy(std::move(state.templates), {features}),
-                          to_numpy(std::move(state.tuples), {numbers}));
+    return nb::make_tuple(words, values, to_numpy(std::move(state.templates)), to_numpy(std::move(state.tuples)));
 }
 
 using DictionaryArrays = std::pair<Vector<uint8_t>, Vector<int64_t>>;
@@ -67,7 +75,7 @@ void restore_templates(TemplateTable& table, const std::vector<DictionaryArrays>
 }
 
 template <class Table, class Method>
-nb::tuple expand(Table& table, const TokenBlock& block, Method method) {
+nb::tuple expand(Table& table, const Sentences& block, Method method) {
     larank::FeatureRows rows;
     {
         nb::gil_scoped_release release;
@@ -89,11 +97,11 @@ void bind_features(nb::module_& m) {
         .def_prop_ro("n_features", &TemplateTable::features)
         .def(
             "learn",
-            [](TemplateTable& self, const TokenBlock& block) { return expand(self, block, &TemplateTable::learn); },
+            [](TemplateTable& self, const Sentences& block) { return expand(self, block, &TemplateTable::learn); },
             "block"_a)
         .def(
             "encode",
-            [](const TemplateTable& self, const TokenBlock& block) {
+            [](const TemplateTable& self, const Sentences& block) {
                 return expand(self, block, &TemplateTable::encode);
             },
             "block"_a)

@@ -147,6 +147,7 @@ NB_MODULE(_core_hooks, m) {
     m.def("set_simd_level", &larank::set_simd_level, "level"_a);  // of the units of this module
     bind_session_hooks<float>(m);
     bind_session_hooks<double>(m);
+    bind_chain_hooks(m);
     m.def("row_scores", &row_scores, "x"_a.noconvert(), "columns"_a.noconvert(), "W"_a.noconvert());
     m.def("solve_row", &solve_row, "formulation"_a, "scores"_a.noconvert(), "coefficients"_a.noconvert(), "label"_a,
           "A"_a, "C"_a);

@@ -1,10 +1,8 @@
 // Dictionaries, and tokens whose features have names.
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "bindings/dictionaries.hpp"
 #include "bindings/walking.hpp"
@@ -36,7 +34,7 @@ class NamedTokens {
     }
 
   private:
-    std::string here() const { return place(sentence_, token_); }
+    std::string here() const { return x_at(sentence_, token_); }
 
     void read_token(PyObject* token) {
         const bool is_dict = PyDict_Check(token), is_set = PyAnySet_Check(token);
@@ -129,8 +127,7 @@ template <class Number>
 nb::tuple read_named(nb::handle X, const Number& number) {
     NamedTokens<Number> tokens(number);
     tokens.read(X);
-    const std::size_t count = tokens.starts.size();
-    return nb::make_tuple(to_numpy(std::move(tokens.starts), {count}), rows_tuple(std::move(tokens.rows)));
+    return nb::make_tuple(to_numpy(std::move(tokens.starts)), rows_tuple(std::move(tokens.rows)));
 }
 
 // After an error nothing has been learnt.
@@ -182,15 +179,6 @@ void bind_names(nb::module_& m) {
         .def("__len__", &Dictionary::size)
         .def("__getitem__", &word_numbered, "number"_a)
         .def("words", &all_words)
-        .def(
-            "insert", [](Dictionary& self, const std::string& word) { return self.insert(word); }, "word"_a)
-        .def(
-            "find",
-            [](const Dictionary& self, const std::string& word) -> std::optional<uint32_t> {
-                const uint32_t found = self.find(word);
-                return found == larank::unknown ? std::nullopt : std::optional(found);
-            },
-            "word"_a)
         .def("arrays", &dictionary_arrays)
         .def("learn_names", &learn_names, "X"_a)
         .def("encode_names", &encode_names, "X"_a);

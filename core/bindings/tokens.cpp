@@ -1,4 +1,4 @@
-// Blocks of text, from Python and from files.
+// Sentences of text, from Python and from files.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,14 +12,14 @@
 namespace {
 
 using larank::Dictionary;
-using larank::TokenBlock;
+using larank::Sentences;
 
 // Sentences of str (one column) or of tuples of str.
 class TextTokens {
   public:
     explicit TextTokens(std::size_t columns) : block(columns) {}
 
-    TokenBlock block;
+    Sentences block;
 
     void read(nb::handle X) {
         OneKind kind("a str or a tuple of str");
@@ -35,16 +35,16 @@ class TextTokens {
 
   private:
     void add_text(PyObject* token, Py_ssize_t i, Py_ssize_t t) {
-        if (block.columns != 1) fail_value(place(i, t) + " is a str, which is one column; " + expected());
-        block.append_cell(utf8_of(token, [&] { return place(i, t); }));
+        if (block.columns != 1) fail_value(x_at(i, t) + " is a str, which is one column; " + expected());
+        block.append_cell(utf8_of(token, [&] { return x_at(i, t); }));
     }
     void add_tuple(PyObject* token, Py_ssize_t i, Py_ssize_t t) {
         const Py_ssize_t size = PyTuple_GET_SIZE(token);
         if (std::size_t(size) != block.columns)
-            fail_value(place(i, t) + " is a tuple of length " + std::to_string(size) + "; " + expected());
+            fail_value(x_at(i, t) + " is a tuple of length " + std::to_string(size) + "; " + expected());
         for (Py_ssize_t c = 0; c < size; ++c) {
             PyObject* cell = PyTuple_GET_ITEM(token, c);
-            const auto where = [&] { return place(i, t) + "[" + std::to_string(c) + "]"; };
+            const auto where = [&] { return x_at(i, t) + "[" + std::to_string(c) + "]"; };
             if (!PyUnicode_Check(cell)) fail_type(where() + " is " + a_kind_of(cell) + "; expected a str");
             block.append_cell(utf8_of(cell, where));
         }
@@ -55,20 +55,15 @@ class TextTokens {
     }
 };
 
-TokenBlock token_block(nb::handle X, std::size_t columns) {
+Sentences sentences_of(nb::handle X, std::size_t columns) {
     if (columns == 0) throw std::invalid_argument("columns must be at least 1");
     TextTokens tokens(columns);
     tokens.read(X);
     return std::move(tokens.block);
 }
 
-template <class T>
-nb::ndarray<nb::numpy, T> copied(const std::vector<T>& values) {
-    return to_numpy(std::vector<T>(values), {values.size()});
-}
-
 // Equal cells share one str.
-nb::list sentence_lists(const TokenBlock& block) {
+nb::list lists_of(const Sentences& block) {
     Dictionary cells;
     std::vector<nb::object> made;
     const auto text = [&](std::size_t token, std::size_t column) {
@@ -78,7 +73,7 @@ nb::list sentence_lists(const TokenBlock& block) {
         return made[number];
     };
     nb::list out;
-    for (std::size_t i = 0; i < block.sentences(); ++i) {
+    for (std::size_t i = 0; i < block.size(); ++i) {
         nb::list sentence;
         for (std::size_t t = std::size_t(block.starts[i]); t < std::size_t(block.starts[i + 1]); ++t) {
             if (block.columns == 1) {
@@ -95,24 +90,24 @@ nb::list sentence_lists(const TokenBlock& block) {
     return out;
 }
 
-void bind_blocks(nb::module_& m) {
-    nb::class_<TokenBlock>(m, "TokenBlock")
-        .def("__len__", &TokenBlock::sentences)
-        .def_ro("n_columns", &TokenBlock::columns)
-        .def_prop_ro("n_tokens", &TokenBlock::tokens)
+void bind_sentences(nb::module_& m) {
+    nb::class_<Sentences>(m, "Sentences")
+        .def("__len__", &Sentences::size)
+        .def_ro("n_columns", &Sentences::columns)
+        .def_prop_ro("n_tokens", &Sentences::tokens)
         .def_prop_ro(
-            "starts", [](const TokenBlock& self) { return copied(self.starts); }, nb::rv_policy::move)
+            "starts", [](const Sentences& self) { return to_numpy(std::vector(self.starts)); }, nb::rv_policy::move)
         .def_prop_ro(
-            "labels", [](const TokenBlock& self) { return copied(self.labels); }, nb::rv_policy::move)
+            "labels", [](const Sentences& self) { return to_numpy(std::vector(self.labels)); }, nb::rv_policy::move)
         .def_prop_ro(
-            "lines", [](const TokenBlock& self) { return copied(self.lines); }, nb::rv_policy::move)
-        .def("sentences", &sentence_lists);
-    m.def("token_block", &token_block, "X"_a, "columns"_a);
+            "lines", [](const Sentences& self) { return to_numpy(std::vector(self.lines)); }, nb::rv_policy::move)
+        .def("sentences", &lists_of);
+    m.def("sentences_of", &sentences_of, "X"_a, "columns"_a);
 }
 
 // Reads on, without the GIL, and gives the blocks that are complete.
 template <class Step>
-std::vector<TokenBlock> blocks_after(larank::ConllReader& reader, const Step& step) {
+std::vector<Sentences> blocks_after(larank::ConllReader& reader, const Step& step) {
     nb::gil_scoped_release release;
     step();
     return reader.take();
@@ -143,6 +138,6 @@ void bind_conll(nb::module_& m) {
 }  // namespace
 
 void bind_tokens(nb::module_& m) {
-    bind_blocks(m);
+    bind_sentences(m);
     bind_conll(m);
 }

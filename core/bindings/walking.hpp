@@ -8,9 +8,9 @@
 
 namespace nb = nanobind;
 
-inline std::string place(Py_ssize_t sentence) { return "X[" + std::to_string(sentence) + "]"; }
-inline std::string place(Py_ssize_t sentence, Py_ssize_t token) {
-    return place(sentence) + "[" + std::to_string(token) + "]";
+inline std::string x_at(Py_ssize_t sentence) { return "X[" + std::to_string(sentence) + "]"; }
+inline std::string x_at(Py_ssize_t sentence, Py_ssize_t token) {
+    return x_at(sentence) + "[" + std::to_string(token) + "]";
 }
 
 [[noreturn]] inline void fail_value(const std::string& why) { throw nb::value_error(why.c_str()); }
@@ -37,10 +37,10 @@ template <class Visit, class End>
 void walk(nb::handle X, const Visit& visit, const End& end_sentence) {
     const nb::object sentences = walkable(X.ptr(), "X", "expected a list of sequences of tokens");
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sentences.ptr()); ++i) {
-        const nb::object tokens = walkable(PySequence_Fast_GET_ITEM(sentences.ptr(), i), place(i),
+        const nb::object tokens = walkable(PySequence_Fast_GET_ITEM(sentences.ptr(), i), x_at(i),
                                            "expected a sequence of tokens, such as a list");
         const Py_ssize_t length = PySequence_Fast_GET_SIZE(tokens.ptr());
-        if (length == 0) fail_value(place(i) + " is an empty sequence; every sequence needs at least one token");
+        if (length == 0) fail_value(x_at(i) + " is an empty sequence; every sequence needs at least one token");
         for (Py_ssize_t t = 0; t < length; ++t) visit(PySequence_Fast_GET_ITEM(tokens.ptr(), t), i, t);
         end_sentence();
     }
@@ -65,7 +65,7 @@ class OneKind {
     // `kind` numbers the kinds that are wanted; -1: it is another one.
     void check(int kind, PyObject* token, Py_ssize_t i, Py_ssize_t t) {
         if (kind == first_ && kind >= 0) return;
-        const std::string here = place(i, t) + " is " + a_kind_of(token);
+        const std::string here = x_at(i, t) + " is " + a_kind_of(token);
         if (first_ >= 0) fail_type(here + ", but X[0][0] is " + first_name_ + "; all tokens must be of one kind");
         if (kind < 0) fail_type(here + "; expected " + wanted_);
         first_ = kind;

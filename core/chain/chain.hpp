@@ -1,8 +1,7 @@
 // Chains: sequences of tokens to label, [thesis] section 5.3.
 //
-//   Phi_g(x^t, y^{t-k..t-1}, y^t)   the features of token t in the block of y^t, and for s = 1..k an indicator of the
-//   pair
-//                                   (y^{t-s}, y^t): the kernel K_g of section 5.3.2, in explicit form
+//   Phi_g(x^t, y^{t-k..t-1}, y^t)   the features of token t among those of y^t, and for s = 1..k an indicator of the
+//                                   pair (y^{t-s}, y^t): the kernel K_g of section 5.3.2, in explicit form
 //   Phi_e(x, y) = sum_t Phi_g       so <w, Phi_e> = sum_t (W[x^t][y^t] + sum_s T_s[y^{t-s}][y^t])
 //
 // A *stretch* is what one dual problem is about: some consecutive tokens whose labels are asked for, and the labels
@@ -70,7 +69,7 @@ class SparseSum {
 
     void add(uint64_t key, double value) {
         if (2 * (used_.size() + 1) > keys_.size()) grow();
-        const std::size_t at = place(key);
+        const std::size_t at = find(key);
         if (!is_used_[at]) is_used_[at] = 1, keys_[at] = key, values_[at] = 0, used_.push_back(at);
         values_[at] += value;
     }
@@ -86,7 +85,7 @@ class SparseSum {
   private:
     static constexpr std::size_t smallest = 256;
 
-    std::size_t place(uint64_t key) const {
+    std::size_t find(uint64_t key) const {
         std::size_t at = std::size_t((key * 0x9e3779b97f4a7c15u) >> 20) & (keys_.size() - 1);
         while (is_used_[at] && keys_[at] != key) at = (at + 1) & (keys_.size() - 1);
         return at;
@@ -399,24 +398,16 @@ void add_difference(ChainWeights<T>& w, const Stretch<T>& x, const int32_t* y, c
 // How a sequence is cut into stretches: whole for exact inference, token by token for greedy inference.
 enum class Cut { whole, tokens };
 
-template <class T>
-struct LabelledSequence {
-    TokenRows<T> rows;
-    int64_t first;
-    int64_t length;
-    const int32_t* truth;
-};
+// Which labels greedy training has before a token: the true ones, as in (5.12), or what the model predicts.
+enum class History { truth, predictions };
 
-// Calls visit(stretch) for each stretch of a sequence. `past` holds the labels that token stretches have as history:
-// the true ones, as in (5.12), or predicted ones.
+// Calls visit(stretch) for each stretch of a sequence, which is given as the whole one. `past` holds the labels that
+// token stretches have as history.
 template <class T, class Visit>
-void for_each_stretch(const LabelledSequence<T>& sequence, int64_t order, Cut cut, const int32_t* past,
+void for_each_stretch(const Stretch<T>& sequence, int64_t order, Cut cut, const int32_t* past,
                       std::vector<int32_t>& history, Visit visit) {
+    if (cut == Cut::whole) return visit(sequence);
     history.assign(std::size_t(order), absent);
-    if (cut == Cut::whole) {
-        visit(Stretch<T>{sequence.rows, sequence.first, sequence.length, sequence.truth, history.data(), absent, 0});
-        return;
-    }
     for (int64_t t = 0; t < sequence.length; ++t) {
         const int32_t previous = t > 0 ? sequence.truth[t - 1] : absent;
         visit(Stretch<T>{sequence.rows, sequence.first + t, 1, sequence.truth + t, history.data(), previous,

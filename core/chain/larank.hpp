@@ -1,7 +1,7 @@
 // LaRank on chains: LaRankExact and LaRankGreedy, [thesis] section 5.3.3, algorithms 17 to 21.
 //
-//   max  - sum_{i,y} Delta(y, y_i) beta_i^y - 1/2 |w|^2     with w = sum_{i,y} beta_i^y Phi(x_i, y)          (5.11),
-//   (5.12) s.t.   beta_i^y <= C_i [y = y_i],   sum_y beta_i^y = 0
+//   max   - sum_{i,y} Delta(y, y_i) beta_i^y - 1/2 |w|^2     with w = sum_{i,y} beta_i^y Phi(x_i, y)   (5.11), (5.12)
+//   s.t.  beta_i^y <= C_i [y = y_i],   sum_y beta_i^y = 0
 //
 // A pattern i is a stretch, an output y its labels. Kept are alpha_i^y = -beta_i^y >= 0 of outputs other than the true
 // one, whose coefficient is their sum. The features are explicit, so derivatives are computed when they are needed. All
@@ -65,13 +65,19 @@ class ChainPattern {
                 remaining_};
     }
 
+    int64_t longest_token() const {
+        int64_t longest = 0;
+        for (int64_t t = 0; t < length_; ++t) longest = std::max(longest, indptr()[t + 1] - indptr()[t]);
+        return longest;
+    }
+
     const std::vector<Output>& outputs() const { return outputs_; }
     Output& output(std::size_t n) { return outputs_[n]; }
     const int32_t* labels(std::size_t n) const {
         return length_ == 1 ? &outputs_[n].only_label : labels_.data() + n * std::size_t(length_);
     }
 
-    // The place of an output among those that have a coefficient; how many there are if it has none.
+    // The index of an output among those that have a coefficient; how many there are if it has none.
     std::size_t find(const int32_t* y) const {
         std::size_t n = 0;
         while (n < outputs_.size() && !std::equal(y, y + length_, labels(n))) ++n;
@@ -161,23 +167,20 @@ class ChainLaRank {
         uint64_t seed;
     };
 
-    struct Counts {
-        int64_t process_new = 0, process_old = 0, optimize = 0, steps = 0, argmax = 0, frozen = 0;
-    };
-
     static constexpr int64_t optimize_per_reprocess = 10;  // [thesis] section 5.1.3
 
     ChainLaRank(ChainModel<T>& model, const Settings& settings)
         : model_(model), search_(model), settings_(settings), random_(settings.seed) {}
 
-    // One example of algorithm 21: PROCESSNEW, then n_R times REPROCESS. `ones` outlives the patterns. Returns h of the
-    // worst output, or -1 where there is no such look at the stretch.
+    // One example of algorithm 21: PROCESSNEW, then n_R times REPROCESS. Returns h of the worst output, or -1 where
+    // there is no such look at the stretch.
     double process(const Stretch<T>& x, int64_t id, double cost) {
         const double violation = process_new(x, id, cost);
         for (int64_t r = 0; r < settings_.n_reprocess; ++r) {
             process_old();
             for (int64_t n = 0; n < optimize_per_reprocess; ++n) optimize();
         }
+        keep_within_limit();
         return violation;
     }
 
@@ -191,6 +194,7 @@ class ChainLaRank {
         patterns_.emplace_back(x, model_.weights.order(), id, cost);
         if (settings_.returns) slots_[std::size_t(id)] = int32_t(patterns_.size()) - 1;
         ChainPattern<T>& pattern = patterns_.back();
+        grow_ones(pattern);
         pattern.add(worst_.data(), model_.loss(x.truth, worst_.data(), x.length),
                     search_.squared_distance(x, x.truth, worst_.data()));
         bytes_ += pattern.bytes();
@@ -232,16 +236,17 @@ class ChainLaRank {
             smo_step(slot, choice.from, choice.to, choice.largest - choice.smallest);
     }
 
-    // As many ones as the longest token has features.
-    void set_ones(int64_t count) {
-        if (int64_t(ones_.size()) < count) ones_.resize(std::size_t(count), T(1));
-    }
-
     const std::vector<ChainPattern<T>>& patterns() const { return patterns_; }
-    const Counts& counts() const { return counts_; }
+    std::vector<std::pair<const char*, int64_t>> operations() const {
+        return {{"process_new", counts_.process_new}, {"process_old", counts_.process_old},
+                {"optimize", counts_.optimize},       {"steps", counts_.steps},
+                {"argmax", counts_.argmax},           {"frozen", counts_.frozen}};
+    }
+    int64_t argmax_calls() const { return counts_.argmax; }
     uint64_t random_state() const { return random_.state(); }
     double dual() const { return dual_; }
     double linear() const { return linear_; }
+    double half_squared_norm() const { return linear_ - dual_; }
     int64_t bytes() const { return bytes_; }
 
     // The dual objective from the weights as they are.
@@ -254,21 +259,11 @@ class ChainLaRank {
         bytes_ = 0;
         for (std::size_t slot = 0; slot < patterns_.size(); ++slot) {
             bytes_ += patterns_[slot].bytes();
+            grow_ones(patterns_[slot]);
             if (settings_.returns) slot_of(patterns_[slot].id) = int32_t(slot);
         }
         linear_ = linear;
         dual_ = dual_from_weights();
-    }
-
-    // Lets go of random patterns until the rest fits. Their coefficients stay as they are: w and the dual keep them,
-    // and they are not looked at again.
-    void keep_within_limit() {
-        while (bytes_ > settings_.memory_limit && patterns_.size() > 1) {
-            const std::size_t slot = random_.below(uint32_t(patterns_.size()));
-            if (settings_.returns) slots_[std::size_t(patterns_[slot].id)] = frozen;
-            drop(slot);
-            ++counts_.frozen;
-        }
     }
 
   private:
@@ -296,6 +291,23 @@ class ChainLaRank {
     int32_t& slot_of(int64_t id) {
         if (id >= int64_t(slots_.size())) slots_.resize(std::size_t(id) + 1 + std::size_t(id) / 2, none);
         return slots_[std::size_t(id)];
+    }
+
+    // Lets go of random patterns until the rest fits. Their coefficients stay as they are: w and the dual keep them,
+    // and they are not looked at again.
+    void keep_within_limit() {
+        while (bytes_ > settings_.memory_limit && patterns_.size() > 1) {
+            const std::size_t slot = random_.below(uint32_t(patterns_.size()));
+            if (settings_.returns) slots_[std::size_t(patterns_[slot].id)] = frozen;
+            drop(slot);
+            ++counts_.frozen;
+        }
+    }
+
+    // As many ones as the longest token of a pattern has features.
+    void grow_ones(const ChainPattern<T>& pattern) {
+        const std::size_t longest = std::size_t(pattern.longest_token());
+        if (ones_.size() < longest) ones_.resize(longest, T(1));
     }
 
     // h of the output that the loss-augmented search finds, which is left in worst_.
@@ -368,7 +380,9 @@ class ChainLaRank {
     ChainSearch<T> search_;
     Settings settings_;
     Random random_;
-    Counts counts_;
+    struct {
+        int64_t process_new = 0, process_old = 0, optimize = 0, steps = 0, argmax = 0, frozen = 0;
+    } counts_;
     std::vector<ChainPattern<T>> patterns_;
     std::vector<int32_t> slots_;  // of the patterns that may come again: where they are, or none, or frozen
     std::vector<int32_t> worst_;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "chain/chain.hpp"
@@ -22,19 +23,15 @@ enum class OnlineRule { perceptron, passive_aggressive };
 template <class T>
 class ChainPerceptron {
   public:
-    struct Counts {
-        int64_t stretches = 0, steps = 0;
-    };
-
     ChainPerceptron(ChainModel<T>& model, OnlineRule rule, bool averages)
         : model_(model), search_(model), rule_(rule), averages_(averages), early_(model.weights.order()) {}
 
-    // Returns h of the output found.
-    double process(const Stretch<T>& x, double cost) {
+    // Returns h of the output found. The number of the stretch is for solvers that keep it.
+    double process(const Stretch<T>& x, int64_t, double cost) {
         output_.resize(std::size_t(x.length));
         const bool is_perceptron = rule_ == OnlineRule::perceptron;
         search_.argmax(is_perceptron ? search_.plain(x) : search_.augmented(x), output_.data());
-        const int64_t before = counts_.stretches++;
+        const int64_t before = stretches_++;
         if (std::equal(x.truth, x.truth + x.length, output_.data())) return 0;
         const double loss = model_.loss(x.truth, output_.data(), x.length);
         const double h = loss + search_.lead(x, output_.data());
@@ -42,32 +39,36 @@ class ChainPerceptron {
         double step = cost;
         if (!is_perceptron)
             step = std::min(cost, distance > 0 ? h / distance : std::numeric_limits<double>::infinity());
-        if (step <= 0) return h;
-        ++counts_.steps;
+        if (step <= 0) return std::max(h, 0.0);
+        ++steps_;
         add_difference(model_.weights, x, x.truth, output_.data(), step);
         if (averages_) {
             early_.grow(model_.weights.features(), model_.weights.labels());
             add_difference(early_, x, x.truth, output_.data(), step * double(before));
         }
         linear_ += step * loss;
-        return h;
+        return std::max(h, 0.0);
     }
 
-    const Counts& counts() const { return counts_; }
+    std::vector<std::pair<const char*, int64_t>> operations() const {
+        return {{"examples", stretches_}, {"steps", steps_}};
+    }
+    int64_t argmax_calls() const { return stretches_; }
     double linear() const { return linear_; }
+    double half_squared_norm() const { return model_.weights.squared_norm() / 2; }
     // The dual objective, as long as every stretch was seen once and the rule is the passive-aggressive one.
-    double dual_from_weights() const { return linear_ - model_.weights.squared_norm() / 2; }
+    double dual() const { return linear_ - half_squared_norm(); }
 
     const ChainWeights<T>& early() const { return early_; }
     ChainWeights<T>& early() { return early_; }
-    void restore(double linear, int64_t stretches) { linear_ = linear, counts_.stretches = stretches; }
+    void restore(double linear, int64_t stretches) { linear_ = linear, stretches_ = stretches; }
 
     // The average of all weights so far.
     ChainWeights<T> average() const {
         ChainWeights<T> mean = model_.weights;
         ChainWeights<T> early = early_;
         early.grow(mean.features(), mean.labels());
-        const T n = T(std::max<int64_t>(counts_.stretches, 1));
+        const T n = T(std::max<int64_t>(stretches_, 1));
         for (int64_t j = 0; j < mean.features() * mean.lanes(); ++j) mean.tokens()[j] -= early.tokens()[j] / n;
         for (int64_t s = 1; s <= mean.order(); ++s)
             for (int64_t j = 0; j < (mean.labels() + 1) * mean.lanes(); ++j) mean.lag(s)[j] -= early.lag(s)[j] / n;
@@ -80,7 +81,7 @@ class ChainPerceptron {
     OnlineRule rule_;
     bool averages_;
     ChainWeights<T> early_;
-    Counts counts_;
+    int64_t stretches_ = 0, steps_ = 0;
     std::vector<int32_t> output_;
     double linear_ = 0;
 };

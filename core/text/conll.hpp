@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "data/decimal.hpp"
 #include "text/dictionary.hpp"
 #include "text/tokens.hpp"
 #include "text/utf8.hpp"
@@ -59,11 +58,11 @@ class ConllReader {
         cut_line_.clear();
         end_sentence();
         if (!block_) fail_at(lines_, "no tokens");
-        if (block_->sentences() > 0) end_block();
+        if (block_->size() > 0) end_block();
     }
 
     // The blocks that are complete.
-    std::vector<TokenBlock> take() { return std::exchange(complete_, {}); }
+    std::vector<Sentences> take() { return std::exchange(complete_, {}); }
 
   private:
     void read_line(std::string_view line) {
@@ -84,6 +83,8 @@ class ConllReader {
         const std::size_t invalid = first_invalid_byte(line);
         if (invalid != line.npos) fail("byte " + std::to_string(invalid + 1) + " is not UTF-8 in " + quoted(line));
     }
+
+    static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
     // A line of blanks has no cells.
     void split(std::string_view line) {
@@ -126,12 +127,12 @@ class ConllReader {
         first_line_ = lines_;
         if (cells_.size() != width_) fail_at_width(line);
         if (format_.label) {
-            const int64_t place = *format_.label + (*format_.label < 0 ? int64_t(width_) : 0);
-            if (place < 0 || place >= int64_t(width_))
+            const int64_t column = *format_.label + (*format_.label < 0 ? int64_t(width_) : 0);
+            if (column < 0 || column >= int64_t(width_))
                 fail("label=" + std::to_string(*format_.label) + " is out of range for " + columns(width_) + " in " +
                      quoted(line));
             if (width_ == 1) fail("only a label in " + quoted(line) + "; expected another column, or label=None");
-            label_ = std::size_t(place);
+            label_ = std::size_t(column);
         }
         block_.emplace(width_ - (label_ != none));
     }
@@ -142,7 +143,7 @@ class ConllReader {
         if (block_->tokens() >= block_tokens_) end_block();
     }
     void end_block() {
-        TokenBlock next(block_->columns);
+        Sentences next(block_->columns);
         std::swap(next, *block_);
         complete_.push_back(std::move(next));
     }
@@ -189,8 +190,8 @@ class ConllReader {
     int64_t lines_ = 0, first_line_ = 0;
     std::string cut_line_;  // the bytes after the last line end
     std::vector<std::string_view> cells_;
-    std::optional<TokenBlock> block_;
-    std::vector<TokenBlock> complete_;
+    std::optional<Sentences> block_;
+    std::vector<Sentences> complete_;
 };
 
 }  // namespace larank

@@ -74,7 +74,7 @@ class Dictionary {
         ends_.resize(count);
         text_.resize(count ? ends_.back() : 0);
         for (Slot& slot : slots_) slot = {};
-        for (uint32_t number = 0; number < count; ++number) place({hash_of((*this)[number]), number + 1});
+        for (uint32_t number = 0; number < count; ++number) put({hash_of((*this)[number]), number + 1});
     }
 
     // All words in one string, and where each ends.
@@ -94,7 +94,7 @@ class Dictionary {
             at = (at + 1) & mask;
         return slots_[at];
     }
-    void place(Slot slot) {
+    void put(Slot slot) {
         const std::size_t mask = slots_.size() - 1;
         std::size_t at = slot.hash & mask;
         while (slots_[at].next) at = (at + 1) & mask;
@@ -104,7 +104,7 @@ class Dictionary {
         std::vector<Slot> old(std::max<std::size_t>(16, 2 * slots_.size()));
         old.swap(slots_);
         for (const Slot& slot : old)
-            if (slot.next) place(slot);
+            if (slot.next) put(slot);
     }
 
     std::vector<Slot> slots_;  // a power of two
@@ -113,7 +113,7 @@ class Dictionary {
 };
 
 // Tuples of `width` numbers, each with a number that the caller gives. The tuples stand in the table itself, so that a
-// look-up touches one place in memory.
+// look-up touches memory once.
 class TupleTable {
   public:
     explicit TupleTable(std::size_t width) : width_(width), stride_(width + 1), slots_(16 * stride_) {}
@@ -126,17 +126,17 @@ class TupleTable {
         return uint32_t(mixed(hash, 0));
     }
 
-    uint32_t find(const uint32_t* tuple, uint32_t hash) const { return slots_[place_of(tuple, hash)] - 1; }
+    uint32_t find(const uint32_t* tuple, uint32_t hash) const { return slots_[offset_of(tuple, hash)] - 1; }
 
     // The number of the tuple, which is `next` if it is new.
     uint32_t insert(const uint32_t* tuple, uint32_t hash, uint32_t next) {
-        std::size_t place = place_of(tuple, hash);
-        if (slots_[place]) return slots_[place] - 1;
+        std::size_t offset = offset_of(tuple, hash);
+        if (slots_[offset]) return slots_[offset] - 1;
         if (2 * (size_ + 1) > mask_ + 1) {
             grow();
-            place = place_of(tuple, hash);
+            offset = offset_of(tuple, hash);
         }
-        put(place, next + 1, tuple);
+        put(offset, next + 1, tuple);
         ++size_;
         return next;
     }
@@ -144,12 +144,12 @@ class TupleTable {
     // Calls visit(number, tuple) for all of them, in no order.
     template <class Visit>
     void each(const Visit& visit) const {
-        for (std::size_t place = 0; place < slots_.size(); place += stride_)
-            if (slots_[place]) visit(slots_[place] - 1, &slots_[place + 1]);
+        for (std::size_t offset = 0; offset < slots_.size(); offset += stride_)
+            if (slots_[offset]) visit(slots_[offset] - 1, &slots_[offset + 1]);
     }
 
   private:
-    std::size_t place_of(const uint32_t* tuple, uint32_t hash) const {
+    std::size_t offset_of(const uint32_t* tuple, uint32_t hash) const {
         std::size_t at = hash & mask_;
         while (true) {
             const uint32_t* slot = &slots_[at * stride_];
@@ -157,16 +157,16 @@ class TupleTable {
             at = (at + 1) & mask_;
         }
     }
-    void put(std::size_t place, uint32_t next, const uint32_t* tuple) {
-        slots_[place] = next;
-        std::copy_n(tuple, width_, &slots_[place + 1]);
+    void put(std::size_t offset, uint32_t next, const uint32_t* tuple) {
+        slots_[offset] = next;
+        std::copy_n(tuple, width_, &slots_[offset + 1]);
     }
     void grow() {
         std::vector<uint32_t> old(2 * slots_.size());
         old.swap(slots_);
         mask_ = 2 * mask_ + 1;
-        for (std::size_t place = 0; place < old.size(); place += stride_)
-            if (old[place]) put(place_of(&old[place + 1], hash(&old[place + 1])), old[place], &old[place + 1]);
+        for (std::size_t offset = 0; offset < old.size(); offset += stride_)
+            if (old[offset]) put(offset_of(&old[offset + 1], hash(&old[offset + 1])), old[offset], &old[offset + 1]);
     }
 
     std::size_t width_, stride_, mask_ = 15, size_ = 0;

@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -55,18 +56,11 @@ class TemplateTable {
     }
 
     int64_t features() const { return features_; }
-    std::size_t columns() const { return columns_; }
 
     // Features that are new get the next numbers.
-    FeatureRows learn(const TokenBlock& block) {
-        Learning values{*this};
-        return expanded(block, values, *this);
-    }
+    FeatureRows learn(const Sentences& block) { return expanded(block, *this); }
     // Features that are new are left out.
-    FeatureRows encode(const TokenBlock& block) const {
-        Knowing values{*this, {}};
-        return expanded(block, values, *this);
-    }
+    FeatureRows encode(const Sentences& block) const { return expanded(block, *this); }
 
     // Which template made each of these features, and of which values: texts, or distances beyond the ends.
     struct Origin {
@@ -87,7 +81,7 @@ class TemplateTable {
 
   private:
     static constexpr uint32_t no_value = 0;
-    static constexpr uint32_t first_text = 1 + 2 * farthest_offset;  // values below stand for places beyond the ends
+    static constexpr uint32_t first_text = 1 + 2 * farthest_offset;  // values below stand for what is beyond the ends
 
     static uint32_t before_start(int distance) { return uint32_t(distance); }
     static uint32_t after_end(int distance) { return uint32_t(farthest_offset + distance); }
@@ -107,42 +101,31 @@ class TemplateTable {
     // The values of the views of a sentence; both its ends are padded.
     using ValueRows = std::vector<std::vector<uint32_t>>;
 
-    struct Learning {
-        TemplateTable& table;
+    static uint32_t numbered(Dictionary& known, std::string_view text) { return known.insert(text); }
+    static uint32_t numbered(const Dictionary& known, std::string_view text) { return known.find(text); }
 
-        void fill(std::string_view word, std::size_t column, std::size_t place, ValueRows& rows) {
-            const uint32_t number = table.words_[column].insert(word);
-            for (std::size_t v = 0; v < table.views_.size(); ++v) {
-                SeenView& seen = table.views_[v];
-                if (seen.view.column != column) continue;
-                if (number == seen.of_word.size()) seen.of_word.push_back(value(seen, word));
-                rows[v][place] = seen.of_word[number];
-            }
-        }
-        uint32_t value(SeenView& seen, std::string_view word) {
-            if (!table.forms_.form(seen.view.form, seen.view.length, word, scratch)) return no_value;
-            return first_text + seen.values.insert(scratch);
-        }
+    // The values of words: a table that is const looks them up, another one learns those that are new.
+    template <class Table>
+    struct Values {
+        Table& table;
         std::string scratch{};
-    };
 
-    struct Knowing {
-        const TemplateTable& table;
-
-        void fill(std::string_view word, std::size_t column, std::size_t place, ValueRows& rows) {
-            const uint32_t number = table.words_[column].find(word);
+        void fill(std::string_view word, std::size_t column, std::size_t at, ValueRows& rows) {
+            const uint32_t number = numbered(table.words_[column], word);
             for (std::size_t v = 0; v < table.views_.size(); ++v) {
-                const SeenView& seen = table.views_[v];
+                auto& seen = table.views_[v];
                 if (seen.view.column != column) continue;
-                rows[v][place] = number == unknown ? value(seen, word) : seen.of_word[number];
+                if constexpr (!std::is_const_v<Table>)
+                    if (number == seen.of_word.size()) seen.of_word.push_back(value(seen, word));
+                rows[v][at] = number == unknown ? value(seen, word) : seen.of_word[number];
             }
         }
-        uint32_t value(const SeenView& seen, std::string_view word) {
+        template <class View>
+        uint32_t value(View& seen, std::string_view word) {
             if (!table.forms_.form(seen.view.form, seen.view.length, word, scratch)) return no_value;
-            const uint32_t found = seen.values.find(scratch);
+            const uint32_t found = numbered(seen.values, scratch);
             return found == unknown ? no_value : first_text + found;
         }
-        std::string scratch{};
     };
 
     void add_template(std::vector<Atom> atoms) {
@@ -155,10 +138,10 @@ class TemplateTable {
         templates_.push_back({std::move(atoms), {}, TupleTable(width)});
     }
 
-    template <class Values, class Table>
-    static FeatureRows expanded(const TokenBlock& block, Values& values, Table& table);
-    template <class Values>
-    void fill_sentence(const TokenBlock& block, std::size_t sentence, Values& values, ValueRows& rows) const;
+    template <class Table>
+    static FeatureRows expanded(const Sentences& block, Table& table);
+    template <class Table>
+    static void fill_sentence(const Sentences& block, std::size_t sentence, Values<Table>& values, ValueRows& rows);
 
     // The feature of a tuple, or `unknown`.
     uint32_t feature_of(Template& made, const uint32_t* tuple) {
@@ -196,16 +179,17 @@ class TemplateTable {
     int64_t features_ = 0;
 };
 
-template <class Values, class Table>
-FeatureRows TemplateTable::expanded(const TokenBlock& block, Values& values, Table& table) {
+template <class Table>
+FeatureRows TemplateTable::expanded(const Sentences& block, Table& table) {
     if (block.columns != table.columns_) throw std::invalid_argument("the block has another number of columns");
     FeatureRows out;
     out.starts.reserve(block.tokens() + 1);
     out.features.reserve(block.tokens() * table.templates_.size());
+    Values<Table> values{table};
     ValueRows rows(table.views_.size());
     std::array<uint32_t, most_atoms> tuple{};
-    for (std::size_t sentence = 0; sentence < block.sentences(); ++sentence) {
-        table.fill_sentence(block, sentence, values, rows);
+    for (std::size_t sentence = 0; sentence < block.size(); ++sentence) {
+        fill_sentence(block, sentence, values, rows);
         const int64_t length = block.starts[sentence + 1] - block.starts[sentence];
         for (int64_t i = 0; i < length; ++i) {
             for (auto& made : table.templates_) {
@@ -224,9 +208,9 @@ FeatureRows TemplateTable::expanded(const TokenBlock& block, Values& values, Tab
     return out;
 }
 
-template <class Values>
-void TemplateTable::fill_sentence(const TokenBlock& block, std::size_t sentence, Values& values,
-                                  ValueRows& rows) const {
+template <class Table>
+void TemplateTable::fill_sentence(const Sentences& block, std::size_t sentence, Values<Table>& values,
+                                  ValueRows& rows) {
     const std::size_t first = std::size_t(block.starts[sentence]);
     const std::size_t length = std::size_t(block.starts[sentence + 1]) - first;
     for (std::vector<uint32_t>& row : rows) {
@@ -237,8 +221,9 @@ void TemplateTable::fill_sentence(const TokenBlock& block, std::size_t sentence,
         }
     }
     for (std::size_t i = 0; i < length; ++i)
-        for (std::size_t column = 0; column < columns_; ++column)
-            if (is_used_[column]) values.fill(block.cell(first + i, column), column, i + farthest_offset, rows);
+        for (std::size_t column = 0; column < block.columns; ++column)
+            if (values.table.is_used_[column])
+                values.fill(block.cell(first + i, column), column, i + farthest_offset, rows);
 }
 
 template <class Visit>
@@ -268,9 +253,9 @@ inline std::vector<TemplateTable::Origin> TemplateTable::origins(const std::vect
     std::sort(wanted.begin(), wanted.end());
     std::vector<Origin> out(features.size());
     each_feature([&](uint32_t feature, std::size_t number, const uint32_t* tuple) {
-        auto place = std::lower_bound(wanted.begin(), wanted.end(), std::pair<int64_t, std::size_t>(feature, 0));
-        for (; place != wanted.end() && place->first == feature; ++place) {
-            Origin& origin = out[place->second];
+        auto found = std::lower_bound(wanted.begin(), wanted.end(), std::pair<int64_t, std::size_t>(feature, 0));
+        for (; found != wanted.end() && found->first == feature; ++found) {
+            Origin& origin = out[found->second];
             origin.template_number = number;
             const std::vector<Atom>& atoms = templates_[number].atoms;
             for (std::size_t a = 0; a < atoms.size(); ++a)
@@ -301,12 +286,12 @@ inline void TemplateTable::restore(State state) {
     if (features_ != 0 || state.words.size() != columns_ || state.values.size() != views_.size())
         throw std::invalid_argument("the state does not fit the templates");
     words_ = std::move(state.words);
-    Learning learning{*this};
+    Values<TemplateTable> values{*this};
     for (std::size_t v = 0; v < views_.size(); ++v) {
         SeenView& seen = views_[v];
         seen.values = std::move(state.values[v]);
         const Dictionary& words = words_[seen.view.column];
-        for (uint32_t word = 0; word < words.size(); ++word) seen.of_word.push_back(learning.value(seen, words[word]));
+        for (uint32_t word = 0; word < words.size(); ++word) seen.of_word.push_back(values.value(seen, words[word]));
     }
     const uint32_t* tuple = state.tuples.data();
     const uint32_t* const end = tuple + state.tuples.size();

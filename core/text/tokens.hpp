@@ -1,4 +1,4 @@
-// Blocks of sentences, and the features of tokens.
+// Sentences of text, and the features of tokens.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace larank {
 
 // Tokens of one or more columns of text, all text in one buffer, and perhaps a label per token.
-struct TokenBlock {
-    explicit TokenBlock(std::size_t column_count) : columns(column_count) {}
+struct Sentences {
+    explicit Sentences(std::size_t column_count) : columns(column_count) {}
 
     std::size_t columns;
     std::vector<int64_t> starts{0};  // sentence i is tokens starts[i] : starts[i + 1]
     std::vector<int32_t> labels;     // numbers in a dictionary of labels; empty: there are none
     std::vector<int64_t> lines;      // of a file; empty: the tokens do not come from one
 
-    std::size_t sentences() const { return starts.size() - 1; }
+    std::size_t size() const { return starts.size() - 1; }
     std::size_t tokens() const { return ends_.size() / columns; }
 
     std::string_view cell(std::size_t token, std::size_t column) const {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -21,16 +20,6 @@ struct CharacterTables {
 };
 
 enum class Form { whole, lower, prefix, suffix, shape, short_shape };
-
-inline Form form_named(std::string_view name) {
-    if (name == "whole") return Form::whole;
-    if (name == "lower") return Form::lower;
-    if (name == "prefix") return Form::prefix;
-    if (name == "suffix") return Form::suffix;
-    if (name == "shape") return Form::shape;
-    if (name == "shortshape") return Form::short_shape;
-    throw std::invalid_argument("unknown form '" + std::string(name) + "'");
-}
 
 class WordForms {
   public:

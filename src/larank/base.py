@@ -1,20 +1,21 @@
-"""What all estimators share: sound data, classes, the cost of each example, and the way from scores back to labels."""
+"""What all estimators share: scores and labels, sound data, classes, and the cost of each example."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 __all__ = [
-    "best_labels",
+    "ScoringClassifier",
     "check_two_classes",
     "checked_cost_matrix",
     "classes_of",
@@ -22,6 +23,50 @@ __all__ = [
     "sound_csr",
     "validated",
 ]
+
+
+class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that has a score for every class."""
+
+    classes_: NDArray[Any]
+
+    def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
+        """Scores of the classes, or with two classes the score of the second against the first.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            The examples; with ``kernel="precomputed"`` their kernel values with the training examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples,)
+            The label with the largest score is the prediction.
+        """
+        check_is_fitted(self)
+        return self._decisions(X)
+
+    @abstractmethod
+    def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
+        """What `decision_function` returns, of a fitted model."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label with the largest score for each example.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels out of `classes_`.
+        """
+        scores = self.decision_function(X)
+        best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best.astype(np.intp)]
+        return labels
 
 
 def validated(
@@ -155,13 +200,6 @@ def example_costs(
     if not costs.any():
         raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
     return costs
-
-
-def best_labels(scores: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """The label with the largest score; with two classes, scores of the second against the first."""
-    best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-    labels: NDArray[Any] = classes[best.astype(np.intp)]
-    return labels
 
 
 def sound_csr(X: Any) -> Any:

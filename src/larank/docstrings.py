@@ -113,6 +113,18 @@ Returns
 -------
 object
     Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.""",
+    "path": """\
+Parameters
+----------
+X, y, sample_weight
+    As for `fit`.
+Cs : iterable of float
+    The costs, in any order.
+
+Returns
+-------
+list of estimators
+    The fitted models, in the order of `Cs`. An interrupt ends the path: models for larger costs are missing.""",
     "stream": """\
 Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up to
 rounding and if `gamma` is a number. A class takes part from its first example on. There is no certificate from

@@ -6,6 +6,7 @@ rows on the terminal.
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import math
 import os
@@ -230,6 +231,9 @@ def _panel(name: str, body: str) -> str:
 def _plot_html(result: Result) -> str:
     if len(result.history) < 2:
         return "<p class='note'>Training ended before there was a history to plot.</p>"
+    if importlib.util.find_spec("matplotlib") is None:
+        missing = 'The plot is drawn by matplotlib, which is not installed: pip install "larank[plot]"'
+        return f"<p class='note'>{escape(missing)}</p>"
     legend = "Dots: objectives computed from scratch. Pale: as the solver saw them on its way."
     if not result.has_objective:
         legend = "The share of the examples so far that were misclassified when they came."

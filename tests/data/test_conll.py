@@ -84,8 +84,7 @@ def test_labels_have_the_same_numbers_in_every_reading(file):
         codes = np.concatenate([block.labels for block in text.blocks(1)])
         assert codes.tolist() == [0, 1, 2, 3, 4, 5]
         assert text.labels.words() == [label for sentence in LABELS for label in sentence]
-    own = _core.Dictionary()
-    own.insert("O")
+    own = _core.Dictionary(np.frombuffer(b"O", np.uint8), np.array([1]))
     assert np.concatenate([b.labels for b in text.blocks(1, labels=own)]).tolist() == [1, 2, 3, 0, 4, 5]
 
 

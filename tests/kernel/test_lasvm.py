@@ -1,11 +1,8 @@
 """LaSVMClassifier: its optimum is that of SVC, its certificate true, and one stream makes one model."""
 
-import copy
-import doctest
 import os
 import pickle
 import signal
-import sys
 import threading
 
 import numpy as np
@@ -13,17 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
-from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from larank import ActiveLearner, LaSVMClassifier
 from larank.active import AutoActive
-from larank.data import models
 from larank.kernel.lasvm import LaSVM
 from larank.training import TrainingWarning
 
@@ -42,31 +35,6 @@ def lasvm(kernel="rbf", **parameters):
 def exact(kernel="rbf", **parameters):
     """As many passes as it takes, with a finishing step after each."""
     return lasvm(kernel, **{"tau": 1e-7, "stop": "gap", "tol": 1e-6, **parameters})
-
-
-# These two demand 1e-7 of predictions, and "scale" would depend on how often an example is there.
-EXACT = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-
-
-def checks():
-    usual = LaSVMClassifier()
-    tight = LaSVMClassifier(gamma=0.5, tau=1e-10, stop="gap", tol=1e-10)
-    for estimator, wanted in ((usual, False), (tight, True)):
-        for instance, check in estimator_checks_generator(estimator):
-            if (getattr(check, "func", check).__name__ in EXACT) == wanted:
-                yield pytest.param(instance, check, id=getattr(check, "func", check).__name__)
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(checks()))
-@pytest.mark.filterwarnings("ignore:training was ended")
-def test_check_estimator(estimator, check):
-    check(estimator)
-
-
-def test_the_example_of_the_documentation_is_true():
-    results = doctest.testmod(sys.modules[LaSVMClassifier.__module__])
-    assert results.attempted > 0
-    assert results.failed == 0
 
 
 # The optimum
@@ -211,21 +179,6 @@ def test_the_certificate_is_that_of_the_model(n, k, seed, C, finish):
         assert (model.delta_ <= model.tau).all()
 
 
-def test_an_estimate_is_labelled_as_one():
-    result = lasvm(certify=False).fit(X, y).result_
-    assert not result.exact
-    assert not any(point.exact for point in result.history)
-    assert result.gap >= 0
-    certified = lasvm().fit(X, y).result_
-    assert result.dual == pytest.approx(certified.dual, rel=1e-6)
-
-
-def test_the_dual_never_decreases_in_the_history():
-    result = lasvm(epochs=4).fit(X[two], y[two]).result_
-    assert (np.diff([point.dual for point in result.history]) >= -1e-9).all()
-    assert result.history[-1].exact
-
-
 @pytest.mark.parametrize("finish", [True, False])
 @pytest.mark.parametrize("epochs", [1, 2, 5])
 def test_as_many_epochs_are_made_as_asked_for(epochs, finish):
@@ -237,28 +190,12 @@ def test_as_many_epochs_are_made_as_asked_for(epochs, finish):
     assert finish or not model.result_.operations["finishing_steps"]
 
 
-@pytest.mark.parametrize("labels", [names[y], y > 0], ids=["three", "two"])
-def test_looks_at_a_validation_set_do_not_change_the_model(labels):
-    plain = lasvm(C=3.0).fit(X[::2], labels[::2])
-    model = lasvm(C=3.0).fit(X[::2], labels[::2], validation=(X[1::2], labels[1::2]))
-    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
-    errors = [point.error for point in model.result_.history if point.error is not None]
-    assert len(errors) > 5
-    assert errors[-1] == pytest.approx(1 - model.score(X[1::2], labels[1::2]))
-
-
 def test_delta_is_a_violation_and_so_not_negative():
     """Both coefficients are at their bounds, and far from wanting to leave them."""
     model = lasvm(C=1e-3).fit(X[two][:2] * [[1], [-1]], [0, 1])
     assert np.abs(model.dual_coef_.data).tolist() == [1e-3, 1e-3]
     np.testing.assert_array_equal(model.delta_, 0)
     assert model.result_.violation == 0
-
-
-def test_a_gap_that_stays_open_is_warned_of():
-    with pytest.warns(TrainingWarning, match="max_iter=2"):
-        model = lasvm(stop="gap", tol=1e-12, max_iter=2).fit(X, y)
-    assert model.result_.status == "max_iter"
 
 
 def test_delta_max_bounds_the_uncertainty_without_a_finish():
@@ -283,17 +220,6 @@ def test_the_certificate_is_that_of_all_classes_even_if_not_all_were_met(selecti
 def hard(n=600):
     random = np.random.default_rng(0)
     return random.normal(size=(n, 2)), random.integers(0, 3, n)
-
-
-def test_a_time_limit_leaves_a_valid_model():
-    with pytest.warns(TrainingWarning, match="time_limit"):
-        model = lasvm(epochs=1000, time_limit=1e-9).fit(X, y)
-    assert model.result_.status == "time_limit"
-    primal, dual, violation = certificate(model, X, y)  # of all three classes, of which it has met one
-    assert model.result_.primal == pytest.approx(primal)
-    assert model.result_.dual == pytest.approx(dual)
-    assert model.result_.violation == pytest.approx(violation)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)])
 
 
 def test_a_time_limit_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatch):
@@ -349,36 +275,6 @@ K = (K + K.T) / 2
 
 
 @pytest.mark.parametrize("labels", [names[y], two], ids=["three", "two"])
-@pytest.mark.parametrize("batch_size", [1, 4, 16, 64, 256])
-def test_the_size_of_blocks_does_not_change_a_bit(batch_size, labels):
-    whole = lasvm("precomputed", C=3.0, epochs=2).fit(K, labels)
-    assert_same(whole, lasvm("precomputed", C=3.0, epochs=2, batch_size=batch_size).fit(K, labels), K)
-
-
-@pytest.mark.parametrize("labels", [names[y], two], ids=["three", "two"])
-@pytest.mark.parametrize("parts", [1, 2, 7, 50, 150])
-def test_parts_of_a_stream_make_the_model_of_all_of_it_bit_for_bit(parts, labels):
-    whole = lasvm("precomputed", C=3.0, shuffle=False).fit(K, labels)
-    model = lasvm("precomputed", C=3.0)
-    for part in np.array_split(np.arange(len(y)), parts):
-        model.partial_fit(np.ascontiguousarray(K[part, : part[-1] + 1]), labels[part])
-    assert_same(whole, model, K)
-    np.testing.assert_array_equal(whole.dual_coef_.toarray(), model.dual_coef_.toarray())
-    np.testing.assert_array_equal(whole.intercept_, model.intercept_)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_parts_of_a_stream_of_features_make_the_same_model_up_to_rounding(kernel, layout):
-    """After a step two members have the same gradient; the last digit of a kernel value must not say which is next."""
-    whole = lasvm(kernel, C=3.0, shuffle=False).fit(layout(X), names[y])
-    model = lasvm(kernel, C=3.0)
-    for part in np.array_split(np.arange(len(y)), 7):
-        model.partial_fit(layout(X[part]), names[y[part]])
-    assert_same(whole, model, atol=1e-9)
-
-
-@pytest.mark.parametrize("labels", [names[y], two], ids=["three", "two"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_threads_and_dropped_rows_do_not_change_a_bit(epochs, n_jobs, labels):
@@ -417,13 +313,6 @@ def test_a_model_taken_without_a_finish_is_that_of_the_stream():
     np.testing.assert_array_equal(finishing.dual_coef_.toarray(), plain.dual_coef_.toarray())
 
 
-def test_the_same_seed_makes_the_same_model():
-    assert_same(lasvm(epochs=3).fit(X, y), lasvm(epochs=3).fit(X, y))
-    assert not np.array_equal(
-        lasvm().fit(X, y).decision_function(X), lasvm(random_state=1).fit(X, y).decision_function(X)
-    )
-
-
 # Classes that come and go
 
 
@@ -442,28 +331,6 @@ def assert_sensible(model, X, n_classes):
     assert model.intercept_.shape == model.delta_.shape == (len(positive),)
 
 
-def blobs(n=300, k=5):
-    random = np.random.default_rng(4)
-    labels = random.integers(0, k, n)
-    return random.normal(size=(n, 2)) * 0.5 + 3 * np.column_stack([np.cos(labels), np.sin(labels)]), labels
-
-
-@pytest.mark.parametrize("label_names", [np.array(list("zbxay")), np.array([7, -2, 30, 0, 1])])
-def test_classes_join_the_stream_one_after_another(label_names):
-    some, labels = blobs()
-    model = lasvm(C=10.0)
-    for seen in (1, 2, 3, 5):
-        part = np.flatnonzero(labels < seen)[: 60 * seen]
-        model.partial_fit(some[part], label_names[labels[part]])
-        np.testing.assert_array_equal(model.classes_, np.unique(label_names[:seen]))
-        if seen > 1:
-            assert_sensible(model, some, seen)
-        mine = labels < seen
-        assert model.score(some[mine], label_names[labels[mine]]) > 0.9
-    model.partial_fit(some, label_names[labels])
-    assert model.score(some, label_names[labels]) > 0.95
-
-
 def test_booleans_in_any_order_are_classes():
     for first in (True, False):
         model = lasvm(C=3.0)
@@ -477,25 +344,6 @@ def test_booleans_in_any_order_are_classes():
         np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-9)
 
 
-def test_announced_classes_that_never_come_have_columns_and_are_never_predicted():
-    model = lasvm().partial_fit(X[:1], names[y[:1]], classes=[*names, "lily"])
-    assert_sensible(model, X, 4)
-    np.testing.assert_array_equal(model.predict(X), names[y[0]])
-    some = y != y[0]
-    keep = y < 2
-    model = lasvm()
-    for part in np.array_split(np.flatnonzero(keep), 3):
-        model.partial_fit(X[part], names[y[part]], classes=[*names, "lily"])
-        assert_sensible(model, X, 4)
-    assert set(model.predict(X[keep])) == set(names[:2])
-    assert model.score(X[keep], names[y[keep]]) > 0.95
-    plain = lasvm().partial_fit(X[keep], names[y[keep]])
-    order = np.searchsorted(model.classes_, names[1])
-    np.testing.assert_allclose(model.decision_function(X)[:, order], plain.decision_function(X), atol=1e-9)
-    model.partial_fit(X[some], names[y[some]])
-    assert_sensible(model, X, 4)
-
-
 def test_the_order_in_which_classes_arrive_does_not_matter_in_the_end():
     models = []
     for labels in (y, 2 - y):
@@ -507,42 +355,15 @@ def test_the_order_in_which_classes_arrive_does_not_matter_in_the_end():
 
 
 @pytest.mark.parametrize("labels", [names[y], names[y % 2]], ids=["three", "two"])
-@pytest.mark.parametrize("path", ["pickle", "deepcopy", "file"])
-def test_a_saved_model_predicts_the_same_and_goes_on(path, labels, tmp_path):
+def test_a_copy_leads_to_the_same_place(labels):
     model = lasvm(C=2.0).partial_fit(X[:75], labels[:75])
-    if path == "pickle":
-        other = pickle.loads(pickle.dumps(model))
-    elif path == "deepcopy":
-        other = copy.deepcopy(model)
-    else:
-        models.save(model, tmp_path / "model.larank")
-        other = models.load(tmp_path / "model.larank")
-    np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
-    np.testing.assert_array_equal(other.delta_, model.delta_)
-    before = model.decision_function(X)
-    other.partial_fit(X[75:], labels[75:])
-    np.testing.assert_array_equal(model.decision_function(X), before)
+    other = pickle.loads(pickle.dumps(model)).partial_fit(X[75:], labels[75:])
     certificate(other, X, labels)
     # It goes on from the finished coefficients, the other from those before: they lead to the same place.
     for _ in range(10):
         for each in (other, model):
             each.partial_fit(X, labels)
     assert other.score(X, labels) == pytest.approx(model.score(X, labels), abs=0.03)
-
-
-def test_a_fitted_model_goes_on_with_a_class_it_has_not_seen():
-    model = lasvm(C=2.0).fit(X[two], names[y[two]])
-    model.partial_fit(X, names[y])
-    assert_sensible(model, X, 3)
-    assert model.score(X, names[y]) > 0.9
-
-
-def test_a_clone_has_the_parameters_and_nothing_else():
-    model = lasvm(C=3.0, class_weight={0: 2.0}, delta_max=0.3).fit(X, y)
-    fresh = clone(model)
-    assert fresh.get_params() == model.get_params()
-    assert not [name for name in vars(fresh) if name.endswith("_") or name.startswith("_")]
-    assert_same(fresh.fit(X, y), model)
 
 
 # With others
@@ -557,10 +378,6 @@ def test_calibration_gives_probabilities(labels):
     assert model.score(X, labels) > 0.85
     sure = probabilities.max(axis=1) > 0.9
     assert (model.predict(X)[sure] == labels[sure]).mean() > 0.95
-
-
-def test_cross_validation_scores_well():
-    assert cross_val_score(lasvm(), X, names[y], cv=5).mean() > 0.9
 
 
 def test_queries_reach_as_far_as_the_bias_is_uncertain():
@@ -631,3 +448,17 @@ def test_a_class_that_comes_late_does_not_take_everything():
     for part in np.split(order, np.flatnonzero(np.diff(y[order])) + 1):
         model.partial_fit(X[part], y[part])
     assert model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-300, 1e150])
+def test_constant_features_make_finite_models(value):
+    model = lasvm(gamma=1.0).fit(np.full((12, 2), value), np.arange(12) % 2)
+    assert np.isfinite(model.decision_function(np.full((2, 2), value))).all()
+    assert np.isfinite([model.result_.primal, model.result_.dual]).all()
+
+
+@pytest.mark.parametrize("C", [1e-12, 1e12])
+def test_extreme_costs_make_finite_models(C):
+    model = lasvm(C=C).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert model.result_.gap >= -1e-9 * model.result_.primal

@@ -1,11 +1,8 @@
 """MulticlassSVC: whatever the formulation, the data and the way there, the optimum is that of the QP, with proof."""
 
-import doctest
 import pickle
 import re
 import signal
-import sys
-import threading
 
 import numpy as np
 import pandas as pd
@@ -13,13 +10,9 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.metrics import pairwise
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.blocks.kernels import kernel_names
@@ -373,17 +366,6 @@ def test_the_result_counts_the_work():
 # Weights
 
 
-def test_weights_of_classes_and_examples_multiply():
-    X, y = data(60, 3)
-    weight = np.random.default_rng(0).uniform(0.5, 2, 60)
-    factors = np.array([2, 1, 0.5])
-    by_class = svc(tol=1e-7, class_weight=dict(enumerate(factors))).fit(X, y, weight)
-    by_example = svc(tol=1e-7).fit(X, y, weight * factors[y])
-    assert by_class.result_.dual == pytest.approx(by_example.result_.dual, rel=1e-7)
-    assert_feasible(by_class, y, weight * factors[y])
-    assert_feasible(svc(class_weight="balanced").fit(X, y), y, (60 / (3 * np.bincount(y)))[y])
-
-
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_a_weight_of_k_equals_k_repetitions_and_zero_leaving_out(formulation):
     X, y = data(80, 3)
@@ -452,36 +434,6 @@ def test_cycling_ends_with_the_passes_asked_for():
 # Memory, threads, precision
 
 
-def tight_limit(X, y, **parameters):
-    """Bytes with which training just works: the errors say how many are needed so far."""
-    limit = 1000
-    while True:
-        try:
-            svc(memory_limit=limit, **parameters).fit(X, y)
-        except ValueError as error:
-            said, got = re.search(r"memory_limit must be at least (\d+) bytes .*, got (\d+)", str(error)).groups()
-            if int(got) != limit or int(said) <= limit:
-                raise
-            limit = int(1.1 * int(said))
-        else:
-            return limit
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("init", ["larank", "zero"])
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_a_tiny_memory_limit_does_not_change_the_optimum(formulation, init, jobs):
-    X, y = data(200, 3)
-    parameters = {"tol": 1e-5, "n_jobs": jobs, "init": init, "formulation": formulation}
-    free = svc(**parameters).fit(X, y)
-    limit = tight_limit(X, y, **parameters)
-    assert limit < 200_000
-    for factor in (1, 1.5, 3, 8):
-        model = svc(memory_limit=factor * limit, **parameters).fit(X, y)
-        assert model.result_.dual == pytest.approx(free.result_.dual, rel=2e-5)
-        assert_feasible(model, y, 1.0)
-
-
 MANY = data(1500, 3)
 
 
@@ -503,33 +455,6 @@ def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum_from_z
         assert model.result_.status == "converged"
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "precomputed"])
-def test_a_memory_limit_that_is_too_small_is_told_the_minimum(kernel):
-    X, y = data(60, 3)
-    examples = rbf(X) if kernel == "precomputed" else X
-    with pytest.raises(ValueError, match=r"memory_limit must be at least \d+ bytes for .*, got 100$"):
-        svc(kernel, memory_limit=100).fit(examples, y)
-
-
-def test_a_memory_error_leaves_no_thread_behind():
-    X, y = data(600, 4)
-    threads = threading.active_count()
-    for limit in (20_000, 60_000):
-        with pytest.raises(ValueError, match="memory_limit must be at least"):
-            svc(memory_limit=limit, n_jobs=2).fit(X, y)
-    assert threading.active_count() == threads
-
-
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_the_seed_decides_and_a_second_fit_does_not_remember_the_first(formulation):
-    X, y = data(400, 3)
-    one, same = (svc(formulation=formulation).fit(X, y) for _ in range(2))
-    again = svc(formulation=formulation).fit(X[::-1], y).fit(X, y)
-    for other in (same, again):
-        np.testing.assert_array_equal(one.support_, other.support_)
-        np.testing.assert_array_equal(one.dual_coef_.toarray(), other.dual_coef_.toarray())
-
-
 @pytest.mark.parametrize("C", [1.0, 100.0])
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_a_gap_that_single_precision_cannot_reach_ends_with_a_warning(formulation, C):
@@ -545,37 +470,6 @@ def test_a_gap_that_single_precision_cannot_reach_ends_with_a_warning(formulatio
 # Limits and interrupts
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("init", ["larank", "zero"])
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
-def test_a_model_ended_by_a_time_limit_is_valid(kernel, init, jobs):
-    X, y = data(900, 4)
-    K = X @ X.T if kernel == "linear" else rbf(X)
-    examples = K if kernel == "precomputed" else X
-    model = svc(kernel, time_limit=1e-9, init=init, n_jobs=jobs)
-    with pytest.warns(TrainingWarning, match=r"after time_limit=1e-09 seconds.*the model is valid"):
-        model.fit(examples, y)
-    assert model.result_.status == "time_limit"
-    assert_feasible(model, y, 1.0)
-    assert_certificate(model, K, y, np.ones(900), 1 - np.eye(4))
-    scores = model.scale_ * K @ coefficients(model, 900)
-    np.testing.assert_allclose(model.decision_function(examples), scores, atol=1e-9)
-
-
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("max_iter", [1, 2, 4])
-def test_a_model_ended_by_max_iter_is_valid(formulation, max_iter):
-    X, y = data(900, 4)
-    model = svc(C=10.0, tol=1e-12, max_iter=max_iter, formulation=formulation)
-    with pytest.warns(TrainingWarning, match=rf"after max_iter={max_iter} passes .* relative duality gap is") as caught:
-        model.fit(X, y)
-    assert caught[0].filename == __file__
-    assert model.result_.status == "max_iter"
-    assert max_iter <= model.result_.iterations <= max_iter + 2
-    assert_feasible(model, y, 10.0)
-    assert_certificate(model, rbf(X), y, np.full(900, 10.0), 1 - np.eye(4))
-
-
 def interrupted_at(call):
     """A kernel during one of whose calls somebody presses Ctrl-C, and how often it was called so far."""
     calls = []
@@ -587,40 +481,6 @@ def interrupted_at(call):
         return rbf(A, B)
 
     return kernel, calls
-
-
-@pytest.mark.parametrize("init", ["larank", "zero"])
-@pytest.mark.parametrize("call", [2, 6])
-def test_ctrl_c_ends_training_with_a_valid_model(init, call):
-    X, y = data(600, 3)
-    before = signal.getsignal(signal.SIGINT)
-    model = svc(interrupted_at(call)[0], C=10.0, tol=1e-12, init=init)
-    with pytest.warns(TrainingWarning, match="ended by an interrupt"):
-        model.fit(X, y)
-    assert signal.getsignal(signal.SIGINT) is before
-    assert model.result_.status == "interrupted"
-    assert_feasible(model, y, 10.0)
-    assert_certificate(model, rbf(X), y, np.full(600, 10.0), 1 - np.eye(3))
-
-
-def test_an_error_on_the_way_leaves_the_model_as_it_was():
-    X, y = data(300, 3)
-    model = svc().fit(X, y)
-    before, attributes = model.decision_function(X), set(vars(model))
-
-    calls = []
-
-    def fails_later(A, B):
-        calls.append(len(B))
-        if len(calls) == 4:
-            raise ZeroDivisionError("mine")
-        return rbf(A, B)
-
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        model.set_params(kernel=fails_later).fit(X[:200, :2], y[:200] > 0)
-    model.set_params(kernel="rbf")
-    assert set(vars(model)) == attributes
-    np.testing.assert_array_equal(model.decision_function(X), before)
 
 
 # Paths
@@ -726,7 +586,6 @@ def test_a_path_needs_the_solver_that_can_go_on(solver):
 # What X may be
 
 X, y = data(160, 3)
-names = np.array(["setosa", "versicolor", "virginica"])
 
 
 def _wide(X):
@@ -752,49 +611,6 @@ shapes = {
     "csc": sparse.csc_matrix,
     "read only": lambda X: _read_only(X.copy()),
 }
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
-@pytest.mark.parametrize("shape", shapes.values(), ids=shapes)
-@pytest.mark.filterwarnings("ignore:X .* feature names")
-def test_the_layout_of_the_examples_does_not_matter(kernel, shape):
-    plain = svc(kernel, tol=1e-5, fit_intercept=True).fit(X, y)
-    model = svc(kernel, tol=1e-5, fit_intercept=True).fit(shape(X), y)
-    assert model.result_.status == "converged"
-    assert model.result_.dual == pytest.approx(plain.result_.dual, rel=2e-5)
-    for same in (X, sparse.csr_matrix(X), shape(X)):
-        np.testing.assert_allclose(model.decision_function(same), plain.decision_function(X), atol=0.03)
-    assert model.dual_coef_.dtype == np.float64
-
-
-def test_examples_may_be_mapped_from_a_file(tmp_path):
-    stored = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
-    stored[:] = X
-    gram = np.memmap(tmp_path / "K", dtype=np.float64, mode="w+", shape=(len(X), len(X)))
-    gram[:] = rbf(X)
-    for kernel, mapped, plain in (("rbf", stored, X), ("linear", stored, X), ("precomputed", gram, rbf(X))):
-        one, other = svc(kernel).fit(mapped, y), svc(kernel).fit(plain, y)
-        np.testing.assert_array_equal(one.dual_coef_.toarray(), other.dual_coef_.toarray())
-
-
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_training_leaves_the_examples_as_they_are(fit_intercept):
-    dense, rows, gram = X.copy(), sparse.csr_matrix(X), rbf(X)
-    svc(fit_intercept=fit_intercept).fit(dense, y)
-    svc(fit_intercept=fit_intercept).fit(rows, y)
-    svc("precomputed", fit_intercept=fit_intercept).fit(gram, y)
-    np.testing.assert_array_equal(dense, X)
-    np.testing.assert_array_equal(rows.toarray(), X)
-    np.testing.assert_array_equal(gram, rbf(X))
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
-def test_support_vectors_are_the_examples(layout):
-    for kernel in ("rbf", "linear"):
-        model = svc(kernel).fit(layout(X), y)
-        kept = model.support_vectors_
-        assert sparse.issparse(kept) == (layout is not np.asarray)
-        np.testing.assert_array_equal(kept.toarray() if sparse.issparse(kept) else kept, X[model.support_])
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -854,25 +670,6 @@ def test_a_named_kernel_equals_the_matrix_and_the_callable_of_its_values(kernel,
         )
 
 
-def overlap(A, B):
-    """A kernel of strings: letters in common."""
-    return np.array([[len(set(a) & set(b)) for b in B] for a in A], dtype=float)
-
-
-words = ["ant", "bee", "cat", "dog", "antelope", "beetle", "cattle", "doge"] * 5
-
-
-@pytest.mark.parametrize("solver", ["active-set", "published"])
-@pytest.mark.parametrize("kind", [list, tuple, lambda words: np.array(words, dtype=object), np.array])
-def test_a_callable_kernel_takes_any_objects(kind, solver):
-    labels = np.arange(40) % 4
-    model = svc(overlap, solver=solver).fit(kind(words), labels)
-    assert model.score(kind(words), labels) == 1.0
-    assert list(model.support_vectors_) == [words[i] for i in model.support_]
-    gram = svc("precomputed", solver=solver).fit(overlap(words, words), labels)
-    assert model.result_.dual == pytest.approx(gram.result_.dual, rel=1e-3)
-
-
 def test_features_in_which_all_agree_change_nothing_until_they_differ():
     constant = np.full((160, 3), 7.0)
     wide = np.hstack([X[:, :2], constant, X[:, 2:]])
@@ -904,54 +701,6 @@ def test_rows_far_from_the_origin_keep_their_distances():
 # Labels and shapes
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        np.array(["ham", "spam", "eggs"]),
-        np.array(["ham", "spam", "eggs"], dtype=object),
-        np.array([0.0, 1.0, 2.0]),
-        np.array([-5, 1000, 7]),
-        np.array([2**53, 2**53 + 1, 2**53 + 2]),
-        np.array([3, 1, 2], dtype=np.uint8),
-    ],
-    ids=str,
-)
-def test_labels_may_be_anything_that_can_be_told_apart(labels):
-    order = np.argsort(np.argsort(labels))
-    plain = svc(tol=1e-6).fit(X, order[y])
-    model = svc(tol=1e-6).fit(X, labels[y])
-    np.testing.assert_array_equal(model.classes_, np.unique(labels))
-    assert model.classes_.dtype == labels.dtype
-    np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
-    np.testing.assert_array_equal(model.predict(X), np.sort(labels)[plain.predict(X)])
-
-
-def test_boolean_labels_are_two_classes():
-    model = svc().fit(X, y == 0)
-    assert model.predict(X).dtype == bool
-    assert model.score(X, y == 0) > 0.7
-
-
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_shapes_are_those_documented(kernel, classes, formulation):
-    keep = y < classes
-    some = rbf(X[keep]) if kernel == "precomputed" else X[keep]
-    model = svc(kernel, formulation=formulation, fit_intercept=True).fit(some, y[keep])
-    scores = model.decision_function(some[:9])
-    assert scores.shape == ((9,) if classes == 2 else (9, 3))
-    assert scores.dtype == np.float64
-    best = (scores > 0).astype(int) if classes == 2 else scores.argmax(axis=1)
-    np.testing.assert_array_equal(model.predict(some[:9]), model.classes_[best])
-    assert model.dual_coef_.shape == (len(model.support_), classes)
-    assert model.support_costs_.shape == model.support_.shape
-    assert model.intercept_.shape == ((1,) if classes == 2 else (3,))
-    assert isinstance(model.n_iter_, int)
-    assert isinstance(model.scale_, float)
-    assert model.n_features_in_ == some.shape[1]
-
-
 def test_a_fit_with_another_kernel_forgets_the_attributes_of_the_one_before():
     model = svc("linear").fit(X, y)
     assert hasattr(model, "coef_")
@@ -972,30 +721,6 @@ def copies(model, path):
     return [pickle.loads(pickle.dumps(model)), models.load(path)]
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed", "poly"])
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
-@pytest.mark.parametrize("solver", ["active-set", "published"])
-def test_copies_and_saved_models_predict_the_same(kernel, layout, solver, tmp_path):
-    if kernel == "precomputed" and layout is not np.asarray:
-        pytest.skip("kernel values are dense")
-    some = rbf(X) if kernel == "precomputed" else layout(X)
-    model = svc(kernel, solver=solver, fit_intercept=True, class_weight={"setosa": 2.0}).fit(some, names[y])
-    for copy in copies(model, tmp_path / "model.larank"):
-        assert type(copy) is MulticlassSVC
-        assert copy.get_params() == model.get_params()
-        assert repr(copy.result_) == repr(model.result_)
-        assert set(vars(copy)) == set(vars(model))
-        np.testing.assert_array_equal(copy.decision_function(some), model.decision_function(some))
-        np.testing.assert_array_equal(copy.predict(some), model.predict(some))
-        np.testing.assert_array_equal(copy.fit(some, names[y]).support_, model.support_)
-
-
-def test_models_of_a_path_are_saved_too(tmp_path):
-    for model in svc(formulation="weston-watkins").path(X, names[y], [1.0, 2.0]):
-        for copy in copies(model, tmp_path / "model.larank"):
-            np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
-
-
 def test_switches_of_the_published_solver_survive_pickles_and_clones():
     model = svc(solver=Published(row_solver="exact", epsilon=0.01)).fit(X, y)
     assert pickle.loads(pickle.dumps(model)).solver == model.solver
@@ -1011,60 +736,6 @@ def test_switches_of_the_published_solver_survive_files(tmp_path):
 
 
 # These two demand 1e-7 of predictions, more than the default tolerance promises.
-EXACT = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-
-
-def checks():
-    for kernel, formulation in (("rbf", "crammer-singer"), ("rbf", "weston-watkins"), ("linear", "crammer-singer")):
-        usual = MulticlassSVC(kernel, formulation=formulation)
-        tight = MulticlassSVC(kernel, formulation=formulation, gamma=0.2, tol=1e-13, max_iter=100_000)
-        for estimator, wanted in ((usual, False), (tight, True)):
-            for instance, check in estimator_checks_generator(estimator):
-                name = getattr(check, "func", check).__name__
-                if kernel == "linear" and name == "check_class_weight_classifiers":
-                    continue  # no hyperplane through the origin has its examples on one side
-                if (name in EXACT) == wanted:
-                    yield pytest.param(instance, check, id=f"{kernel}-{formulation}-{name}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(checks()))
-@pytest.mark.filterwarnings("ignore:training was ended where kernel values are not precise enough")  # at 1e-13
-def test_check_estimator(estimator, check):
-    check(estimator)
-
-
-def test_it_is_a_classifier_that_says_what_it_takes():
-    assert is_classifier(svc())
-    assert svc().__sklearn_tags__().input_tags.sparse
-    assert not svc(overlap).__sklearn_tags__().input_tags.sparse
-    assert svc("precomputed").__sklearn_tags__().input_tags.pairwise
-    assert not svc().__sklearn_tags__().input_tags.pairwise
-
-
-def test_grid_search_pipelines_and_cross_validation_work():
-    search = GridSearchCV(svc(), {"C": [1e-4, 1.0], "formulation": FORMULATIONS}, cv=3).fit(X, names[y])
-    assert search.best_score_ > 0.5
-    scores = cross_val_score(svc("precomputed", tol=1e-6), rbf(X), y, cv=3)
-    np.testing.assert_allclose(scores, cross_val_score(svc(tol=1e-6), X, y, cv=3), atol=0.05)
-    weight = np.linspace(0.5, 2, 160)
-    pipeline = make_pipeline(StandardScaler(), svc()).fit(X, y, multiclasssvc__sample_weight=weight)
-    alone = svc().fit(StandardScaler().fit_transform(X), y, weight)
-    np.testing.assert_array_equal(pipeline[-1].dual_coef_.toarray(), alone.dual_coef_.toarray())
-
-
-def test_a_clone_has_the_parameters_and_nothing_else():
-    model = svc(C=3.0, class_weight={0: 2.0}).fit(X, y)
-    copy = clone(model)
-    assert copy.get_params() == model.get_params()
-    assert not [name for name in vars(copy) if name.endswith("_") or name.startswith("_")]
-
-
-def test_feature_names_are_kept_and_checked():
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    for model in (svc().fit(frame, y), svc().path(frame, y, [1.0])[0]):
-        np.testing.assert_array_equal(model.feature_names_in_, list("abcd"))
-        with pytest.raises(ValueError, match="feature names should match"):
-            model.predict(frame[["b", "a", "c", "d"]])
 
 
 def test_progress_goes_to_standard_error_and_names_the_problem(capsys):
@@ -1074,7 +745,57 @@ def test_progress_goes_to_standard_error_and_names_the_problem(capsys):
     assert re.search(r"crammer-singer, rbf, C=1, 160 examples, 3 classes, memory limit 5 MB", shown.err)
 
 
-def test_the_example_of_the_documentation_is_true():
-    results = doctest.testmod(sys.modules[MulticlassSVC.__module__])
-    assert results.attempted > 0
-    assert results.failed == 0
+# What is refused
+
+
+@pytest.mark.parametrize("solver", ["smo", None, Published, 3])
+def test_a_solver_that_is_none_is_named(solver):
+    with pytest.raises(ValueError, match=r"solver must be one of 'active-set', 'published' or a Published\(...\), got"):
+        svc(solver=solver).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["published", Published(epsilon=0.01)])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"init": "zero"}, "init acts with solver='active-set' only; got init='zero' with solver="),
+        ({"shrinking": False}, "shrinking acts with solver='active-set' only; got shrinking=False with solver="),
+        ({"tol": 0.1}, "tol acts with solver='active-set' only; got tol=0.1 with solver="),
+        (
+            {"formulation": "weston-watkins"},
+            "formulation must be 'crammer-singer' with the published solver, got 'weston-watkins'",
+        ),
+    ],
+)
+def test_what_cannot_act_with_the_published_solver_is_refused(solver, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        svc(solver=solver, **parameters).fit(X, y)
+
+
+def indefinite(n):
+    """No two examples give it away."""
+    S = np.random.default_rng(0).uniform(-1, 1, (n, n))
+    S = (S + S.T) / 2
+    np.fill_diagonal(S, 1.0)
+    return S
+
+
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
+@pytest.mark.parametrize("init", ["larank", "zero"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_matrix_that_is_not_positive_semi_definite_is_found_out(formulation, init, dtype):
+    S, labels = indefinite(300).astype(dtype), np.arange(300) % 4
+    with pytest.raises(ValueError, match="kernel must be positive semi-definite, got one that is not"):
+        svc("precomputed", C=10.0, formulation=formulation, init=init).fit(S, labels)
+    with pytest.raises(ValueError, match="kernel must be positive semi-definite, got one that is not"):
+        svc("precomputed", formulation=formulation, init=init).path(S, labels, [1.0, 10.0])
+
+
+def test_the_published_solver_finds_it_out_too():
+    with pytest.raises(ValueError, match="kernel must be positive semi-definite, got one that is not"):
+        svc("precomputed", C=10.0, solver="published").fit(indefinite(300), np.arange(300) % 4)
+
+
+def test_a_sigmoid_that_is_no_kernel_warns():
+    with pytest.warns(UserWarning, match="positive semi-definite.*the certificate proves nothing"):
+        svc("sigmoid", gamma=2.0, coef0=-1.0, C=10.0).fit(np.tile(X, (5, 1)), np.tile(y, 5))

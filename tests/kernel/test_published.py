@@ -1,7 +1,6 @@
 """MCSVM as published: whatever is switched on, the rounds keep the constraints and end at the optimum."""
 
 import contextlib
-import json
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,8 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
-from rich.console import Console
 from scipy import sparse
 
 from larank import _core, parameters
@@ -20,8 +17,6 @@ from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.parameters import COOLING, ROW_SOLVERS
-from larank.reproduce import Scope, experiments
-from larank.reproduce import mcsvm as paper
 from larank.training import Limits, train
 from larank.training.progress import Progress
 from reference import dual, infeasibility, kernel_certificate, kernel_optimum, optimum, primal
@@ -293,7 +288,7 @@ def test_training_ends_when_no_violation_is_left_and_certifies_it():
     assert outcome.objectives.violation < 0.05 + 1e-9
     assert outcome.objectives.dual <= outcome.objectives.primal
     last = outcome.history[-1]
-    assert last.kernel_values == session.blocks.kernel_values > 0
+    assert last.kernel_values == session.provider.kernel_values > 0
     assert last.support_patterns == session.coefficients.any(axis=1).sum()
     duals = [point.dual for point in outcome.history]
     assert (np.diff(duals) >= -1e-9 * duals[-1]).all()
@@ -431,77 +426,3 @@ def test_the_session_refuses_arrays_that_do_not_fit():
     session = _core.Mcsvm64(**arrays, **switches, epsilon=0.1, cache_bytes=0)
     with pytest.raises(ValueError, match="must answer with 1 rows and 90 columns, got 1 and 89"):
         session.run(1, SimpleNamespace(rows=lambda examples: np.ones((1, 89))))
-
-
-# ---- The reproduced figures ----
-
-FIGURES = ["mcsvm-figure5", "mcsvm-figure6", "mcsvm-figure7"]
-
-
-@pytest.fixture
-def small(monkeypatch, tmp_path):
-    """Less still than the quick form, on the data that comes with the library."""
-    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
-    monkeypatch.setattr(paper, "QUICK", paper.Protocol(figure5=120, figure6=120, figure7=(40, 80), time_limit=60.0))
-
-
-def printed(reproduction):
-    console = Console(width=120)
-    with console.capture() as capture:
-        console.print(reproduction.to_table())
-    return " ".join(capture.get().split())
-
-
-@pytest.mark.parametrize("name", [*FIGURES, "mcsvm"])
-def test_quick_forms_print_draw_and_can_be_written(name, small):
-    lines = []
-    experiment = experiments()[name]
-    reproduction = experiment.run(Scope(quick=True), lines.append)
-    assert lines
-    text = printed(reproduction)
-    assert "Quick form" in text
-    assert "names no kernel" in text
-    assert "gamma 0.025, C = 10" in text
-    json.dumps(reproduction.to_dict())
-    figure = Figure()
-    experiment.draw(reproduction, figure)
-    assert figure.axes or figure.subfigs
-
-
-def test_a_smaller_epsilon_takes_more_rounds_to_a_higher_dual(small):
-    runs = experiments()["mcsvm-figure5"].run(Scope(quick=True), lambda line: None).runs
-    assert [run.epsilon for run in runs] == list(paper.EPSILONS)
-    assert (np.diff([run.rounds for run in runs]) < 0).all()
-    assert (np.diff([run.dual for run in runs]) <= 1e-6).all()
-    assert all(run.violation < run.epsilon for run in runs)
-
-
-def test_figure_6_has_every_schedule_ending_at_the_same_objective(small):
-    runs = experiments()["mcsvm-figure6"].run(Scope(quick=True), lambda line: None).runs
-    assert [run.cooling for run in runs] == list(COOLING)
-    assert [run.dual for run in runs] == pytest.approx([runs[0].dual] * len(runs), rel=1e-2)
-    assert all((np.diff([dual for _, dual in run.path]) >= -1e-9).all() for run in runs)
-    assert all(run.path[-1][0] == run.rounds for run in runs)
-
-
-def test_the_versions_of_figure_7_reach_the_same_accuracy(small):
-    outcome = experiments()["mcsvm-figure7"].run(Scope(quick=True), lambda line: None)
-    assert not outcome.skipped
-    assert [run.version for run in outcome.runs] == [*paper.VERSIONS] * 2
-    assert all(run.violation < 0.1 for run in outcome.runs)
-    by_version = {run.version: run for run in outcome.runs if run.examples == 80}
-    third, fourth, fifth = list(by_version.values())[2:]
-    assert third.kernel_rows > fourth.kernel_rows
-    assert fourth.rounds == fifth.rounds == third.rounds
-
-
-def test_a_version_that_would_take_too_long_is_left_out_with_a_reason(monkeypatch, small):
-    monkeypatch.setattr(paper, "QUICK", paper.Protocol(40, 40, (20, 40, 80), time_limit=1e-9))
-    lines = []
-    outcome = experiments()["mcsvm-figure7"].run(Scope(quick=True), lines.append)
-    assert {run.examples for run in outcome.runs} == {20}
-    assert len(outcome.skipped) == 2 * len(paper.VERSIONS)
-    assert set(outcome.skipped) <= set(lines)
-    text = printed(outcome)
-    assert "Left out: version 1, base line, with 40 examples of letter" in text
-    assert "> " in text

@@ -277,14 +277,8 @@ def test_a_strategy_may_be_given_as_an_object(kind):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"selection": "best"}, "selection must be one of 'random', 'gradient', 'active', 'autoactive'; got 'best'"),
         ({"selection": Active}, "selection must be one of .* or a strategy such as"),
         ({"selection": Active(), "sample_size": 3}, "sample_size acts with the name of a strategy only"),
-        ({"sample_size": 3}, "sample_size cannot act with selection='random'; got sample_size=3"),
-        ({"selection": "active", "sample_size": 0}, "sample_size must be an integer >= 1, got 0"),
-        ({"selection": "active", "sample_size": 1.5}, "sample_size must be an integer >= 1, got 1.5"),
-        ({"label_budget": 0}, "label_budget must be an integer >= 1, got 0"),
-        ({"label_budget": 9, "epochs": 2}, "label_budget acts with stop='epochs' and epochs=1 only"),
     ],
 )
 def test_bad_selections_are_refused(kind, parameters, message):

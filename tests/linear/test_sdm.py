@@ -12,9 +12,9 @@ from sklearn.svm import SVC, LinearSVC
 
 import reference
 from larank import LinearMulticlassSVC
-from larank.reproduce import datasets
 from larank.training import TrainingWarning
 from reference import FORMULATIONS
+from studies import datasets
 
 formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
 
@@ -641,9 +641,9 @@ def test_crammer_singer_is_that_of_liblinear(fit_intercept):
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-2)
 
 
-@pytest.mark.skipif(not datasets.available("news20"), reason="no news20 in larank.data.data_directory()")
+@pytest.mark.skipif(not datasets.is_available("news20"), reason="no news20 in larank.data.data_directory()")
 def test_news20_reaches_the_optimum_confirmed_with_liblinear():
-    data = datasets.load("news20")
+    data = datasets.load("news20", datasets.LINEAR)
     model = svc(tol=1e-4, fit_intercept=False).fit(data.X_train, data.y_train)
     assert model.result_.status == "converged"
     assert model.result_.primal == pytest.approx(2029.525, rel=1e-3)

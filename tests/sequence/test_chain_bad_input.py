@@ -1,11 +1,13 @@
 """Arguments that do not fit: the bindings of chains raise, say why, and leave everything as it was."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainreference import corpus, weights
+from chainreference import corpus, hooks, weights
 from larank import _core
 
 
@@ -35,7 +37,7 @@ def larank(chain, **settings):
 
 def learnt(order=1):
     session = larank(chain := model(order))
-    session.learn(DATA.block, DATA.labels, COSTS, EVERY, EVERY, "exact", False)
+    session.learn(DATA.block, DATA.labels, COSTS, EVERY, EVERY, "exact", "true")
     return chain, session
 
 
@@ -60,16 +62,16 @@ def learnt(order=1):
 )
 def test_blocks_that_are_no_sequences_are_refused(starts, indptr, indices, values, features, message):
     with pytest.raises(ValueError, match=message):
-        _core.ChainBlock(starts, indptr, indices, values, features)
+        _core.ChainSequences(starts, indptr, indices, values, features)
 
 
 def test_arrays_of_another_type_are_refused_and_not_copied():
     with pytest.raises(TypeError):
-        _core.ChainBlock(i32(0, 1), i64(0, 1), i32(0), None, 1)
+        _core.ChainSequences(i32(0, 1), i64(0, 1), i32(0), None, 1)
     with pytest.raises(TypeError):
         model().violation(DATA.block, DATA.labels.astype(np.int64))
     with pytest.raises(TypeError):
-        larank(model()).learn(DATA.block, DATA.labels, COSTS, EVERY.astype(np.int32), EVERY, "exact", False)
+        larank(model()).learn(DATA.block, DATA.labels, COSTS, EVERY.astype(np.int32), EVERY, "exact", "true")
 
 
 @pytest.mark.parametrize("order", [-1, 256, 2**40])
@@ -96,8 +98,8 @@ CALLS = {
     "begin": (lambda m: m.predict(DATA.block, -1, 1, "exact"), "no such sequences"),
     "end": (lambda m: m.predict(DATA.block, 0, 4, "exact"), "no such sequences"),
     "order of begin and end": (lambda m: m.predict(DATA.block, 2, 1, "greedy"), "no such sequences"),
-    "inference": (lambda m: m.predict(DATA.block, 0, 1, "best"), "'exact' or 'greedy', got 'best'"),
-    "inference of losses": (lambda m: m.losses(DATA.block, DATA.labels, COSTS, 0, 1, ""), "'exact' or 'greedy'"),
+    "inference": (lambda m: m.predict(DATA.block, 0, 1, "best"), "'exact', 'greedy', got 'best'"),
+    "inference of losses": (lambda m: m.losses(DATA.block, DATA.labels, COSTS, 0, 1, ""), "'exact', 'greedy'"),
     "sequence": (lambda m: m.path_without(DATA.block, 3, 0, 0, "exact"), "no sequence 3"),
     "largest sequence": (lambda m: m.best_paths(DATA.block, 2**63 - 1, 1), "no sequence"),
     "position": (lambda m: m.path_without(DATA.block, 0, 99, 0, "exact"), "no such position"),
@@ -116,7 +118,7 @@ CALLS = {
     "infinite delta": (lambda m: m.set_loss(np.where(np.eye(3) > 0, 0.0, np.inf)), "0 on its diagonal"),
     "tau": (lambda m: larank(m, tau=-1e-9), "tau must not be negative"),
     "tau without a value": (lambda m: larank(m, tau=np.nan), "tau must not be negative"),
-    "rule": (lambda m: _core.ChainPerceptron(m, rule="", averages=True), "'perceptron' or 'passive-aggressive'"),
+    "rule": (lambda m: _core.ChainPerceptron(m, rule="", averages=True), "'perceptron', 'passive-aggressive'"),
 }
 
 
@@ -132,13 +134,13 @@ def test_learning_from_what_does_not_fit_is_refused_and_changes_nothing(kind):
     chain = model()
     to = larank(chain) if kind == "larank" else _core.ChainPerceptron(chain, rule="perceptron", averages=True)
     good = {
-        "block": DATA.block,
+        "sequences": DATA.block,
         "labels": DATA.labels,
         "costs": COSTS,
         "ids": EVERY,
         "order": EVERY,
         "inference": "exact",
-        "own_history": False,
+        "history": "true",
     }
     bad = [
         ({"labels": DATA.labels[:-1].copy()}, "one per token"),
@@ -146,8 +148,11 @@ def test_learning_from_what_does_not_fit_is_refused_and_changes_nothing(kind):
         ({"costs": np.ones(2)}, "one per sequence"),
         ({"order": i64(0, 3)}, "no sequence 3"),
         ({"order": i64(-1)}, "no sequence -1"),
-        ({"inference": "viterbi"}, "'exact' or 'greedy'"),
-        ({"block": _core.ChainBlock(i64(0, 1), i64(0, 1), i32(3), None, 4)}, "features that the model does not have"),
+        ({"inference": "viterbi"}, "'exact', 'greedy'"),
+        (
+            {"sequences": _core.ChainSequences(i64(0, 1), i64(0, 1), i32(3), None, 4)},
+            "features that the model does not have",
+        ),
     ]
     if kind == "larank":
         bad += [({"ids": i64(0, 1)}, "one per sequence"), ({"ids": i64(0, -1, 2)}, "must not be negative")]
@@ -165,7 +170,7 @@ def test_learning_from_what_does_not_fit_is_refused_and_changes_nothing(kind):
 def test_a_model_without_labels_is_refused():
     chain = _core.ChainModel(1)
     with pytest.raises(ValueError, match="the model has no labels"):
-        chain.predict(_core.ChainBlock(i64(0, 1), i64(0, 0), i32(), None, 0), 0, 1, "greedy")
+        chain.predict(_core.ChainSequences(i64(0, 1), i64(0, 0), i32(), None, 0), 0, 1, "greedy")
 
 
 def test_a_grammar_or_a_loss_of_fewer_labels_is_refused_until_it_is_given_again():
@@ -181,14 +186,14 @@ def test_a_grammar_or_a_loss_of_fewer_labels_is_refused_until_it_is_given_again(
             lambda chain=chain: chain.predict(DATA.block, 0, 3, "greedy"),
             lambda chain=chain: chain.violation(DATA.block, DATA.labels),
             lambda chain=chain: chain.losses(DATA.block, DATA.labels, COSTS, 0, 3, "exact"),
-            lambda session=session: session.learn(DATA.block, DATA.labels, COSTS, EVERY, EVERY, "exact", False),
-            session.process_old,
-            session.optimize,
+            lambda session=session: session.learn(DATA.block, DATA.labels, COSTS, EVERY, EVERY, "exact", "true"),
+            partial(hooks.process_old, session),
+            partial(hooks.optimize, session),
         ):
             with pytest.raises(ValueError, match=f"{message} was given for 3 labels, the model has 40"):
                 call()
         give(chain)
-        session.process_old()
+        hooks.process_old(session)
         assert chain.predict(DATA.block, 0, 3, "greedy")[1] == -1
 
 
@@ -196,13 +201,13 @@ def test_labels_that_the_grammar_forbids_are_not_learnt():
     chain = model()
     chain.set_grammar(np.zeros((4, 3), bool), np.zeros(3, bool))
     with pytest.raises(ValueError, match="the grammar does not allow the labels of sequence 1"):
-        larank(chain).learn(DATA.block, DATA.labels, COSTS, EVERY, i64(1), "exact", False)
+        larank(chain).learn(DATA.block, DATA.labels, COSTS, EVERY, i64(1), "exact", "true")
 
 
 def test_operations_without_patterns_do_nothing():
     session = larank(chain := model())
-    session.process_old()
-    session.optimize()
+    hooks.process_old(session)
+    hooks.optimize(session)
     assert session.support_patterns == 0
     assert session.random_state == 0
     assert chain.squared_norm == 0
@@ -212,7 +217,7 @@ def test_an_empty_session_has_an_empty_state_that_can_be_restored():
     session = larank(model())
     state = session.state()
     assert [array.size for array in state] == [0, 0, 0, 1, *[0] * 9]
-    block = _core.ChainBlock(i64(0), state[3], state[4], state[5], 3)
+    block = _core.ChainSequences(i64(0), state[3], state[4], state[5], 3)
     larank(model()).restore(0.0, block, state[0], state[1], *state[6:])
 
 
@@ -248,8 +253,14 @@ def state_of(order=1):
     ids, costs, lengths, indptr, indices, values, *rest = session.state()
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     names = ("truth", "history", "previous", "remaining", "outputs", "alpha", "labels")
-    block = _core.ChainBlock(starts, indptr, indices, values, 3)
-    return {"linear": session.linear, "block": block, "ids": ids, "costs": costs, **dict(zip(names, rest, strict=True))}
+    block = _core.ChainSequences(starts, indptr, indices, values, 3)
+    return {
+        "linear": session.linear,
+        "sequences": block,
+        "ids": ids,
+        "costs": costs,
+        **dict(zip(names, rest, strict=True)),
+    }
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
@@ -323,7 +334,7 @@ def test_no_arguments_crash(data):
     longs, labels = arrays(np.int64), arrays(np.int32)
     lengths = st.sampled_from([DATA.labels, DATA.labels[:2].copy(), DATA.labels + i32(9)])
     calls = [
-        lambda: _core.ChainBlock(draw(longs), draw(longs), draw(labels), None, draw(small)),
+        lambda: _core.ChainSequences(draw(longs), draw(longs), draw(labels), None, draw(small)),
         lambda: chain.predict(block, draw(small), draw(small), draw(name)),
         lambda: chain.path_without(block, draw(small), draw(small), draw(st.integers(-2, 5)), draw(name)),
         lambda: chain.best_paths(block, draw(small), draw(st.integers(-2, 100))),
@@ -339,8 +350,8 @@ def test_no_arguments_crash(data):
         ),
         lambda: perceptron.learn(block, draw(lengths), COSTS, EVERY, draw(longs), draw(name), draw(st.booleans())),
         lambda: session.restore(**{**state_of(), draw(st.sampled_from(["truth", "labels", "history"])): draw(labels)}),
-        session.process_old,
-        session.optimize,
+        partial(hooks.process_old, session),
+        partial(hooks.optimize, session),
         perceptron.average,
     ]
     for _ in range(draw(st.integers(1, 6))):

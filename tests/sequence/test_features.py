@@ -510,20 +510,10 @@ def test_a_damaged_state_is_refused(part, value, why):
 # sequences
 
 
-def test_sequences_are_taken_in_any_order_and_joined():
+def test_sequences_are_joined():
     X = [[{"a": 1.5}, {"b": 1}], [{}], [{"c": 1, "a": 1}]]
     encoder = NameEncoder()
     all_of_them = encoder.learn(X)
-    for which in ([0, 1, 2], [2, 0, 2], [1], []):
-        taken, expected = all_of_them.take(which), encoder.encode([X[k] for k in which])
-        assert len(taken) == len(which)
-        assert taken.starts.tolist() == expected.starts.tolist()
-        assert rows_of(taken) == rows_of(expected)
-        values = np.ones(len(expected.indices)) if expected.values is None else expected.values
-        assert taken.values.tolist() == values.tolist()
-    assert all_of_them.take(np.array([True, False, True])).starts.tolist() == [0, 2, 3]
-    with pytest.raises(IndexError):
-        all_of_them.take([3])
     parts = [encoder.encode(X[:1]), encoder.encode(X[1:])]
     joined = Sequences.joined(parts)
     assert joined.starts.tolist() == all_of_them.starts.tolist()

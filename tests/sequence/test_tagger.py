@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
+from chainreference import hooks
 from larank import SequenceTagger, StructuredModel, StructuredSVC
 from larank.data import DataFormatError
 from larank.data.columns import ConllFile, write_conll
@@ -227,7 +228,7 @@ def test_training_from_a_file_keeps_support_patterns_within_the_limit(tmp_path: 
     write_conll(tmp_path / "noise.txt", X, y)
     limit = 100_000
     tagger = SequenceTagger(memory_limit=limit, random_state=0).fit(ConllFile(tmp_path / "noise.txt"))
-    assert tagger._running.session.bytes <= limit
+    assert hooks.bytes(tagger._learner.session) <= limit
     assert tagger.result_.operations["frozen"] > 0
     assert tagger.result_.gap >= 0
 
@@ -238,7 +239,7 @@ def test_training_from_a_file_keeps_support_patterns_within_the_limit(tmp_path: 
 def _objective(tagger: SequenceTagger, X: list[list[str]], y: list[list[str]], cost: Any = None) -> float:
     """The primal objective by enumeration, from public attributes only."""
     W, T = tagger.coef_.toarray(), tagger.transitions_
-    sequences = tagger._encoder.encode(X)
+    sequences = tagger._learner.encoder.encode(X)
     classes = tagger.classes_.tolist()
     nodes = np.zeros((sequences.n_tokens, len(classes)))
     for t in range(sequences.n_tokens):
@@ -292,8 +293,8 @@ def test_the_gap_closes(inference: str) -> None:
 
 @pytest.mark.parametrize("inference", ["exact", "greedy"])
 def test_the_dual_never_decreases(inference: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr("larank.sequence.chain._FEWEST_BETWEEN", 1)
-    monkeypatch.setattr("larank.sequence.chain._STEP_TOKENS", 5)
+    monkeypatch.setattr("larank.sequence.training._FEWEST_BETWEEN", 1)
+    monkeypatch.setattr("larank.sequence.training._STEP_TOKENS", 5)
     X, y = sentences(60)
     duals = [point.dual for point in SequenceTagger(inference, epochs=3, random_state=0).fit(X, y).result_.history]
     assert len(duals) > 20
@@ -326,7 +327,7 @@ def test_perceptrons_have_no_objective_and_say_so() -> None:
 
 
 def test_a_time_limit_leaves_a_valid_model(monkeypatch: Any) -> None:
-    monkeypatch.setattr("larank.sequence.chain._STEP_TOKENS", 5)
+    monkeypatch.setattr("larank.sequence.training._STEP_TOKENS", 5)
     X, y = sentences(100)
     tagger = SequenceTagger(time_limit=1e-9, random_state=0)
     with pytest.warns(TrainingWarning, match="time_limit"):
@@ -584,7 +585,11 @@ def test_wrong_data_are_named(X: Any, y: Any, message: str) -> None:
 
 def test_sample_weights_are_checked() -> None:
     X, y = sentences(3)
-    for weights, message in (([1, 1], "one weight per sequence"), ([1, -1, 1], ">= 0"), ([0, 0, 0], "above zero")):
+    for weights, message in (
+        ([1, 1], "one entry per example"),
+        ([1, -1, 1], "not negative"),
+        ([0, 0, 0], "above zero"),
+    ):
         with pytest.raises(ValueError, match=message):
             SequenceTagger().fit(X, y, sample_weight=weights)
 

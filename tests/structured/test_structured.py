@@ -17,10 +17,11 @@ from sklearn.model_selection import GridSearchCV
 from larank import LinearMulticlassSVC, MulticlassModel, StructuredModel, StructuredSVC
 from larank.data import models
 from larank.structured.checked import CheckedModel
+from larank.structured.cuttingplanes import ascend_on_simplex
 from larank.structured.larank import FixedSchedule, LaRank
-from larank.structured.machine import Example, KernelMachine, LinearMachine
+from larank.structured.pairs import Example
 from larank.structured.rows import row_of
-from larank.structured.svmstruct import ascend_on_simplex
+from larank.structured.weights import CachedExpansion, FeatureWeights
 from larank.training import TrainingWarning
 from reference import interior_point
 
@@ -238,7 +239,7 @@ def test_both_forms_of_svmstruct_solve_the_same_problem():
 
 
 def test_planes_that_are_not_used_are_dropped_without_harm(monkeypatch):
-    monkeypatch.setattr("larank.structured.svmstruct.OneSlack._IDLE", 3)
+    monkeypatch.setattr("larank.structured.cuttingplanes.OneSlack._IDLE", 3)
     X, y = matchings(40)
     model = StructuredSVC(Matching(), C=3, **exact("svmstruct-1slack")).fit(X, y)
     assert model.result_.operations["dropped"] > 0
@@ -308,14 +309,14 @@ def test_the_dual_never_falls_and_no_gap_is_negative(solver):
 
 def test_gradients_are_the_derivatives_of_the_dual():
     X, y = sequences(3, seed=3)
-    machine = LinearMachine(CheckedModel(Enumerated()), LABELS * 2 + LABELS * LABELS)
-    steps = LaRank(machine, FixedSchedule(1), seed=0).steps
+    weights = FeatureWeights(CheckedModel(Enumerated()), np.zeros(LABELS * 2 + LABELS * LABELS))
+    steps = LaRank(weights, FixedSchedule(1), seed=0).steps
     vectors = [steps.pattern_of(Example(i, X[i], y[i], 1.0)).truth for i in range(3)]
     for i in range(3):
         example = Example(i, X[i], y[i], 1.0)
         for output in Enumerated().outputs(X[i])[:4]:
             loss = Enumerated().loss(y[i], output)
-            vectors.append(machine.vector(example, output, output, loss))
+            vectors.append(weights.vector(example, output, output, loss))
     beta = np.random.default_rng(0).normal(size=len(vectors))
 
     def dual(beta):
@@ -323,7 +324,7 @@ def test_gradients_are_the_derivatives_of_the_dual():
         return -sum(b * v.loss for b, v in zip(beta, vectors, strict=True)) - w @ w / 2
 
     for v, b in zip(vectors, beta, strict=True):
-        machine.set_coefficient(v, b)
+        weights.set_coefficient(v, b)
     for n, v in enumerate(vectors):
         h = 1e-5 * np.eye(len(vectors))[n]
         numeric = (dual(beta + h) - dual(beta - h)) / 2e-5
@@ -332,16 +333,16 @@ def test_gradients_are_the_derivatives_of_the_dual():
 
 def test_stored_scores_stay_those_of_the_expansion():
     X, y = sequences(8)
-    machine = KernelMachine(CheckedModel(WithKernel()))
-    solver = LaRank(machine, FixedSchedule(2), seed=0)
+    weights = CachedExpansion(CheckedModel(WithKernel()))
+    solver = LaRank(weights, FixedSchedule(2), seed=0)
     for number in range(60):
         i = number % len(y)
         solver.visit(Example(i, X[i], y[i], 0.5))
     vectors = list(solver.steps.vectors())
     assert len(vectors) > 10
     for v in vectors:
-        assert machine.score(v) == pytest.approx(machine.score_of(v.x, v.output, 0), abs=1e-9)
-    assert len(list(machine.support())) == len(vectors)
+        assert weights.score(v) == pytest.approx(weights.score_of(v.x, v.output, 0), abs=1e-9)
+    assert len(list(weights.support())) == len(vectors)
 
 
 def test_an_output_with_the_same_features_takes_all_the_cost():

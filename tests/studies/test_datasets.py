@@ -4,35 +4,43 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from larank.reproduce.datasets import (
-    BINARY,
-    DENSE_DATASETS,
-    BinaryDataset,
-    available,
-    load_binary,
-    load_dense,
-    with_flipped_labels,
+from studies.datasets import BINARY, KERNEL, LINEAR, SEQUENCES, Dataset, is_available, load, load_sequences
+
+
+@pytest.mark.parametrize(
+    ("name", "problems", "accepted"),
+    [
+        ("mnits", LINEAR, "news20, reuters_r52"),
+        ("news20", KERNEL, "mnist, usps, letter"),
+        ("mnist", BINARY, "waveform, banana, reuters"),
+    ],
 )
+def test_an_unknown_data_set_is_refused_by_name(name, problems, accepted):
+    with pytest.raises(ValueError, match=f"'{name}' is not a data set; accepted are {accepted}"):
+        load(name, problems)
 
 
-def test_a_set_without_a_dense_form_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'news20' is not a data set; accepted are letter, usps, mnist"):
-        load_dense("news20")
+def test_letter_comes_with_the_library_raw_for_kernels_and_scaled_for_linear_models(tmp_path, monkeypatch):
+    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
+    raw, scaled = load("letter", KERNEL), load("letter", LINEAR)
+    assert (raw.X_train.dtype, raw.X_train.min(), raw.X_train.max()) == (np.float32, 0, 15)
+    assert (scaled.X_train.dtype, scaled.X_train.min(), scaled.X_train.max()) == (np.float64, 0, 1)
+    assert np.array_equal(np.unique(raw.y_train), np.arange(26))
 
 
 @pytest.mark.parametrize(
     ("name", "stored", "expected"),
-    [("letter", [0, 15], [0.0, 15.0]), ("usps", [-1.0, 1.0], [0.0, 1.0]), ("mnist", [0, 255], [-1.0, 1.0])],
+    [("usps", [-1.0, 1.0], [0.0, 1.0]), ("mnist", [0, 255], [-1.0, 1.0])],
 )
 def test_dense_data_sets_have_the_scaling_of_the_larank_experiments(name, stored, expected, tmp_path, monkeypatch):
     monkeypatch.setenv("LARANK_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=f"{name}.npz does not exist"):
-        load_dense(name)
+    with pytest.raises(FileNotFoundError, match=f"'{name}' is not in .*; LARANK_DATA names the data folder"):
+        load(name, KERNEL)
     X = np.array([stored], dtype=np.float32 if name == "usps" else np.uint8)
     y = np.array([1], dtype=np.uint8)
     (tmp_path / name).mkdir()
     np.savez(tmp_path / name / f"{name}.npz", X_train=X, y_train=y, X_test=X, y_test=y)
-    data = load_dense(name)
+    data = load(name, KERNEL)
     for part in (data.X_train, data.X_test):
         assert part.dtype == np.float32
         assert part.flags.c_contiguous
@@ -40,9 +48,9 @@ def test_dense_data_sets_have_the_scaling_of_the_larank_experiments(name, stored
     assert data.y_train.dtype == data.y_test.dtype == np.int64
 
 
-@pytest.mark.skipif(not all(map(available, DENSE_DATASETS)), reason="needs letter, usps and mnist (LARANK_DATA)")
+@pytest.mark.skipif(not all(map(is_available, KERNEL)), reason="needs letter, usps and mnist (LARANK_DATA)")
 def test_dense_data_sets_have_the_shapes_of_the_paper():
-    shapes = {name: (data.X_train.shape, data.X_test.shape) for name in DENSE_DATASETS if (data := load_dense(name))}
+    shapes = {name: (data.X_train.shape, data.X_test.shape) for name in KERNEL if (data := load(name, KERNEL))}
     assert shapes == {
         "letter": ((16000, 16), (4000, 16)),
         "usps": ((7291, 256), (2007, 256)),
@@ -66,9 +74,9 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_binary_problems_have_the_sizes_of_the_thesis_and_labels_of_two_signs(name):
-    if not available(BINARY[name].source):
+    if not is_available(BINARY[name].source):
         pytest.skip(f"needs {BINARY[name].source} in the data directory (LARANK_DATA)")
-    data = load_binary(name)
+    data = load(name, BINARY)
     assert (data.X_train.shape, data.X_test.shape) == SHAPES[name]
     assert data.X_train.dtype == data.X_test.dtype == np.float32
     assert sparse.issparse(data.X_train) == (name in ("reuters", "adult"))
@@ -78,19 +86,38 @@ def test_binary_problems_have_the_sizes_of_the_thesis_and_labels_of_two_signs(na
     assert (lowest, highest) == expected.get(name, (lowest, highest))
 
 
-def test_a_binary_problem_is_refused_by_name_and_missed_by_its_source(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="'mnist' is not a data set; accepted are waveform, banana, reuters"):
-        load_binary("mnist")
+def test_a_binary_problem_is_missed_by_its_source(tmp_path, monkeypatch):
     monkeypatch.setenv("LARANK_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"adult_a9a\.npz does not exist"):
-        load_binary("adult")
+    with pytest.raises(FileNotFoundError, match=r"'adult_a9a' is not in"):
+        load("adult", BINARY)
 
 
 def test_noise_flips_a_tenth_of_the_training_labels_and_no_others():
-    clean = BinaryDataset(np.zeros((200, 1)), np.repeat([-1, 1], 100), np.zeros((20, 1)), np.repeat([-1, 1], 10))
-    noisy = with_flipped_labels(clean)
+    clean = Dataset(np.zeros((200, 1)), np.repeat([-1, 1], 100), np.zeros((20, 1)), np.repeat([-1, 1], 10))
+    noisy = clean.with_flipped_labels()
     assert np.count_nonzero(noisy.y_train != clean.y_train) == 20
     assert np.array_equal(noisy.y_test, clean.y_test)
     assert np.array_equal(clean.y_train, np.repeat([-1, 1], 100))
-    assert np.array_equal(noisy.y_train, with_flipped_labels(clean).y_train)
-    assert not np.array_equal(noisy.y_train, with_flipped_labels(clean, seed=1).y_train)
+    assert np.array_equal(noisy.y_train, clean.with_flipped_labels().y_train)
+    assert not np.array_equal(noisy.y_train, clean.with_flipped_labels(seed=1).y_train)
+
+
+def test_a_drawn_part_keeps_examples_and_labels_together():
+    X, y = np.arange(50.0)[:, None], np.arange(50)
+    part = Dataset(X, y, X + 100, y).drawn(20, 10)
+    assert (len(part.y_train), len(part.y_test)) == (20, 10)
+    assert len(set(part.y_train)) == 20
+    assert np.array_equal(part.X_train[:, 0], part.y_train)
+    assert np.array_equal(part.X_test[:, 0], part.y_test + 100)
+
+
+# ---- Sequences ----
+
+
+def test_sequences_that_are_not_there_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match="'wsj' is not a data set; accepted are ocr_words"):
+        load_sequences("wsj")
+    for name in SEQUENCES:
+        with pytest.raises(FileNotFoundError, match=f"'{name}' is not in"):
+            load_sequences(name)

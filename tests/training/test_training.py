@@ -46,20 +46,6 @@ def endless(**parameters):
 # Limits
 
 
-@pytest.mark.parametrize("formulation", reference.FORMULATIONS)
-def test_max_iter_ends_with_a_warning_that_gives_the_gap(formulation):
-    X, y = clouds()
-    model = LinearMulticlassSVC(formulation, tol=1e-12, max_iter=3, random_state=0)
-    with pytest.warns(TrainingWarning) as caught:
-        model.fit(X, y)
-    assert model.result_.status == "max_iter"
-    message = str(caught[0].message)
-    assert "max_iter=3" in message
-    assert f"relative duality gap is {model.result_.relative_gap:.2g}" in message
-    assert caught[0].filename == __file__
-    check_usable(model, X, y)
-
-
 def test_max_iter_is_respected():
     X, y = clouds(examples=1000)
     for max_iter in (1, 5, 20):
@@ -81,13 +67,6 @@ def test_time_limit_ends_with_a_warning_that_gives_the_gap():
     assert "time_limit=0.1 seconds" in message
     assert f"relative duality gap is {model.result_.relative_gap:.2g}" in message
     check_usable(model, X, y)
-
-
-def test_a_time_limit_below_one_step_still_gives_a_model():
-    X, y = clouds()
-    with pytest.warns(TrainingWarning, match="time_limit=1e-09"):
-        model = endless(time_limit=1e-9).fit(X, y)
-    assert model.result_.gap >= 0
 
 
 @pytest.mark.filterwarnings("error")
@@ -250,23 +229,6 @@ def test_two_threads_train_at_the_same_time():
 
 @pytest.mark.parametrize("formulation", reference.FORMULATIONS)
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize("stop", ["gap", "violation"])
-def test_the_history_is_ordered_and_ends_at_the_result(formulation, C, stop):
-    X, y = clouds()
-    result = LinearMulticlassSVC(formulation, C=C, stop=stop, max_iter=10**5, random_state=0).fit(X, y).result_
-    history = result.history
-    assert [point.seconds for point in history] == sorted(point.seconds for point in history)
-    assert [point.iterations for point in history] == sorted(point.iterations for point in history)
-    last = history[-1]
-    assert last.exact
-    assert (last.primal, last.dual, last.violation) == (result.primal, result.dual, result.violation)
-    assert last.iterations == result.iterations
-    assert last.seconds <= result.seconds
-    assert all(point.gap >= -1e-9 * point.primal for point in history if point.exact)
-
-
-@pytest.mark.parametrize("formulation", reference.FORMULATIONS)
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 @pytest.mark.parametrize("classes", [4, 100])
 def test_the_dual_never_decreases(formulation, C, classes):
     """Visits solve their QPs exactly, so the dual can only rise: also where it is not computed from scratch."""
@@ -289,25 +251,13 @@ def test_every_checkpoint_of_the_dual_is_a_lower_bound_of_every_exact_primal():
 # Output
 
 
-def test_training_is_silent_by_default(capfd):
-    LinearMulticlassSVC(random_state=0).fit(*clouds())
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("verbose", [1, 2, True])
-def test_verbose_training_writes_to_standard_error_only(capfd, verbose):
-    LinearMulticlassSVC(random_state=0, verbose=verbose).fit(*clouds())
+def test_verbose_training_says_what_it_trains_and_how_it_ended(capfd):
+    LinearMulticlassSVC(random_state=0, verbose=1).fit(*clouds())
     captured = capfd.readouterr()
     assert captured.out == ""
     assert "200 examples, 5 features, 4 classes" in captured.err
     assert "converged" in captured.err
     assert "relative gap" in captured.err
-
-
-def test_verbose_does_not_change_the_model():
-    X, y = clouds()
-    silent, loud = (LinearMulticlassSVC(random_state=0, verbose=verbose).fit(X, y) for verbose in (0, 2))
-    assert silent.coef_.tobytes() == loud.coef_.tobytes()
 
 
 def test_progress_is_closed_when_training_fails(monkeypatch):

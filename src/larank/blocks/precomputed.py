@@ -40,24 +40,24 @@ class PrecomputedProvider(Provider):
         """Examples prepared for products, checked."""
         if not isinstance(X, np.ndarray) or X.ndim != 2:
             raise ValueError(f"X must be a 2d array of kernel values with kernel='precomputed', got {type(X).__name__}")
-        places = np.arange(len(X))[slice(None) if rows is None else rows]
-        ids = ids_of(ids, len(places))
+        chosen = np.arange(len(X))[slice(None) if rows is None else rows]
+        ids = ids_of(ids, len(chosen))
         if len(ids) and ids.max() >= X.shape[1]:
             raise ValueError(
                 f"X must have a column for every example so far, at least {ids.max() + 1}, got {X.shape[1]}"
             )
-        diagonal = X[places, ids].astype(np.float64)
+        diagonal = X[chosen, ids].astype(np.float64)
         if not (diagonal >= 0).all() or not np.isfinite(diagonal).all():
             i = int(np.argmin((diagonal >= 0) & np.isfinite(diagonal)))
             raise ValueError(f"kernel='precomputed': k(x, x) must be >= 0, got {diagonal[i]} for example {ids[i]}")
-        examples = GramRows([X], np.zeros(len(ids), np.int64), places)
+        examples = GramRows([X], np.zeros(len(ids), np.int64), chosen)
         return Batch(examples, ids, diagonal, np.zeros(len(ids), self.dtype))
 
     def adopt(self, patterns: Any, ids: Any) -> None:
         """Let slots 0, 1, ... hold these examples, for prediction: the rows that training needs are not there."""
         ids = np.asarray(ids, np.int64)
-        places, nothing = np.arange(len(ids)), np.zeros(len(ids))
-        self.store(places, Batch(GramRows.without_rows(len(ids)), ids, nothing, nothing), places)
+        slots, nothing = np.arange(len(ids)), np.zeros(len(ids))
+        self.store(slots, Batch(GramRows.without_rows(len(ids)), ids, nothing, nothing), slots)
 
     def patterns(self, slots: Any) -> _Index:
         """The stream ids of the examples in these slots."""

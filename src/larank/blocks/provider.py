@@ -213,8 +213,8 @@ class Provider(ABC):
         tasks += [(self._look_anew, unknown[some]) for some in pieces(len(unknown), ROWS_AT_ONCE)]
 
         def fill(task: tuple[Callable[..., _Array], _Index]) -> None:
-            look, places = task
-            out[places] = look(X, ids[places], dense, is_worth_keeping)
+            look, chosen = task
+            out[chosen] = look(X, ids[chosen], dense, is_worth_keeping)
 
         if self.concurrent:
             self._workers.run(fill, tasks)

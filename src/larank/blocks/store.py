@@ -183,11 +183,11 @@ class GramRows(_Rows):
     nbytes = 0
 
     def __init__(
-        self, matrices: Sequence[_Array] = (), matrix: _Index | None = None, place: _Index | None = None
+        self, matrices: Sequence[_Array] = (), matrix: _Index | None = None, row: _Index | None = None
     ) -> None:
         self._matrices = list(matrices)
         self._matrix = np.zeros(0, np.int64) if matrix is None else matrix
-        self._place = np.zeros(0, np.int64) if place is None else place
+        self._row = np.zeros(0, np.int64) if row is None else row
 
     @classmethod
     def without_rows(cls, count: int) -> GramRows:
@@ -196,10 +196,10 @@ class GramRows(_Rows):
 
     def put(self, slots: _Index, examples: GramRows, rows: _Index, size: int) -> None:
         """Refer to the rows of a batch."""
-        self._matrix, self._place = _grown(self._matrix, size, fill=-1), _grown(self._place, size)
+        self._matrix, self._row = _grown(self._matrix, size, fill=-1), _grown(self._row, size)
         new = examples._matrices[0]
         number = next((i for i, known in enumerate(self._matrices) if known is new), len(self._matrices))
-        self._matrix[slots], self._place[slots] = number, examples._place[rows]
+        self._matrix[slots], self._row[slots] = number, examples._row[rows]
         used, renamed = np.unique(self._matrix[:size], return_inverse=True)
         empty = int(used[0] < 0)
         self._matrices = [(*self._matrices, new)[number] for number in used[empty:].tolist()]
@@ -211,7 +211,7 @@ class GramRows(_Rows):
 
     def take(self, slots: _Index) -> GramRows:
         """Some slots."""
-        return GramRows(self._matrices, self._matrix[slots], self._place[slots])
+        return GramRows(self._matrices, self._matrix[slots], self._row[slots])
 
     def gather(self, ids: _Index, out: _Array) -> None:
         """Entries of these rows in the columns of `ids`; zero where there is none."""
@@ -221,10 +221,10 @@ class GramRows(_Rows):
                 continue
             there = (ids >= 0) & (ids < matrix.shape[1])
             if there.all():
-                out[mine] = matrix[self._place[mine][:, None], ids]
+                out[mine] = matrix[self._row[mine][:, None], ids]
             else:
                 out[mine] = 0
-                out[np.ix_(mine, there)] = matrix[self._place[mine][:, None], ids[there]]
+                out[np.ix_(mine, there)] = matrix[self._row[mine][:, None], ids[there]]
 
 
 def rows_like(X: Any) -> _Rows:

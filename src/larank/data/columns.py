@@ -93,22 +93,12 @@ class ConllFile:
             return self._named_columns
         return default_columns(next(self.blocks(1)).n_columns)
 
-    def blocks(self, tokens: int = 20_000, labels: _core.Dictionary | None = None) -> Iterator[_core.TokenBlock]:
-        """Read the file from its beginning.
+    def blocks(self, tokens: int = 20_000, labels: _core.Dictionary | None = None) -> Iterator[_core.Sentences]:
+        """Read the file from its beginning; a block ends with the sentence that brings it to so many tokens.
 
-        Parameters
-        ----------
-        tokens : int
-            A block ends with the sentence that brings it to so many tokens.
-        labels : _core.Dictionary, optional
-            Number the labels by this list, which grows, instead of the file's own.
-
-        Yields
-        ------
-        TokenBlock
-            Whole sentences, one at least. `len(block)` counts them, `starts` says where they begin, `labels` has the
-            number of each token's label (empty if there are none), `lines` the line each token stands in, and
-            `sentences()` makes lists of str or of tuples of str.
+        Labels are numbered by the list `labels`, which grows, or by the file's own. `len(block)` counts its sentences,
+        `starts` says where they begin, `labels` has the number of each token's label (empty if there are none), `lines`
+        the line each token stands in, and `sentences()` makes lists of str or of tuples of str.
         """
         reader = _core.ConllReader(
             self.labels if labels is None else labels,
@@ -120,7 +110,7 @@ class ConllFile:
         )
         return self._read(reader)
 
-    def _read(self, reader: _core.ConllReader) -> Iterator[_core.TokenBlock]:
+    def _read(self, reader: _core.ConllReader) -> Iterator[_core.Sentences]:
         with open(self.path, "rb") as file:
             self._check_first(file.seekable())
             size = os.fstat(file.fileno()).st_size
@@ -148,12 +138,7 @@ def read_conll(
     separator: str | None = None,
     comment: str | None = None,
 ) -> tuple[list[list[Any]], list[list[str]] | None]:
-    """Read a whole file in columns as lists.
-
-    Parameters
-    ----------
-    path, columns, label, separator, comment
-        As for `ConllFile`.
+    """Read a whole file in columns as lists; the arguments are those of `ConllFile`.
 
     Returns
     -------

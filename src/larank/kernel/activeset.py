@@ -372,8 +372,8 @@ class ActiveSetTraining:
         self.session.feed(kernel, self.provider.within(batch), rows, labels, costs, diagonal)
         self.session.admit(len(rows))
         slots, ids = self.session.newborn()
-        place = np.argsort(rows)
-        self.provider.store(slots, batch, place[np.searchsorted(rows[place], ids)])
+        order = np.argsort(rows)
+        self.provider.store(slots, batch, order[np.searchsorted(rows[order], ids)])
         self._share_memory()
 
     # What it is made of.

@@ -166,20 +166,11 @@ class MulticlassSVC(KernelClassifier):
         self._warn_if_early(outcome, _PRECISION, stacklevel=2)
         return self
 
+    @with_paragraphs
     def path(self, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None) -> list[Self]:
         """Train one model per value of `C`, each started from the next smaller one, with the same kernel values.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-        Cs : iterable of float
-            The costs, in any order.
-
-        Returns
-        -------
-        list of MulticlassSVC
-            The fitted models, in the order of `Cs`. An interrupt ends the path: models for larger costs are missing.
+        [path]
         """
         if self.solver != "active-set":
             raise ValueError(f"path needs solver='active-set', got {self.solver!r}")

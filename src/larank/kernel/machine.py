@@ -20,12 +20,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import best_labels, check_two_classes, classes_of, example_costs, validated
+from larank.base import ScoringClassifier, check_two_classes, classes_of, example_costs, validated
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.kernels import Kernel, kernel_for
 from larank.blocks.workers import blas_threads
@@ -84,7 +83,7 @@ _VALIDATIONS = 20  # of an epoch
 _ROWS_AT_ONCE = 4096  # of a certificate
 
 
-class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class KernelClassifier(ScoringClassifier):
     """A model of support patterns and their coefficients; subclasses train it."""
 
     kernel: str | Callable[[Any, Any], ArrayLike]
@@ -94,7 +93,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     time_limit: float | None
     memory_limit: float
     n_jobs: int | None
-    classes_: NDArray[Any]
     support_: NDArray[np.int64]
     dual_coef_: csr_matrix
     result_: Result
@@ -106,37 +104,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
-    def decision_function(self, X: Any) -> _Float:
-        """Scores of the classes, or with two classes the score of the second against the first.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-            The examples; with ``kernel="precomputed"`` their kernel values with the training examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            The label with the largest score is the prediction.
-        """
-        check_is_fitted(self)
+    def _decisions(self, X: Any) -> _Float:
         scores = self._scores(self._validated(X, reset=False))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The label with the largest score for each example.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
-            As for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels out of `classes_`.
-        """
-        return best_labels(self.decision_function(X), self.classes_)
 
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from larank import _core, parameters
-from larank.base import best_labels, example_costs, sound_csr
+from larank.base import ScoringClassifier, classes_of, example_costs, validated
 from larank.data.models import persistable
+from larank.docstrings import with_paragraphs
 from larank.training import Limits, Objectives, Outcome, train, unchanged_on_failure, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
@@ -25,7 +25,7 @@ __all__ = ["LinearMulticlassSVC"]
 
 
 @persistable("classes_", "coef_", "intercept_", "n_features_in_", "feature_names_in_", "n_iter_", "result_")
-class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LinearMulticlassSVC(ScoringClassifier):
     """Linear multiclass support vector machine.
 
     All classes are trained together, in the dual, one example at a time. The returned model carries a certificate:
@@ -143,22 +143,20 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
+    @with_paragraphs
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on `X` and `y`.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            float32 and float64 arrays in C order and CSR matrices are used as they are, others are converted.
+            The examples. float32 and float64 arrays in C order and CSR matrices are used as they are, others are
+            converted.
         y : array of shape (n_samples,)
-            Labels: integers, strings, booleans.
-        sample_weight : array of shape (n_samples,), optional
-            Factors on ``C`` per example, not negative.
+            The labels: integers, strings, booleans.
+        [sample_weight]
 
-        Returns
-        -------
-        LinearMulticlassSVC
-            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+        [fitted]
         """
         with unchanged_on_failure(self):
             parameters.check(self)
@@ -166,22 +164,13 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._warn_if_early(outcome)
         return self
 
+    @with_paragraphs
     def path(
         self, X: ArrayLike, y: ArrayLike, Cs: Iterable[float], sample_weight: ArrayLike | None = None
     ) -> list[Self]:
         """Train one model per value of `C`, each started from that of the next smaller one.
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-        Cs : iterable of float
-            The costs, in any order.
-
-        Returns
-        -------
-        list of LinearMulticlassSVC
-            The fitted models, in the order of `Cs`. An interrupt ends the path: models for larger costs are missing.
+        [path]
         """
         Cs = parameters.costs_of_path(Cs)
         models: dict[int, Self] = {}
@@ -196,38 +185,10 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 break
         return [models[number] for number in sorted(models)]
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Scores of the classes, or with two classes the score of the second against the first.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            The examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples,)
-            The label with the largest score is the prediction.
-        """
-        check_is_fitted(self)
+    def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The label with the largest score for each example.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            The examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels out of `classes_`.
-        """
-        return best_labels(self.decision_function(X), self.classes_)
 
     def _start(self) -> _Start | None:
         """The coefficients of the fit before."""
@@ -241,20 +202,12 @@ class LinearMulticlassSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return _Start(self.dual_coef_, self.costs_)
 
-    def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", accept_large_sparse=True
-        )
-        check_classification_targets(y)
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, start: _Start | None) -> Outcome:
+        X, y = validated(self, X, y, reset=True)
         if X.shape[0] >= 2**31:
             raise ValueError(f"X must have fewer than 2**31 rows, got {X.shape[0]}")
-        return sound_csr(X) if issparse(X) else X, y
-
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, start: _Start | None) -> Outcome:
-        X, y = self._validated(X, y)
-        classes, labels = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
+        classes = classes_of(y)
+        labels = np.searchsorted(classes, y)
         costs = example_costs(self.C, X, y, classes, sample_weight, self.class_weight)
         self._check_precision(X.dtype, costs)
         session = self._session(X, labels.astype(np.int32), len(classes), costs)

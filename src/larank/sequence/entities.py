@@ -68,9 +68,9 @@ class EntityReport:
     tokens, correct_tokens : int
         All tokens, and those whose tag is right.
     overall : EntityScore
-        Of all entities.
+        The score of all entities.
     types : mapping from str to EntityScore
-        Of the entities of each type, by name.
+        The score of the entities of each type, by name.
     """
 
     tokens: int

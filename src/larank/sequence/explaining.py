@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from larank.sequence.chain import Chain, chain_block
+from larank.sequence.chain import Chain, as_core
 from larank.sequence.features import Encoder
 from larank.sequence.sequences import Sequences
 
-__all__ = ["Contribution", "Explanation", "TokenExplanation", "WeightOf", "explained"]
+__all__ = ["Contribution", "Explanation", "TokenExplanation", "WeightOf", "explained", "strongest"]
 
 
 class WeightOf(NamedTuple):
@@ -80,21 +80,33 @@ def _paragraph(token: TokenExplanation) -> str:
     return "\n".join(lines)
 
 
+def strongest(chain: Chain, encoder: Encoder, labels: Sequence[Any], column: int, top: int) -> list[WeightOf]:
+    """The features and transitions with the largest absolute weights for one label."""
+    weights = chain.weights().getcol(column).toarray().ravel()
+    chosen = np.argsort(-np.abs(weights), kind="stable")[:top]
+    chosen = chosen[weights[chosen] != 0]
+    found = [WeightOf(name, float(w)) for name, w in zip(encoder.names(chosen), weights[chosen], strict=True)]
+    before = ["nothing", *map(str, labels)]
+    for lag, table in enumerate(chain.model.transitions()):
+        found += [WeightOf(f"{before[p]} {lag + 1} before", float(w)) for p, w in enumerate(table[:, column]) if w]
+    return sorted(found, key=lambda weight: -abs(weight.weight))[:top]
+
+
 def explained(
     chain: Chain, encoder: Encoder, sequences: Sequences, labels: Sequence[Any], tokens: Sequence[Any], top: int
 ) -> Explanation:
     """Explain the one sequence in `sequences`."""
     model = chain.model
-    block = chain_block(sequences)
-    model.prepare(block.longest)
-    path, failed = model.predict(block, 0, 1, chain.inference)
+    seen = as_core(sequences)
+    model.prepare(seen.longest)
+    path, failed = model.predict(seen, 0, 1, chain.inference)
     if failed >= 0:
         raise ValueError(f"constraints={chain.constraints!r} must allow some labels for the sentence, got none")
     scores = _Scores(chain, sequences)
     best = scores.of(path)
     found = []
     for t, token in enumerate(tokens):
-        other = model.path_without(block, 0, t, int(path[t]), chain.inference)
+        other = model.path_without(seen, 0, t, int(path[t]), chain.inference)
         label = int(path[t])
         if other is None:
             found.append(TokenExplanation(token, labels[label], None, float("inf"), (), ()))

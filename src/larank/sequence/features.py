@@ -7,7 +7,8 @@ Three kinds of tokens are known, and an encoder for each:
 - rows of numbers (`ArrayEncoder`): a matrix and the lengths of the sequences.
 
 `learn` gives numbers to features it meets for the first time, in the order in which they come; `encode` leaves them
-out. Work on text is done in the core: in Python it takes longer than training does.
+out, for they have no weight. `names` says what features stand for, and `state` has all there is to save. Work on text
+is done in the core: in Python it takes longer than training does.
 
 A template is a conjunction of up to four atoms, written `word[-1]|word[0]`. An atom is a column at an offset from the
 token, and perhaps a form of the text there:
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,7 @@ from larank.sequence.sequences import Sequences
 
 __all__ = [
     "CHUNKING",
+    "ENCODERS",
     "WORDS",
     "ArrayEncoder",
     "Encoder",
@@ -87,30 +89,6 @@ _ATOM = re.compile(r"(?:(?P<form>[a-z]+)(?P<length>\d*)\()?(?P<column>[^\[\]()|]
 _FORMS = ("lower", "prefix", "suffix", "shape", "shortshape")
 
 
-class Encoder(Protocol):
-    """What a sequence model asks of features."""
-
-    @property
-    def n_features(self) -> int:
-        """Features learnt so far."""
-
-    def learn(self, X: Any) -> Sequences:
-        """Encode X; features that are new get the next numbers."""
-
-    def encode(self, X: Any) -> Sequences:
-        """Encode X; features never learnt are left out, for they have no weight."""
-
-    def names(self, ids: Any) -> list[str]:
-        """What these features stand for, for a person to read."""
-
-    def state(self) -> dict[str, Any]:
-        """All there is to save: arrays and plain values."""
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Build the encoder again from its `state`."""
-
-
 class TemplateEncoder:
     """Features of text, made by templates.
 
@@ -145,13 +123,7 @@ class TemplateEncoder:
         return self._table.n_features
 
     def learn(self, X: Any) -> Sequences:
-        """Encode X; features that are new get the next numbers.
-
-        Parameters
-        ----------
-        X : sequence of sequences of tokens, ConllFile, or a block of one
-            Tokens are str or tuples of str. The features of a whole file are in memory afterwards.
-        """
+        """Encode X, sequences of str or of tuples of str, or a file; features that are new get the next numbers."""
         return self._encoded(X, self._table.learn)
 
     def encode(self, X: Any) -> Sequences:
@@ -179,16 +151,16 @@ class TemplateEncoder:
     def __reduce__(self) -> Any:
         return type(self).from_state, (self.state(),)
 
-    def _encoded(self, X: Any, expand: Callable[[_core.TokenBlock], _Rows]) -> Sequences:
+    def _encoded(self, X: Any, expand: Callable[[_core.Sentences], _Rows]) -> Sequences:
         blocks = X.blocks() if isinstance(X, ConllFile) else [self._block(X)]
         parts = [(self._checked(block).starts, *expand(block)) for block in blocks]
         joined = [Sequences(*part, self.n_features) for part in parts]
         return joined[0] if len(joined) == 1 else Sequences.joined(joined)
 
-    def _block(self, X: Any) -> _core.TokenBlock:
-        return X if isinstance(X, _core.TokenBlock) else _core.token_block(X, len(self.columns))
+    def _block(self, X: Any) -> _core.Sentences:
+        return X if isinstance(X, _core.Sentences) else _core.sentences_of(X, len(self.columns))
 
-    def _checked(self, block: _core.TokenBlock) -> _core.TokenBlock:
+    def _checked(self, block: _core.Sentences) -> _core.Sentences:
         if block.n_columns != len(self.columns):
             raise ValueError(
                 f"X has {block.n_columns} columns besides labels, but the templates are for {len(self.columns)}: "
@@ -222,13 +194,13 @@ class NameEncoder:
 
     def learn(self, X: Any) -> Sequences:
         """Encode X, sequences of tokens; features that are new get the next numbers."""
-        starts, rows = self._names.learn_names(X)
-        return Sequences(starts, *rows, self.n_features)
+        starts, (indptr, indices, values) = self._names.learn_names(X)
+        return Sequences(starts, indptr, indices, values, self.n_features)
 
     def encode(self, X: Any) -> Sequences:
         """Encode X as `learn` does; features never learnt are left out."""
-        starts, rows = self._names.encode_names(X)
-        return Sequences(starts, *rows, self.n_features)
+        starts, (indptr, indices, values) = self._names.encode_names(X)
+        return Sequences(starts, indptr, indices, values, self.n_features)
 
     def names(self, ids: Any) -> list[str]:
         """The names of these features."""
@@ -292,18 +264,15 @@ class ArrayEncoder:
         )
 
 
+Encoder = TemplateEncoder | NameEncoder | ArrayEncoder
+ENCODERS: Mapping[str, type[Encoder]] = {kind.__name__: kind for kind in (TemplateEncoder, NameEncoder, ArrayEncoder)}
+
+
 def encoder_for(X: Any, templates: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> Encoder:
     """The encoder for what X holds, told by its first token.
 
-    Parameters
-    ----------
-    X : sequence of sequences of tokens, `(X, lengths)`, ConllFile, or a block of one
-        What is to be learnt.
-    templates : sequence of str, optional
-        For text: by default `WORDS` where there is one column, called word, and `CHUNKING` where there are two, called
-        word and pos. With anything else they must be given.
-    columns : sequence of str, optional
-        For text, the names of its columns: by default those of the file, or word, pos, col2, col3, ...
+    Text has columns, by default those of the file, or word, pos, col2, col3, ...; and templates, by default `WORDS` for
+    the column word alone and `CHUNKING` for word and pos. With other columns templates must be given.
     """
     count = _text_columns(X)
     if count is not None:
@@ -320,7 +289,7 @@ def _text_columns(X: Any) -> int | None:
     """How many columns of text X has; None if it holds something else that can be encoded."""
     if isinstance(X, ConllFile):
         return len(X.columns)
-    if isinstance(X, _core.TokenBlock):
+    if isinstance(X, _core.Sentences):
         return X.n_columns
     if is_ragged(X):
         return None
@@ -394,8 +363,8 @@ def _ragged(X: Any) -> tuple[Any, NDArray[np.int64]]:
     if len(wrong):
         row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
         sequence = int(np.searchsorted(starts, row, side="right")) - 1
-        place = f"row {row} (token {row - starts[sequence]} of sequence {sequence})"
-        raise ValueError(f"X must be finite, but {place} holds {matrix.data[wrong[0]]}")
+        where = f"row {row} (token {row - starts[sequence]} of sequence {sequence})"
+        raise ValueError(f"X must be finite, but {where} holds {matrix.data[wrong[0]]}")
     return matrix, starts
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,21 +48,6 @@ class Sequences:
         """Tokens of each sequence."""
         return np.diff(self.starts)
 
-    def take(self, which: Any) -> Sequences:
-        """Some of the sequences, in this order.
-
-        Parameters
-        ----------
-        which : array of int or of bool
-            Numbers of sequences, of which one may come several times, or a mask.
-        """
-        which = np.asarray(which)
-        which = np.arange(len(self))[which if which.dtype == bool else which.astype(np.intp)]
-        starts, tokens = _joined(self.starts, which)
-        indptr, stored = _joined(self.indptr, tokens)
-        values = None if self.values is None else self.values[stored]
-        return Sequences(starts, indptr, self.indices[stored], values, self.n_features)
-
     @staticmethod
     def joined(parts: Sequence[Sequences]) -> Sequences:
         """All sequences of several parts, in their order; features are numbered alike in all of them."""
@@ -82,13 +66,3 @@ def _end_to_end(pointers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     before = np.cumsum([0, *(pointer[-1] for pointer in pointers)])
     shifted = [pointer[1:] + shift for pointer, shift in zip(pointers, before[:-1], strict=True)]
     return np.concatenate([np.zeros(1, np.int64), *shifted])
-
-
-def _joined(starts: NDArray[np.int64], which: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Where the pieces `starts[i] : starts[i + 1]` for i in `which` lie once they are joined, and their elements."""
-    begins = starts[:-1][which]
-    lengths = starts[1:][which] - begins
-    joined = np.zeros(len(which) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=joined[1:])
-    elements = np.repeat(begins - joined[:-1], lengths) + np.arange(joined[-1])
-    return joined, elements.astype(np.intp, copy=False)

@@ -12,7 +12,7 @@ import numpy as np
 from larank.structured.model import StructuredModel
 from larank.structured.rows import Row, row_of
 
-__all__ = ["CheckedModel", "own"]
+__all__ = ["CheckedModel"]
 
 _FIRST_EXAMPLES = 5
 
@@ -78,7 +78,7 @@ class CheckedModel:
                 f"{self._name('joint_feature')} must return as many features as before, {self.length}; "
                 f"got {row.length} {_at(number)}"
             )
-        if not row.is_finite():
+        if not np.isfinite(row.values).all():
             raise ValueError(
                 f"{self._name('joint_feature')} must return finite numbers, got others {_at(number)}, output {y!r}"
             )
@@ -143,8 +143,3 @@ class CheckedModel:
 
 def _at(number: int) -> str:
     return f"for example {number}"
-
-
-def own(value: Any) -> Any:
-    """A copy of an array that somebody else may write to again; other objects as they are."""
-    return value.copy() if isinstance(value, np.ndarray) else value

@@ -7,19 +7,18 @@ one operation. A schedule chooses among the three operations.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from larank.structured.machine import Example, LinearMachine, Machine
-from larank.structured.steps import Pattern, Relative, Steps
-from larank.structured.stream import Examples, OnlineSolver, SupportTable
+from larank.structured.pairs import Example, TrainingPairs
+from larank.structured.solver import OnlineSolver, Support
+from larank.structured.steps import DualSteps, Pattern
+from larank.structured.weights import FeatureWeights, Vector, Weights
 from larank.training import ObjectiveValues
 
-__all__ = ["LaRank"]
+__all__ = ["AdaptiveSchedule", "FixedSchedule", "LaRank", "support_of"]
 
 _OPERATIONS = ("process_new", "process_old", "optimize")
 
@@ -27,18 +26,7 @@ _TAU = 0.08  # of a loss; smaller violations are left alone in the first epoch
 _OPTIMIZE_RUN = 10
 
 
-class Schedule(ABC):
-    """Which operations come before, and up to, the next PROCESSNEW is done."""
-
-    @abstractmethod
-    def operations(self, random: np.random.Generator) -> Iterator[str]:
-        """The operations of one visit; PROCESSNEW is among them once."""
-
-    def record(self, operation: str, increase: float, work: float) -> None:
-        """Hear what an operation has brought and cost."""
-
-
-class FixedSchedule(Schedule):
+class FixedSchedule:
     """One PROCESSNEW, then `n_reprocess` times one PROCESSOLD and ten OPTIMIZE, [thesis] algorithm 21."""
 
     def __init__(self, n_reprocess: int) -> None:
@@ -51,8 +39,11 @@ class FixedSchedule(Schedule):
             yield "process_old"
             yield "optimize"
 
+    def record(self, operation: str, increase: float, work: float) -> None:
+        """Nothing is learnt of what an operation has brought and cost."""
 
-class AdaptiveSchedule(Schedule):
+
+class AdaptiveSchedule:
     """Odds in proportion to the dual increase that operations bring for their work, [thesis] algorithm 22.
 
     Work is counted, not timed, so that the same seed makes the same model.
@@ -92,22 +83,25 @@ class LaRank(OnlineSolver):
 
     NAME = "larank"
 
-    def __init__(self, machine: Machine, schedule: Schedule, seed: int) -> None:
-        self.machine, self.schedule = machine, schedule
-        self.tolerance = Relative(_TAU)
-        self.steps = Steps(machine, self.tolerance)
+    def __init__(self, weights: Weights, schedule: FixedSchedule | AdaptiveSchedule, seed: int) -> None:
+        self.weights, self.schedule = weights, schedule
+        self.tau = _TAU
+        self.steps = DualSteps(weights, self._accepted)
         self.random = np.random.Generator(np.random.PCG64(seed))
         self.counts = dict.fromkeys(_OPERATIONS, 0)
+
+    def _accepted(self, up: Vector, down: Vector) -> float:
+        return self.tau * max(up.loss, down.loss)  # [thesis] section 5.1.5
 
     def visit(self, example: Example) -> None:
         """Perform PROCESSNEW on the example, and what the schedule has beside it."""
         for operation in self.schedule.operations(self.random):
             if operation != "process_new" and not self.steps.patterns:
                 continue
-            dual, work = self.steps.dual, self.machine.work
+            dual, work = self.steps.dual, self.weights.work
             self._perform(operation, example)
             self.counts[operation] += 1
-            self.schedule.record(operation, self.steps.dual - dual, 1 + self.machine.work - work)
+            self.schedule.record(operation, self.steps.dual - dual, 1 + self.weights.work - work)
 
     def _perform(self, operation: str, example: Example) -> None:
         if operation == "process_new":
@@ -125,7 +119,7 @@ class LaRank(OnlineSolver):
 
     def begin_another_epoch(self) -> None:
         """From epoch to epoch smaller violations matter."""
-        self.tolerance.tau /= 4
+        self.tau /= 4
         self.steps.loss = 0.0
 
     def loss(self) -> float:
@@ -138,73 +132,61 @@ class LaRank(OnlineSolver):
         # No primal objective is below the dual, whatever was seen on the way.
         return ObjectiveValues(max(self.steps.dual, half + loss), self.steps.dual, math.nan)
 
-    def certificate(self, examples: Examples) -> ObjectiveValues:
+    def certificate(self, pairs: TrainingPairs) -> ObjectiveValues:
         """The objectives from scratch."""
-        return self.steps.certificate(examples)
+        return self.steps.certificate(pairs)
 
     def operations(self) -> dict[str, int]:
         """How often each operation was performed."""
         return {**self.counts, "steps": self.steps.steps}
 
-    def table(self) -> SupportTable:
+    def support(self) -> Support:
         """The support vectors."""
-        return table_of(self.steps)
-
-    def weights(self) -> NDArray[np.float64] | None:
-        """w, where there are joint features."""
-        return self.machine.w.copy() if isinstance(self.machine, LinearMachine) else None
+        return support_of(self.steps)
 
     def state(self) -> dict[str, Any]:
-        """Numbers that `restore` needs beside the table."""
+        """Numbers that `restore` needs beside the support vectors."""
         steps = self.steps
         rates = self.schedule.rates if isinstance(self.schedule, AdaptiveSchedule) else {}
         return {
             "dual": steps.dual,
             "linear": steps.linear,
             "loss": steps.loss,
-            "tau": self.tolerance.tau,
+            "tau": self.tau,
             "rates": dict(rates),
             "random": self.random.bit_generator.state,
-            "w": self.weights(),
+            "w": self.explicit_weights(),
         }
 
-    def restore(self, table: SupportTable, state: Mapping[str, Any]) -> None:
+    def restore(self, support: Support, state: Mapping[str, Any]) -> None:
         """Take over what another solver of this kind had learnt."""
         steps = self.steps
-        restore_patterns(steps, table)
+        restore_patterns(steps, support)
         steps.dual, steps.linear, steps.loss = state["dual"], state["linear"], state["loss"]
-        self.tolerance.tau = state["tau"]
+        self.tau = state["tau"]
         if isinstance(self.schedule, AdaptiveSchedule):
             self.schedule.rates.update(state["rates"])
         self.random.bit_generator.state = state["random"]
-        if isinstance(self.machine, LinearMachine):
-            self.machine.w = np.array(state["w"])
+        if isinstance(self.weights, FeatureWeights):
+            self.weights.w = np.array(state["w"])
 
 
-def table_of(steps: Steps) -> SupportTable:
+def support_of(steps: DualSteps) -> Support:
     """The support vectors, pattern by pattern, without those that have no coefficient."""
     patterns = [steps.patterns[number] for number in steps.order if steps.patterns[number].truth.beta]
-    vectors = [[v for v in pattern.vectors.values() if v.beta] for pattern in patterns]
-    everything = [v for some in vectors for v in some]
-    return SupportTable(
-        [pattern.example for pattern in patterns],
-        np.cumsum([0, *map(len, vectors)]),
-        [v.output for v in everything],
-        np.array([v.beta for v in everything]),
-        np.array([v.early for v in everything]),
-    )
+    return Support.of((pattern.example, [v for v in pattern.vectors.values() if v.beta]) for pattern in patterns)
 
 
-def restore_patterns(steps: Steps, table: SupportTable) -> None:
-    """Make the support vectors of a table those of `steps`."""
-    for k, example in enumerate(table.examples):
+def restore_patterns(steps: DualSteps, support: Support) -> None:
+    """Make the support vectors those of `steps`."""
+    for k, example in enumerate(support.examples):
         pattern = steps.pattern_of(example)
         steps.add(pattern)
-        for n in range(table.starts[k], table.starts[k + 1]):
-            output, key = table.outputs[n], steps.model.key(table.outputs[n], example.number)
+        for n in range(support.starts[k], support.starts[k + 1]):
+            output, key = support.outputs[n], steps.model.key(support.outputs[n], example.number)
             v = pattern.vectors.get(key)
             if v is None:
                 loss = steps.model.loss(example.y, output, example.number)
-                v = pattern.vectors[key] = steps.machine.vector(example, output, key, loss)
-            steps.machine.hold(v)
-            steps.machine.set_coefficient(v, float(table.beta[n]))
+                v = pattern.vectors[key] = steps.weights.vector(example, output, key, loss)
+            steps.weights.hold(v)
+            steps.weights.set_coefficient(v, float(support.beta[n]))

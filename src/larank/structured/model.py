@@ -35,18 +35,7 @@ class StructuredModel(ABC):
     """A method ``joint_kernel(x, y, x2, y2)``, positive semi-definite; None where there are joint features."""
 
     def joint_feature(self, x: Any, y: Any) -> ArrayLike:
-        """The features of a pair, ``Phi(x, y)``.
-
-        Parameters
-        ----------
-        x, y
-            An input and an output.
-
-        Returns
-        -------
-        array of shape (n_features,) or sparse row
-            Of the same length for all pairs.
-        """
+        """The features of a pair, ``Phi(x, y)``: an array or a sparse row, of the same length for all pairs."""
         raise NotImplementedError(f"{type(self).__name__} has no joint_feature")
 
     @abstractmethod
@@ -72,32 +61,13 @@ class StructuredModel(ABC):
 
     @abstractmethod
     def loss(self, y_true: Any, y: Any) -> float:
-        """How bad it is to answer `y` where `y_true` is right.
-
-        Parameters
-        ----------
-        y_true, y
-            Two outputs.
-
-        Returns
-        -------
-        float
-            Not negative, and 0 for equal outputs.
-        """
+        """How bad it is to answer `y` where `y_true` is right: not negative, and 0 for equal outputs."""
 
     def key(self, y: Any) -> Hashable:
-        """What tells outputs apart: two of them are the same if their keys are equal.
+        """Something hashable that tells outputs apart: two of them are the same if their keys are equal.
 
-        Parameters
-        ----------
-        y
-            An output. Numbers, strings, arrays, lists, tuples, sets, mappings and whatever is hashable by its value
-            are known here; lists, tuples and arrays with equal entries are the same output.
-
-        Returns
-        -------
-        hashable
-            Its key.
+        Numbers, strings, arrays, lists, tuples, sets, mappings and whatever is hashable by its value are known here;
+        lists, tuples and arrays with equal entries are the same output.
         """
         return _key(y)
 

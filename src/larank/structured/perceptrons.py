@@ -10,7 +10,6 @@ in T - t + 1 of T weights, so the average is w - early / T, where `early` sums u
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -18,132 +17,101 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.structured.checked import CheckedModel, own
-from larank.structured.machine import Example, LinearMachine, Machine, Vector
+from larank.structured.pairs import Example, own
+from larank.structured.rows import NO_ROW, Row
+from larank.structured.solver import OnlineSolver, Support
 from larank.structured.steps import Pattern
-from larank.structured.stream import Examples, OnlineSolver, SupportTable
-from larank.training import ObjectiveValues
+from larank.structured.weights import FeatureWeights, Vector, Weights, augmented, check_argmax
 
-__all__ = ["PassiveAggressive", "Perceptron"]
+__all__ = ["PassiveAggressive", "Perceptron", "StepPerExample"]
 
 
-class _StepPerExample(OnlineSolver):
-    """What both share: steps, the average, and the table of what was added."""
+class StepPerExample(OnlineSolver):
+    """What both share: visits, the average, and the support vectors that steps have left."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self.model = weights.model
         self.patterns: dict[int, Pattern] = {}
-        self.early = np.zeros(len(machine.w)) if isinstance(machine, LinearMachine) else None
+        self.early = np.zeros(len(weights.w)) if isinstance(weights, FeatureWeights) else None
         self.visits = self.updates = self.mistakes = 0
-
-    @property
-    def model(self) -> CheckedModel:
-        """The model that is asked."""
-        return self.machine.model
 
     def visit(self, example: Example) -> None:
         """Learn from the next example."""
-        self._learn(example)
+        output = self._found(example)
+        wrong, right = (self.model.key(y, example.number) for y in (output, example.y))
+        if wrong != right:
+            truth = self.weights.vector(example, example.y, right, 0.0)
+            loss = self.model.loss(example.y, output, example.number)
+            self._learn(example, truth, self.weights.vector(example, own(output), wrong, loss))
         self.visits += 1
 
     @abstractmethod
-    def _learn(self, example: Example) -> None:
-        """Make the step of this example."""
+    def _found(self, example: Example) -> Any:
+        """The output that the example is compared with."""
 
-    def _pair(self, example: Example, output: Any) -> tuple[Vector, Vector]:
-        """The vectors of the right output and of another one."""
-        key = self.model.key(example.y, example.number)
-        wrong = self.model.key(output, example.number)
-        truth = self.machine.vector(example, example.y, key, 0.0)
-        loss = self.model.loss(example.y, output, example.number)
-        return truth, self.machine.vector(example, own(output), wrong, loss)
+    @abstractmethod
+    def _learn(self, example: Example, truth: Vector, wrong: Vector) -> None:
+        """Make the step of an example and an output that is not its own."""
 
     def _step(self, example: Example, truth: Vector, wrong: Vector, size: float) -> None:
         pattern = self.patterns.setdefault(example.number, Pattern(example, truth, {}))
         for v, change in ((truth, size), (wrong, -size)):
-            self._add(pattern.vectors.setdefault(v.key, v), v, change)
+            self._add(pattern.vectors.setdefault(v.key, v), v.row, change)
         self.updates += 1
 
-    def _add(self, known: Vector, v: Vector, change: float) -> None:
+    def _add(self, known: Vector, row: Row, change: float) -> None:
         """Change the coefficient of a vector that may be known from an earlier visit, and sum up for the average."""
-        self.machine.hold(known)
-        known.row = v.row  # rows are not kept between visits
-        self.machine.set_coefficient(known, known.beta + change)
+        self.weights.hold(known)
+        known.row = row
+        self.weights.set_coefficient(known, known.beta + change)
         known.early += self.visits * change
-        if self.early is not None and known.row is not None:
-            known.row.add_to(self.early, self.visits * change)
-        known.row = None
-
-    def loss(self) -> float:
-        """There is none."""
-        return math.nan
-
-    def objectives(self, loss: float) -> ObjectiveValues:
-        """There are none."""
-        return ObjectiveValues(math.nan, math.nan, math.nan)
-
-    def certificate(self, examples: Examples) -> ObjectiveValues:
-        """There are none."""
-        return self.objectives(math.nan)
+        if self.early is not None:
+            row.add_to(self.early, self.visits * change)
+        known.row = NO_ROW  # rows are not kept between visits
 
     def averaged(self) -> NDArray[np.float64] | None:
         """The average of all weights, where there are joint features."""
-        if self.early is None or not isinstance(self.machine, LinearMachine):
-            return None
-        return self.machine.w - self.early / max(1, self.visits)
-
-    def weights(self) -> NDArray[np.float64] | None:
-        """The last weights, where there are joint features."""
-        return self.machine.w.copy() if isinstance(self.machine, LinearMachine) else None
+        w = self.explicit_weights()
+        return None if w is None or self.early is None else w - self.early / max(1, self.visits)
 
     def operations(self) -> dict[str, int]:
         """How often each operation was performed."""
         return {"updates": self.updates}
 
-    def table(self) -> SupportTable:
+    def support(self) -> Support:
         """What was added, example by example."""
-        patterns = list(self.patterns.values())
-        vectors = [v for pattern in patterns for v in pattern.vectors.values()]
-        return SupportTable(
-            [pattern.example for pattern in patterns],
-            np.cumsum([0, *(len(pattern.vectors) for pattern in patterns)]),
-            [v.output for v in vectors],
-            np.array([v.beta for v in vectors]),
-            np.array([v.early for v in vectors]),
-        )
+        return Support.of((pattern.example, list(pattern.vectors.values())) for pattern in self.patterns.values())
 
     def state(self) -> dict[str, Any]:
-        """Numbers that `restore` needs beside the table."""
+        """Numbers that `restore` needs beside the support vectors."""
         counts = {"visits": self.visits, "updates": self.updates, "mistakes": self.mistakes}
-        return {**counts, "w": self.weights(), "early": self.early}
+        return {**counts, "w": self.explicit_weights(), "early": self.early}
 
-    def restore(self, table: SupportTable, state: Mapping[str, Any]) -> None:
+    def restore(self, support: Support, state: Mapping[str, Any]) -> None:
         """Take over what another solver of this kind had learnt."""
         self.visits, self.updates, self.mistakes = state["visits"], state["updates"], state["mistakes"]
-        for k, example in enumerate(table.examples):
-            for n in range(table.starts[k], table.starts[k + 1]):
-                key = self.model.key(table.outputs[n], example.number)
-                v = Vector(example.number, example.x, table.outputs[n], key, 0.0, float(table.beta[n]))
-                v.early = float(table.early[n])
+        for k, example in enumerate(support.examples):
+            for n in range(support.starts[k], support.starts[k + 1]):
+                key = self.model.key(support.outputs[n], example.number)
+                v = Vector(example.number, example.x, support.outputs[n], key, 0.0, float(support.beta[n]))
+                v.early = float(support.early[n])
                 self.patterns.setdefault(example.number, Pattern(example, v, {})).vectors[key] = v
-                self.machine.hold(v)
-        if isinstance(self.machine, LinearMachine):
-            self.machine.w, self.early = np.array(state["w"]), np.array(state["early"])
+                self.weights.hold(v)
+        if isinstance(self.weights, FeatureWeights):
+            self.weights.w, self.early = np.array(state["w"]), np.array(state["early"])
 
 
-class Perceptron(_StepPerExample):
+class Perceptron(StepPerExample):
     """Steps on examples whose prediction is wrong."""
 
     NAME = "perceptron"
 
-    def _learn(self, example: Example) -> None:
-        output = self.model.argmax(example.x, self.machine.scorer(example.x, example.number), example.number)
-        if self.model.key(output, example.number) == self.model.key(example.y, example.number):
-            return
-        truth, wrong = self._pair(example, output)
-        better, worse = self.machine.score(truth), self.machine.score(wrong)
-        if better > worse and better > worse + self.machine.rounding(truth, wrong):
-            raise self.model.missed(example.y, output, better, worse, example.number, "score")
+    def _found(self, example: Example) -> Any:
+        return self.model.argmax(example.x, self.weights.scorer(example.x, example.number), example.number)
+
+    def _learn(self, example: Example, truth: Vector, wrong: Vector) -> None:
+        check_argmax(self.weights, truth, wrong, self.weights.score(truth), self.weights.score(wrong), "score")
         self.mistakes += 1
         self._step(example, truth, wrong, example.cost)
 
@@ -152,19 +120,17 @@ class Perceptron(_StepPerExample):
         return self.mistakes / max(1, self.visits)
 
 
-class PassiveAggressive(_StepPerExample):
+class PassiveAggressive(StepPerExample):
     """Steps that would free examples of their loss, of at most the cost of the example."""
 
     NAME = "passive-aggressive"
 
-    def _learn(self, example: Example) -> None:
-        output = self.machine.augmented(example)
-        if self.model.key(output, example.number) == self.model.key(example.y, example.number):
-            return
-        truth, wrong = self._pair(example, output)
-        better, worse = self.machine.score(truth), wrong.loss + self.machine.score(wrong)
-        if better > worse and better > worse + self.machine.rounding(truth, wrong):
-            raise self.model.missed(example.y, output, better, worse, example.number, "loss + score")
-        squared = self.machine.squared_distance(truth, wrong)
+    def _found(self, example: Example) -> Any:
+        return augmented(self.weights, example)
+
+    def _learn(self, example: Example, truth: Vector, wrong: Vector) -> None:
+        better, worse = self.weights.score(truth), wrong.loss + self.weights.score(wrong)
+        check_argmax(self.weights, truth, wrong, better, worse)
+        squared = self.weights.squared_distance(truth, wrong)
         if worse > better and squared > 0:  # features that do not differ cannot free it
             self._step(example, truth, wrong, min(example.cost, (worse - better) / squared))

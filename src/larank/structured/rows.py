@@ -1,111 +1,59 @@
-"""Joint features as rows, dense or sparse, beside weights that are always dense."""
+"""A joint feature as a row of numbers, dense or sparse, beside weights that are always dense."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-__all__ = ["DenseRow", "Row", "SparseRow", "row_of", "stacked"]
+__all__ = ["NO_ROW", "Row", "row_of", "stacked"]
 
 _FEW = 0.25  # a dense row with no more numbers than this is kept as a sparse one
-_Vector = NDArray[np.float64]
+_Numbers = NDArray[np.float64]
 
 
-class Row(Protocol):
-    """A row of numbers that meets dense vectors of its length."""
-
-    length: int
-
-    def dot(self, w: _Vector) -> float:
-        """The inner product with `w`."""
-
-    def add_to(self, w: _Vector, amount: float) -> None:
-        """Add `amount` times this row."""
-
-    def take_squares(self, w: _Vector) -> float:
-        """The sum of squares of `w` where this row is not zero; those entries are zero afterwards."""
-
-    def is_finite(self) -> bool:
-        """Whether all numbers are."""
-
-    def entries(self) -> tuple[NDArray[np.intp], _Vector]:
-        """The places of the numbers that are not zero, and these."""
-
-
-class DenseRow:
-    """All numbers of the row."""
-
-    __slots__ = ("length", "values")
-
-    def __init__(self, values: _Vector) -> None:
-        self.values, self.length = values, len(values)
-
-    def dot(self, w: _Vector) -> float:
-        """The inner product with `w`."""
-        return float(self.values @ w)
-
-    def add_to(self, w: _Vector, amount: float) -> None:
-        """Add `amount` times this row."""
-        w += amount * self.values
-
-    def take_squares(self, w: _Vector) -> float:
-        """The sum of all squares of `w`, which is zero afterwards."""
-        squares = float(w @ w)
-        w[:] = 0
-        return squares
-
-    def is_finite(self) -> bool:
-        """Whether all numbers are."""
-        return bool(np.isfinite(self.values).all())
-
-    def entries(self) -> tuple[NDArray[np.intp], _Vector]:
-        """The places of the numbers that are not zero, and these."""
-        places = np.flatnonzero(self.values)
-        return places, self.values[places]
-
-
-class SparseRow:
-    """The numbers that are not zero, at distinct places."""
+class Row:
+    """Numbers at distinct `indices` of a vector of this length; a dense row has the slice of all of them."""
 
     __slots__ = ("indices", "length", "values")
 
-    def __init__(self, indices: NDArray[np.intp], values: _Vector, length: int) -> None:
-        self.indices, self.values, self.length = indices, values, length
+    def __init__(self, values: _Numbers, indices: Any = slice(None), length: int | None = None) -> None:
+        self.values, self.indices = values, indices
+        self.length = len(values) if length is None else length
 
-    def dot(self, w: _Vector) -> float:
+    def dot(self, w: _Numbers) -> float:
         """The inner product with `w`."""
         return float(self.values @ w[self.indices])
 
-    def add_to(self, w: _Vector, amount: float) -> None:
+    def add_to(self, w: _Numbers, amount: float) -> None:
         """Add `amount` times this row."""
         w[self.indices] += amount * self.values
 
-    def take_squares(self, w: _Vector) -> float:
-        """The sum of squares of `w` where this row is not zero; those entries are zero afterwards."""
+    def take_squares(self, w: _Numbers) -> float:
+        """The sum of squares of `w` where this row has numbers; those entries are zero afterwards."""
         part = w[self.indices]
+        squares = float(part @ part)
         w[self.indices] = 0
-        return float(part @ part)
+        return squares
 
-    def is_finite(self) -> bool:
-        """Whether all numbers are."""
-        return bool(np.isfinite(self.values).all())
+    def is_dense(self) -> bool:
+        """Whether all numbers are kept."""
+        return isinstance(self.indices, slice)
 
-    def entries(self) -> tuple[NDArray[np.intp], _Vector]:
-        """The places of the numbers that are kept, and these."""
-        return self.indices, self.values
+
+NO_ROW = Row(np.zeros(0))
 
 
 def stacked(rows: Sequence[Row]) -> Any:
     """Rows as a matrix, dense if all of them are."""
-    if all(isinstance(row, DenseRow) for row in rows):
-        return np.array([row.values for row in rows if isinstance(row, DenseRow)])
-    parts = [row.entries() for row in rows]
-    starts = np.cumsum([0, *(len(values) for _, values in parts)])
-    indices, values = (np.concatenate(some) for some in zip(*parts, strict=True))
+    if all(row.is_dense() for row in rows):
+        return np.array([row.values for row in rows])
+    sparse = [_without_zeros(row.values) if row.is_dense() else row for row in rows]
+    starts = np.cumsum([0, *(len(row.values) for row in sparse)])
+    values, indices = np.concatenate([row.values for row in sparse]), np.concatenate([row.indices for row in sparse])
     return csr_array((values, indices, starts), shape=(len(rows), rows[0].length))
 
 
@@ -119,17 +67,20 @@ def row_of(feature: Any) -> Row:
         raise ValueError(f"an array of numbers, got a {type(feature).__name__}") from None
     if values.ndim != 1 or not len(values):
         raise ValueError(f"one dimension and at least one entry, got shape {values.shape}")
-    places = np.flatnonzero(values)
-    if len(places) <= _FEW * len(values):
-        return SparseRow(places, values[places], len(values))
-    return DenseRow(values)
+    sparse = _without_zeros(values)
+    return sparse if len(sparse.values) <= _FEW * len(values) else Row(values)
 
 
-def _sparse_row(feature: Any) -> SparseRow:
+def _without_zeros(values: _Numbers) -> Row:
+    indices = np.flatnonzero(values)
+    return Row(values[indices], indices, len(values))
+
+
+def _sparse_row(feature: Any) -> Row:
     shape = feature.shape
     if shape[-1] == 0 or any(size != 1 for size in shape[:-1]):
         raise ValueError(f"a single row of at least one entry, got shape {shape}")
     entries = feature.tocoo(copy=True)
     entries.sum_duplicates()
     indices = entries.col if len(shape) == 2 else entries.coords[0]
-    return SparseRow(indices.astype(np.intp), entries.data.astype(np.float64), int(shape[-1]))
+    return Row(entries.data.astype(np.float64), indices.astype(np.intp), int(shape[-1]))

@@ -17,11 +17,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from larank.structured.checked import CheckedModel, own
-from larank.structured.machine import Example, Machine, Vector
+from larank.structured.checked import CheckedModel
+from larank.structured.pairs import Example, own
+from larank.structured.weights import Vector, Weights, augmented, check_argmax
 from larank.training import ObjectiveValues
 
-__all__ = ["KAPPA", "Absolute", "Choice", "Pattern", "Relative", "Steps"]
+__all__ = ["KAPPA", "Choice", "DualSteps", "Pattern"]
 
 KAPPA = 1e-12  # relative to C_i: how far below its bound a coefficient must be to grow, [thesis] section 5.1.5
 
@@ -46,36 +47,14 @@ class Choice(NamedTuple):
     violation: float
 
 
-@dataclass
-class Relative:
-    """Violations up to `tau` times the larger loss of the two outputs are left alone, [thesis] section 5.1.5."""
+class DualSteps:
+    """Support patterns, their vectors, and the steps on them. Violations up to `accepted(c+, c-)` are left alone."""
 
-    tau: float
-
-    def __call__(self, up: Vector, down: Vector) -> float:
-        """The violation that is accepted."""
-        return self.tau * max(up.loss, down.loss)
-
-
-@dataclass
-class Absolute:
-    """Violations up to `epsilon` are left alone."""
-
-    epsilon: float
-
-    def __call__(self, up: Vector, down: Vector) -> float:
-        """The violation that is accepted."""
-        return self.epsilon
-
-
-class Steps:
-    """Support patterns, their vectors, and the steps on them."""
-
-    def __init__(self, machine: Machine, accepted: Callable[[Vector, Vector], float]) -> None:
-        self.machine, self.accepted = machine, accepted
+    def __init__(self, weights: Weights, accepted: Callable[[Vector, Vector], float]) -> None:
+        self.weights, self.accepted = weights, accepted
         self.patterns: dict[int, Pattern] = {}
         self.order: list[int] = []  # their numbers, to draw from
-        self._place: dict[int, int] = {}
+        self._index: dict[int, int] = {}  # of a number in that list
         self.dual = 0.0
         self.linear = 0.0  # - sum Delta beta
         self.loss = 0.0  # sum of C_i xi_i of visits, each at its time
@@ -84,7 +63,7 @@ class Steps:
     @property
     def model(self) -> CheckedModel:
         """The model that is asked."""
-        return self.machine.model
+        return self.weights.model
 
     def vectors(self) -> Iterator[Vector]:
         """All vectors of all support patterns."""
@@ -125,26 +104,24 @@ class Steps:
     def pattern_of(self, example: Example) -> Pattern:
         """An example that is no support pattern yet."""
         key = self.model.key(example.y, example.number)
-        truth = self.machine.vector(example, example.y, key, 0.0)
+        truth = self.weights.vector(example, example.y, key, 0.0)
         return Pattern(example, truth, {key: truth})
 
     def most_violating(self, pattern: Pattern, known: Vector) -> Vector:
         """The vector with the smallest gradient of all outputs; an error if that of one that is known is smaller."""
         example = pattern.example
-        output = self.machine.augmented(example)
+        output = augmented(self.weights, example)
         key = self.model.key(output, example.number)
         found = pattern.vectors.get(key)
         if found is None:
             loss = self.model.loss(example.y, output, example.number)
-            found = self.machine.vector(example, own(output), key, loss)
-        better, worse = -self.gradient(known), -self.gradient(found)
-        if better > worse and better > worse + self.machine.rounding(known, found):
-            raise self.model.missed(known.output, found.output, better, worse, example.number, "loss + score")
+            found = self.weights.vector(example, own(output), key, loss)
+        check_argmax(self.weights, known, found, -self.gradient(known), -self.gradient(found))
         return found
 
     def gradient(self, v: Vector) -> float:
         """g_i(c), [thesis] (5.4)."""
-        return -v.loss - self.machine.score(v)
+        return -v.loss - self.weights.score(v)
 
     def choose(self, pattern: Pattern) -> Choice:
         """The feasible direction with the highest gradient among the vectors of a pattern."""
@@ -171,9 +148,9 @@ class Steps:
         truth, cost = pattern.truth, pattern.example.cost
         for v in (up, down):
             pattern.vectors.setdefault(v.key, v)
-            self.machine.hold(v)
+            self.weights.hold(v)
         room = cost - up.beta if up is truth else -up.beta
-        squared = self.machine.squared_distance(up, down)
+        squared = self.weights.squared_distance(up, down)
         step = min(violation / squared if squared > 0 else room, room)  # (5.6), (5.7)
         self.dual += step * (violation - step * squared / 2)
         self.linear += step * (down.loss - up.loss)
@@ -188,37 +165,37 @@ class Steps:
             raised = min(cost, -(lowered + others))
         elif down is truth:
             lowered = -(raised + others)
-        self.machine.set_coefficient(up, raised)
-        self.machine.set_coefficient(down, lowered)
+        self.weights.set_coefficient(up, raised)
+        self.weights.set_coefficient(down, lowered)
         self.settle(pattern)
 
     def settle(self, pattern: Pattern) -> None:
         """Let go of vectors without a coefficient, and of a pattern without vectors."""
         for v in [v for v in pattern.vectors.values() if v.beta == 0 and v is not pattern.truth]:
             del pattern.vectors[v.key]
-            self.machine.release(v)
+            self.weights.release(v)
         if len(pattern.vectors) == 1:
-            self.machine.release(pattern.truth)
+            self.weights.release(pattern.truth)
             self.remove(pattern)
 
     def add(self, pattern: Pattern) -> None:
         """Make it a support pattern."""
         number = pattern.example.number
         self.patterns[number] = pattern
-        self._place[number] = len(self.order)
+        self._index[number] = len(self.order)
         self.order.append(number)
 
     def remove(self, pattern: Pattern) -> None:
         """It is no support pattern any more."""
         number = pattern.example.number
         del self.patterns[number]
-        place, last = self._place.pop(number), self.order.pop()
+        index, last = self._index.pop(number), self.order.pop()
         if last != number:
-            self.order[place], self._place[last] = last, place
+            self.order[index], self._index[last] = last, index
 
     def certificate(self, examples: Iterable[Example]) -> ObjectiveValues:
         """Both objectives and the largest violation from scratch: an arg max for every example."""
-        self.machine.refresh(self.vectors())
+        self.weights.refresh(self.vectors())
         losses = violation = 0.0
         for example in examples:
             pattern = self.patterns.get(example.number) or self.pattern_of(example)
@@ -226,8 +203,8 @@ class Steps:
             worst = self.gradient(self.most_violating(pattern, choice.down))
             losses += example.cost * max(0.0, self.gradient(pattern.truth) - worst)
             violation = max(violation, self.gradient(choice.up) - worst)
-        return ObjectiveValues(self.machine.squared_norm() / 2 + losses, self.dual_from_scratch(), violation)
+        return ObjectiveValues(self.weights.squared_norm() / 2 + losses, self.dual_from_scratch(), violation)
 
     def dual_from_scratch(self) -> float:
         """The dual objective, if scores have just been refreshed."""
-        return -sum(v.loss * v.beta for v in self.vectors()) - self.machine.squared_norm() / 2
+        return -sum(v.loss * v.beta for v in self.vectors()) - self.weights.squared_norm() / 2

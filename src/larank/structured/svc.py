@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -17,20 +16,19 @@ from larank import parameters
 from larank.base import example_costs
 from larank.data.models import persistable
 from larank.structured.checked import CheckedModel
+from larank.structured.cuttingplanes import CuttingPlanes, NSlack, OneSlack
 from larank.structured.larank import AdaptiveSchedule, FixedSchedule, LaRank
-from larank.structured.machine import Example, ExpansionMachine, KernelMachine, LinearMachine, Machine, Vector
 from larank.structured.model import StructuredModel
-from larank.structured.perceptrons import PassiveAggressive, Perceptron
-from larank.structured.stream import Examples, OnlineSolver, OnlineTraining, SupportTable
-from larank.structured.svmstruct import CuttingPlanes, NSlack, OneSlack
-from larank.training import Limits, Outcome, train, unchanged_on_failure, warn_if_early
-from larank.training.progress import progress_for
-from larank.training.result import Result
+from larank.structured.pairs import Example, TrainingPairs, checked_pairs, checked_sequence
+from larank.structured.perceptrons import PassiveAggressive, Perceptron, StepPerExample
+from larank.structured.solver import OnlineSolver, Solver, Support, Visits
+from larank.structured.weights import CachedExpansion, FeatureWeights, KernelExpansion, Vector, Weights
+from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
 
 __all__ = ["StructuredSVC"]
 
 _BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
-_PERCEPTRONS = ("perceptron", "passive-aggressive")
+_PERCEPTRONS: Mapping[str, type[StepPerExample]] = {"perceptron": Perceptron, "passive-aggressive": PassiveAggressive}
 _TOL = 1e-3
 _FIXED_IN_A_STREAM = ("model", "solver", "schedule", "n_reprocess")
 
@@ -79,12 +77,12 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
     max_iter : int, default=1000
         Passes after which training stops with a warning, unless `epochs` ends it.
     n_reprocess : int, default=1
-        Of the fixed schedule of "larank": how often one PROCESSOLD and ten OPTIMIZE follow each example.
+        How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank".
     schedule : {"fixed", "adaptive"}, default="fixed"
         How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring for
         their work.
     average : bool, default=False
-        Of the perceptrons: whether to keep the average of the weights after all examples instead of the last ones.
+        Whether the perceptrons keep the average of the weights after all examples instead of the last ones.
     time_limit : float, optional
         Seconds after which training stops with a warning.
     shuffle : bool, default=True
@@ -93,7 +91,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         Whether "larank" ends `fit` with the objectives from scratch, which takes an arg max per example. Otherwise the
         certificate holds an estimate made on the way.
     random_state : int, RandomState or None, default=None
-        Of the order of the examples and the choices of "larank".
+        Draws the order of the examples and the choices of "larank".
     verbose : int, default=0
         1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
@@ -200,20 +198,10 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Go on training with new examples, in the order in which they come.
+        """Go on training with new examples, in the order in which they come; the arguments are those of `fit`.
 
         Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`.
         There is no certificate from scratch: `result_` holds an estimate.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`.
-
-        Returns
-        -------
-        StructuredSVC
-            Itself.
         """
         with unchanged_on_failure(self):
             outcome = self._partial_fit(X, y, sample_weight)
@@ -221,59 +209,25 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> list[Any]:
-        """The best output for each input.
-
-        Parameters
-        ----------
-        X : sequence
-            Inputs.
-
-        Returns
-        -------
-        list
-            Outputs of the model's arg max.
-        """
+        """The outputs that the model's arg max finds for the inputs, one for each."""
         check_is_fitted(self)
-        machine, X = self._machine(), _sequence("X", X)
-        argmax, scorer = machine.model.argmax, machine.scorer
+        weights, X = self._weights(), checked_sequence("X", X)
+        argmax, scorer = weights.model.argmax, weights.scorer
         return [argmax(X[i], scorer(X[i], i), i) for i in range(len(X))]
 
     def decision_function(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """The scores of pairs.
-
-        Parameters
-        ----------
-        X, y : sequences of equal length
-            Inputs, and an output for each of them.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ``S(x, y)`` of each pair.
-        """
+        """The scores ``S(x, y)`` of pairs of inputs and outputs, two sequences of equal length."""
         check_is_fitted(self)
-        machine, (X, y) = self._machine(), _pairs(X, y)
+        weights, (X, y) = self._weights(), checked_pairs(X, y)
         examples = (Example(i, X[i], y[i], 0.0) for i in range(len(X)))
-        return np.array([machine.score(machine.vector(example, example.y, None, 0.0)) for example in examples])
+        return np.array([weights.score(weights.vector(example, example.y, None, 0.0)) for example in examples])
 
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
-        """One minus the mean loss of the predictions.
+        """One minus the mean loss of the predictions, weighted by `sample_weight` if it is given.
 
         This is the accuracy if the loss is 1 for every wrong output. Losses that exceed 1 can make it negative.
-
-        Parameters
-        ----------
-        X, y : sequences of equal length
-            Inputs and their right outputs.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the mean.
-
-        Returns
-        -------
-        float
-            Larger is better.
         """
-        X, y = _pairs(X, y)
+        X, y = checked_pairs(X, y)
         model, outputs = CheckedModel(self.model), self.predict(X)
         losses = np.array([model.loss(y[i], outputs[i], i) for i in range(len(y))])
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -287,15 +241,16 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
         stop = self._check_parameters()
-        examples = self._examples(X, y, sample_weight, first=0)
-        model = self._checked(examples)
+        pairs = self._pairs(X, y, sample_weight, first=0)
+        model = self._checked(pairs)
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
         shuffled = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
         self._forget()
         self._check_unchanged(first=True)
-        self._seen = len(examples.costs)
+        self._seen = len(pairs.costs)
         tol = _TOL if self.tol is None else float(self.tol)
+        epochs = self.epochs if stop == "epochs" else math.inf
         limits = Limits(
             gap=tol if stop == "gap" else None,
             max_iter=math.inf if stop == "epochs" else self.max_iter,
@@ -305,14 +260,13 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
             passes_between_checks=1.0,  # a check takes as many arg max as a pass
         )
         if self.solver in _BATCH:
-            machine = self._new_machine(model)
-            epsilon = tol if stop == "violation" else None
-            planes = _BATCH[self.solver](machine, examples, epsilon, shuffled)
-            return self._train(planes, planes, model, examples, limits)
+            planes = _BATCH[self.solver](
+                self._new_weights(model), pairs, tol if stop == "violation" else None, shuffled
+            )
+            return self._train(planes, planes, limits)
         self._running = self._new_solver(model, seed)
-        epochs = self.epochs if stop == "epochs" else math.inf
-        training = OnlineTraining(self._running, examples, epochs=epochs, shuffled=shuffled, is_whole=True)
-        return self._train(training, self._running, model, examples, limits)
+        visits = Visits(self._running, pairs, epochs=epochs, shuffled=shuffled, is_whole=True)
+        return self._train(visits, self._running, limits)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
         if self.solver in _BATCH:
@@ -326,17 +280,16 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"partial_fit makes one pass over what it is given; epochs must be 1, got {self.epochs!r}")
         first = not hasattr(self, "dual_coef_")
         self._check_unchanged(first)
-        examples = self._examples(X, y, sample_weight, first=0 if first else self._seen)
+        pairs = self._pairs(X, y, sample_weight, first=0 if first else self._seen)
         if first:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            self._seen, self._running = 0, self._new_solver(self._checked(examples), seed)
+            self._seen, self._running = 0, self._new_solver(self._checked(pairs), seed)
         elif not hasattr(self, "_running") or self._running.is_ahead:
             self._running = self._restored()
-        self._seen += len(examples.costs)
+        self._seen += len(pairs.costs)
         self._running.is_ahead = True  # if something fails from here on
-        training = OnlineTraining(self._running, examples, epochs=1, shuffled=None, is_whole=False)
-        limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
-        outcome = self._train(training, self._running, self._running.machine.model, examples, limits)
+        visits = Visits(self._running, pairs, epochs=1, shuffled=None, is_whole=False)
+        outcome = self._train(visits, self._running, Limits(None, math.inf, self.time_limit, passes=1, certify=False))
         self._running.is_ahead = False
         return outcome
 
@@ -354,84 +307,54 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         for name in ("coef_", "_inputs", "_truths", "_running", "_state"):
             self.__dict__.pop(name, None)
 
-    def _examples(self, X: Any, y: Any, sample_weight: ArrayLike | None, first: int) -> Examples:
-        X, y = _pairs(X, y)
+    def _pairs(self, X: Any, y: Any, sample_weight: ArrayLike | None, first: int) -> TrainingPairs:
+        X, y = checked_pairs(X, y)
         if not len(y):
             raise ValueError("X must hold at least one example, got none")
         costs = example_costs(self.C, None, np.zeros(len(y)), np.zeros(1), sample_weight, None)
-        return Examples(X, y, costs, first)
+        return TrainingPairs(X, y, costs, first)
 
-    def _checked(self, examples: Examples) -> CheckedModel:
+    def _checked(self, pairs: TrainingPairs) -> CheckedModel:
         model = CheckedModel(self.model)
-        model.check_first(examples.X, examples.y)
+        model.check_first(pairs.X, pairs.y)
         if self.solver != "perceptron":
-            model.check_augmented(examples.X, examples.y, self._new_machine(model).scorer)
+            model.check_augmented(pairs.X, pairs.y, self._new_weights(model).scorer)
         return model
 
-    def _new_machine(self, model: CheckedModel) -> Machine:
+    def _new_weights(self, model: CheckedModel) -> Weights:
         if model.has_kernel:
-            return ExpansionMachine(model) if self.solver in _PERCEPTRONS else KernelMachine(model)
+            return KernelExpansion(model) if self.solver in _PERCEPTRONS else CachedExpansion(model)
         assert model.length is not None
-        return LinearMachine(model, model.length)
+        return FeatureWeights(model, np.zeros(model.length))
 
     def _new_solver(self, model: CheckedModel, seed: int) -> OnlineSolver:
-        machine = self._new_machine(model)
-        if self.solver == "perceptron":
-            return Perceptron(machine)
-        if self.solver == "passive-aggressive":
-            return PassiveAggressive(machine)
+        weights = self._new_weights(model)
+        if self.solver in _PERCEPTRONS:
+            return _PERCEPTRONS[self.solver](weights)
         fixed = self.schedule == "fixed"
-        return LaRank(machine, FixedSchedule(int(self.n_reprocess)) if fixed else AdaptiveSchedule(), seed)
+        return LaRank(weights, FixedSchedule(int(self.n_reprocess)) if fixed else AdaptiveSchedule(), seed)
 
-    def _restored(self) -> OnlineSolver:
-        """A solver that goes on from the fitted attributes."""
-        model = CheckedModel(self.model)
-        model.length = len(self.coef_) if hasattr(self, "coef_") else None
-        solver = self._new_solver(model, seed=0)
-        places = zip(self.support_.tolist(), self._inputs, self._truths, self.support_costs_.tolist(), strict=True)
-        outputs = [output for _, output in self.support_vectors_]
-        table = SupportTable([Example(*place) for place in places], self._starts, outputs, self._beta, self._early)
-        solver.restore(table, self._state)
-        return solver
-
-    def _train(
-        self,
-        training: OnlineTraining | CuttingPlanes,
-        solver: OnlineSolver | CuttingPlanes,
-        model: CheckedModel,
-        examples: Examples,
-        limits: Limits,
-    ) -> Outcome:
+    def _train(self, training: Visits | CuttingPlanes, solver: Solver, limits: Limits) -> Outcome:
+        model = solver.weights.model
         calls, kernel_values, operations = model.argmax_calls, model.kernel_values, solver.operations()
         seconds = dict(model.seconds)
         with progress_for(self.verbose) as progress:
-            progress.start(f"{type(self.model).__name__} by {self.solver}, {len(examples)} examples")
+            progress.start(f"{type(self.model).__name__} by {self.solver}, {len(training.pairs)} examples")
             outcome = train(training, limits, progress)
         self._check_duality(outcome)
-        self._keep_model(solver, has_kernel=model.has_kernel)
+        self._keep_model(solver)
         self.n_iter_ = math.ceil(training.iterations())
-        self.result_ = Result(
+        done = {name: count - operations[name] for name, count in solver.operations().items()}
+        self.result_ = Result.of(
+            outcome,
             solver=solver.NAME,
-            status=outcome.status,
-            primal=outcome.objectives.primal,
-            dual=outcome.objectives.dual,
-            violation=outcome.objectives.violation,
             iterations=training.iterations(),
-            seconds=outcome.seconds,
             support_patterns=len(self.support_),
             support_vectors=len(self.dual_coef_),
             kernel_values=model.kernel_values - kernel_values,
             argmax_calls=model.argmax_calls - calls - training.certificate_calls,
-            operations={
-                **{name: count - operations[name] for name, count in solver.operations().items()},
-                "certificate_argmax": training.certificate_calls,
-            },
-            history=outcome.history,
-            exact=outcome.exact,
-            breakdown={
-                **{name: spent - seconds[name] for name, spent in model.seconds.items()},
-                "certificate": outcome.certificate_seconds,
-            },
+            operations={**done, "certificate_argmax": training.certificate_calls},
+            breakdown={name: spent - seconds[name] for name, spent in model.seconds.items()},
         )
         return outcome
 
@@ -444,35 +367,43 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
                 f"it found the primal objective is {at.primal:.9g}, below the dual objective {at.dual:.9g}"
             )
 
-    def _keep_model(self, solver: OnlineSolver | CuttingPlanes, *, has_kernel: bool) -> None:
-        table = solver.table()
-        weights = solver.weights()
-        self._starts, self._beta, self._early = table.starts, table.beta, table.early
-        self.dual_coef_ = table.beta
-        if self.average and isinstance(solver, Perceptron | PassiveAggressive):
+    def _keep_model(self, solver: Solver) -> None:
+        support, weights = solver.support(), solver.explicit_weights()
+        self._starts, self._beta, self._early = support.starts, support.beta, support.early
+        self.dual_coef_ = support.beta
+        if self.average and isinstance(solver, StepPerExample):
             weights = solver.averaged()
-            self.dual_coef_ = table.beta - table.early / max(1, solver.visits)
+            self.dual_coef_ = support.beta - support.early / max(1, solver.visits)
         if weights is not None:
             self.coef_ = weights
-        self.support_ = np.array([example.number for example in table.examples], dtype=np.int64)
-        self.support_costs_ = np.array([example.cost for example in table.examples])
-        counts = np.diff(table.starts)
-        self.support_vectors_ = list(zip(np.repeat(self.support_, counts).tolist(), table.outputs, strict=True))
-        if has_kernel or isinstance(solver, OnlineSolver):
-            self._inputs = [example.x for example in table.examples]
-            self._truths = [example.y for example in table.examples]
+        self.support_ = np.array([example.number for example in support.examples], dtype=np.int64)
+        self.support_costs_ = np.array([example.cost for example in support.examples])
+        counts = np.diff(support.starts)
+        self.support_vectors_ = list(zip(np.repeat(self.support_, counts).tolist(), support.outputs, strict=True))
+        if weights is None or isinstance(solver, OnlineSolver):
+            self._inputs = [example.x for example in support.examples]
+            self._truths = [example.y for example in support.examples]
         if isinstance(solver, OnlineSolver):
             self._state = solver.state()
 
-    def _machine(self) -> Machine:
+    def _restored(self) -> OnlineSolver:
+        """A solver that goes on from the fitted attributes."""
+        model = CheckedModel(self.model)
+        model.length = len(self.coef_) if hasattr(self, "coef_") else None
+        solver = self._new_solver(model, seed=0)
+        columns = zip(self.support_.tolist(), self._inputs, self._truths, self.support_costs_.tolist(), strict=True)
+        outputs = [output for _, output in self.support_vectors_]
+        examples = [Example(*values) for values in columns]
+        solver.restore(Support(examples, self._starts, outputs, self._beta, self._early), self._state)
+        return solver
+
+    def _weights(self) -> Weights:
         """The fitted model as something that has scores."""
         model = CheckedModel(self.model)
         if not model.has_kernel:
             model.length = len(self.coef_)
-            machine = LinearMachine(model, len(self.coef_))
-            machine.w = self.coef_
-            return machine
-        expansion = ExpansionMachine(model)
+            return FeatureWeights(model, self.coef_)
+        expansion = KernelExpansion(model)
         inputs = [x for x, count in zip(self._inputs, np.diff(self._starts), strict=True) for _ in range(count)]
         coefficients = self.dual_coef_.tolist()
         for n, (x, (number, output)) in enumerate(zip(inputs, self.support_vectors_, strict=True)):
@@ -481,35 +412,3 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
 
     def _warn_if_early(self, outcome: Outcome) -> None:
         warn_if_early(outcome, self.result_, max_iter=self.max_iter, time_limit=self.time_limit, stacklevel=3)
-
-
-def _sequence(name: str, values: Any) -> Any:
-    """Something with a length and items."""
-    if hasattr(values, "to_numpy"):  # pandas counts by labels
-        values = values.to_numpy()
-    if issparse(values):
-        return _Rows(values)
-    is_sequence = hasattr(values, "__len__") and hasattr(values, "__getitem__")
-    if not is_sequence or isinstance(values, str | bytes | Mapping) or getattr(values, "ndim", 1) == 0:
-        raise TypeError(f"{name} must be a sequence with an entry per example, got a {type(values).__name__}")
-    return values
-
-
-def _pairs(X: Any, y: Any) -> tuple[Any, Any]:
-    X, y = _sequence("X", X), _sequence("y", y)
-    if len(X) != len(y):
-        raise ValueError(f"X and y must be equally long, got {len(X)} and {len(y)}")
-    return X, y
-
-
-class _Rows:
-    """The rows of a sparse matrix."""
-
-    def __init__(self, matrix: Any) -> None:
-        self._matrix = matrix.tocsr()
-
-    def __len__(self) -> int:
-        return int(self._matrix.shape[0])
-
-    def __getitem__(self, place: int) -> Any:
-        return self._matrix[[place]]

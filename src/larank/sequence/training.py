@@ -1,0 +1,238 @@
+"""Training of chains: a compiled session on a corpus as the training loop sees it, and all that it learns, to be kept.
+
+The mathematics stands in core/chain/chain.hpp and core/chain/larank.hpp.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank import _core
+from larank.blocks.workers import Workers
+from larank.sequence.chain import Chain
+from larank.sequence.corpora import Corpus, LabelledSequences
+from larank.sequence.features import Encoder
+from larank.sequence.labels import LabelNumbers
+from larank.training import ObjectiveValues
+
+__all__ = ["ChainTraining", "Learner"]
+
+_STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
+_FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
+_SHARE_BETWEEN = 0.02  # and this share of those before
+
+
+@dataclass
+class Learner:
+    """All that training has made: features, labels, weights, and the session that goes on with them."""
+
+    encoder: Encoder
+    labels: LabelNumbers
+    chain: Chain
+    session: _core.ChainLaRank | _core.ChainPerceptron
+    stretches: int = 0  # that it has seen
+    _average: Chain | None = None
+
+    def average(self) -> Chain:
+        """The chain with the average of all weights so far; of the perceptron and the passive-aggressive rule."""
+        assert isinstance(self.session, _core.ChainPerceptron)
+        if self._average is None:
+            tokens, transitions = self.session.average()
+            self._average = self.chain.with_weights(tokens, transitions, self.labels.labels)
+        return self._average
+
+    def count(self, stretches: int) -> None:
+        """So many stretches were learnt."""
+        self.stretches += stretches
+        self._average = None
+
+    def become(self, other: Learner) -> None:
+        """Take over all that another one is."""
+        self.__dict__.update(other.__dict__)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and plain values from which `restore` makes the same again."""
+        session: dict[str, Any] = {"linear": self.session.linear, "seed": 0}
+        if isinstance(self.session, _core.ChainLaRank):
+            session |= {"seed": self.session.random_state, "patterns": self.session.state()}
+        else:
+            session |= {"stretches": self.session.argmax_calls, "early": self.session.early()}
+        return {
+            "encoder": (type(self.encoder).__name__, self.encoder.state()),
+            "labels": list(self.labels.labels),
+            "tokens": self.chain.model.tokens(),
+            "transitions": self.chain.model.transitions(),
+            "stretches": self.stretches,
+            "session": session,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up the weights and the session of a state; encoder, labels and seed come with the constructor."""
+        self.chain.set_weights(state["tokens"], state["transitions"], self.labels.labels)
+        self.stretches = int(state["stretches"])
+        kept, session = state["session"], self.session
+        if isinstance(session, _core.ChainLaRank):
+            ids, costs, lengths, indptr, indices, values, *rest = kept["patterns"]
+            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            values = None if (values == 1).all() else values
+            sequences = _core.ChainSequences(starts, indptr, indices, values, self.chain.model.features)
+            session.restore(kept["linear"], sequences, ids, costs, *rest)
+        else:
+            tokens, transitions = kept["early"]
+            values, columns, starts = tokens
+            lags = np.ascontiguousarray(transitions)
+            session.restore(kept["linear"], kept["stretches"], values, columns, starts, lags)
+
+
+class _Current(NamedTuple):
+    """The sequences at work: as the core sees them, the numbers of their stretches, and their order."""
+
+    labelled: LabelledSequences
+    seen: _core.ChainSequences
+    ids: NDArray[np.int64]
+    order: NDArray[np.int64]
+    tokens_until: NDArray[np.int64]
+
+
+@dataclass
+class ChainTraining:
+    """A learner on a corpus as the training loop sees it.
+
+    It is done after `epochs` passes, each in an order drawn from `orders`, or as the sequences come if that is None.
+    `history` is the parameter of the tagger, `work_per_token` how many searches for labels a token takes, so that a
+    call of `advance` is short, and `has_dual` whether the session solves a problem that has a dual. The workers compute
+    the certificate.
+    """
+
+    learner: Learner
+    corpus: Corpus
+    epochs: float
+    orders: np.random.RandomState | None
+    history: str
+    work_per_token: int
+    has_dual: bool
+    workers: Workers
+
+    stretches: int = 0
+    epoch: int = 0
+    epochs_begun: int = 0
+    tokens_of_epoch: int = 0
+    tokens: int = 0
+    recorded_at: int = 0
+    seconds: float = 0.0  # in the compiled session
+    share_learnt: float = 0.0  # of a file of unknown length
+    current: _Current | None = None
+    position: int = 0  # in the order of the current sequences
+    source: Iterator[LabelledSequences] = field(default_factory=lambda: iter(()))
+
+    def __post_init__(self) -> None:
+        self.chain, self.session = self.learner.chain, self.learner.session
+        self.step_tokens = max(1, _STEP_TOKENS // self.work_per_token)
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.source = self.corpus.blocks()
+        self.epochs_begun += 1
+        self.tokens_of_epoch = 0
+        self.session.seen_loss = 0.0
+        self.current = None
+
+    def advance(self) -> bool:
+        """Learn from some thousand tokens; True once the epochs are over."""
+        if self.current is None and not self._take_block():
+            self.epoch += 1
+            if self.epoch >= self.epochs:
+                return True
+            self._begin_epoch()
+            return False
+        assert self.current is not None
+        now = self.current
+        end = int(np.searchsorted(now.tokens_until, now.tokens_until[self.position] + self.step_tokens))
+        end = min(max(end, self.position + 1), len(now.order))
+        order = now.order[self.position : end]
+        began = time.perf_counter()
+        self.session.learn(
+            now.seen, now.labelled.labels, now.labelled.costs, now.ids, order, self.chain.inference, self.history
+        )
+        self.seconds += time.perf_counter() - began
+        learnt = int(now.tokens_until[end] - now.tokens_until[self.position])
+        self.tokens += learnt
+        self.tokens_of_epoch += learnt
+        self.position = end
+        if end == len(now.order):
+            self.current = None
+            self.share_learnt = now.labelled.share_read or self.share_learnt
+        return False
+
+    def _take_block(self) -> bool:
+        """Go on to the next sequences of which some have a cost; False if there are none."""
+        for labelled in self.source:
+            seen = self.chain.admit(labelled, self.learner.labels)
+            sequences = labelled.sequences
+            is_greedy = self.chain.inference == "greedy"
+            before = labelled.tokens_before if is_greedy else labelled.sequences_before
+            numbers = sequences.starts[:-1] if is_greedy else np.arange(len(sequences))
+            self.stretches = max(self.stretches, before + (sequences.n_tokens if is_greedy else len(sequences)))
+            order = np.arange(len(sequences)) if self.orders is None else self.orders.permutation(len(sequences))
+            order = order[labelled.costs[order] > 0]
+            if len(order):
+                until = np.concatenate([[0], np.cumsum(sequences.lengths[order])])
+                self.current = _Current(labelled, seen, self.learner.stretches + before + numbers, order, until)
+                self.position = 0
+                return True
+        return False
+
+    def close(self) -> None:
+        """Stop reading."""
+        close = getattr(self.source, "close", None)
+        if close is not None:
+            close()
+
+    def estimate(self) -> ObjectiveValues | None:
+        """The losses of this epoch, each as it was when its stretch came.
+
+        In further epochs LaRank does not look at stretches that are support patterns, so their losses are not known.
+        """
+        is_due = self.tokens - self.recorded_at >= max(_FEWEST_BETWEEN, _SHARE_BETWEEN * self.tokens)
+        if self.recorded_at and not is_due and self.current is not None:
+            return None
+        self.recorded_at = self.tokens
+        if not self.has_dual:
+            return ObjectiveValues(math.nan, math.nan, math.nan)
+        loss = self.session.seen_loss if self.epochs_begun == 1 else math.nan
+        return ObjectiveValues(self.session.half_squared_norm + loss, self.session.dual, math.nan)
+
+    def evaluate(self) -> ObjectiveValues:
+        """Both objectives in a fresh pass over the corpus."""
+        if not self.has_dual:
+            return ObjectiveValues(math.nan, math.nan, math.nan)
+        half_norm = self.chain.model.squared_norm / 2
+        loss = math.fsum(self.chain.losses(labelled, self.workers) for labelled in self.corpus.blocks_so_far())
+        return ObjectiveValues(half_norm + loss, self.session.linear - half_norm, math.nan)
+
+    def iterations(self) -> float:
+        """Passes over the corpus so far, as far as its size is known."""
+        if self.epoch >= self.epochs:
+            return float(self.epoch)
+        if self.corpus.n_tokens:
+            return self.epoch + self.tokens_of_epoch / self.corpus.n_tokens
+        return self.epoch + self._share_learnt()
+
+    def _share_learnt(self) -> float:
+        """Of a file: that of the blocks before, and as much of this one's as was learnt of its tokens."""
+        now = self.current
+        if now is None or now.labelled.share_read is None:
+            return self.share_learnt
+        of_block = float(now.tokens_until[self.position] / now.tokens_until[-1])
+        return self.share_learnt + of_block * (now.labelled.share_read - self.share_learnt)
+
+    def details(self) -> Mapping[str, Any]:
+        """Further fields of the checkpoint."""
+        return {"support_patterns": self.session.support_patterns}

@@ -1,0 +1,28 @@
+"""Figures of studies, drawn by matplotlib without a window."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from collections.abc import Callable
+from typing import Any
+
+KINDS = (".png", ".svg", ".pdf")
+PALETTE = ("#1d4ed8", "#c2410c", "#047857", "#7c3aed", "#be185d")
+
+
+def check_installed() -> None:
+    """Raises ModuleNotFoundError, before any work is done, if nothing can be drawn."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ModuleNotFoundError('a figure is drawn by matplotlib, which is not installed: pip install "larank[plot]"')
+
+
+def drawn(draw: Callable[[Any, Any], None], outcome: Any, kind: str) -> bytes:
+    """A file of this kind, one of `KINDS`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")  # needs no pyplot and leaves the backend alone
+    draw(outcome, figure)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind.removeprefix("."), dpi=150)
+    return buffer.getvalue()

@@ -1,0 +1,300 @@
+"""Figures 4.11 to 4.16 of [thesis]: which example LaSVM takes next, and learning from labels that are asked for."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from studies.datasets import BINARY, Dataset, load
+from studies.drawing import PALETTE
+from studies.papers.experiment import Experiment, Scope, error_percent, timed_fit
+from studies.study import Outcome, Say
+from studies.tables import Table, digits
+
+RANDOM, GRADIENT, ACTIVE, AUTOACTIVE = "RANDOM", "GRADIENT", "ACTIVE", "AUTOACTIVE"
+ACTIVE_ALL, RETRAIN, RETRAIN_ALL = "ACTIVE ALL", "RETRAIN ACTIVE 50", "RETRAIN ACTIVE ALL"
+SAMPLE = 50
+SHARE = 1 / 3
+"""Of the support vectors of the full solution, that AUTOACTIVE may need at most for its error on ADULT.
+
+[thesis] section 4.3.2 has 2500 of 11278.
+"""
+PAPER_SECONDS = {RETRAIN_ALL: 917.0, ACTIVE_ALL: 99.0, ACTIVE: 9.6}  # 500 labels of REUTERS, [thesis] section 4.3.2
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Which selections are compared on a data set, and after how many labels their error is looked at.
+
+    The costly ones, which look at many examples before they take one, are followed up to `costly` labels.
+    """
+
+    figures: str
+    selections: tuple[str, ...]
+    labels: tuple[int, ...]
+    costly: int
+    seeds: int
+    redraws: bool = True  # training and test set anew for each seed
+
+
+_COMPARED = (RANDOM, GRADIENT, ACTIVE, AUTOACTIVE)
+_ASKED = (RANDOM, ACTIVE, ACTIVE_ALL, RETRAIN, RETRAIN_ALL)
+_QUERIES = (25, 50, 100, 150, 200, 300, 400, 500)
+PROTOCOLS: dict[str, Protocol] = {
+    "adult": Protocol(
+        "figures 4.11 and 4.12", _COMPARED, (250, 500, 1000, 2000, 3000, 4000, 6000, 8000, 16000, 32561), 8000, 3
+    ),
+    "mnist8": Protocol("figures 4.13 and 4.15", _COMPARED, (500, 1000, 2000, 4000, 8000, 16000, 60000), 8000, 1, False),
+    "mnist8-noise": Protocol("figures 4.14 and 4.15", _COMPARED, (500, 1000, 2000, 4000, 8000, 16000), 8000, 1, False),
+    "reuters": Protocol("figure 4.16", _ASKED, _QUERIES, 500, 3),
+    "usps": Protocol("figure 4.16", _ASKED, _QUERIES, 500, 3),
+}
+QUICK = {
+    "adult": Protocol("figures 4.11 and 4.12", _COMPARED, (100, 200, 400), 400, 1),
+    "mnist8": Protocol("figures 4.13 and 4.15", _COMPARED, (100, 200, 400), 400, 1, False),
+    "mnist8-noise": Protocol("figures 4.14 and 4.15", _COMPARED, (100, 200, 400), 400, 1, False),
+    "reuters": Protocol("figure 4.16", _ASKED, (30, 60), 60, 1),
+    "usps": Protocol("figure 4.16", _ASKED, (30, 60), 60, 1),
+}
+QUICK_DATASETS = ("adult", "usps")
+QUICK_TRAIN, QUICK_TEST = 1000, 1000
+
+
+# ---- One selection on its way ----
+
+
+@dataclass(frozen=True)
+class Point:
+    """After so many labels: seconds since the start with the finishing step, support vectors, test error in percent."""
+
+    labels: int
+    seconds: float
+    vectors: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The finished models of one selection after more and more labels."""
+
+    dataset: str
+    selection: str
+    seed: int
+    points: tuple[Point, ...]
+
+
+def _drawn(data: Dataset, seed: int) -> Dataset:
+    """Another training and test set of the same sizes, out of all examples."""
+    X, y = data.merged()
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, test = order[: len(data.y_train)], order[len(data.y_train) :]
+    return Dataset(X[train], y[train], X[test], y[test])
+
+
+def _strategy(selection: str) -> Any:
+    if selection != ACTIVE_ALL:
+        return selection.lower()
+    from larank.active import Active
+
+    return Active(sample_size=None)
+
+
+def _lasvm_points(dataset: str, selection: str, data: Dataset, labels: Iterable[int], seed: int) -> list[Point]:
+    """A training from the start for each number of labels: what comes out of the finishing step is not trained on."""
+    from larank import LaSVMClassifier
+
+    settings: dict[str, Any] = {
+        "C": BINARY[dataset].C,
+        "gamma": BINARY[dataset].gamma,
+        "selection": _strategy(selection),
+        "certify": False,
+        "n_jobs": -1,
+        "random_state": seed,
+    }
+    points = []
+    for budget in labels:
+        model = LaSVMClassifier("rbf", **settings, label_budget=budget)
+        seconds = timed_fit(model, data.X_train, data.y_train)
+        points.append(Point(budget, seconds, len(model.support_), error_percent(model, data)))
+    return points
+
+
+def _retrained_points(dataset: str, selection: str, data: Dataset, labels: Iterable[int], seed: int) -> list[Point]:
+    """LIBSVM trained anew after each label; the first labels are random, until there are two classes."""
+    from sklearn.svm import SVC
+
+    X, y = data.X_train, data.y_train
+    model = SVC(C=BINARY[dataset].C, gamma=BINARY[dataset].gamma)
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(y))
+    begun = 1 + max(int(np.argmax(y[order] == label)) for label in (-1, 1))
+    known, unknown = order[:begun].tolist(), order[begun:]
+    wanted = [count for count in labels if count >= begun]
+    points, seconds = [], 0.0
+    for count in range(begun, 1 + max(wanted, default=0)):
+        began = time.perf_counter()
+        model.fit(X[known], y[known])
+        finished = seconds + time.perf_counter() - began
+        candidates = unknown if selection == RETRAIN_ALL else random.choice(unknown, SAMPLE, replace=False)
+        chosen = int(candidates[np.argmin(np.abs(model.decision_function(X[candidates])))])  # [thesis] (4.14)
+        seconds += time.perf_counter() - began
+        if count in wanted:
+            points.append(Point(count, finished, len(model.support_), error_percent(model, data)))
+        known.append(chosen)
+        unknown = unknown[unknown != chosen]
+    return points
+
+
+def _points(dataset: str, selection: str, data: Dataset, protocol: Protocol, seed: int) -> list[Point]:
+    most = math.inf if selection == RANDOM else protocol.costly
+    labels = [count for count in protocol.labels if count <= min(most, len(data.y_train))]
+    follow = _retrained_points if selection in (RETRAIN, RETRAIN_ALL) else _lasvm_points
+    return follow(dataset, selection, data, labels, seed)
+
+
+# ---- All of them ----
+
+
+@dataclass(frozen=True)
+class Figures(Outcome):
+    """Test errors by labels, seconds and support vectors."""
+
+    curves: tuple[Curve, ...]
+    quick: bool = False
+
+    def datasets(self) -> list[str]:
+        """Those there are curves of."""
+        return list(dict.fromkeys(curve.dataset for curve in self.curves))
+
+    def mean(self, dataset: str) -> dict[str, list[Point]]:
+        """By selection, the mean over the seeds after every number of labels that all of them have."""
+        means = {}
+        for selection in dict.fromkeys(curve.selection for curve in self.curves if curve.dataset == dataset):
+            mine = [curve for curve in self.curves if (curve.dataset, curve.selection) == (dataset, selection)]
+            by_labels = [{point.labels: point for point in curve.points} for curve in mine]
+            shared = sorted(set(by_labels[0]).intersection(*by_labels[1:]))
+            means[selection] = [_mean_point([points[count] for points in by_labels]) for count in shared]
+        return means
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "claims": self.claims()}
+
+    def to_tables(self) -> list[Table]:
+        return [self._table(dataset) for dataset in self.datasets()]
+
+    def to_lines(self) -> list[str]:
+        """What the thesis says of it."""
+        return self.claims()
+
+    def _table(self, dataset: str) -> Table:
+        seeds = len({curve.seed for curve in self.curves if curve.dataset == dataset})
+        notes = ["The thesis draws this without numbers.", *([f"{BINARY[dataset].note}."] * bool(BINARY[dataset].note))]
+        if seeds > 1:
+            notes.insert(0, f"Means over {seeds} draws.")
+        if self.quick:
+            notes.insert(0, f"Quick form: {QUICK_TRAIN} examples to choose from, where the thesis has all.")
+        title = f"Selection of examples on {dataset} (thesis, {PROTOCOLS[dataset].figures})"
+        table = Table(title, ("", "labels", "error %", "vectors", "seconds"), notes)
+        for selection, points in self.mean(dataset).items():
+            for number, at in enumerate(points):
+                cells = str(at.labels), f"{at.error:.2f}", f"{at.vectors:.0f}", digits(at.seconds)
+                table.add("" if number else selection, *cells)
+            table.end_group()
+        return table
+
+    def claims(self) -> list[str]:
+        """What the thesis says that can be checked, and whether it is so here."""
+        if self.quick:
+            return []
+        found = {dataset: self.mean(dataset) for dataset in self.datasets()}
+        claims = _adult_claim(found["adult"]) if "adult" in found else []
+        for dataset in ("reuters", "usps"):
+            claims += _asking_claims(dataset, found[dataset]) if dataset in found else []
+        return claims
+
+
+def _mean_point(points: list[Point]) -> Point:
+    figures = {name: float(np.mean([getattr(at, name) for at in points])) for name in ("seconds", "vectors", "error")}
+    return Point(points[0].labels, **figures)
+
+
+def fewest_vectors(points: Iterable[Point], error: float) -> Point | None:
+    """The smallest model that is no worse than this test error."""
+    return min((at for at in points if at.error <= error), key=lambda at: at.vectors, default=None)
+
+
+def _adult_claim(means: dict[str, list[Point]]) -> list[str]:
+    """Whether AUTOACTIVE has the error of the full solution with few support vectors; if not, what it has with few."""
+    full, points = means[RANDOM][-1], means[AUTOACTIVE]
+    said = f"adult: a full epoch has {full.error:.2f} % with {full.vectors:.0f} support vectors; {AUTOACTIVE} "
+    thesis = f"at most {SHARE:.2f} of them were to be enough (thesis: 2500 of 11278)"
+    small = fewest_vectors(points, full.error)
+    if small is not None and small.vectors <= SHARE * full.vectors:
+        share = small.vectors / full.vectors
+        return [f"{said}reaches it with {small.vectors:.0f}, {share:.2f} of them; {thesis}: so it is."]
+    few = [at for at in points if at.vectors <= SHARE * full.vectors]
+    if not few:
+        return [f"{said}was not looked at with so few; {thesis}: not known."]
+    best = min(few, key=lambda at: at.error)
+    reached = "does not reach it" if small is None else f"reaches it with {small.vectors:.0f}"
+    return [f"{said}{reached}, and has {best.error:.2f} % with {best.vectors:.0f}; {thesis}: not so here."]
+
+
+def _asking_claims(dataset: str, means: dict[str, list[Point]]) -> list[str]:
+    ends = {selection: points[-1] for selection, points in means.items() if points}
+    told = ", ".join(f"{selection} {at.error:.2f} % in {digits(at.seconds)} s" for selection, at in ends.items())
+    lines = [f"{dataset}, {max(at.labels for at in ends.values())} labels: {told}."]
+    if dataset == "reuters":
+        lines.append("  thesis: " + ", ".join(f"{name} {seconds:g} s" for name, seconds in PAPER_SECONDS.items()) + ".")
+    return lines
+
+
+def _run(scope: Scope, say: Say) -> Figures:
+    protocols = QUICK if scope.quick else PROTOCOLS
+    curves = []
+    for dataset in scope.present(PROTOCOLS, QUICK_DATASETS, say, lambda name: BINARY[name].source):
+        protocol, whole = protocols[dataset], load(dataset, BINARY)
+        for seed in scope.seed_range(protocol.seeds):
+            data = _drawn(whole, seed) if protocol.redraws else whole
+            data = data.drawn(QUICK_TRAIN, QUICK_TEST) if scope.quick else data
+            for selection in protocol.selections:
+                points = _points(dataset, selection, data, protocol, seed)
+                curves.append(Curve(dataset, selection, seed, tuple(points)))
+                told = (
+                    f"error {points[-1].error:.2f} % after {points[-1].labels} labels" if points else "too few labels"
+                )
+                say(f"{dataset}, {selection}, seed {seed}: {told}")
+    return Figures(tuple(curves), scope.quick)
+
+
+_AXES: dict[str, tuple[str, Callable[[Point], float]]] = {
+    "labels": ("labels", lambda at: at.labels),
+    "seconds": ("seconds", lambda at: at.seconds),
+    "vectors": ("support vectors", lambda at: at.vectors),
+}
+
+
+def _draw(outcome: Figures, figure: Any) -> None:
+    datasets = outcome.datasets()
+    figure.set_size_inches(11, 3.2 * len(datasets))
+    for row, dataset in zip(figure.subplots(len(datasets), len(_AXES), squeeze=False), datasets, strict=True):
+        for axes, (label, of) in zip(row, _AXES.values(), strict=True):
+            for color, (selection, points) in zip(PALETTE, outcome.mean(dataset).items(), strict=False):
+                errors = [at.error for at in points]
+                axes.plot([of(at) for at in points], errors, "o-", markersize=3, color=color, label=selection)
+            axes.set(title=dataset, xscale="log", xlabel=label, ylabel="test error (%)")
+        row[0].legend(frameon=False, fontsize=8)
+
+
+STUDY = Experiment(
+    name="active-figures",
+    title="Which example LaSVM takes next, and learning from labels asked for (thesis, figures 4.11 to 4.16)",
+    datasets=tuple(PROTOCOLS),
+    run=_run,
+    draw=_draw,
+)

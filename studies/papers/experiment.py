@@ -1,0 +1,220 @@
+"""What reproduced experiments share: their scope, a timed training, and entries beside published figures."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from studies.datasets import Dataset, is_available
+from studies.study import Say, Study
+from studies.tables import Table, band, digits
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much of an experiment is wanted.
+
+    `quick` is a small form, in seconds, that only shows it works. `seeds` is how often everything random is repeated;
+    None leaves it to the experiment. `datasets` are the only ones wanted; empty for all.
+    """
+
+    quick: bool = False
+    seeds: int | None = None
+    datasets: tuple[str, ...] = ()
+
+    def seed_range(self, usual: int) -> range:
+        """Those asked for; by default so many, or one in the quick form."""
+        return range(self.seeds or (1 if self.quick else usual))
+
+    def present(
+        self, usual: Iterable[str], quick: Iterable[str], say: Say, source: Callable[[str], str] = str
+    ) -> tuple[str, ...]:
+        """Those asked for, or the usual ones, that can be read; of the others it is said that they are left out.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is none.
+        """
+        wanted = self.datasets or tuple(quick if self.quick else usual)
+        found = tuple(name for name in wanted if is_available(source(name)))
+        for name in wanted:
+            if name not in found:
+                say(f"{name}: absent from the data directory, left out")
+        if not found:
+            raise FileNotFoundError(f"none of {', '.join(wanted)} is in the data directory; set LARANK_DATA")
+        return found
+
+
+@dataclass(frozen=True)
+class Experiment(Study):
+    """One experiment of one paper; `run` takes a `Scope`."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--seeds", type=int, help="repeat everything random so often; else the study decides")
+
+    def scope(self, arguments: argparse.Namespace) -> Scope:
+        if arguments.seeds is not None and arguments.seeds < 1:
+            raise ValueError(f"--seeds {arguments.seeds}: must be at least 1")
+        return Scope(arguments.quick, arguments.seeds, self.chosen_datasets(arguments))
+
+
+# ---- One training ----
+
+
+def timed_fit(model: Any, X: Any, y: Any, **options: Any) -> float:
+    """Train; the seconds. An interrupt ends the experiment."""
+    began = time.perf_counter()
+    model.fit(X, y, **options)
+    seconds = time.perf_counter() - began
+    check_not_interrupted(model)
+    return seconds
+
+
+def check_not_interrupted(model: Any) -> None:
+    """Training that was interrupted leaves a model; the experiment has no use for it."""
+    if getattr(getattr(model, "result_", None), "status", None) == "interrupted":
+        raise KeyboardInterrupt
+
+
+def error_percent(model: Any, data: Dataset) -> float:
+    """Of the test examples."""
+    return 100.0 * float(np.mean(model.predict(data.X_test) != data.y_test))
+
+
+# ---- Entries beside published figures ----
+
+Run = TypeVar("Run")
+
+
+@dataclass(frozen=True)
+class Entry(Generic[Run]):
+    """One algorithm on one data set, over several seeds or folds; figures go by the names they have in its runs."""
+
+    dataset: str
+    algorithm: str
+    runs: tuple[Run, ...]
+
+    def values(self, figure: str) -> list[float]:
+        """One figure of every run."""
+        return [float(getattr(run, figure)) for run in self.runs]
+
+    def mean(self, figure: str) -> float:
+        """Mean over the runs."""
+        return float(np.mean(self.values(figure)))
+
+    def over(self, several: str = "seeds", one: str = "seed ") -> str:
+        """Its algorithm and what the runs are over; `one` is empty where there is no choice."""
+        if len(self.runs) > 1:
+            return f"{self.algorithm}, {len(self.runs)} {several}"
+        return f"{self.algorithm}, {one}{self.runs[0].seed}" if one else self.algorithm  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a paper printed, what this implementation is held to, and how both stand beside what we find.
+
+    `columns` has a heading for each figure, `rows` the published figures by data set and algorithm, `expected` the
+    lowest and the highest mean of a figure by data set and algorithm. `percent` and `whole` are figures shown with two
+    decimals and with none.
+    """
+
+    columns: Mapping[str, str]
+    rows: Mapping[str, Mapping[str, Mapping[str, float]]]
+    expected: Mapping[tuple[str, str], Mapping[str, tuple[float, float]]]
+    percent: AbstractSet[str] = frozenset({"error"})
+    whole: AbstractSet[str] = frozenset()
+
+    def as_expected(self, entry: Entry[Any], figure: str) -> bool | None:
+        """Whether the mean lies where it should; None where nothing is expected."""
+        limits = self.expected.get((entry.dataset, entry.algorithm), {}).get(figure)
+        return None if limits is None else limits[0] <= entry.mean(figure) <= limits[1]
+
+    def to_dicts(self, entries: Iterable[Entry[Any]], quick: bool) -> list[dict[str, Any]]:
+        """Of each entry its runs, means, the paper's figures and whether the means are as expected."""
+        return [
+            {
+                **plain(asdict(entry)),
+                "mean": plain({figure: entry.mean(figure) for figure in self.columns}),
+                "paper": self.rows.get(entry.dataset, {}).get(entry.algorithm),
+                "as_expected": None if quick else {figure: self.as_expected(entry, figure) for figure in self.columns},
+            }
+            for entry in entries
+        ]
+
+    def table(self, title: str, notes: Sequence[str]) -> Table:
+        """One without rows."""
+        return Table(title, ("", *self.columns.values()), notes)
+
+    def add_group(
+        self,
+        table: Table,
+        entries: Iterable[Entry[Any]],
+        quick: bool,
+        over: Callable[[Entry[Any]], str],
+        paper: str = "paper",
+    ) -> None:
+        """The paper's rows of the data set these entries are of, ours below those of the same algorithm."""
+        ours = {entry.algorithm: entry for entry in entries}
+        published = self.rows.get(next(iter(ours.values())).dataset, {})
+        for algorithm in dict.fromkeys((*published, *ours)):
+            if algorithm in published:
+                table.add(f"{algorithm}, {paper}", *self.paper_cells(published[algorithm]), style="dim")
+            if algorithm in ours:
+                self.add_entry(table, ours[algorithm], over(ours[algorithm]))
+                if not quick:
+                    self._add_verdict(table, ours[algorithm])
+
+    def add_entry(self, table: Table, entry: Entry[Any], name: str) -> None:
+        """One row for one run; for several the mean, and below it the extremes."""
+        table.add(name, *(self.cell(figure, entry.mean(figure)) for figure in self.columns))
+        for extreme in (min, max) if len(entry.runs) > 1 else ():
+            values = (self.cell(figure, extreme(entry.values(figure))) for figure in self.columns)
+            table.add(f"  {extreme.__name__}", *values)
+
+    def _add_verdict(self, table: Table, entry: Entry[Any]) -> None:
+        bands = self.expected.get((entry.dataset, entry.algorithm))
+        if bands:
+            table.add("  expected", *(band(*bands[figure]) if figure in bands else "" for figure in self.columns))
+            held = {True: "yes", False: "no", None: ""}
+            table.add("  as expected", *(held[self.as_expected(entry, figure)] for figure in self.columns))
+
+    def cell(self, figure: str, value: float) -> str:
+        """A figure of ours; none where there is none, and where weights need no kernel values."""
+        if math.isnan(value) or (figure == "kernels" and value == 0):
+            return "-"
+        if figure in self.whole:
+            return f"{value:.0f}"
+        return f"{value:.2f}" if figure in self.percent or (figure == "seconds" and value < 1) else digits(value)
+
+    def paper_cells(self, published: Mapping[str, float]) -> list[str]:
+        """A published row, as far as the paper has it."""
+        shown = {name: f"{value:.2f}" if name in self.percent else f"{value:g}" for name, value in published.items()}
+        return [shown.get(figure, "-") for figure in self.columns]
+
+
+def plain(value: Any) -> Any:
+    """The same for JSON, which knows no NaN."""
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Named = TypeVar("Named")
+
+
+def by_dataset(items: Iterable[Named]) -> dict[str, list[Named]]:
+    """Entries, runs or curves by the data set they are of, in the order in which they come."""
+    groups: dict[str, list[Named]] = {}
+    for one in items:
+        groups.setdefault(one.dataset, []).append(one)  # type: ignore[attr-defined]
+    return groups

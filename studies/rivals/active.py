@@ -1,0 +1,147 @@
+"""`python -m studies active`: labels asked for one by one, with online steps or with training anew after each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from studies.measure import Measurement, ask
+from studies.rivals import kernels, libraries
+from studies.rivals.contest import (
+    ONCE_ABOVE,
+    Comparison,
+    Entrant,
+    Findings,
+    Settings,
+    beside_before,
+    entrants,
+    fastest,
+    met,
+    runs_in_turns,
+)
+from studies.rivals.kernels import FORMS, TASKS, THREADS, stored
+from studies.rivals.libraries.larank import CANDIDATES
+from studies.study import Say
+from studies.tables import Columns, figure, of_rows
+
+IN_FIT, RETRAINED = "larank", "svc-retrain"
+LABELS = 500
+QUICK_LABELS = 60
+BAR = 1 / 20
+
+
+@dataclass(frozen=True)
+class ActiveRun(Measurement):
+    """So many labels asked for: seconds without the test, and what was learned from them."""
+
+    labels: int
+    error: float
+    support_vectors: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One learner: the shortest of its runs. `ratio` is to training anew after each label."""
+
+    problem: str
+    solver: str
+    runs: int
+    labels: int
+    seconds: float
+    cpu: float
+    ratio: float | None
+    error: float
+    support_vectors: int
+
+
+COLUMNS: Columns = {
+    "problem": figure("problem"),
+    "solver": figure("solver"),
+    "runs": figure("runs"),
+    "labels": figure("labels"),
+    "seconds": figure("seconds", ".3f"),
+    "CPU s": figure("cpu", ".3f"),
+    f"over {RETRAINED}": figure("ratio", ".4f"),
+    "test error %": figure("error", ".2f", 100),
+    "vectors": figure("support_vectors"),
+}
+NOTE = (
+    f"Each label is that of the least certain of {CANDIDATES} random examples; seconds are those of choosing and "
+    "learning, without the test. The thesis: 917 s for training anew with all examples as candidates, 9.6 s for LaSVM "
+    "with 50, 500 labels of reuters."
+)
+
+
+def measure_active(folder: Path, entrant: Entrant, form: str, labels: int, limit: float | None) -> ActiveRun:
+    """Let a learner ask for so many labels."""
+    asked = {"kind": "active", "solver": entrant.solver, "form": form, "python": entrant.python, "labels": labels}
+    return ActiveRun(**ask(TASKS, "learn", folder, THREADS, limit, **asked))
+
+
+def compare(labels: int, settings: Settings, say: Say) -> Findings:
+    """A row for each of the learners on every problem; they take turns."""
+    found = Findings()
+    for name in settings.problems:
+        problem = kernels.load("binary", name, settings.quick)
+        with stored(problem) as folder:
+            measures = {
+                entrant: partial(measure_active, folder, entrant, problem.forms[0], labels, settings.limit)
+                for entrant in entrants(settings, libraries.LEARNERS, say)
+            }
+            runs, unfinished = runs_in_turns(name, measures, settings, say, _told)
+        anew = min((run.wall for run in runs.get(Entrant(RETRAINED), [])), default=None)
+        found.add(
+            rows=[_row(name, entrant, of, anew) for entrant, of in runs.items()],
+            unfinished=unfinished,
+            before=beside_before(name, runs),
+        )
+    return found
+
+
+def _told(run: ActiveRun) -> str:
+    return f"{run.wall:.2f} s, error {100 * run.error:.2f} %"
+
+
+def _row(problem: str, entrant: Entrant, runs: Sequence[ActiveRun], anew: float | None) -> Row:
+    best = fastest(runs)
+    ratio = best.wall / anew if anew else None
+    sizes = best.labels, best.wall, best.cpu, ratio, best.error, best.support_vectors
+    return Row(problem, entrant.name, len(runs), *sizes)
+
+
+def judged(rows: Sequence[Row]) -> list[str]:
+    """How larank stands to the bar, where that can be told."""
+    return [
+        f"{row.problem}: {IN_FIT} takes {row.ratio:.4f} of the time of {RETRAINED}; bar {BAR:g}, "
+        f"{met(row.ratio <= BAR)}"
+        for row in rows
+        if row.solver == IN_FIT and row.ratio is not None
+    ]
+
+
+def run(settings: Settings, say: Say) -> Findings:
+    found = compare(settings.options.labels or (QUICK_LABELS if settings.quick else LABELS), settings, say)
+    rows = found.rows["rows"]
+    title = f"Learning from labels asked for one by one, {THREADS} threads, wall seconds"
+    found.tables = [of_rows(title, COLUMNS, rows)]
+    found.lines = [*([] if settings.quick else judged(rows)), NOTE]
+    return found
+
+
+STUDY = Comparison(
+    name="active",
+    title="Labels asked for one by one, against training anew and scikit-activeml",
+    datasets=tuple(FORMS),
+    default_datasets=("reuters",),
+    quick_datasets=("banana",),
+    run=run,
+    libraries=("larank", "scikit-learn", "scikit-activeml", "numpy", "scipy"),
+    solvers=libraries.LEARNERS,
+    limit=1800.0,
+    options={
+        "--once-above": ONCE_ABOVE,
+        "--labels": {"type": int, "help": f"how many labels are asked for; {LABELS}, or {QUICK_LABELS} if quick"},
+    },
+)

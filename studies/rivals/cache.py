@@ -1,0 +1,132 @@
+"""`python -m studies cache`: an epoch of LaSVM with a small and a large cache of kernel values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from studies.rivals import kernels, variants
+from studies.rivals.contest import Comparison, Entrant, Findings, Settings, met
+from studies.rivals.kernels import FORMS, THREADS, measure_fit, stored
+from studies.rivals.libraries.larank import LASVM
+from studies.rivals.variants import Row, Way
+from studies.study import Say
+from studies.tables import MEGABYTE, Columns, figure, of_breakdowns, of_rows
+
+CACHES = (8.0, 1024.0)
+BAR = 1.5
+BATCH = 256
+SHARE_OF_BLOCKS = 0.25
+"""Of the memory limit: blocks of kernel values that would take more are made shorter."""
+FLOAT, SCALARS, GROWTH = 4, 128, 1.2
+"""Bytes of a value, and of what is kept of a support pattern beside its features and kernel values; and the room for
+patterns, which grows by half, over what they fill."""
+AMPLE = 4e9
+EPOCH, FINISHED = "epoch", "epoch and finishing"
+
+
+COLUMNS: Columns = {
+    "problem": figure("problem"),
+    "training": figure("training"),
+    "memory_limit MB": figure("limit", ".0f", 1e-6),
+    "runs": figure("runs"),
+    "train s": figure("train", ".3f"),
+    "ratio": figure("ratio", ".2f"),
+    "train CPU s": figure("train_cpu", ".3f"),
+    "million kernel values": figure("kernel_values", ".1f", 1e-6),
+    "test error %": figure("error", ".2f", 100),
+    "vectors": figure("support_vectors"),
+    "dual": figure("dual", ".2f"),
+}
+NOTE = (
+    "memory_limit also counts support patterns, coefficients and the two blocks of kernel values that are being worked "
+    "on. Their size, with as many support patterns as an epoch with ample memory has at most, is added to the cache; "
+    "up to a tenth of the small cache this is an estimate. Without the certificate, which needs no cache."
+)
+
+
+def limit_for(cache: float, patterns: int, features: int) -> float:
+    """The memory limit that leaves so many bytes for kernel values beside so many support patterns and the blocks."""
+    kept = patterns * (GROWTH * features * FLOAT + SCALARS)
+    blocks = 2 * BATCH * (patterns + 2 * BATCH) * FLOAT
+    return min(cache + kept + blocks, (cache + kept) / (1 - SHARE_OF_BLOCKS))
+
+
+def compare(caches: Sequence[float], settings: Settings, say: Say) -> Findings:
+    """Two rows for each of the caches, in bytes, on every problem; their ratios are to the largest."""
+    found = Findings()
+    for name in settings.problems:
+        problem = kernels.load("binary", name, settings.quick)
+        form = problem.forms[0]
+        with stored(problem) as folder:
+            measure = partial(measure_fit, folder, "binary", Entrant(LASVM.name, form), settings.limit)
+            most = measure(settings=_parameters(EPOCH, AMPLE)).extra["most_patterns"]
+            limits = {cache: limit_for(cache, most, problem.X_train[form].shape[1]) for cache in caches}
+            ways = [
+                Way(
+                    _words(part, cache),
+                    limits[cache],
+                    _words(part, max(caches)),
+                    partial(measure, settings=_parameters(part, limits[cache])),
+                    {"part": part, "cache": cache},
+                )
+                for part in (EPOCH, FINISHED)
+                for cache in caches
+            ]
+            rows, unfinished = variants.rows_of(name, ways, settings, say)
+        found.add(rows=rows, unfinished=unfinished)
+    return found
+
+
+def _words(part: str, cache: float) -> str:
+    return f"{part}, cache of {cache / MEGABYTE:g} MB"
+
+
+def _parameters(part: str, memory_limit: float) -> dict[str, object]:
+    return {"finish": part == FINISHED, "certify": False, "memory_limit": memory_limit, "batch_size": BATCH}
+
+
+def judged(rows: Sequence[Row]) -> list[str]:
+    """How an epoch with the smallest cache stands to the bar, a line for each problem where that can be told."""
+    smallest: dict[str, Row] = {}
+    for row in sorted(rows, key=lambda row: -row.given["cache"]):
+        if row.given["part"] == EPOCH:
+            smallest[row.problem] = row
+    return [
+        f"{row.problem}: {row.training}, takes {row.ratio:.2f} times as long as with the largest; bar {BAR:g}, "
+        f"{met(row.ratio <= BAR)}"
+        for row in smallest.values()
+        if row.ratio is not None
+    ]
+
+
+def run(settings: Settings, say: Say) -> Findings:
+    found = compare([MEGABYTE * cache for cache in settings.options.caches], settings, say)
+    rows = found.rows["rows"]
+    found.tables = [
+        of_rows(f"{LASVM.name} with caches of kernel values, {THREADS} threads, wall seconds", COLUMNS, rows),
+        of_breakdowns("Where the time goes, thread-seconds", rows, "training"),
+    ]
+    found.lines = [*([] if settings.quick else judged(rows)), NOTE]
+    return found
+
+
+STUDY = Comparison(
+    name="cache",
+    title="LaSVM with a small and a large cache of kernel values",
+    datasets=tuple(FORMS),
+    default_datasets=("mnist8",),
+    quick_datasets=("banana",),
+    run=run,
+    libraries=("larank", "numpy", "scipy"),
+    limit=1800.0,
+    options={
+        "--caches": {
+            "type": float,
+            "nargs": "+",
+            "default": CACHES,
+            "metavar": "MB",
+            "help": "1e6 bytes each; 8 and 1024",
+        }
+    },
+)

@@ -1,0 +1,276 @@
+"""This library, through its public names alone: the same adapters drive older versions of it.
+
+Every order is drawn from a fixed seed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from studies.rivals.libraries.solver import (
+    BINARY,
+    CRAMMER_SINGER,
+    KernelFit,
+    Learned,
+    LinearFit,
+    LinearSolver,
+    Objectives,
+    Solver,
+    TaggerFit,
+    Tags,
+    TrainingSet,
+    grid,
+)
+from studies.rivals.objectives import sum_of_binary_duals
+from studies.rivals.products import block_shapes, equal_blocks
+from studies.trial import Stopwatch, imported
+
+CANDIDATES = 50
+"""Of these, active learners ask for the label of the least certain."""
+
+COLUMNS = ("word", "pos")
+CHUNKING = (
+    *(f"word[{at}]" for at in (-2, -1, 0, 1, 2)),
+    "word[-1]|word[0]",
+    "word[0]|word[1]",
+    *(f"pos[{at}]" for at in (-2, -1, 0, 1, 2)),
+    *(f"pos[{at}]|pos[{at + 1}]" for at in (-2, -1, 0, 1)),
+    *(f"pos[{at}]|pos[{at + 1}]|pos[{at + 2}]" for at in (-2, -1, 0)),
+)
+"""The library's templates for chunking, whose home has moved."""
+
+
+# ---- Linear ----
+
+
+@dataclass(frozen=True)
+class LarankSdm(LinearSolver):
+    """`LinearMulticlassSVC`, stopped on the relative duality gap."""
+
+    requires: str = "larank:LinearMulticlassSVC"
+    tolerances: tuple[float, ...] = grid(1e-1, 1e-6)
+
+    def fit(self, data: TrainingSet, tolerance: float) -> LinearFit:
+        settings = {"tol": tolerance, "stop": "gap", "fit_intercept": False, "random_state": 0}
+        model = imported(self.requires)(self.formulation, C=data.C, **settings)
+        with Stopwatch() as watch:
+            model.fit(data.X, data.y)
+        result = model.result_
+        extra = {"primal": result.primal, "dual": result.dual, "iterations": result.iterations}
+        return LinearFit(lambda: np.asarray(model.coef_, dtype=np.float64), watch, extra)
+
+
+LINEAR = (LarankSdm("larank"), LarankSdm("larank-ovr", formulation="one-vs-rest"))
+
+
+# ---- Kernel ----
+
+
+@dataclass(frozen=True)
+class Estimator(Solver):
+    """One of the estimators; `settings` are parameters of it."""
+
+    dtype: str = "float32"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def having(self, **settings: Any) -> Self:
+        """The same with other parameters."""
+        return replace(self, settings={**self.settings, **settings})
+
+    def model(self, data: TrainingSet, threads: int) -> Any:
+        """Untrained, with the rbf kernel."""
+        given = {"C": data.C, "gamma": data.gamma, "n_jobs": threads, "random_state": 0}
+        return imported(self.requires)("rbf", **given, **self.settings)
+
+    def fit(self, data: TrainingSet, threads: int) -> KernelFit:
+        model = self.model(data, threads)
+        with Stopwatch() as watch:
+            model.fit(data.X, data.y)
+        result = model.result_
+        extra = {
+            "status": result.status,
+            "kernel_values": int(result.kernel_values),
+            "operations": dict(result.operations),
+            "breakdown": dict(result.breakdown),
+        }
+        fitted = KernelFit(
+            predict=model.predict,
+            seconds=watch,
+            support_patterns=result.support_patterns,
+            support_vectors=result.support_vectors,
+            objectives=lambda: Objectives(CRAMMER_SINGER, float(result.primal), float(result.dual)),
+            extra=extra,
+        )
+        return self.told(fitted, model, data)
+
+    def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
+        """With what only this estimator knows."""
+        return fitted
+
+
+@dataclass(frozen=True)
+class LarankOnline(Estimator):
+    """`LaRankClassifier`: one pass over the examples.
+
+    Without the certificate: a rival does not compute its objective either.
+    """
+
+    requires: str = "larank:LaRankClassifier"
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"certify": False})
+
+    def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
+        result = model.result_
+        blocks = block_shapes(result, len(data.y), model.batch_size)
+        return replace(fitted, blocks=blocks, objectives=lambda: Objectives(CRAMMER_SINGER, None, float(result.dual)))
+
+    def certify(self, data: TrainingSet, threads: int) -> dict[str, float]:
+        """Train once more, with the certificate: its seconds, and the objectives it finds."""
+        result = self.having(certify=True).model(data, threads).fit(data.X, data.y).result_
+        objectives = {"primal": float(result.primal), "dual": float(result.dual)}
+        return {"seconds": float(result.breakdown["certificate"]), **objectives}
+
+
+@dataclass(frozen=True)
+class CostPath:
+    """Models for several values of C: the time of all of them together, and what each says."""
+
+    seconds: Stopwatch
+    extra: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LarankExact(Estimator):
+    """`MulticlassSVC`: the problem of `LarankOnline`, solved until the duality gap is small.
+
+    The gap is computed over all examples before training ends, so its time is in that of training.
+    """
+
+    requires: str = "larank:MulticlassSVC"
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"tol": 1e-3, "memory_limit": 4e9})
+
+    def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
+        return replace(fitted, blocks=equal_blocks(model.result_.kernel_values, model.result_.support_patterns))
+
+    def path(self, data: TrainingSet, threads: int, costs: Sequence[float]) -> CostPath:
+        """One model per value of C, each started from the one before."""
+        model = self.model(data, threads)
+        with Stopwatch() as watch:
+            models = model.path(data.X, data.y, costs)
+        steps = [
+            {
+                "C": float(step.C),
+                "seconds": float(step.result_.seconds),
+                "dual": float(step.result_.dual),
+                "relative_gap": float(step.result_.relative_gap),
+                "support_patterns": int(step.result_.support_patterns),
+            }
+            for step in models
+        ]
+        largest = max(models, key=lambda step: step.C)  # the last one trained, which tells of all
+        return CostPath(watch, {"steps": steps, "breakdown": dict(largest.result_.breakdown)})
+
+
+@dataclass(frozen=True)
+class LarankLasvm(Estimator):
+    """`LaSVMClassifier`: one epoch, finishing, and the certificate."""
+
+    requires: str = "larank:LaSVMClassifier"
+
+    def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
+        result, support = model.result_, np.asarray(model.support_)
+        coefficients = np.asarray(model.dual_coef_.toarray(), dtype=np.float64)
+        most = max([result.support_patterns, *(point.support_patterns for point in result.history)])
+        extra = {"primal": float(result.primal), "dual": float(result.dual), "most_patterns": most}
+
+        def objectives() -> Objectives:
+            return Objectives(BINARY, extra["primal"], sum_of_binary_duals(data.X[support], coefficients, data.gamma))
+
+        return replace(fitted, support_vectors=len(support), objectives=objectives, extra={**fitted.extra, **extra})
+
+
+ONLINE, EXACT, LASVM = LarankOnline("larank"), LarankExact("larank-exact"), LarankLasvm("larank")
+
+
+# ---- Labels asked for one by one ----
+
+
+@dataclass(frozen=True)
+class OwnSelection(Solver):
+    """LaSVM that selects while it trains."""
+
+    requires: str = LASVM.requires
+    dtype: str = "float32"
+
+    def learn(self, data: TrainingSet, labels: int, threads: int) -> Learned:
+        settings = {"selection": "active", "sample_size": CANDIDATES, "label_budget": labels, "certify": False}
+        model = LASVM.having(**settings).model(data, threads)
+        with Stopwatch() as watch:
+            model.fit(data.X, data.y)
+        return Learned(model.predict, watch, labels, model.result_.support_patterns)
+
+
+@dataclass(frozen=True)
+class QueryAndTeach(Solver):
+    """LaSVM taught by `ActiveLearner`, one step of the solver per label."""
+
+    requires: str = "larank:ActiveLearner"
+    dtype: str = "float32"
+
+    def learn(self, data: TrainingSet, labels: int, threads: int) -> Learned:
+        model = LASVM.having(certify=False).model(data, threads)
+        with Stopwatch() as watch:
+            asking = {"selection": "active", "sample_size": CANDIDATES, "random_state": 0}
+            learner = imported(self.requires)(model, data.X, **asking)
+            for _ in range(labels):
+                index, x = learner.query()
+                learner.teach(x, data.y[index])
+        return Learned(learner.estimator.predict, watch, labels, len(learner.estimator.support_))
+
+
+LEARNERS = (OwnSelection("larank"), QueryAndTeach("larank-teach"))
+
+
+# ---- Sequences ----
+
+
+@dataclass(frozen=True)
+class LarankTagger(Estimator):
+    """`SequenceTagger`, straight from the file."""
+
+    requires: str = "larank:SequenceTagger"
+
+    def with_threads(self, threads: int) -> LarankTagger:
+        return replace(self, name=f"{self.name}-{threads}", threads=threads)
+
+    def fit(self, path: Path) -> TaggerFit:  # type: ignore[override]
+        given = {"templates": CHUNKING, "columns": COLUMNS, "n_jobs": self.threads, "random_state": 0}
+        model, file_of = imported(self.requires)(**{**given, **self.settings}), _conll_file()
+        with Stopwatch() as watch:
+            model.fit(file_of(path))
+        result = model.result_
+
+        def tag_file(file: Path) -> Tags:
+            tags: Tags = model.predict(file_of(file))
+            return tags
+
+        told = {"status": result.status, "primal": float(result.primal), "dual": float(result.dual)}
+        return TaggerFit(watch, tag_file, extra={**told, "breakdown": dict(result.breakdown)})
+
+
+def _conll_file() -> Any:
+    """The class of files in columns, which had another home before version 0.2."""
+    try:
+        return importlib.import_module("larank.data.columns").ConllFile
+    except ModuleNotFoundError:
+        return importlib.import_module("larank.structured.conll").ConllFile
+
+
+_EXACT = LarankTagger("larank-exact", settings={"inference": "exact", "order": 1, "n_reprocess": 5})
+_GREEDY = LarankTagger("larank-greedy", settings={"inference": "greedy", "order": 2, "n_reprocess": 1})
+TAGGERS = (_EXACT, _GREEDY, _EXACT.with_threads(2), _GREEDY.with_threads(2))

@@ -1,0 +1,146 @@
+"""What an adapter is given and what it hands back, for each kind of comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from studies.trial import Stopwatch
+
+CACHE_MEGABYTES = 1000
+"""Of kernel values, for the rivals; their default is 100 or 200."""
+
+CRAMMER_SINGER = "Crammer-Singer"
+BINARY = "binary, with a bias"
+ONE_VS_ONE = "one-versus-one, summed"
+ONE_VS_REST = "one-versus-rest, summed"
+
+DENSE, CSR = "dense", "csr"
+
+Tags = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Dense or CSR examples, their labels, C, and gamma of the kernel exp(-gamma |x - x'|^2) where there is one."""
+
+    X: Any
+    y: NDArray[np.int64]
+    C: float
+    gamma: float = 1.0
+
+
+@dataclass(frozen=True)
+class Solver:
+    """One algorithm of one library.
+
+    `requires` is what is imported before memory is first looked at, a module or `module:name`. `copies_input`: the
+    library trains on a copy in a format of its own and does not need what it was given. `dtype` is the precision it
+    likes its data in, where it may choose. An adapter has one of the methods below for each kind of comparison.
+
+    `fit(data, tolerance)` of a linear solver returns a `LinearFit`, `fit(data, threads)` of a kernel solver a
+    `KernelFit`, `fit(path)` of a tagger a `TaggerFit`, and `learn(data, labels, threads)` of a learner a `Learned`.
+    """
+
+    name: str
+    requires: str
+    copies_input: bool = False
+    dtype: str = "float64"
+    threads: int = 1
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether its library is this one."""
+        return self.requires.startswith("larank:")
+
+    def forms(self, problem: Any) -> Sequence[str]:
+        """Those of a kernel problem's forms that may be its fastest."""
+        forms: Sequence[str] = problem.forms
+        return forms
+
+
+@dataclass(frozen=True)
+class LinearSolver(Solver):
+    """`tolerances` runs from loose to tight."""
+
+    formulation: str = "crammer-singer"
+    tolerances: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """A trained model: the time it took, what else the library tells, and how to get W, one row per class.
+
+    W is fetched after memory was looked at, so that turning it into the common form costs nobody anything.
+    """
+
+    weights: Callable[[], NDArray[np.float64]]
+    seconds: Stopwatch
+    extra: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Objectives:
+    """What was reached, of the problem that was solved: objectives of different problems say nothing together.
+
+    Of several binary problems, `dual` is the sum of theirs. `primal` is known to solvers that compute it.
+    """
+
+    problem: str
+    primal: float | None
+    dual: float
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """A trained model: how it predicts labels, the time it took, its size, and what else the library tells.
+
+    `support_patterns` counts examples with some coefficient, `support_vectors` the coefficients that are not zero.
+    `objectives` may take a while to compute. `blocks` are the shapes of the products training needed, if it is known to
+    have computed them in blocks.
+    """
+
+    predict: Callable[[Any], NDArray[Any]]
+    seconds: Stopwatch
+    support_patterns: int
+    support_vectors: int
+    objectives: Callable[[], Objectives]
+    blocks: Sequence[tuple[int, int]] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What asking for labels led to; `labels` is how many were asked for."""
+
+    predict: Callable[[Any], NDArray[Any]]
+    seconds: Stopwatch
+    labels: int
+    support_vectors: int
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TaggerFit:
+    """A trained tagger: the time from text to model, and how it tags a file; `extra` has the parts as `breakdown`.
+
+    `prepare` has the features of a file's sentences, and `tag_prepared` their tags, where the library keeps the two
+    apart.
+    """
+
+    seconds: Stopwatch
+    tag_file: Callable[[Path], Tags]
+    prepare: Callable[[Path], Any] | None = None
+    tag_prepared: Callable[[Any], Tags] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def grid(first: float, last: float, per_decade: int = 6) -> tuple[float, ...]:
+    """Tolerances from `first` down to `last`, evenly spaced on a logarithmic scale, two digits each."""
+    count = round(per_decade * np.log10(first / last)) + 1
+    return tuple(float(f"{value:.2g}") for value in np.geomspace(first, last, count))

@@ -1,0 +1,637 @@
+"""What every estimator is checked with: how to make each of them quickly, its data, and what it may be given wrongly.
+
+Estimators are found in `larank.__all__`, and what they can do in their signatures; `test_estimators.py` makes the
+claims. A new estimator needs a line in `VARIANTS` only where its defaults would not do on sixty examples.
+"""
+
+import contextlib
+import inspect
+import itertools
+import os
+import signal
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
+from sklearn.metrics.pairwise import rbf_kernel
+
+import larank
+import reference
+
+# Data
+
+
+def clouds(n=60, classes=3, features=4, seed=0):
+    """Clouds of points that overlap, labels 0, 1, ... in turn."""
+    random = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    return 1.5 * random.normal(size=(classes, features))[y] + random.normal(size=(n, features)), y
+
+
+def gram(X, Z=None):
+    """Kernel values with the gamma that all cases have, symmetric to the last bit."""
+    K = rbf_kernel(X, X if Z is None else Z, gamma=GAMMA)
+    return (K + K.T) / 2 if Z is None else K
+
+
+def part(X, rows):
+    """Some of the examples, whatever they are kept in."""
+    return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+
+
+GAMMA = 0.4
+X, y = clouds()
+K = gram(X)
+names = np.array(["oak", "ash", "elm"])
+_words = np.array(["the", "a", "dog", "cat", "barks", "sleeps"])
+_tags = np.array(["DET", "NOUN", "VERB"])
+_draws = np.random.default_rng(0).integers(0, 2, (40, 3))
+sentences = [_words[[a, 2 + b, 4 + c][: 1 + i % 3]].tolist() for i, (a, b, c) in enumerate(_draws)]
+tags = [_tags[: len(words)].tolist() for words in sentences]
+
+# Objectives
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a formulation says of a model: primal and dual from its attributes, and the optimum of a general solver."""
+
+    certificate: object  # (model, K, labels, costs) -> primal, dual
+    optimum: object  # (K, labels, costs) -> value
+
+
+def coefficients(model, n):
+    """A row of `dual_coef_` for each of n examples."""
+    if model.dual_coef_.shape[0] == n and not hasattr(model, "support_vectors_") and model.kernel != "precomputed":
+        return model.dual_coef_.toarray()
+    beta = np.zeros((n, model.dual_coef_.shape[1]))
+    beta[model.support_] = model.dual_coef_.toarray()
+    return beta
+
+
+def signs_of(labels):
+    """1 for a column's class and -1 for others; two classes have one column."""
+    present = np.unique(labels)
+    return np.where(labels[:, None] == (present[1:] if len(present) == 2 else present), 1.0, -1.0)
+
+
+def _multiclass(formulation, constant=0.0):
+    def certificate(model, K, labels, costs):
+        delta = 1 - np.eye(labels.max() + 1)
+        beta = coefficients(model, len(labels))
+        scale = getattr(model, "scale_", 1.0)
+        return reference.kernel_certificate(beta, K + constant, labels, costs, delta, formulation, scale)[:2]
+
+    def optimum(K, labels, costs):
+        return reference.kernel_optimum(K + constant, labels, costs, 1 - np.eye(labels.max() + 1), formulation)
+
+    return Objective(certificate, optimum)
+
+
+def _one_vs_rest(bias):
+    def certificate(model, K, labels, costs):
+        alpha = coefficients(model, len(labels))
+        return reference.one_vs_rest_certificate(alpha, K @ alpha + model.intercept_, K, signs_of(labels), costs)
+
+    def optimum(K, labels, costs):
+        return sum(reference.binary_optimum(K, signs, costs, bias=bias) for signs in signs_of(labels).T)
+
+    return Objective(certificate, optimum)
+
+
+def _hulls_certificate(model, K, labels, costs):
+    alpha = coefficients(model, len(labels))
+    return reference.hulls_certificate(alpha, K @ alpha + model.intercept_, K, signs_of(labels))
+
+
+HULLS = Objective(
+    _hulls_certificate, lambda K, labels, costs: sum(reference.hulls_optimum(K, s) for s in signs_of(labels).T)
+)
+
+
+def _linear(formulation):
+    """With the constant feature of an intercept; `K` is not looked at."""
+
+    def certificate(model, K, labels, costs):
+        Z = reference.with_constant(X[: len(labels)], 1.0)
+        W = np.column_stack([model.coef_, model.intercept_])
+        a = model.dual_coef_.toarray()
+        return reference.primal(formulation, W, Z, labels, costs), reference.dual(formulation, a, Z, labels)
+
+    def optimum(K, labels, costs):
+        Z = reference.with_constant(X[: len(labels)], 1.0)
+        return reference.optimum(formulation, Z, labels, costs, labels.max() + 1)[1]
+
+    return Objective(certificate, optimum)
+
+
+def _structured_certificate(model, K, labels, costs):
+    W = model.coef_.reshape(labels.max() + 1, -1)
+    own = np.array([coefficient for coefficient in model.dual_coef_ if coefficient > 0])
+    primal = reference.primal("crammer-singer", W, X[: len(labels)], labels, costs)
+    return primal, own.sum() - 0.5 * (W**2).sum()
+
+
+def _structured_optimum(K, labels, costs):
+    return reference.optimum("crammer-singer", X[: len(labels)], labels, costs, labels.max() + 1)[1]
+
+
+# Cases
+
+# Estimator, name of a variant, what makes it quick and comparable, and its objective.
+VARIANTS = {
+    "HullerClassifier": {"": ({}, HULLS)},
+    "KernelPassiveAggressive": {"": ({}, None)},
+    "KernelPerceptron": {
+        "": ({}, None),
+        "average": ({"decision": "average"}, None),
+        "budget": ({"budget": 12, "margin": 0.1}, None),
+    },
+    "LaRankClassifier": {"": ({}, _multiclass("crammer-singer"))},
+    "LaSVMClassifier": {"": ({}, _one_vs_rest(bias=True))},
+    "LinearMulticlassSVC": {
+        name if name != "crammer-singer" else "": ({"formulation": name}, _linear(name))
+        for name in reference.FORMULATIONS
+    },
+    "MulticlassSVC": {
+        "": ({}, _multiclass("crammer-singer")),
+        "weston-watkins": ({"formulation": "weston-watkins"}, _multiclass("weston-watkins")),
+        "intercept": ({"fit_intercept": True}, _multiclass("crammer-singer", constant=1.0)),
+        "published": ({"solver": "published"}, _multiclass("crammer-singer")),
+    },
+    "SequenceTagger": {"": ({}, None)},
+    "StructuredSVC": {
+        "": ({"model": larank.MulticlassModel(3)}, Objective(_structured_certificate, _structured_optimum))
+    },
+    "TrackingSVC": {"": ({}, _one_vs_rest(bias=False))},
+}
+ALIKE = {"gamma": GAMMA, "random_state": 0, "n_jobs": 1}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One estimator with the parameters that make it quick."""
+
+    estimator: type
+    variant: str = ""
+    parameters: dict = field(default_factory=dict)
+    objective: Objective | None = None
+
+    def __str__(self):
+        return self.estimator.__name__ + (f"-{self.variant}" if self.variant else "")
+
+    def make(self, **parameters):
+        alike = {name: value for name, value in ALIKE.items() if name in self.names}
+        return self.estimator(**{**alike, **self.parameters, **parameters})
+
+    @property
+    def names(self):
+        """Of the parameters of its constructor."""
+        return tuple(inspect.signature(self.estimator).parameters)
+
+    def takes(self, *parameters):
+        return all(name in self.names for name in parameters)
+
+    def passes(self, argument, method="fit"):
+        """Whether a method takes an argument."""
+        return (
+            hasattr(self.estimator, method)
+            and argument in inspect.signature(getattr(self.estimator, method)).parameters
+        )
+
+    @property
+    def is_classifier(self):
+        return issubclass(self.estimator, ClassifierMixin)
+
+    @property
+    def has_kernel(self):
+        return self.takes("kernel")
+
+    @property
+    def streams(self):
+        return hasattr(self.estimator, "partial_fit")
+
+    @property
+    def weighs(self):
+        return self.passes("sample_weight")
+
+    @property
+    def data(self):
+        """Examples and labels."""
+        return (sentences, tags) if self.estimator is larank.SequenceTagger else (X, y)
+
+    @property
+    def kernels(self):
+        """Parameters and examples of the ways to the data that have code of their own."""
+        if not self.has_kernel:
+            return {"": ({}, self.data[0])}
+        return {
+            name: ({"kernel": name}, K if name == "precomputed" else X) for name in ("rbf", "linear", "precomputed")
+        }
+
+    def converged(self, **parameters):
+        """Run to the end of its own criterion, or for long."""
+        if "solver" in self.parameters and self.has_kernel:
+            return self.make(solver=larank.Published(epsilon=1e-6), max_iter=10**6, **parameters)
+        if self.takes("tau"):
+            parameters = {"tau": 1e-8, **parameters}
+        if self.takes("stop", "tol"):
+            return self.make(stop="gap", tol=1e-6, max_iter=10**6, **parameters)
+        return self.make(tol=1e-6, max_iter=10**6, **parameters) if self.takes("tol") else self.make(**parameters)
+
+    def endless(self, **parameters):
+        """Training that does not end by itself."""
+        if "solver" in self.parameters and self.has_kernel:
+            endless = larank.Published(selection="cycle", active_set=False, cooling="none")
+            return self.make(solver=endless, max_iter=10**9, **parameters)
+        if self.takes("epochs"):
+            return self.make(epochs=10**9, **parameters)
+        if self.takes("stop"):  # rounding alone violates optimality by more
+            return self.make(stop="violation", tol=1e-300, max_iter=10**9, **{"C": 100.0, **parameters})
+        return self.make(tol=1e-9, max_iter=10**9, **parameters)  # it ends, but not with the first block
+
+    def calls(self, *, whole=False):
+        """How to train it: `fit`, and `partial_fit` and `path` where there are; `whole`: what sees all examples."""
+        yield "fit", lambda model, X, y, **more: model.fit(X, y, **more)
+        if self.streams and not whole:
+            yield "partial_fit", lambda model, X, y, **more: model.partial_fit(X, y, **more)
+        if hasattr(self.estimator, "path") and self.variant != "published":
+            yield "path", lambda model, X, y, **more: model.path(X, y, [1.0, 2.0], **more)
+
+
+def registered():
+    """The estimators of the library, by name."""
+    found = {name: getattr(larank, name) for name in larank.__all__}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and hasattr(kind, "fit")
+    }
+
+
+CASES = [
+    Case(kind, variant, parameters, objective)
+    for name, kind in registered().items()
+    for variant, (parameters, objective) in VARIANTS.get(name, {"": ({}, None)}).items()
+]
+
+
+def those(condition=lambda case: True):
+    """Parametrise with the cases for which this holds."""
+    return pytest.mark.parametrize("case", [case for case in CASES if condition(case)], ids=str)
+
+
+every_estimator = those()
+classifiers = those(lambda case: case.is_classifier)
+kernel_machines = those(lambda case: case.has_kernel)
+streams = those(lambda case: case.streams)
+classifier_streams = those(lambda case: case.streams and case.is_classifier)
+kernel_streams = those(lambda case: case.streams and case.has_kernel)
+
+# Comparing models
+
+
+def public(model):
+    """Its fitted attributes, but for the certificate."""
+    return {
+        name: value for name, value in vars(model).items() if name[-1] == "_" and name[0] != "_" and name != "result_"
+    }
+
+
+def scores(model, X):
+    """Decision values, or predictions where there are none."""
+    return model.decision_function(X) if is_classifier(model) else model.predict(X)
+
+
+def plain(value):
+    """Something NumPy compares."""
+    return value.toarray() if sparse.issparse(value) else value
+
+
+def assert_same_model(one, other, atol=None, but=()):
+    """The same attributes to the last bit, or within `atol`."""
+    mine, theirs = public(one), public(other)
+    assert mine.keys() - set(but) == theirs.keys() - set(but)
+    for name in mine.keys() - set(but):
+        left, right = plain(mine[name]), plain(theirs[name])
+        if atol is not None and getattr(left, "dtype", np.dtype(object)).kind == "f":
+            np.testing.assert_allclose(left, right, rtol=0, atol=atol, err_msg=name)
+        else:
+            np.testing.assert_array_equal(np.asarray(left), np.asarray(right), err_msg=name)
+
+
+def assert_same_result(one, other):
+    """Certificates that differ in nothing but time."""
+    for name in ("solver", "status", "primal", "dual", "violation", "iterations", "kernel_values", "operations"):
+        left, right = getattr(one.result_, name), getattr(other.result_, name)
+        assert left == right or (left != left and right != right), name
+
+
+@contextlib.contextmanager
+def unchanged(model, X):
+    """What is done to the model leaves its attributes and predictions as they were."""
+    attributes, result, before = dict(public(model)), model.result_, scores(model, X)
+    yield
+    assert model.result_ is result
+    now = public(model)
+    assert now.keys() == attributes.keys()
+    assert all(now[name] is value for name, value in attributes.items())
+    np.testing.assert_array_equal(np.asarray(scores(model, X), object), np.asarray(before, object))
+
+
+def assert_valid(model, X, y):
+    """It predicts labels it knows, from finite scores, with a certificate in order."""
+    predicted = model.predict(X)
+    assert len(predicted) == len(y)
+    if is_classifier(model):
+        f = model.decision_function(X)
+        assert f.shape == ((len(y),) if len(model.classes_) == 2 else (len(y), len(model.classes_)))
+        assert np.isfinite(f).all()
+        best = (f > 0).astype(int) if f.ndim == 1 else f.argmax(axis=1)
+        np.testing.assert_array_equal(predicted, model.classes_[best])
+    if model.result_.has_objective:
+        assert np.isfinite([model.result_.primal, model.result_.dual]).all()
+        assert model.result_.gap >= -1e-9 * abs(model.result_.primal)
+
+
+def assert_certified(case, model, labels, costs=1.0, values=None, close=1e-9):
+    """What `result_` says is what the formulas say of the model's attributes; nothing to say without a formula."""
+    if case.objective is None:
+        return
+    costs = np.broadcast_to(np.asarray(costs, float), len(labels))
+    primal, dual = case.objective.certificate(model, K if values is None else values, labels, costs)
+    assert model.result_.primal == pytest.approx(primal, rel=close, abs=1e-9)
+    assert model.result_.dual == pytest.approx(dual, rel=close, abs=close * max(1.0, abs(primal)))
+
+
+# Wrong parameters
+
+_NUMBER, _COUNT, _FLAG = "a finite number > 0", "an integer >= 1", "True or False"
+_NO_NUMBERS = (-1.0, 0, np.nan, np.inf, "1", None, True)
+_NO_FLAGS = ("no", 1, None)
+
+# What each parameter must be, values it must not have, and what it needs beside it to act.
+WRONG = {
+    "C": (_NUMBER, _NO_NUMBERS, {}),
+    "algorithm": ("one of .*", ("other", None), {}),
+    "average": (_FLAG, _NO_FLAGS, {}),
+    "batch_size": (_COUNT, (0, 2.5, None), {}),
+    "budget": (_COUNT, (0, -3, 2.5, "9", True), {}),
+    "certify": (_FLAG, _NO_FLAGS, {}),
+    "coef0": ("a finite number", (np.nan, np.inf, "0"), {}),
+    "cooling": (_FLAG, _NO_FLAGS, {}),
+    "decision": ("one of 'last', 'average'", ("vote", None), {}),
+    "degree": (_COUNT, (0, 1.5, "3"), {}),
+    "delta_max": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
+    "epochs": (_COUNT, (0, -1, 2.5, "9", True), {}),
+    "finish": (_FLAG, _NO_FLAGS, {}),
+    "fit_intercept": (_FLAG, _NO_FLAGS, {}),
+    "formulation": ("one of 'crammer-singer', 'weston-watkins'.*", ("cs", None, 2), {}),
+    "gamma": ("'scale', 'auto' or a finite number > 0", (0, -1.0, np.nan, np.inf, "big", None), {}),
+    "history": ("one of .*", ("false", None), {}),
+    "inference": ("one of 'exact', 'greedy'", ("beam", None), {}),
+    "init": ("one of 'larank', 'zero'", ("random", None), {}),
+    "intercept_scaling": (_NUMBER, (0, -1, None), {}),
+    "kernel": ("one of 'linear', 'rbf', .*'precomputed'", ("gauss", None, 3), {}),
+    "label_budget": (_COUNT, (0, -1, 2.5, "9", True), {}),
+    "margin": ("a finite number >= 0", (-0.1, np.nan, np.inf, "1", None), {}),
+    "max_iter": (_COUNT, (0, 1.5, "9", True), {}),
+    "memory_limit": (_NUMBER, (0, -1, np.nan, "2GB", None), {}),
+    "n_jobs": ("None or an integer other than 0", (0, 1.5, "a"), {}),
+    "n_reprocess": ("an integer >= 0", (-1, 0.5), {}),
+    "n_steps": (_COUNT, (0, 1.5, None), {}),
+    "operations": ("one of 'new', 'old', 'optimize'", ("grow",), {}),
+    "order": ("an integer .*", (-1, 1.5, None), {}),
+    "sample_size": (_COUNT, (0, 1.5), {"selection": "active"}),
+    "schedule": ("one of .*", ("random", None), {}),
+    "selection": ("one of 'random', 'gradient', 'active', 'autoactive'.*", ("best", None), {}),
+    "shrinking": (_FLAG, _NO_FLAGS, {}),
+    "shuffle": (_FLAG, _NO_FLAGS, {}),
+    "solver": (".*", ("smo", 3), {}),
+    "stop": ("one of .*", ("never",), {}),
+    "tau": (_NUMBER, _NO_NUMBERS, {}),
+    "time_limit": (_NUMBER, (0, -1, "1h", np.inf), {}),
+    "tol": ("a .*number .*", (0, -1e-3, np.nan, "tight"), {"stop": "gap"}),
+    "verbose": ("an integer >= 0", (-1, "yes", None), {}),
+    "warm_start": (_FLAG, _NO_FLAGS, {}),
+}
+# What is wrong in ways of its own, with the words that must be there; for estimators that have all these parameters.
+WRONG_OTHERWISE = [
+    ({"random_state": "lucky"}, "'lucky' cannot be used to seed"),
+    ({"class_weight": "even"}, "class_weight.*'even'"),
+    ({"class_weight": {0: -1.0}}, r"class_weight must not be negative or infinite, got {0: -1.0}"),
+    ({"class_weight": {0: np.inf}}, r"class_weight must not be negative or infinite, got {0: inf}"),
+    ({"kernel": "gauss"}, "kernel must be .*; got 'gauss'.*callable"),
+    ({"operations": ("old",)}, r"operations must contain 'new', got \('old',\)"),
+    ({"operations": ()}, r"operations must contain 'new', got \(\)"),
+    ({"operations": None}, "operations must .*None"),
+    ({"operations": 3}, "operations must .*3"),
+    ({"operations": iter(("new", "old"))}, "operations must be a collection"),
+    ({"cost_matrix": np.ones((2, 3))}, r"cost_matrix must have .* per class, shape \(3, 3\); got \(2, 3\)"),
+    ({"cost_matrix": np.ones((2, 2))}, r"cost_matrix must have .* per class, shape \(3, 3\); got \(2, 2\)"),
+    ({"cost_matrix": np.ones((3, 3))}, "cost_matrix must .* zeros on the diagonal"),
+    ({"cost_matrix": np.eye(3) - 1}, "cost_matrix must hold finite numbers >= 0"),
+    ({"cost_matrix": np.where(np.eye(3), 0, np.nan)}, "cost_matrix must hold finite numbers >= 0"),
+    ({"cost_matrix": "high"}, "cost_matrix must .*'high'"),
+    ({"schedule": "fixed", "n_reprocess": None}, "n_reprocess must be an integer >= 0, got None"),
+]
+# What is right alone and cannot act together.
+CANNOT_ACT = [
+    ({"stop": "epochs", "epochs": 1, "tol": 0.1}, "tol acts with stop='gap'.* only; got tol=0.1"),
+    ({"stop": "gap", "epochs": 2}, "epochs acts with stop='epochs' only; got epochs=2"),
+    ({"stop": "gap", "certify": False}, "certify=False acts with stop='epochs' only"),
+    ({"stop": "gap", "finish": False}, "finish=False acts with stop='epochs' only"),
+    ({"schedule": "adaptive", "n_reprocess": 3}, "n_reprocess acts with schedule='fixed' only; got n_reprocess=3"),
+    ({"label_budget": 9, "epochs": 2}, "label_budget acts with stop='epochs' and epochs=1 only"),
+    ({"label_budget": 9, "stop": "gap"}, "label_budget acts with stop='epochs' and epochs=1 only"),
+    ({"selection": "random", "sample_size": 9}, "sample_size cannot act with selection='random'; got sample_size=9"),
+    ({"decision": "average", "budget": 5}, r"budget acts with decision='last' only.*got budget=5"),
+]
+# What partial_fit cannot do.
+NEEDS_ALL_EXAMPLES = [
+    ({"stop": "gap", "tol": 0.1}, "partial_fit makes one pass .*; stop must be 'epochs', got 'gap'"),
+    ({"class_weight": "balanced"}, "class_weight='balanced' needs all examples at once; .* a dict or None"),
+    ({"selection": "active"}, "selection and label_budget act in fit only"),
+    ({"label_budget": 5}, "selection and label_budget act in fit only"),
+]
+# What a stream began with cannot change.
+FIXED = {
+    "kernel": "linear",
+    "gamma": 2.0,
+    "degree": 2,
+    "coef0": 1.0,
+    "memory_limit": 1e9,
+    "schedule": "fixed",
+    "cost_matrix": np.ones((3, 3)) - np.eye(3),
+    "tau": 0.1,
+    "delta_max": 0.5,
+    "margin": 0.5,
+    "budget": 7,
+    "n_steps": 3,
+}
+
+# Wrong examples and labels
+
+
+def spoiled(X, place, value):
+    X = X.copy()
+    X[place] = value
+    return X
+
+
+def _csr(change):
+    stored = sparse.csr_matrix(X)
+    change(stored)
+    return stored
+
+
+def _too_many_rows(stored):
+    stored.indptr = np.concatenate([stored.indptr, np.full(1000, stored.indptr[-1], stored.indptr.dtype)])
+
+
+def _too_few_values(stored):
+    stored.data = stored.data[:3].copy()
+
+
+COLUMNS = r"X must have column indices from 0 to 3, .*; got (1000|-1)"
+STRUCTURE = r"X must have an indptr that never decreases|indptr|data"
+# Examples, labels, the words that must be there.
+WRONG_DATA = {
+    "no examples": (lambda: (X[:0], y[:0]), r"0 sample\(s\).*minimum of 1"),
+    "no features": (lambda: (X[:, :0], y), r"0 feature\(s\).*minimum of 1"),
+    "sparse without examples": (lambda: (sparse.csr_matrix(X[:0]), y[:0]), r"0 sample\(s\).*minimum of 1"),
+    "sparse without features": (lambda: (sparse.csr_matrix(X[:, :0]), y), r"0 feature\(s\).*minimum of 1"),
+    "a vector": (lambda: (X[:, 0], y), "Expected 2D array, got 1D array"),
+    "a number": (lambda: (3.0, y), "Expected 2D array, got scalar array"),
+    "three dimensions": (lambda: (X[:, :, None], y), "X with dim 3|Found array with dim 3"),
+    "words": (lambda: ([["red"], ["green"]] * 30, y), "could not convert string to float: 'red'"),
+    "objects": (lambda: (np.where(X > 2, "red", X.astype(object)), y), "could not convert string to float: 'red'"),
+    "complex numbers": (lambda: (X + 1j, y), "Complex data not supported"),
+    "NaN": (lambda: (spoiled(X, (3, 2), np.nan), y), "Input X contains NaN"),
+    "infinity": (lambda: (spoiled(X, (3, 2), np.inf), y), "Input X contains infinity"),
+    "minus infinity": (lambda: (spoiled(X, (3, 2), -np.inf), y), "Input X contains infinity"),
+    "sparse NaN": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.nan)), y), "Input X contains NaN"),
+    "sparse infinity": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.inf)), y), "Input X contains infinity"),
+    "column too large": (lambda: (_csr(lambda A: A.indices.__setitem__(5, 1000)), y), COLUMNS),
+    "column below zero": (lambda: (_csr(lambda A: A.indices.__setitem__(5, -1)), y), COLUMNS),
+    "rows that run backwards": (lambda: (_csr(lambda A: A.indptr.__setitem__(5, 100)), y), STRUCTURE),
+    "rows before the first": (lambda: (_csr(lambda A: A.indptr.__setitem__(0, -2_000_000_000)), y), STRUCTURE),
+    "too many rows": (lambda: (_csr(_too_many_rows), y), STRUCTURE),
+    "too few values": (lambda: (_csr(_too_few_values), y), STRUCTURE),
+}
+# For all ways to the data.
+WRONG_LABELS = {
+    "too few labels": (y[:5], r"inconsistent numbers of samples: \[60, 5\]"),
+    "continuous labels": (X[:, 0], "Unknown label type: continuous"),
+    "NaN as a label": (np.where(y == 0, np.nan, y), "Input y contains NaN"),
+    "no labels": (None, "requires y to be passed, but the target y is None"),
+    "two columns of labels": (np.column_stack([y, y]), "y should be a 1d array"),
+}
+ONE_CLASS = {"0": np.zeros(60, int), "'oak'": np.full(60, "oak")}
+WRONG_WEIGHTS = {
+    "negative": (
+        np.r_[np.ones(7), -0.5, np.ones(52)],
+        "sample_weight must be finite and not negative, got -0.5 for example 7",
+    ),
+    "all zero": (np.zeros(60), "(?i)sample.weight"),
+    "too few": (np.ones(59), r"sample_weight.shape == \(59,\), expected \(60,\)"),
+    "NaN": (np.full(60, np.nan), "Input sample_weight contains NaN"),
+    "infinite": (np.full(60, np.inf), "Input sample_weight contains infinity"),
+    "two columns": (np.ones((60, 2)), "[Ss]ample.weight"),
+}
+
+# Layouts
+
+
+def _wide(X):
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def _read_only(X):
+    X.flags.writeable = False
+    return X
+
+
+def _unsorted(X):
+    """Every value in two halves, columns in descending order."""
+    n, features = X.shape
+    columns = np.tile(np.repeat(np.arange(features)[::-1], 2), n).astype(np.int32)
+    values = np.repeat(X[:, ::-1], 2, axis=1).ravel() / 2
+    return sparse.csr_matrix((values, columns, np.arange(n + 1, dtype=np.int32) * 2 * features), shape=X.shape)
+
+
+def layouts():
+    import pandas as pd
+    import polars as pl
+
+    return {
+        "Fortran order": np.asfortranarray,
+        "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
+        "read only": lambda X: _read_only(X.copy()),
+        "list": lambda X: X.tolist(),
+        "pandas": lambda X: pd.DataFrame(X, columns=list("abcd")),
+        "polars": lambda X: pl.DataFrame(X, schema=list("abcd")),
+    }
+
+
+SPARSE_LAYOUTS = {
+    "csr of 64 bit": lambda X: _wide(sparse.csr_matrix(X)),
+    "csr array": sparse.csr_array,
+    "csc": sparse.csc_matrix,
+    "coo": sparse.coo_array,
+    "unsorted halves": _unsorted,
+}
+
+# Interrupts
+
+
+@contextlib.contextmanager
+def interrupt_when_training():
+    """Press Ctrl-C as soon as the training loop listens for it; the handler before must be back afterwards."""
+    before, stop = signal.getsignal(signal.SIGINT), threading.Event()
+
+    def press():
+        while signal.getsignal(signal.SIGINT) is before:
+            if stop.wait(1e-3):
+                return
+        if not stop.wait(0.02):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+class Interrupting:
+    """A kernel that does something during one of its calls."""
+
+    def __init__(self, call, action):
+        self.call, self.action, self.calls = call, action, 0
+
+    def __call__(self, A, B):
+        self.calls += 1
+        if self.calls == self.call:
+            self.action()
+        return gram(A, B)
+
+
+def ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+def fail():
+    raise ZeroDivisionError("mine")
+
+
+def splits(n, *cuts):
+    """Stretches of a stream of n examples, cut at these places."""
+    return [np.arange(first, last) for first, last in itertools.pairwise([0, *cuts, n])]

@@ -1,0 +1,95 @@
+"""What comparisons share: entrants, turns, processes, and this version beside the one before."""
+
+import sys
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from studies.measure import ChildFailedError, Measurement, check_interpreter, thread_limits
+from studies.rivals import kernel
+from studies.rivals.contest import Entrant, Findings, Settings, beside_before, entrants, runs_in_turns
+from studies.rivals.libraries import KERNEL, usable
+from studies.trial import PeakMemory
+
+
+def test_a_library_that_is_not_installed_is_left_out_with_a_line():
+    rivals = {"here": SimpleNamespace(requires="sklearn.svm"), "not": SimpleNamespace(requires="no_such.module")}
+    lines: list[str] = []
+    assert usable(rivals, rivals, lines.append) == ["here"]
+    assert lines == ["not: left out, no_such.module is not installed"]
+
+
+def test_every_library_gets_the_same_number_of_threads():
+    assert set(thread_limits(2).values()) == {"2", "passive"}
+
+
+def test_the_peak_is_that_of_this_process_since_construction():
+    memory = PeakMemory()
+    filled = bytearray(b"x" * 50_000_000)
+    assert memory.peak() > 40_000_000
+    assert len(filled) == 50_000_000
+
+
+# ---- This version and the one before ----
+
+
+@dataclass(frozen=True)
+class Trained(Measurement):
+    predict: float
+    error: float
+
+
+def run(wall, cpu=1.0, error=0.1):
+    return Trained(wall, cpu, 0, 100, {}, 0.5, error)
+
+
+def test_versions_of_ours_take_turns_and_rivals_have_one():
+    settings = Settings(["letter"], ["larank", "svc"], against="old/python")
+    found = entrants(settings, KERNEL, lambda line: None)
+    assert found == [Entrant("larank"), Entrant("larank", python="old/python"), Entrant("svc")]
+    assert [str(entrant) for entrant in found] == ["larank", "larank before", "svc"]
+    turns: list[str] = []
+    measures = {entrant: lambda entrant=entrant: turns.append(str(entrant)) or run(1.0) for entrant in found}
+    runs_in_turns("letter", measures, settings, lambda line: None)
+    assert turns == ["larank", "larank before", "svc"] * 3
+
+
+def test_this_version_stands_beside_the_one_before():
+    old, new = Entrant("larank", "dense", "old/python"), Entrant("larank", "dense")
+    found = {new: [run(1.1), run(1.0)], old: [run(2.0), run(1.25, cpu=0.5)], Entrant("svc", "dense"): [run(9.0)]}
+    (row,) = beside_before("letter", found)
+    assert (row.solver, row.runs, row.wall, row.cpu, row.test, row.peak) == ("larank dense", 2, 0.8, 2.0, 1.0, 1.0)
+    assert row.differs == []
+    assert row.judged().endswith("bar 1.03, undecided (the two disagree; run it on a quiet machine)")
+    (row,) = beside_before("letter", {new: [run(1.02)], old: [run(1.0, error=0.2)]})
+    assert row.judged() == "letter: larank dense takes 1.020 of the time before, 1.000 in CPU seconds; bar 1.03, met"
+    findings = Findings({"before": [row]})
+    assert "| letter | larank dense | 1 | 1.020 | 1.000 | 1.000 | 1.000 | no: error |" in (
+        findings.to_tables()[-1].as_markdown()
+    )
+    assert findings.to_lines() == [row.judged()]
+
+
+def test_a_version_that_failed_is_named_and_not_compared():
+    def fails():
+        raise ChildFailedError("trace\nNo module named larank\n")
+
+    measures = {Entrant("larank"): lambda: run(1.0), Entrant("larank", python="old"): fails}
+    found, unfinished = runs_in_turns("letter", measures, Settings(["letter"]), lambda line: None)
+    assert beside_before("letter", found) == []
+    assert [(gone.solver, gone.reason) for gone in unfinished] == [("larank before", "No module named larank")]
+
+
+def test_an_interpreter_with_larank_runs_this_code(monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    try:
+        check_interpreter(sys.executable)
+    except ValueError:
+        pytest.skip("larank is not installed in this interpreter")
+    settings = Settings(["letter"], ["larank"], repeats=1, against=sys.executable, quick=True)
+    found = kernel.compare(settings, lambda line: None)
+    assert found.rows["unfinished"] == []
+    (row,) = found.rows["before"]
+    assert row.solver == "larank dense"
+    assert {work.solver for work in found.rows["work"]} == {"larank", "larank before"}

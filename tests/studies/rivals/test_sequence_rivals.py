@@ -1,0 +1,188 @@
+"""The yardstick of the sequence benchmark is itself right."""
+
+import gc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from larank.sequence.features import CHUNKING, TemplateEncoder
+from studies.measure import Measurement
+from studies.rivals import sequence, text
+from studies.rivals.contest import Entrant, Settings, entrants
+from studies.rivals.libraries import TAGGERS, installed
+from studies.rivals.libraries.crfsuite import features
+from studies.rivals.libraries.larank import CHUNKING as TEMPLATES
+from studies.rivals.libraries.larank import COLUMNS
+from studies.rivals.sequence import TaggerRun
+
+RIVALS = [name for name in TAGGERS if name.startswith("crfsuite")]
+PARTS = {"the": "DT", "a": "DT", "dog": "NN", "cat": "NN", "house": "NN", "sees": "VB", "likes": "VB"}
+CHUNKS = {"DT": "B-NP", "NN": "I-NP", "VB": "B-VP"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Sentences whose chunks follow from the parts of speech."""
+    path = tmp_path_factory.mktemp("sentences")
+    random = np.random.default_rng(0)
+    articles, nouns, verbs = ([word for word, part in PARTS.items() if part == wanted] for wanted in ("DT", "NN", "VB"))
+    for name, count in ((text.TRAIN, 200), (text.TEST, 60)):
+        sentences = []
+        for _ in range(count):
+            phrase = [articles, nouns, *([verbs, articles, nouns] * random.integers(1, 4))]
+            words = [str(random.choice(choices)) for choices in phrase]
+            sentences.append("".join(f"{word} {PARTS[word]} {CHUNKS[PARTS[word]]}\n" for word in words))
+        (path / name).write_text("\n".join(sentences))
+    text.lengthen(path)
+    return path
+
+
+def skip_without(name):
+    if not installed(TAGGERS[name]):
+        pytest.skip(f"{TAGGERS[name].requires} is not installed")
+
+
+# ---- Problems ----
+
+
+def test_text_is_read_sentence_by_sentence(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("\nthe DT B-NP\ndog NN I-NP\n\n\nsees VB B-VP")
+    sentences, labels = text.read(path)
+    assert sentences == [[("the", "DT"), ("dog", "NN")], [("sees", "VB")]]
+    assert labels == [["B-NP", "I-NP"], ["B-VP"]]
+
+
+def test_the_long_file_is_the_training_file_several_times(folder):
+    once, often = (text.read(folder / file) for file in (text.TRAIN, text.LONG))
+    assert often[0] == text.REPETITIONS * once[0]
+    assert often[1] == text.REPETITIONS * once[1]
+
+
+# ---- Rivals ----
+
+
+def test_a_token_has_one_feature_of_each_of_the_19_templates():
+    (first, second) = features([("the", "DT"), ("dog", "NN")])
+    names = [feature.partition("=")[0] for feature in first]
+    assert len(set(names)) == len(names) == 19
+    assert [feature.partition("=")[0] for feature in second] == names
+    assert "word[-1]|word[0]=the|dog" in second
+    assert "pos[-2]|pos[-1]|pos[0]=<s-1>|DT|NN" in second
+    assert "pos[0]|pos[1]|pos[2]=DT|NN|</s+1>" in first
+
+
+def test_rivals_and_larank_have_the_same_features():
+    sentence = [("the", "DT"), ("dog", "NN"), ("sees", "VB")]
+    encoder = TemplateEncoder(CHUNKING, COLUMNS)
+    sequences = encoder.learn([sentence])
+    names = np.array(encoder.names(sequences.indices))
+    ours = np.split(names, sequences.indptr[1:-1])
+    assert [set(token) for token in ours] == [set(token) for token in features(sentence)]
+    assert TEMPLATES == CHUNKING
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_rival_learns_and_its_model_outlives_its_file(name, folder):
+    skip_without(name)
+    fitted = TAGGERS[name].fit(folder / text.TRAIN)
+    gc.collect()
+    filler = [bytes(size) for size in (10_000, 100_000, 1_000_000) for _ in range(5)]  # where freed memory was
+    _, true = text.read(folder / text.TEST)
+    assert fitted.tag_file(folder / text.TEST) == true
+    assert fitted.tag_prepared(fitted.prepare(folder / text.TEST)) == true
+    assert sum(fitted.extra["breakdown"].values()) == pytest.approx(fitted.seconds.wall, rel=0.2, abs=0.05)
+    assert len(filler) == 15
+
+
+@pytest.mark.parametrize("name", TAGGERS)
+def test_a_tagger_is_measured_in_a_process_of_its_own(name, folder):
+    skip_without(name)
+    run = sequence.measure_fit(folder, Entrant(name), 120.0)
+    assert run.f1 > 0.99
+    assert run.accuracy > 0.99
+    assert run.tokens == sum(len(sentence) for sentence in text.read(folder / text.TEST)[0])
+    assert min(run.wall, run.tag, run.peak) > 0
+    assert (run.tag_prepared is None) == (name not in RIVALS)
+
+
+def test_the_peak_of_a_training_is_measured_on_the_file_asked_for(folder):
+    name = "crfsuite-pa"
+    skip_without(name)
+    once, often = (sequence.measure_peak(folder, Entrant(name), file, {}, 120.0) for file in (text.TRAIN, text.LONG))
+    assert often.peak > 2 * once.peak  # it keeps the whole file
+
+
+# ---- Rows and bars ----
+
+RUN = TaggerRun(
+    wall=2.0,
+    cpu=2.0,
+    loaded=0,
+    peak=10**8,
+    extra={"breakdown": {"train": 2.0}},
+    tag=0.5,
+    tag_prepared=None,
+    tokens=1000,
+    accuracy=0.96,
+    f1=0.935,
+)
+
+
+def row_of(solver, runs_of):
+    return next(row for row in rows_of(runs_of) if row.solver == solver)
+
+
+def rows_of(runs_of):
+    return sequence.rows_of("conll2000", {Entrant(solver): found for solver, found in runs_of.items()})
+
+
+def test_the_shortest_training_and_the_shortest_tagging_count():
+    slow = replace(RUN, wall=8.0, tag=0.4, tag_prepared=0.2)
+    found = {"crfsuite-pa": [slow], "larank-exact": [RUN, replace(RUN, wall=1.0, tag=0.8)]}
+    row = row_of("larank-exact", found)
+    assert (row.runs, row.train, row.train_over, row.tokens_per_second) == (2, 1.0, 0.125, 2000.0)
+    assert row.tag_over == pytest.approx(0.8)
+    assert row_of("crfsuite-pa", found).prepared_per_second == 5000.0
+
+
+def test_without_the_reference_there_are_no_ratios():
+    row = row_of("larank-exact", {"larank-exact": [RUN]})
+    assert row.train_over is row.tag_over is None
+    assert sequence.judged([row]) == []
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdicts"),
+    [
+        (replace(RUN, wall=2.0, tag=0.1), ["met", "met", "met"]),
+        (replace(RUN, wall=3.0, cpu=3.0, tag=0.1, extra={"breakdown": {"certificate": 1.0}}), ["met", "met", "met"]),
+        (replace(RUN, wall=3.0, cpu=3.0, tag=0.3), ["missed", "met", "missed"]),
+        (replace(RUN, wall=2.0, tag=0.1, f1=0.9345), ["met", "missed", "met"]),
+        (replace(RUN, wall=2.0, cpu=3.0, tag=0.1), ["undecided", "met", "met"]),  # somebody else was at work
+    ],
+)
+def test_bars_are_judged_against_the_reference(ours, verdicts):
+    reference = replace(RUN, wall=8.0, cpu=8.0, tag=0.4)
+    rows = rows_of({"crfsuite-pa": [reference], "larank-exact": [ours]})
+    lines = sequence.judged(rows)
+    assert len(lines) == 3
+    assert all(f", {verdict}" in line.partition("bar ")[2] for line, verdict in zip(lines, verdicts, strict=True))
+
+
+def test_memory_is_compared_for_larank_with_one_thread(monkeypatch, tmp_path):
+    asked = []
+
+    def measure(folder, entrant, file, settings, limit):
+        assert settings == {"memory_limit": sequence.LONG_LIMIT}
+        asked.append((entrant.solver, file))
+        return Measurement(1.0, 1.0, 0, 10**6, {})
+
+    monkeypatch.setattr(sequence, "measure_peak", measure)
+    settings = Settings(("conll2000",), tuple(TAGGERS), repeats=1)
+    takers = entrants(settings, TAGGERS, lambda line: None)
+    rows, failed = sequence.long_rows_of("conll2000", tmp_path, takers, settings, lambda line: None)
+    assert failed == []
+    assert asked == [(name, file) for name in ("larank-exact", "larank-greedy") for file in (text.TRAIN, text.LONG)]
+    assert [row.repetitions for row in rows] == [1, text.REPETITIONS] * 2

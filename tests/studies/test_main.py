@@ -1,0 +1,183 @@
+"""`python -m studies`: what it lists, runs and writes, and how it says that it failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studies import __main__ as command
+from studies.papers.experiment import Experiment, Scope
+from studies.rivals.contest import Comparison, Settings
+from studies.study import Outcome
+from studies.tables import Table
+
+
+class Fake(Outcome):
+    """The same table for whoever asks."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"error": 2.8}
+
+    def to_tables(self) -> list[Table]:
+        table = Table("the [b]table[/b]", ("", "error"), ["a note"])
+        table.add("ours", "2.80")
+        return [table, Table("empty", ("", "error"))]
+
+    def to_lines(self) -> list[str]:
+        return ["a line"]
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The scopes a paper's study and a comparison were run with."""
+    seen: list[Any] = []
+
+    def run(scope: Any, say: Any) -> Fake:
+        seen.append(scope)
+        say("half way")
+        return Fake()
+
+    study = {"datasets": ("letter", "usps"), "run": run, "title": "Everything again"}
+    paper = Experiment(name="paper", **study)
+    rival = Comparison(name="rival", **study, default_datasets=("usps",), quick_datasets=("letter",))
+    monkeypatch.setattr(command, "STUDIES", {"paper": paper, "rival": rival})
+    return seen
+
+
+def wrong(*arguments: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    assert ended.value.code == 2
+
+
+def test_without_a_name_all_studies_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(command.STUDIES)
+    assert all(study.title in line for study, line in zip(command.STUDIES.values(), lines, strict=True))
+
+
+def test_every_study_has_defaults_among_its_own_names() -> None:
+    for name, study in command.STUDIES.items():
+        assert study.name == name
+        if isinstance(study, Comparison):
+            assert study.default_datasets
+            assert study.quick_datasets
+            assert {*study.default_datasets, *study.quick_datasets} <= set(study.datasets)
+            assert any(solver.is_ours for solver in study.solvers.values()) or not study.solvers
+
+
+def test_a_study_prints_its_tables_lines_and_progress(runs: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["paper"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "half way\n"
+    assert all(piece in out for piece in ("the [b]table[/b]", "ours", "2.80", "a note", "a line"))
+    assert "empty" not in out
+    command.main(["rival", "--markdown"])
+    assert "| ours | 2.80 |" in capsys.readouterr().out
+
+
+def test_how_much_is_wanted_is_passed_on(runs: list[Any]) -> None:
+    command.main(["paper"])
+    command.main(["paper", "--quick", "--seeds", "3", "--datasets", "usps,letter"])
+    command.main(["paper", "--problems", "letter"])
+    assert runs == [Scope(), Scope(True, 3, ("usps", "letter")), Scope(datasets=("letter",))]
+    runs.clear()
+    for arguments in ([], ["--quick"], ["--quick", "--repeats", "5", "--datasets", "usps", "letter", "--limit", "7"]):
+        command.main(["rival", *arguments])
+    chosen = [replace(scope, options=None) for scope in runs]
+    assert chosen == [
+        Settings(("usps",), options=None),
+        Settings(("letter",), repeats=1, quick=True, options=None),
+        Settings(("usps", "letter"), repeats=5, quick=True, limit=7.0, options=None),
+    ]
+
+
+def test_numbers_and_figures_are_written(runs: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command.main(["rival", "--json", str(tmp_path / "t.json")])
+    assert json.loads((tmp_path / "t.json").read_text()) == {"error": 2.8}
+    drawn = replace(command.STUDIES["paper"], draw=lambda outcome, figure: figure.subplots().plot([1, 2]))
+    monkeypatch.setitem(command.STUDIES, "paper", drawn)
+    for kind, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+        assert command.main(["paper", "--output", str(tmp_path / f"f{kind}")]) == 0
+        assert (tmp_path / f"f{kind}").read_bytes().startswith(magic)
+
+
+def test_versions_of_libraries_stand_beside_their_figures(
+    runs: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(command.STUDIES, "rival", replace(command.STUDIES["rival"], libraries=("numpy", "no-such")))
+    command.main(["rival", "--output", str(tmp_path / "t.json")])
+    assert json.loads((tmp_path / "t.json").read_text())["versions"]["no-such"] == "absent"
+    assert "before: load average" in capsys.readouterr().out
+
+
+def test_without_matplotlib_a_plot_is_refused_before_the_work(
+    runs: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(command.STUDIES, "paper", replace(command.STUDIES["paper"], draw=lambda *drawn: None))
+    assert command.main(["paper", "--output", str(tmp_path / "f.png")]) == 1
+    assert 'pip install "larank[plot]"' in capsys.readouterr().err
+    assert runs == []
+    assert command.main(["paper", "--output", str(tmp_path / "t.json")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["paper", "--datasets", "letter,usp"], "paper has no data set 'usp'; it has: letter, usps"),
+        (["rival", "--problems", ""], "rival has no data set ''"),
+        (["paper", "--output", "f.png"], "is a table"),
+        (["paper", "--output", "f.bmp"], "must be one of"),
+        (["paper", "--output", "gone/f.json"], "there is no folder"),
+        (["paper", "--seeds", "0"], "--seeds 0: must be at least 1"),
+        (["rival", "--repeats", "0"], "--repeats 0: must be at least 1"),
+        (["tabel"], "paper, rival"),
+    ],
+)
+def test_wrong_usage_is_said_before_the_work(
+    arguments: list[str],
+    said: str,
+    runs: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong(*arguments)
+    assert said in " ".join(capsys.readouterr().err.replace("'paper', 'rival'", "paper, rival").split())
+    assert runs == []
+
+
+def test_a_study_that_fails_says_why_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LARANK_DATA", str(tmp_path))
+    assert command.main(["larank-figure2"]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: none of usps is in the data directory; set LARANK_DATA (--debug shows where)"
+    )
+    with pytest.raises(FileNotFoundError):
+        command.main(["larank-figure2", "--debug"])
+
+
+def test_an_interpreter_without_larank_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong("kernel", "--against", "no-such-python")
+    assert "'no-such-python' is not an interpreter that can import larank" in capsys.readouterr().err
+
+
+def test_as_a_process_of_its_own() -> None:
+    root = Path(command.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "studies", "larank-table2", "--quick"], cwd=root, env=os.environ, capture_output=True
+    )
+    assert done.returncode == 0
+    assert b"LaRank x1, paper" in done.stdout

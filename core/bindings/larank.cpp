@@ -151,7 +151,9 @@ template <class T>
 void feed_linear(LinearLaRank<T>& s, const larank::Matrix<T>& X, std::vector<nb::object> arrays, Vector<int64_t> ids,
                  Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal) {
     if (X.columns != s.solver.machine().features()) throw std::invalid_argument("the number of features has changed");
-    s.solver.feed(X, s.fed.keep(ids, labels, costs, diagonal, X.rows, std::move(arrays)));
+    const larank::Examples examples = s.fed.keep(ids, labels, costs, diagonal, X.rows, std::move(arrays));
+    s.solver.feed(X, examples);
+    s.fed.accept(examples);
 }
 
 // The patterns of a linear machine slot by slot: values, columns (None if dense) and where each begins.

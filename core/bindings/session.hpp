@@ -32,11 +32,11 @@ class PythonSource final : public larank::KernelSource<T> {
 
     larank::SourceRows<T> rows(const std::vector<int32_t>& slots, int64_t columns) override {
         const nb::gil_scoped_acquire gil;
-        return checked(source_.attr("rows")(copied(slots)), slots.size(), std::size_t(columns), false);
+        return checked(source_.attr("rows")(copied(slots)), slots.size(), std::size_t(columns));
     }
     larank::SourceRows<T> between(const std::vector<int32_t>& slots, const std::vector<int32_t>& others) override {
         const nb::gil_scoped_acquire gil;
-        return checked(source_.attr("between")(copied(slots), copied(others)), slots.size(), others.size(), true);
+        return checked(source_.attr("between")(copied(slots), copied(others)), slots.size(), others.size());
     }
 
   private:
@@ -44,11 +44,11 @@ class PythonSource final : public larank::KernelSource<T> {
         return to_numpy(std::vector<int32_t>(slots), {slots.size()});
     }
 
-    larank::SourceRows<T> checked(nb::object answer, std::size_t rows, std::size_t columns, bool is_exact) {
+    larank::SourceRows<T> checked(nb::object answer, std::size_t rows, std::size_t columns) {
         if (!nb::try_cast(answer, values_, false))
             throw std::invalid_argument(std::string("the source must answer with a C-contiguous array of ") +
                                         dtype_name<T>());
-        if (values_.shape(0) != rows || values_.shape(1) < columns || (is_exact && values_.shape(1) != columns))
+        if (values_.shape(0) != rows || values_.shape(1) < columns)
             throw std::invalid_argument("the source must answer with " + std::to_string(rows) + " rows and " +
                                         std::to_string(columns) + " columns, got " + std::to_string(values_.shape(0)) +
                                         " and " + std::to_string(values_.shape(1)));
@@ -59,7 +59,8 @@ class PythonSource final : public larank::KernelSource<T> {
     Table<T> values_;  // the last answer
 };
 
-// What a block says of its examples: checked, and kept alive with the block's own arrays until the next one.
+// What a block says of its examples: checked, and kept alive with the block's own arrays until the next one. Only when
+// the solver has taken the block are there examples to work on.
 class FedExamples {
   public:
     larank::Examples keep(Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal,
@@ -71,9 +72,10 @@ class FedExamples {
         arrays_ = std::move(arrays);
         for (const nb::object& array : {nb::cast(ids), nb::cast(labels), nb::cast(costs), nb::cast(diagonal)})
             arrays_.push_back(array);
-        count_ = count;
+        count_ = 0;
         return {count, ids.data(), labels.data(), costs.data(), diagonal.data()};
     }
+    void accept(const larank::Examples& taken) { count_ = taken.count; }
     void check(int64_t end) const {
         if (end > count_) throw std::invalid_argument("the block has fewer examples than that");
     }
@@ -111,6 +113,7 @@ struct Session {
             fed.keep(ids, labels, costs, diagonal, count, {nb::cast(kernel), nb::cast(within)});
         const nb::gil_scoped_release release;
         solver.feed(larank::Block<T>{count, int64_t(kernel.shape(1)), kernel.data(), within.data()}, examples);
+        fed.accept(examples);
     }
 
     // Lets the solver work, without the GIL and with a source of kernel values.

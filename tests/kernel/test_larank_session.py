@@ -306,6 +306,11 @@ def test_blocks_that_do_not_fit_are_refused_and_not_read(change, message):
     fresh.feed(**block)
     with pytest.raises(ValueError, match="fewer examples"):
         fresh.run(5, None)
+    with pytest.raises(ValueError, match=message):
+        fresh.feed(**{**block, **change})
+    if message == "too few columns":  # what was refused last is nothing to work on
+        with pytest.raises(ValueError, match="fewer examples"):
+            fresh.run(1, None)
 
 
 # Its source of rows

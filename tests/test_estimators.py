@@ -113,7 +113,7 @@ def parametrised(table):
                 yield pytest.param(case, parameters, message, id=f"{case}-{number}-{'-'.join(parameters)}")
 
 
-@pytest.mark.parametrize(("case", "parameters", "message"), parametrised(checks.WRONG_OTHERWISE))
+@pytest.mark.parametrize(("case", "parameters", "message"), list(parametrised(checks.WRONG_OTHERWISE)))
 def test_what_is_wrong_in_its_own_way_is_named_too(case, parameters, message):
     if case.variant == "published" and "random_state" in parameters:
         pytest.skip("nothing is random")
@@ -123,7 +123,7 @@ def test_what_is_wrong_in_its_own_way_is_named_too(case, parameters, message):
             train(case.make(**parameters), X, y)
 
 
-@pytest.mark.parametrize(("case", "parameters", "message"), parametrised(checks.CANNOT_ACT))
+@pytest.mark.parametrize(("case", "parameters", "message"), list(parametrised(checks.CANNOT_ACT)))
 def test_parameters_that_cannot_act_together_are_refused(case, parameters, message):
     with pytest.raises(ValueError, match=message):
         case.make(**parameters).fit(*case.data)
@@ -199,9 +199,8 @@ def test_wrong_examples_are_refused_and_leave_the_model_as_it_was(case, what):
                 train(model, *make())
             with pytest.raises(ValueError, match=message):
                 train(case.make(**parameters), *make())
-        if case.has_kernel or message not in (checks.COLUMNS, checks.STRUCTURE):
-            with pytest.raises(ValueError, match=message):
-                model.predict(make()[0])
+        with pytest.raises(ValueError, match=message):
+            model.predict(make()[0])
 
 
 @pytest.mark.parametrize(("case", "what"), each(checks.WRONG_LABELS, lambda case: case.is_classifier))
@@ -533,7 +532,7 @@ def scikit_learn_checks():
                         yield pytest.param(instance, check, id="-".join(filter(None, (str(case), kernel, name))))
 
 
-@pytest.mark.parametrize(("estimator", "check"), scikit_learn_checks())
+@pytest.mark.parametrize(("estimator", "check"), list(scikit_learn_checks()))
 @pytest.mark.filterwarnings("ignore:training was ended")
 def test_check_estimator(estimator, check):
     check(estimator)
@@ -1121,7 +1120,7 @@ def test_a_time_limit_leaves_a_valid_model(case):
             model = case.endless(time_limit=1e-9, **parameters)
             with pytest.warns(TrainingWarning, match=r"after time_limit=1e-09 seconds.*the model is\s+valid") as caught:
                 model.fit(some, labels)
-            assert caught[0].filename == __file__ or case.streams
+            assert caught[0].filename == __file__
             if not model.result_.has_objective:
                 assert str(caught[0].message).endswith("the model is valid")
             assert model.result_.status == "time_limit"
@@ -1184,7 +1183,7 @@ def test_max_iter_ends_with_a_warning_that_gives_the_gap(case):
         TrainingWarning, match=r"after max_iter=2 passes over the data.*its relative duality gap is"
     ) as caught:
         model.fit(*case.data)
-    assert caught[0].filename == __file__ or case.streams
+    assert caught[0].filename == __file__
     assert f"{model.result_.relative_gap:.2g}" in str(caught[0].message)
     assert model.result_.status == "max_iter"
     assert 2 <= model.result_.iterations <= 4

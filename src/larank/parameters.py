@@ -280,7 +280,6 @@ RULES = (
     acts("epochs", stop=("epochs",)),
     acts("tol", solver=_SOLVERS_WITH_PROOF),
     acts("tol", stop=_STOPS_BY_PROOF),
-    _must("tol", "a number above 0 and below 1", lambda tol: not tol or tol >= 1, stop=("gap",), of="HullerClassifier"),
     acts("max_iter", solver=_SOLVERS_WITH_PROOF, of="StructuredSVC"),
     acts("max_iter", stop=_STOPS_BY_PROOF, of="StructuredSVC"),
     acts("stop", "epochs", solver=_ONLINE),
@@ -289,6 +288,7 @@ RULES = (
     acts("certify", solver=("larank",), of="StructuredSVC"),
     acts("certify", False, stop=("epochs",), because="the gap is computed from scratch where it ends training"),
     acts("finish", False, stop=("epochs",), because="a gap is looked at after finishing"),
+    _must("tol", "a number above 0 and below 1", lambda tol: not tol or tol >= 1, stop=("gap",), of="HullerClassifier"),
     # Which examples come, and how often.
     acts("label_budget", stop=("epochs",), epochs=(1,), because="more passes see all labels"),
     Rule("sample_size", not_with={"selection": ("random",)}),

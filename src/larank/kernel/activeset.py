@@ -60,6 +60,7 @@ _MOST_OF_OTHERS = 2.5e8
 _TURNS_BETWEEN_TRIMS = 4  # of the heap, where memory is short
 _ROOM_TO_GROW = 1.3  # of what the core takes; the rest may go to the table of kernel values
 _SCALES = (0.9, 1.1)
+_FINEST_SCALE = 1e-14  # numbers near 1 are not told apart much closer
 
 
 @dataclass(frozen=True)
@@ -331,7 +332,7 @@ class ActiveSetTraining:
             _, losses = self._excess_and_loss(near, scale)
             return scale * scale * half_squared_norm + float(problem.costs[near] @ losses)
 
-        self.scale = _lowest(primal, low, high, precision=min(1e-6, 0.01 * self.settings.tol))
+        self.scale = _lowest(primal, low, high, precision=min(1e-6, max(_FINEST_SCALE, 0.01 * self.settings.tol)))
         violation = float(self._member_violations(members).max(initial=0.0))
         violation = max(violation, float(self.excess[self._is_free(members)].max(initial=0.0)))
         self.objectives = ObjectiveValues(primal(self.scale), linear - half_squared_norm, violation)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from larank import _core, parameters
 from larank.base import ScoringClassifier, classes_of, example_costs, validated
@@ -186,7 +185,7 @@ class LinearMulticlassSVC(ScoringClassifier):
         return [models[number] for number in sorted(models)]
 
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = validated(self, X, reset=False)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
 

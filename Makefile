@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find core src -type f -not -name '*.pyc')
+SOURCES := pyproject.toml CMakeLists.txt README.md $(shell find core src -type f -not -name '*.pyc' -not -name '*.so' -not -name '_core.pyi')
 BUILD_TOOLS := scikit-build-core nanobind cmake ninja
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) --no-build-isolation $(PIP_FLAGS)
@@ -16,7 +16,7 @@ demo: $(VENV)/.installed ## install into .venv, train LaRank on LETTER, write de
 	$(BIN)/larank demo --output demo
 
 test: lint ## install, then lint, types, layers and tests
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/ruff check .
@@ -29,7 +29,7 @@ benchmark: $(VENV)/.benchmarked ## the comparisons with other libraries: linear,
 	for study in linear kernel binary sequence; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
 
 asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in .venv-asan
-	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Cbuild-dir=build/asan -Ccmake.define.LARANK_SANITIZE=ON" .venv-asan/.tested
+	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Ccmake.define.LARANK_SANITIZE=ON" .venv-asan/.tested
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  .venv-asan/bin/python -m pytest -p no:cacheprovider
 
@@ -47,10 +47,11 @@ $(VENV)/.tools: $(VENV)/bin/pip
 
 $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	$(INSTALL) ".[plot]"
+	@rm -f $(VENV)/.tested
 	@touch $@
 
 $(VENV)/.tested: $(VENV)/.tools $(SOURCES)
-	$(INSTALL) -Ccmake.define.LARANK_WERROR=ON -Ccmake.define.LARANK_TEST_HOOKS=ON ".[test]"
+	$(INSTALL) -Cbuild-dir=build/$(VENV) -Ccmake.define.LARANK_WERROR=ON -Ccmake.define.LARANK_TEST_HOOKS=ON ".[test]"
 	@touch $@
 
 # Without build isolation, rivals that come as source need the tools they would have fetched themselves.

@@ -75,7 +75,7 @@ def wrong_parameters():
                 yield pytest.param(case, name, id=f"{case}-{name}")
 
 
-@pytest.mark.parametrize(("case", "name"), wrong_parameters())
+@pytest.mark.parametrize(("case", "name"), list(wrong_parameters()))
 def test_a_wrong_parameter_is_named_with_its_value_and_what_would_do(case, name):
     what, values, beside = checks.WRONG[name]
     beside = {other: value for other, value in beside.items() if case.takes(other)}
@@ -187,7 +187,7 @@ def each(table, condition):
                 yield pytest.param(case, what, id=f"{case}-{what}")
 
 
-@pytest.mark.parametrize(("case", "what"), each(checks.WRONG_DATA, lambda case: case.is_classifier))
+@pytest.mark.parametrize(("case", "what"), list(each(checks.WRONG_DATA, lambda case: case.is_classifier)))
 @pytest.mark.filterwarnings("ignore:.*ragged")
 def test_wrong_examples_are_refused_and_leave_the_model_as_it_was(case, what):
     make, message = checks.WRONG_DATA[what]
@@ -203,7 +203,7 @@ def test_wrong_examples_are_refused_and_leave_the_model_as_it_was(case, what):
             model.predict(make()[0])
 
 
-@pytest.mark.parametrize(("case", "what"), each(checks.WRONG_LABELS, lambda case: case.is_classifier))
+@pytest.mark.parametrize(("case", "what"), list(each(checks.WRONG_LABELS, lambda case: case.is_classifier)))
 def test_wrong_labels_are_refused_and_leave_the_model_as_it_was(case, what):
     labels, message = checks.WRONG_LABELS[what]
     for parameters, some in case.kernels.values():
@@ -226,7 +226,9 @@ def test_one_class_is_refused(case):
                 train(case.make(), X, labels)
 
 
-@pytest.mark.parametrize(("case", "what"), each(checks.WRONG_WEIGHTS, lambda case: case.is_classifier and case.weighs))
+@pytest.mark.parametrize(
+    ("case", "what"), list(each(checks.WRONG_WEIGHTS, lambda case: case.is_classifier and case.weighs))
+)
 def test_wrong_weights_are_refused_and_leave_the_model_as_it_was(case, what):
     weight, message = checks.WRONG_WEIGHTS[what]
     model = case.make().fit(X, y)
@@ -406,7 +408,7 @@ NONSENSE = {
 }
 
 
-@pytest.mark.parametrize(("case", "what"), each(NONSENSE, lambda case: case.has_kernel))
+@pytest.mark.parametrize(("case", "what"), list(each(NONSENSE, lambda case: case.has_kernel)))
 def test_a_kernel_that_returns_nonsense_is_named_with_the_examples(case, what):
     kernel, message = NONSENSE[what]
     for call, train in case.calls():

@@ -20,8 +20,6 @@ auto bind_perceptron_of(nb::module_& m, const char* name) {
     nb::class_<S> bound = bind_session<larank::Perceptron<T, Rule>>(m, name);
     bind_restore(bound);
     bound.def("split_column", [](S& s) { s.solver.split_column(); })
-        .def_prop_ro("has_budget", [](const S& s) { return s.solver.has_budget(); })
-        .def_prop_ro("is_single", [](const S& s) { return s.solver.is_single(); })
         // What was added to the coefficients of the table, each time as often as there were functions before.
         .def_prop_rw(
             "early", [](const S& s) { return to_numpy(s.solver.early()); },

@@ -3,7 +3,7 @@
 //
 // What a solver must have, and what each of it means, is what `bind_session` calls. A call that may need kernel values
 // which the session does not keep is handed their source, a Python object with `rows(slots)` and
-// `between(slots, others)`. It is asked before anything changes, and what it raises passes through.
+// `between(slots, others)`. It is asked before a step begins, and what it raises passes through.
 #pragma once
 
 #include <nanobind/stl/pair.h>

@@ -168,7 +168,7 @@ class KernelMachine {
 
   private:
     // The schedule weighs dual increase against work, and an example must pay for its kernel values: charging less
-    // starves reprocessing, charging more buys little dual for the time. docs/larank.md says what was tried.
+    // starves reprocessing, charging more buys little dual for the time. docs/kernel/larank.md says what was tried.
     static constexpr int64_t kernel_value_work = 20;
 
     struct ClassList {

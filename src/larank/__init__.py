@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from larank._core import MemoryLimitError
     from larank.active import ActiveLearner
     from larank.data.models import load, save
     from larank.kernel.exact import MulticlassSVC
@@ -31,6 +32,7 @@ __all__ = [
     "LaRankClassifier",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
+    "MemoryLimitError",
     "MulticlassModel",
     "MulticlassSVC",
     "Published",
@@ -55,6 +57,7 @@ _HOME = {
     "LaRankClassifier": "larank.kernel.larank",
     "LaSVMClassifier": "larank.kernel.lasvm",
     "LinearMulticlassSVC": "larank.linear.sdm",
+    "MemoryLimitError": "larank._core",
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",
     "Published": "larank.kernel.published",

@@ -14,16 +14,6 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-__all__ = [
-    "ScoringClassifier",
-    "check_two_classes",
-    "checked_cost_matrix",
-    "classes_of",
-    "example_costs",
-    "sound_csr",
-    "validated",
-]
-
 
 class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that has a score for every class."""

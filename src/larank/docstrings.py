@@ -6,8 +6,6 @@ import re
 from textwrap import indent
 from typing import Any, TypeVar
 
-__all__ = ["with_paragraphs"]
-
 _Documented = TypeVar("_Documented", bound=Any)
 
 _PARAGRAPHS = {

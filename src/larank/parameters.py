@@ -15,28 +15,6 @@ from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = [
-    "COOLING",
-    "IGNORED",
-    "OPERATIONS",
-    "ROW_SOLVERS",
-    "RULES",
-    "OneOf",
-    "Rule",
-    "Spelling",
-    "acts",
-    "check",
-    "check_value",
-    "complaints",
-    "costs_of_path",
-    "defaults",
-    "finite",
-    "flag",
-    "one_of",
-    "positive",
-    "whole_number",
-]
-
 # ---- Checks of one value: they take a name and the value, and return it or raise ----
 
 

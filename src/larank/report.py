@@ -24,18 +24,6 @@ from larank import _core
 from larank.data.files import atomic_write
 from larank.training.result import Checkpoint, Result
 
-__all__ = [
-    "Row",
-    "certificate",
-    "class_errors",
-    "confusions",
-    "environment",
-    "format_label",
-    "format_value",
-    "numeric_columns",
-    "write_report",
-]
-
 Row = Mapping[str, object]
 
 

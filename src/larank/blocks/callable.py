@@ -13,8 +13,6 @@ from larank.blocks.kernels import CallableKernel, Kernel
 from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, length, pieces, rows_of, tolerance
 from larank.blocks.store import Batch, Support, rows_like
 
-__all__ = ["CallableProvider"]
-
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]

@@ -14,8 +14,6 @@ from larank.blocks.kernels import Kernel, ProductKernel, RowKernel
 from larank.blocks.provider import TiledProvider, ids_of, precision
 from larank.blocks.store import Batch, Support, rows_like
 
-__all__ = ["CsrProvider"]
-
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]

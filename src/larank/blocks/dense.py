@@ -13,8 +13,6 @@ from larank.blocks.kernels import Kernel, ProductKernel, RowKernel
 from larank.blocks.provider import TiledProvider, ids_of, precision
 from larank.blocks.store import Batch, Support, rows_like
 
-__all__ = ["DenseProvider"]
-
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]

@@ -12,8 +12,6 @@ from larank.blocks.kernels import Kernel, PrecomputedKernel
 from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, pieces, precision, tolerance
 from larank.blocks.store import Batch, GramRows, Support
 
-__all__ = ["PrecomputedProvider", "check_gram"]
-
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]

@@ -24,18 +24,6 @@ from larank.blocks.store import Batch, Support
 from larank.blocks.table import KernelTable
 from larank.blocks.workers import Background, Workers
 
-__all__ = [
-    "ROWS_AT_ONCE",
-    "Provider",
-    "TiledProvider",
-    "ids_of",
-    "length",
-    "pieces",
-    "precision",
-    "rows_of",
-    "tolerance",
-]
-
 _Array = NDArray[Any]
 _Result = TypeVar("_Result")
 _Float = NDArray[np.float64]
@@ -52,7 +40,7 @@ class Provider(ABC):
     """What a solver asks of kernel values.
 
     Products run in `n_jobs` threads, the calling one among them, with one BLAS thread each. Limiting BLAS and starting
-    the threads takes a moment, so enter `with blocks.threads():` once around a training; a call outside does it for
+    the threads takes a moment, so enter `with provider.threads():` once around a training; a call outside does it for
     itself. The limit holds for the whole process while a block is entered. Calls may come from several threads at the
     same time. What is stored while a table with the support is computed may or may not be in it: the table's columns of
     slots stored meanwhile have some finite value.
@@ -78,7 +66,7 @@ class Provider(ABC):
         return self._workers.count > 1
 
     def background(self, function: Callable[[], _Result]) -> Background[_Result]:
-        """Let another thread compute values meanwhile; inside `with blocks.threads():`."""
+        """Let another thread compute values meanwhile; inside `with provider.threads():`."""
         return self._workers.background(function)
 
     @property

@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["Batch", "GramRows", "Support", "rows_like"]
-
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KernelTable"]
-
 _Array = NDArray[Any]
 _Index = NDArray[np.int64]
 

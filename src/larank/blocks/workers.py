@@ -15,8 +15,6 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Background", "Workers", "blas_threads"]
-
 _Result = TypeVar("_Result")
 _BACKGROUND = "larank-background"
 _NOTHING = object()

@@ -19,28 +19,6 @@ from larank.data import models
 from larank.data.files import atomic_write
 from larank.report import Row, format_label, format_value, numeric_columns
 
-__all__ = [
-    "DataFile",
-    "Debug",
-    "ModelFile",
-    "NewModelFile",
-    "Quiet",
-    "Seed",
-    "ZeroBased",
-    "check_outputs",
-    "check_replaceable",
-    "console",
-    "counted",
-    "print_line",
-    "print_rows",
-    "print_values",
-    "say",
-    "say_if_stopped_early",
-    "short",
-    "work",
-    "write_text",
-]
-
 # ---- Options ----
 
 

@@ -17,8 +17,6 @@ from larank.cli.examples import worst
 from larank.data import load_letter
 from larank.report import Row, write_report
 
-__all__ = ["app"]
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _NOTES = (

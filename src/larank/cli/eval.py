@@ -10,8 +10,6 @@ from larank.cli.console import DataFile, Debug, ModelFile, ZeroBased, counted, p
 from larank.cli.examples import check_labels, compare, error_figures, load, read_examples
 from larank.report import class_errors, confusions
 
-__all__ = ["app"]
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 

@@ -14,8 +14,6 @@ from larank.cli.console import say, short
 from larank.data import models, read
 from larank.report import Row, class_errors, confusions, format_label
 
-__all__ = ["check_labels", "compare", "error_figures", "load", "read_examples", "slices", "worst"]
-
 _ROWS_AT_ONCE = 16384
 
 

@@ -13,8 +13,6 @@ from larank.data import models
 from larank.report import certificate
 from larank.training import Result
 
-__all__ = ["app"]
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 

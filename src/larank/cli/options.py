@@ -24,8 +24,6 @@ from larank import parameters
 from larank.blocks.kernels import kernels_with
 from larank.parameters import Rule, Spelling
 
-__all__ = ["Given", "classifiers", "with_options_of"]
-
 Kinds = Mapping[str, type]
 """Estimators by the name that --algorithm has for them."""
 

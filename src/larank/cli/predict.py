@@ -12,8 +12,6 @@ from larank.cli.console import DataFile, Debug, ModelFile, ZeroBased, check_outp
 from larank.cli.examples import load, read_examples, slices
 from larank.report import format_label
 
-__all__ = ["app"]
-
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 

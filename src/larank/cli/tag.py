@@ -37,8 +37,6 @@ from larank.sequence.entities import entity_report, has_chunks
 from larank.sequence.features import CHUNKING, WORDS
 from larank.sequence.tagger import SequenceTagger
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _BLOCK_TOKENS = 50_000

@@ -28,8 +28,6 @@ from larank.cli.options import Given, classifiers, with_options_of
 from larank.data import models
 from larank.report import Row, certificate, write_report
 
-__all__ = ["app"]
-
 
 def app(arguments: Sequence[str]) -> typer.Typer:
     """The command with the options of all classifiers; help on an algorithm has those of its own."""

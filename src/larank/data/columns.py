@@ -23,8 +23,6 @@ from larank import _core
 from larank.data.files import atomic_write, compressed, decompressed, located
 from larank.parameters import whole_number
 
-__all__ = ["ConllFile", "checked_columns", "default_columns", "read_conll", "write_conll"]
-
 _PathLike = str | os.PathLike[str]
 _BLOCK_BYTES = 1 << 18
 

@@ -26,14 +26,6 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from larank import _core
 from larank.data.files import COMPRESSORS, PathLike, atomic_write, compressed, located, opened
 
-__all__ = [
-    "read",
-    "read_csv",
-    "read_npz",
-    "read_svmlight",
-    "write_svmlight",
-]
-
 _Labels = NDArray[Any]
 
 _BLOCK_BYTES = 1 << 22

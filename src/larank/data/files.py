@@ -19,17 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = [
-    "COMPRESSORS",
-    "DataFormatError",
-    "PathLike",
-    "atomic_write",
-    "compressed",
-    "decompressed",
-    "located",
-    "opened",
-]
-
 PathLike = str | os.PathLike[str]
 
 COMPRESSORS: dict[str, Callable[[IO[bytes]], Any]] = {

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TrainTest", "data_directory", "load_letter"]
-
 
 @dataclass(frozen=True, eq=False)
 class TrainTest:

@@ -36,17 +36,6 @@ from sklearn.exceptions import NotFittedError
 
 from larank.data.files import atomic_write
 
-__all__ = [
-    "FORMAT_VERSION",
-    "ArrayInfo",
-    "ModelFileError",
-    "describe",
-    "load",
-    "persistable",
-    "persistable_value",
-    "save",
-]
-
 FORMAT_VERSION = 1
 _FORMAT = "larank-model"
 _LONGEST_HEADER = 100_000_000  # the limit of safetensors itself

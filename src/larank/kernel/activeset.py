@@ -25,18 +25,16 @@ from numpy.typing import NDArray
 from larank import _core
 from larank.blocks import Provider
 from larank.blocks.provider import rows_of
+from larank.kernel.larank import TAU
 from larank.kernel.machine import Expansion, session_class
 from larank.kernel.problem import Problem
 from larank.kernel.stream import Examples, KernelFeed, KernelSource, Stream
 from larank.parameters import OPERATIONS
 from larank.training import ObjectiveValues
 
-__all__ = ["ActiveSetSettings", "ActiveSetTraining"]
-
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
-_LARANK_TAU = 0.08  # as in LaRankClassifier
 _FIRST_TAU = 0.02
 _COOLING = 1 / 4
 _WARMED = 16  # tau when costs are raised, over its last value
@@ -84,7 +82,7 @@ class ActiveSetTraining:
             schedule="adaptive",
             n_reprocess=1,
             operations=list(OPERATIONS),
-            tau=_LARANK_TAU,
+            tau=TAU,
             seed=int(random.randint(2**31 - 1)),
             memory_limit=int(settings.memory_limit),
         )

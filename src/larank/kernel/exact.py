@@ -28,8 +28,6 @@ from larank.training import Limits, Outcome, train, unchanged_on_failure
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
-__all__ = ["MulticlassSVC", "Published"]
-
 _PRECISION = "where kernel values are not precise enough to go on, float64 data may do"
 _SMALL = 0.1  # of the memory limit: that much may be copied
 _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are constant pays
@@ -125,7 +123,6 @@ class MulticlassSVC(KernelClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.kernel = kernel
         self.formulation = formulation
         self.C = C

@@ -29,8 +29,6 @@ from larank.kernel.machine import (
 )
 from larank.training import ObjectiveValues
 
-__all__ = ["HullerClassifier"]
-
 _Float = NDArray[np.float64]
 
 
@@ -141,7 +139,7 @@ def _certificate(
     nearest: _Float,
     furthest: _Float,
 ) -> ObjectiveValues:
-    """Half the squared distance, its lower bound (core/huller.hpp), and the largest violation of a margin of one.
+    """Half the squared distance, its lower bound as in core/kernel/huller.hpp, and the largest violation of a margin.
 
     `nearest` are the smallest y <X_P - X_N, x> of each side, `furthest` the largest of its support vectors.
     """
@@ -232,7 +230,6 @@ class HullerClassifier(OnlineClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 
+from larank import _core
 from larank.base import checked_cost_matrix
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
@@ -35,9 +36,7 @@ from larank.kernel.stream import Examples, Feed, LinearFeed, feed_linear, square
 from larank.parameters import OPERATIONS
 from larank.training import ObjectiveValues, Outcome
 
-__all__ = ["LaRankClassifier"]
-
-_TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
+TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
 
 
 class LaRank(Algorithm):
@@ -71,13 +70,13 @@ class LaRank(Algorithm):
             "schedule": self.model.schedule,
             "n_reprocess": int(self.model.n_reprocess),
             "operations": [operations] if isinstance(operations, str) else list(operations),
-            "tau": _TAU,
+            "tau": TAU,
             "seed": seed,
         }
 
     def begin_training(self, training: StreamTraining) -> None:
         """Tell the session the margins between the classes that have arrived."""
-        self._tau = _TAU
+        self._tau = TAU
         arrived = len(self.model._arrived)
         self._margins = np.eye(arrived)  # 1 - Delta
         if self.model.cost_matrix is not None:
@@ -216,7 +215,7 @@ class _LinearMachine(Machine):
     def check_memory(self, memory_limit: float) -> None:
         """There is nothing it could do without."""
         if self.session.bytes > memory_limit:
-            raise ValueError(
+            raise _core.MemoryLimitError(
                 f"memory_limit must be at least {self.session.bytes} bytes for the weights and "
                 f"{self.session.support_patterns} support patterns, got {memory_limit:g}"
             )
@@ -324,7 +323,6 @@ class LaRankClassifier(OnlineClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.kernel = kernel
         self.C = C
         self.gamma = gamma

@@ -34,8 +34,6 @@ from larank.kernel.machine import (
 from larank.kernel.selection import Strategy
 from larank.training import ObjectiveValues, Outcome, TrainingWarning
 
-__all__ = ["LaSVMClassifier"]
-
 _FINISHING_STEPS = 5_000  # at once, well under a second
 
 
@@ -252,7 +250,6 @@ class LaSVMClassifier(OnlineClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.kernel = kernel
         self.C = C
         self.gamma = gamma

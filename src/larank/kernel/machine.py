@@ -42,23 +42,6 @@ from larank.training import (
     warn_if_early,
 )
 
-__all__ = [
-    "FITTED",
-    "FITTED_ON_A_STREAM",
-    "Algorithm",
-    "Expansion",
-    "KernelClassifier",
-    "Machine",
-    "OnlineClassifier",
-    "Settings",
-    "StreamTraining",
-    "check_definite",
-    "estimate_by_losses",
-    "session_class",
-    "signs",
-    "support_table",
-]
-
 _Float = NDArray[np.float64]
 
 # The fitted attributes that make up the model of every kernel estimator, and those of a stream.
@@ -555,8 +538,8 @@ class OnlineClassifier(KernelClassifier):
             self._seen += len(y)
             order = np.flatnonzero(costs > 0)
             stream = Stream(Examples(X, ids, self._numbered(y, order), costs), order)
-            training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
             machine.is_ahead = True  # of the model, if something fails from here on
+            training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
             outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
             machine.is_ahead = False
         self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
@@ -640,8 +623,9 @@ class OnlineClassifier(KernelClassifier):
         elif not hasattr(self, "_machine") or self._machine.is_ahead:
             if self.kernel == "precomputed":
                 raise ValueError(
-                    "partial_fit cannot go on: with kernel='precomputed' a model that was fitted, loaded or copied has "
-                    "no kernel values between its support patterns; use partial_fit from the start"
+                    "partial_fit cannot go on: with kernel='precomputed' a model that was fitted, loaded or copied, or "
+                    "whose last call failed, has no kernel values between its support patterns; use partial_fit from "
+                    "the start"
                 )
             self._machine = algorithm.machine(X, 0)
             algorithm.restore(self._machine)

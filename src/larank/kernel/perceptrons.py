@@ -28,8 +28,6 @@ from larank.kernel.machine import (
 )
 from larank.training import ObjectiveValues
 
-__all__ = ["KernelPassiveAggressive", "KernelPerceptron"]
-
 _FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "_beta", "_early", "_counters")
 
 
@@ -232,7 +230,6 @@ class KernelPerceptron(OnlineClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.kernel = kernel
         self.decision = decision
         self.margin = margin
@@ -332,7 +329,6 @@ class KernelPassiveAggressive(OnlineClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.kernel = kernel
         self.C = C
         self.gamma = gamma

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from larank.training import ObjectiveValues
 
-__all__ = ["Problem"]
-
 _KAPPA = 1e-10  # a coefficient so close to its bound is at it, [larank] section 3.4
 
 _Float = NDArray[np.float64]

@@ -18,8 +18,6 @@ from larank.kernel.machine import session_class
 from larank.kernel.problem import Problem
 from larank.training import Objectives
 
-__all__ = ["Published", "PublishedTraining"]
-
 _SECONDS_PER_CALL = 0.1
 _WORK_PER_RUN = 2e7  # values of F that are looked at or updated: some tens of milliseconds
 _ESTIMATES_PER_PASS = 20
@@ -68,7 +66,7 @@ class PublishedTraining:
         The switches.
     problem : Problem
         Crammer-Singer only.
-    blocks : Provider
+    provider : Provider
         From `provider_for(kernel, problem.X)`.
     memory_limit : float
         Bytes that scores, coefficients and kept kernel rows may take together. Scores, coefficients and one row are

@@ -21,20 +21,6 @@ from numpy.typing import NDArray
 from larank import parameters
 from larank.data.models import persistable_value
 
-__all__ = [
-    "STRATEGIES",
-    "Active",
-    "AutoActive",
-    "Gradient",
-    "GradualStrategy",
-    "Pool",
-    "Random",
-    "Strategy",
-    "label_margin",
-    "strategy_named",
-    "uncertainty_margin",
-]
-
 _Index = NDArray[np.int64]
 _Float = NDArray[np.float64]
 

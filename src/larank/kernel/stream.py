@@ -26,18 +26,6 @@ from larank.blocks.provider import rows_of
 from larank.blocks.workers import Background
 from larank.kernel.selection import GradualStrategy, Pool, Strategy, label_margin, uncertainty_margin
 
-__all__ = [
-    "ChoosingFeed",
-    "Examples",
-    "Feed",
-    "KernelFeed",
-    "KernelSource",
-    "LinearFeed",
-    "Stream",
-    "feed_linear",
-    "squared_norms",
-]
-
 _Index = NDArray[np.intp]
 
 

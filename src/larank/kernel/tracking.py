@@ -30,8 +30,6 @@ from larank.kernel.machine import (
 )
 from larank.training import ObjectiveValues
 
-__all__ = ["TrackingSVC"]
-
 _Float = NDArray[np.float64]
 
 
@@ -224,7 +222,6 @@ class TrackingSVC(OnlineClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.kernel = kernel
         self.C = C
         self.algorithm = algorithm

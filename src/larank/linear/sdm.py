@@ -20,8 +20,6 @@ from larank.training import Limits, Objectives, Outcome, train, unchanged_on_fai
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
-__all__ = ["LinearMulticlassSVC"]
-
 
 @persistable("classes_", "coef_", "intercept_", "n_features_in_", "feature_names_in_", "n_iter_", "result_")
 class LinearMulticlassSVC(ScoringClassifier):
@@ -120,7 +118,6 @@ class LinearMulticlassSVC(ScoringClassifier):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.formulation = formulation
         self.C = C
         self.tol = tol

@@ -18,8 +18,6 @@ from larank.sequence.corpora import LabelledSequences
 from larank.sequence.labels import LabelNumbers
 from larank.sequence.sequences import Sequences
 
-__all__ = ["Chain", "as_core"]
-
 _MOST_STATES = 200_000  # of exact inference between two tokens
 _PREPARED_TOKENS = 256  # most grammars are prepared for any length by then
 _SHARD_TOKENS = 5_000  # sequences that one thread works on at a time

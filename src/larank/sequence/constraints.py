@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SCHEMES", "Constraints", "Follows", "UnknownLabelError", "check_constraints", "follows"]
-
 Constraints = str | Callable[[Any, Any], bool] | None
 """A scheme by name, a function of two neighbours, or None: anything goes."""
 

@@ -24,8 +24,6 @@ from larank.sequence.features import Encoder
 from larank.sequence.labels import LabelNumbers
 from larank.sequence.sequences import Sequences
 
-__all__ = ["Corpus", "FileCorpus", "HeldCorpus", "LabelledSequences"]
-
 _Item = TypeVar("_Item")
 
 _BLOCK_TOKENS = 50_000  # of a file: they are shuffled among themselves

@@ -21,8 +21,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Entity", "EntityReport", "EntityScore", "entities", "entity_report", "has_chunks"]
-
 _OTHER, _O, _B, _I, _E, _S = range(6)
 _PREFIXES = {"O": _O, "B": _B, "I": _I, "E": _E, "L": _E, "S": _S, "U": _S}
 

@@ -14,8 +14,6 @@ from larank.sequence.chain import Chain, as_core
 from larank.sequence.features import Encoder
 from larank.sequence.sequences import Sequences
 
-__all__ = ["Contribution", "Explanation", "TokenExplanation", "WeightOf", "explained", "strongest"]
-
 
 class WeightOf(NamedTuple):
     """A feature or a transition, and its weight."""

@@ -42,18 +42,6 @@ from larank.base import sound_csr
 from larank.data.columns import ConllFile, checked_columns, default_columns
 from larank.sequence.sequences import Sequences
 
-__all__ = [
-    "CHUNKING",
-    "ENCODERS",
-    "WORDS",
-    "ArrayEncoder",
-    "Encoder",
-    "NameEncoder",
-    "TemplateEncoder",
-    "encoder_for",
-    "is_ragged",
-]
-
 CHUNKING: tuple[str, ...] = (
     *(f"word[{k}]" for k in range(-2, 3)),
     "word[-1]|word[0]",

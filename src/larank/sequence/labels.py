@@ -14,8 +14,6 @@ from larank.parameters import positive
 from larank.sequence.features import is_ragged
 from larank.sequence.sequences import Sequences
 
-__all__ = ["LabelNumbers", "check_label_costs", "flat_labels", "sorted_labels"]
-
 
 class LabelNumbers:
     """Labels numbered in the order of their arrival."""

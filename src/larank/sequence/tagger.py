@@ -32,8 +32,6 @@ from larank.sequence.sequences import Sequences
 from larank.sequence.training import ChainTraining, Learner
 from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
 
-__all__ = ["RankedPath", "SequenceTagger"]
-
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 1e-10  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
@@ -178,7 +176,6 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.inference = inference
         self.order = order
         self.C = C

@@ -22,8 +22,6 @@ from larank.sequence.features import Encoder
 from larank.sequence.labels import LabelNumbers
 from larank.training import ObjectiveValues
 
-__all__ = ["ChainTraining", "Learner"]
-
 _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
 _SHARE_BETWEEN = 0.02  # and this share of those before

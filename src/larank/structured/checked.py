@@ -12,8 +12,6 @@ import numpy as np
 from larank.structured.model import StructuredModel
 from larank.structured.rows import Row, row_of
 
-__all__ = ["CheckedModel"]
-
 _FIRST_EXAMPLES = 5
 
 

@@ -33,8 +33,6 @@ from larank.structured.steps import KAPPA, DualSteps, Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights, augmented, check_argmax
 from larank.training import ObjectiveValues
 
-__all__ = ["CuttingPlanes", "NSlack", "OneSlack"]
-
 _FINEST = 1e-13  # relative to losses: more precision than this is not asked for
 
 

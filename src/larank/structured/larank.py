@@ -18,8 +18,6 @@ from larank.structured.steps import DualSteps, Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights
 from larank.training import ObjectiveValues
 
-__all__ = ["AdaptiveSchedule", "FixedSchedule", "LaRank", "support_of"]
-
 _OPERATIONS = ("process_new", "process_old", "optimize")
 
 _TAU = 0.08  # of a loss; smaller violations are left alone in the first epoch

@@ -20,8 +20,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["StructuredModel"]
-
 
 class StructuredModel(ABC):
     """The contract between a structured problem and its solvers.

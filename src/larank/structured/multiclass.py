@@ -12,8 +12,6 @@ from scipy.sparse import issparse
 from larank.data.models import persistable_value
 from larank.structured.model import StructuredModel
 
-__all__ = ["MulticlassModel"]
-
 
 @persistable_value
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-__all__ = ["Example", "TrainingPairs", "checked_pairs", "checked_sequence", "own"]
-
 
 @dataclass(frozen=True, slots=True)
 class Example:

@@ -23,8 +23,6 @@ from larank.structured.solver import OnlineSolver, Support
 from larank.structured.steps import Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights, augmented, check_argmax
 
-__all__ = ["PassiveAggressive", "Perceptron", "StepPerExample"]
-
 
 class StepPerExample(OnlineSolver):
     """What both share: visits, the average, and the support vectors that steps have left."""

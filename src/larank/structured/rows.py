@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-__all__ = ["NO_ROW", "Row", "row_of", "stacked"]
-
 _FEW = 0.25  # a dense row with no more numbers than this is kept as a sparse one
 _Numbers = NDArray[np.float64]
 

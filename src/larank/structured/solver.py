@@ -15,8 +15,6 @@ from larank.structured.pairs import Example, TrainingPairs
 from larank.structured.weights import FeatureWeights, Vector, Weights
 from larank.training import ObjectiveValues
 
-__all__ = ["OnlineSolver", "Solver", "Support", "Visits"]
-
 _HISTORY_POINTS = 100  # of an epoch at most
 
 

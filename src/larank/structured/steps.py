@@ -22,8 +22,6 @@ from larank.structured.pairs import Example, own
 from larank.structured.weights import Vector, Weights, augmented, check_argmax
 from larank.training import ObjectiveValues
 
-__all__ = ["KAPPA", "Choice", "DualSteps", "Pattern"]
-
 KAPPA = 1e-12  # relative to C_i: how far below its bound a coefficient must be to grow, [thesis] section 5.1.5
 
 # The gradients of a step's two outputs are equal afterwards, up to rounding, which must not decide what comes next.

@@ -25,8 +25,6 @@ from larank.structured.solver import OnlineSolver, Solver, Support, Visits
 from larank.structured.weights import CachedExpansion, FeatureWeights, KernelExpansion, Vector, Weights
 from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
 
-__all__ = ["StructuredSVC"]
-
 _BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
 _PERCEPTRONS: Mapping[str, type[StepPerExample]] = {"perceptron": Perceptron, "passive-aggressive": PassiveAggressive}
 _TOL = 1e-3
@@ -154,7 +152,6 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
-        """Store the parameters; `fit` checks them."""
         self.model = model
         self.solver = solver
         self.C = C

@@ -20,16 +20,6 @@ from larank.structured.checked import CheckedModel
 from larank.structured.pairs import Example
 from larank.structured.rows import NO_ROW, Row, stacked
 
-__all__ = [
-    "CachedExpansion",
-    "FeatureWeights",
-    "KernelExpansion",
-    "Vector",
-    "Weights",
-    "augmented",
-    "check_argmax",
-]
-
 
 @dataclass(eq=False, slots=True)
 class Vector:

@@ -23,18 +23,6 @@ from sklearn.exceptions import ConvergenceWarning
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
 
-__all__ = [
-    "Limits",
-    "ObjectiveValues",
-    "Objectives",
-    "Outcome",
-    "Training",
-    "TrainingWarning",
-    "train",
-    "unchanged_on_failure",
-    "warn_if_early",
-]
-
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
     """Training ended before its stopping criterion held; the model is valid, its certificate says how good it is."""

@@ -23,8 +23,6 @@ from rich.table import Column
 
 from larank.training.result import Checkpoint
 
-__all__ = ["BarProgress", "LineProgress", "Progress", "progress_for"]
-
 
 class Progress:
     """The silent listener, and the interface of the others."""

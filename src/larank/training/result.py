@@ -12,7 +12,6 @@ from larank.data.models import persistable_value
 if TYPE_CHECKING:
     from larank.training.loop import Outcome
 
-__all__ = ["Checkpoint", "Result", "Status"]
 
 Status = Literal["converged", "completed", "max_iter", "time_limit", "precision", "interrupted"]
 """How training ended; "completed": the passes asked for were made, "precision": the numbers allow no more."""

@@ -141,7 +141,7 @@ def test_the_optimum_is_that_of_a_general_solver(
         {"random_state": 1},
         {"random_state": np.random.RandomState(3)},
     ],
-    ids=str,
+    ids=["from-zero", "without-shrinking", "neither", "two-threads", "another-seed", "a-generator"],
 )
 def test_the_way_there_does_not_change_the_optimum(formulation, change):
     X, y = data(700, 4)
@@ -447,7 +447,7 @@ def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum(memory
     assert_certificate(model, rbf(X.astype(float)), y, np.full(1500, 10.0), 1 - np.eye(3), close=1e-4)
 
 
-# See test_kerneltable.py for how they come about.
+# See tests/blocks/test_table.py for how they come about.
 def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum_from_zero():
     for limit in (9.5e6, 1.2e7, 1.7e7):
         model = svc(C=10.0, tol=1e-4, init="zero", memory_limit=limit, max_iter=40).fit(*MANY)

@@ -97,6 +97,13 @@ void bind_mcsvm_hooks(nb::module_& m) {
     m.def("cached_rows", [](const S& s) { return s.cached_rows(); });
 }
 
+// Whether two classes share one column.
+template <class T, class Rule>
+void bind_perceptron_hooks(nb::module_& m) {
+    bind_table_hooks<Session<larank::Perceptron<T, Rule>>>(m);
+    m.def("is_single", [](const Session<larank::Perceptron<T, Rule>>& s) { return s.solver.is_single(); });
+}
+
 template <class T>
 void bind_session_hooks(nb::module_& m) {
     bind_table_hooks<KernelLaRank<T>>(m);
@@ -104,8 +111,8 @@ void bind_session_hooks(nb::module_& m) {
     bind_table_hooks<Session<larank::LaSVM<T>>>(m);
     bind_table_hooks<Session<larank::Huller<T>>>(m);
     bind_table_hooks<Session<larank::Tracker<T>>>(m);
-    bind_table_hooks<Session<larank::Perceptron<T, larank::PerceptronRule>>>(m);
-    bind_table_hooks<Session<larank::Perceptron<T, larank::PassiveAggressiveRule>>>(m);
+    bind_perceptron_hooks<T, larank::PerceptronRule>(m);
+    bind_perceptron_hooks<T, larank::PassiveAggressiveRule>(m);
     // Whether the sets E(y, i) are kept, or gathered from the rows.
     m.def("keeps_sets", [](const KernelLaRank<T>& s) { return s.solver.machine().keeps_sets(); });
     m.def("members", &members<T>);

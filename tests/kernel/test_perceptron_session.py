@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_larank_session import session as larank_session
 
-from sessions import PLENTY, Rows, assert_same_table, compiled, dense, in_order_of_arrival, table_of
+from sessions import PLENTY, Rows, assert_same_table, compiled, dense, hooks, in_order_of_arrival, table_of
 from sessions import Drive as LaRankDrive
 
 
@@ -43,7 +43,7 @@ class Drive(LaRankDrive):
         return self.whole(session.table().coefficients - session.early / session.counters.visits)
 
     def whole(self, values):
-        columns = 1 if self.session.columns == 1 else self.labels.max() + 1
+        columns = 1 if hooks.is_single(self.session) else self.labels.max() + 1
         return dense(self.session.table(), len(self.labels), columns, values)
 
 
@@ -162,7 +162,7 @@ def test_over_the_budget_the_pattern_that_needs_itself_least_leaves(n, k, seed, 
         grown = before.copy()
         if m <= margin:
             step = np.array([2.0 * labels[t] - 1])
-            if drive.session.columns != 1:
+            if not hooks.is_single(drive.session):
                 scores = np.where(np.arange(arrived) == labels[t], -np.inf, (K[t] @ before)[:arrived])
                 step = np.eye(before.shape[1])[labels[t]] - np.eye(before.shape[1])[scores.argmax()]
             grown[t] += step

@@ -214,6 +214,7 @@ def test_help_says_which_algorithm_has_which_option_and_default() -> None:
     assert "--cost-matrix" not in text
     assert "--tracking-algorithm <process-reprocess|simple> tracking: " in text
     assert "--budget" not in larank("train", "--algorithm", "sdm", "--help").stdout
+    assert "--budget" not in larank("train", "--algorithm=sdm", "--help").stdout
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -239,6 +239,8 @@ def _options_of(kinds: Kinds, taken: Collection[str]) -> dict[str, _Option]:
 
 def _documented(kind: type) -> dict[str, _Entry]:
     """What the section "Parameters" of a numpydoc docstring says."""
+    if kind.__doc__ is None:
+        raise RuntimeError("the options are made from docstrings, which python -OO leaves out; run larank without -OO")
     sections = re.split(r"^(\w[\w ]*)\n-{3,}\n", f"{inspect.getdoc(kind)}\n", flags=re.M)
     found = re.findall(r"^(\w+) : (.+)\n((?:[ ]+.*\n|\n)*)", sections[sections.index("Parameters") + 1], flags=re.M)
     defaults = parameters.defaults(kind)

@@ -31,7 +31,8 @@ from larank.report import Row, certificate, write_report
 
 def app(arguments: Sequence[str]) -> typer.Typer:
     """The command with the options of all classifiers; help on an algorithm has those of its own."""
-    asked = next((after for before, after in pairwise(arguments) if before == "--algorithm"), None)
+    words = [word for argument in arguments for word in argument.split("=", 1)]  # also --algorithm=NAME
+    asked = next((after for before, after in pairwise(words) if before == "--algorithm"), None)
     wants_help = not {"-h", "--help"}.isdisjoint(arguments)
     made = typer.Typer(add_completion=False, rich_markup_mode=None)
     made.command()(with_options_of(classifiers(), train, asked if wants_help else None))

@@ -730,6 +730,7 @@ class StreamTraining:
 
     def __exit__(self, kind: Any, *details: Any) -> None:
         """Leave the session where a model can be taken from it."""
+        self._work.close()  # it refers to this object, and would keep all of it in memory until a collection of cycles
         if kind is not None:
             self.feed.wait()
             return

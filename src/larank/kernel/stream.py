@@ -28,6 +28,8 @@ from larank.kernel.selection import GradualStrategy, Pool, Strategy, label_margi
 
 _Index = NDArray[np.intp]
 
+_NOBODY = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -105,9 +107,8 @@ class _Block:
         diagonal = self.batch.diagonal[self.first : self.first + len(e)]
         session.feed(self.kernel, self.within, e.ids, e.labels, e.costs, diagonal)
 
-    def born(self, session: Any) -> tuple[_Index, _Index]:
-        """The examples that are support patterns now: their slots, and their rows in the batch."""
-        slots, ids = session.newborn()
+    def where(self, slots: NDArray[np.int32], ids: NDArray[np.int64]) -> tuple[_Index, _Index]:
+        """Of examples that have become support patterns their slots, and their rows in the batch."""
         order = np.argsort(self.examples.ids, kind="stable")
         rows = order[np.searchsorted(self.examples.ids, ids, sorter=order)]
         assert np.array_equal(self.examples.ids[rows], ids)
@@ -120,12 +121,17 @@ class KernelSource:
     def __init__(self, session: Any, provider: Provider) -> None:
         self.session, self.provider = session, provider
         self._block: _Block | None = None  # what the session works on
+        self._stored: tuple[NDArray[Any], NDArray[Any]] = (_NOBODY, _NOBODY)  # slots and ids that the provider knows
+        self._rows = np.zeros(0, provider.dtype)  # memory that is used again; what stands in it is finite
 
     def rows(self, slots: NDArray[np.int32]) -> NDArray[Any]:
-        """Of some slots with all of them."""
+        """Of some slots with all of them, until the next call."""
         self.flush()
         # Patterns of examples that were chosen and left again may have had slots that the provider never saw.
-        values = np.zeros((len(slots), max(self.session.slots, self.provider.size)), self.provider.dtype)
+        shape = len(slots), max(self.session.slots, self.provider.size)
+        if len(self._rows) < shape[0] * shape[1]:
+            self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self.provider.dtype)
+        values = self._rows[: shape[0] * shape[1]].reshape(shape)
         self.provider.rows(slots, out=values[:, : self.provider.size])
         return values
 
@@ -139,9 +145,14 @@ class KernelSource:
 
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
-        if self._block is not None:
-            slots, rows = self._block.born(self.session)
-            self.provider.store(slots, self._block.batch, rows)
+        if self._block is None:
+            return
+        born = self.session.newborn()
+        if all(map(np.array_equal, born, self._stored)):
+            return
+        slots, rows = self._block.where(*born)
+        self.provider.store(slots, self._block.batch, rows)
+        self._stored = born
 
 
 class KernelFeed(KernelSource, Feed):
@@ -190,7 +201,7 @@ class KernelFeed(KernelSource, Feed):
             room = self.session.slots + len(block.examples)
             self._next = self.provider.background(partial(self._prepare, upcoming, room))
         block.feed(self.session)
-        self._block = block
+        self._block, self._stored = block, (_NOBODY, _NOBODY)
         return True
 
     def _take_next(self) -> _Block | None:
@@ -218,7 +229,7 @@ class KernelFeed(KernelSource, Feed):
 
     def _end_block(self, block: _Block) -> None:
         self.flush()
-        self._births, _ = block.born(self.session)
+        self._births = self.session.newborn()[0].astype(np.intp)
         self._block = None
 
 
@@ -295,7 +306,7 @@ class ChoosingFeed(KernelSource, Feed):
         """Choose and work on up to so many examples; how many were done, 0 once all are taken."""
         todo = min(examples, self._left)
         for _ in range(todo):
-            self._block = self._chosen()
+            self._block, self._stored = self._chosen(), (_NOBODY, _NOBODY)
             self._block.feed(self.session)
             self.session.run(1, self)
             self.flush()

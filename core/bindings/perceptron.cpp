@@ -19,7 +19,8 @@ auto bind_perceptron_of(nb::module_& m, const char* name) {
     using S = Session<larank::Perceptron<T, Rule>>;
     nb::class_<S> bound = bind_session<larank::Perceptron<T, Rule>>(m, name);
     bind_restore(bound);
-    bound.def("split_column", [](S& s) { s.solver.split_column(); })
+    bound
+        .def("split_column", [](S& s) { s.solver.split_column(); })
         // What was added to the coefficients of the table, each time as often as there were functions before.
         .def_prop_rw(
             "early", [](const S& s) { return to_numpy(s.solver.early()); },

@@ -43,7 +43,7 @@ def demo(
 
     \b
     Example:
-      larank demo --output /tmp/larank-demo
+      larank demo --output letter-demo
     """
     with work(debug):
         output.mkdir(parents=True, exist_ok=True)

@@ -9,22 +9,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from larank import _core
+from larank.data.ahead import read_ahead
 from larank.data.columns import ConllFile
 from larank.sequence.features import Encoder
 from larank.sequence.labels import LabelNumbers
 from larank.sequence.sequences import Sequences
-
-_Item = TypeVar("_Item")
 
 _BLOCK_TOKENS = 50_000  # of a file: they are shuffled among themselves
 
@@ -90,7 +88,7 @@ class FileCorpus:
             return
         is_first = self.n_tokens is None
         read = self._read(self.encoder.learn if is_first else self.encoder.encode)
-        with closing(_ahead(read) if self.reads_ahead else read) as blocks:
+        with closing(read_ahead(read) if self.reads_ahead else read) as blocks:
             for block in blocks:
                 if is_first:
                     self._keep(block)
@@ -145,16 +143,3 @@ def _bytes(block: LabelledSequences) -> int:
     own = (block.labels, block.costs, block.lines)
     arrays = (sequences.starts, sequences.indptr, sequences.indices, sequences.values, *own)
     return sum(array.nbytes for array in arrays if array is not None)
-
-
-def _ahead(items: Iterator[_Item]) -> Generator[_Item]:
-    """The same items, the next one made by a thread while the caller is busy with this one."""
-    nothing = object()
-    with ThreadPoolExecutor(1, "larank-reading") as pool:
-        coming = pool.submit(next, items, nothing)
-        while True:
-            item: Any = coming.result()
-            if item is nothing:
-                return
-            coming = pool.submit(next, items, nothing)
-            yield item

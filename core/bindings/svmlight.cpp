@@ -38,27 +38,31 @@ void bind_svmlight_of(nb::module_& m, const char* reader_name) {
     nb::class_<Reader>(m, reader_name)
         .def(
             "__init__",
-            [](Reader* self, const std::string& base, int64_t features) {
-                new (self) Reader(named<larank::IndexBase>(base), features);
+            [](Reader* self, const std::string& base, int64_t features, std::optional<int64_t> block_bytes) {
+                new (self) Reader(named<larank::IndexBase>(base), features, block_bytes);
             },
-            nb::kw_only(), "base"_a, "features"_a)
+            nb::kw_only(), "base"_a, "features"_a, "block_bytes"_a = nb::none())
         .def_prop_ro("lines", &Reader::lines)
         .def(
             "feed",
-            [](Reader& self, const nb::bytes& text) {
+            [](Reader& self, const nb::bytes& text, std::size_t start) {
                 const std::string_view view = view_of(text);
                 nb::gil_scoped_release release;
-                self.feed(view);
+                return start + self.feed(view.substr(start));
             },
-            "text"_a)
-        .def("finish", [](Reader& self) {
-            self.finish();
-            return std::tuple{handed_over(self.values()),
-                              handed_over(self.indices()),
-                              to_numpy(std::move(self.starts())),
-                              self.features(),
-                              nb::bytes(self.labels().data(), self.labels().size()),
-                              to_numpy(std::move(self.row_lines()))};
+            "text"_a, "start"_a = 0)
+        .def("take", [](Reader& self) {
+            larank::SvmlightRows<T> rows;
+            {
+                nb::gil_scoped_release release;
+                rows = self.take();
+            }
+            return std::tuple{handed_over(rows.values),
+                              handed_over(rows.indices),
+                              to_numpy(std::move(rows.starts)),
+                              rows.features,
+                              nb::bytes(rows.labels.data(), rows.labels.size()),
+                              to_numpy(std::move(rows.lines))};
         });
     m.def(
         "svmlight_text",
@@ -92,7 +96,13 @@ using Numbers = std::variant<nb::ndarray<nb::numpy, int64_t>, nb::ndarray<nb::nu
 
 std::optional<Numbers> label_numbers(const nb::bytes& text) {
     larank::LabelNumbers labels;
-    if (!labels.read(view_of(text))) return std::nullopt;
+    const std::string_view view = view_of(text);
+    bool are_numbers;
+    {
+        nb::gil_scoped_release release;
+        are_numbers = labels.read(view);
+    }
+    if (!are_numbers) return std::nullopt;
     if (!labels.reals.empty()) return to_numpy(std::move(labels.reals));
     return to_numpy(std::move(labels.integers));
 }

@@ -1,7 +1,8 @@
 // The svmlight / libsvm text format: `label index:value index:value ... # comment`, one example per line.
 //
-// The reader is fed whole lines, in as many pieces as one likes, and keeps raw indices until `finish` knows whether
-// they count from zero or from one. Errors begin with the line they were found in.
+// The reader is fed whole lines, in as many pieces as one likes, and hands over rows block by block or all at once. It
+// keeps raw indices until then, when it knows whether they count from zero or from one. Errors begin with the line they
+// were found in.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,11 @@ template <class T>
 class Growing {
   public:
     Growing() = default;
-    Growing(const Growing&) = delete;
-    Growing& operator=(const Growing&) = delete;
+    Growing(Growing&& other) noexcept { swap(other); }
+    Growing& operator=(Growing&& other) noexcept {
+        Growing(std::move(other)).swap(*this);
+        return *this;
+    }
     ~Growing() { std::free(data_); }
 
     std::size_t size() const { return size_; }
@@ -47,6 +51,11 @@ class Growing {
     }
 
   private:
+    void swap(Growing& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        std::swap(capacity_, other.capacity_);
+    }
     void resize_block(std::size_t capacity) {
         void* moved = std::realloc(data_, capacity * sizeof(T));
         if (!moved) throw std::bad_alloc();
@@ -85,56 +94,76 @@ inline bool is_not_finite(std::string_view word) {
     return low == "nan" || low == "inf" || low == "infinity";
 }
 
+// Rows of a CSR matrix, their labels, each followed by a line end, and the lines they stand in.
+template <class T>
+struct SvmlightRows {
+    Growing<T> values;
+    Growing<int32_t> indices;
+    std::vector<int64_t> starts{0}, lines;
+    std::string labels;
+    int64_t features = 0;
+
+    int64_t bytes() const {
+        return int64_t(values.size() * sizeof(T) + indices.size() * sizeof(int32_t) + lines.size() * sizeof(int64_t));
+    }
+};
+
 template <class T>
 class SvmlightReader {
   public:
-    // `features` < 0: as many as the file has.
-    SvmlightReader(IndexBase base, int64_t features) : base_(base), features_(features) {
+    // `features` < 0: as many as the file has. A block is full once its matrix has `block_bytes`; without them it is
+    // all that is fed.
+    SvmlightReader(IndexBase base, int64_t features, std::optional<int64_t> block_bytes)
+        : base_(base), features_(features), block_bytes_(block_bytes.value_or(std::numeric_limits<int64_t>::max())) {
+        if (base == IndexBase::detect && block_bytes)
+            throw std::invalid_argument("where indices count from is detected in a whole file, not in blocks");
+        if (block_bytes_ < 1) throw std::invalid_argument("block_bytes must be positive");
         if (features >= 0) largest_ = std::min(largest_, base == IndexBase::zero ? features - 1 : features);
-        starts_.push_back(0);
     }
 
-    // `text` is any number of whole lines.
-    void feed(std::string_view text) {
-        if (text.empty()) return;
+    // Reads `text`, any number of whole lines, and stops before a row that comes when the block is full: `take` it, and
+    // feed the rest. Returns how much was read.
+    std::size_t feed(std::string_view text) {
+        if (text.empty()) return 0;
         if (text.back() != '\n') throw std::logic_error("the text does not end with a line end");
-        const std::size_t pairs = std::size_t(std::count(text.begin(), text.end(), ':'));
-        values_.reserve_more(pairs);
-        indices_.reserve_more(pairs);
-        const char* p = text.data();
-        for (const char* end = p + text.size(); p != end; ++lines_) {
-            p = skip_blanks(p);
-            if (!ends_row(*p)) p = read_row(p);
-            p = static_cast<const char*>(std::memchr(p, '\n', std::size_t(end - p))) + 1;
+        const char* const end = text.data() + text.size();
+        for (const char* line = text.data(); line != end; ++lines_) {
+            const char* const p = skip_blanks(line);
+            const char* const line_end = static_cast<const char*>(std::memchr(p, '\n', std::size_t(end - p)));
+            if (!ends_row(*p)) {
+                if (rows_.bytes() >= block_bytes_) return std::size_t(line - text.data());
+                read_row(p, std::size_t(line_end - p));
+            }
+            line = line_end + 1;
         }
+        return text.size();
     }
 
-    // Makes the indices count from zero and settles the number of features.
-    void finish() {
-        if (row_lines_.empty()) fail("no examples");
+    // Hands over the rows read since the last call. Their indices count from zero, and there are as many features as
+    // the largest index so far asks for, if their number was not given.
+    SvmlightRows<T> take() {
+        if (rows_.lines.empty()) fail("no examples");
         const bool from_zero = base_ == IndexBase::zero || (base_ == IndexBase::detect && zero_line_);
         if (from_zero && top_line_)
             throw std::invalid_argument(at(*top_line_) + out_of_range(std::to_string(features_)) +
                                         ", counting from zero as line " + std::to_string(*zero_line_) + " does");
         if (!from_zero)
-            for (int32_t& index : indices_) --index;
-        if (features_ < 0) features_ = indices_.size() ? int64_t{seen_} + from_zero : 0;
+            for (int32_t& index : rows_.indices) --index;
+        rows_.features = features_ >= 0 ? features_ : from_zero ? int64_t{seen_} + 1 : std::max(seen_, 0);
+        return std::exchange(rows_, SvmlightRows<T>());
     }
 
     int64_t lines() const { return lines_; }
-    int64_t features() const { return features_; }
-    const std::string& labels() const { return labels_; }
-    Growing<T>& values() { return values_; }
-    Growing<int32_t>& indices() { return indices_; }
-    std::vector<int64_t>& starts() { return starts_; }
-    std::vector<int64_t>& row_lines() { return row_lines_; }
 
   private:
-    // From the label to the end of the last pair.
-    const char* read_row(const char* p) {
+    // From the label to the end of the last pair; `length` is that of the line.
+    void read_row(const char* p, std::size_t length) {
+        const std::size_t pairs = length / 4 + 1;  // a pair has three characters at least, and a blank before it
+        rows_.values.reserve_more(pairs);
+        rows_.indices.reserve_more(pairs);
         p = read_label(p);
-        T* value = values_.end();
-        int32_t* index = indices_.end();
+        T* value = rows_.values.end();
+        int32_t* index = rows_.indices.end();
         int64_t previous = -1;
         for (p = skip_blanks(p); !ends_row(*p); p = skip_blanks(p)) {
             const char* const pair = p;
@@ -150,12 +179,11 @@ class SvmlightReader {
             *index++ = int32_t(number);
             ++value;
         }
-        note_indices(indices_.end(), index);
-        values_.set_end(value);
-        indices_.set_end(index);
-        starts_.push_back(int64_t(indices_.size()));
-        row_lines_.push_back(lines_ + 1);
-        return p;
+        note_indices(rows_.indices.end(), index);
+        rows_.values.set_end(value);
+        rows_.indices.set_end(index);
+        rows_.starts.push_back(int64_t(rows_.indices.size()));
+        rows_.lines.push_back(lines_ + 1);
     }
 
     const char* read_label(const char* p) {
@@ -165,7 +193,7 @@ class SvmlightReader {
         const std::string_view word(p, std::size_t(end - p));
         if (word.find('\0') != word.npos) fail("NUL byte in the label " + quoted(p));
         if (is_not_finite(word)) fail("the label " + quoted(p) + " is not finite");
-        labels_.append(word).push_back('\n');
+        rows_.labels.append(word).push_back('\n');
         return end;
     }
 
@@ -205,15 +233,12 @@ class SvmlightReader {
     }
 
     IndexBase base_;
-    int64_t features_;
+    int64_t features_, block_bytes_;
     int64_t largest_ = std::numeric_limits<int32_t>::max();  // allowed index, as written in the file
-    int32_t seen_ = 0;                                       // largest index, as written in the file
+    int32_t seen_ = -1;                                      // largest index, as written in the file
     int64_t lines_ = 0;
     std::optional<int64_t> zero_line_, top_line_;  // where index 0 and index n_features first stood
-    Growing<T> values_;
-    Growing<int32_t> indices_;
-    std::vector<int64_t> starts_, row_lines_;
-    std::string labels_;
+    SvmlightRows<T> rows_;                         // since the last `take`
 };
 
 // Labels, each followed by a line end, as int64 if all are integers, as double if all are numbers. An integer too long

@@ -97,7 +97,7 @@ def test_unsorted_and_duplicated_entries_are_put_in_order_before_writing(file):
 
 def test_large_files_are_written_and_read_in_blocks(file, monkeypatch):
     monkeypatch.setattr("larank.data.examples._BLOCK_PAIRS", 50)
-    monkeypatch.setattr("larank.data.examples._BLOCK_BYTES", 100)
+    monkeypatch.setattr("larank.data.rows._PIECE_BYTES", 100)
     rng = np.random.default_rng(1)
     X = sp.csr_matrix(rng.normal(size=(200, 9)) * (rng.random((200, 9)) < 0.4))
     y = rng.integers(0, 5, 200)
@@ -138,7 +138,7 @@ def test_scikit_learn_reads_what_is_written(file):
 def value_of(text, dtype=np.float64):
     reader = (_core.SvmlightReader32 if dtype == np.float32 else _core.SvmlightReader64)(base="one", features=-1)
     reader.feed(b"1 1:" + text.encode() + b"\n")
-    return reader.finish()[0][0]
+    return reader.take()[0][0]
 
 
 decimals = st.from_regex(r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True)
@@ -300,7 +300,7 @@ def test_a_bad_line_is_named(file, bad, why):
 
 
 def test_a_bad_line_is_named_across_blocks(file, monkeypatch):
-    monkeypatch.setattr("larank.data.examples._BLOCK_BYTES", 7)
+    monkeypatch.setattr("larank.data.rows._PIECE_BYTES", 7)
     file.write_text("1 1:1\n" * 1000 + "1 1:?\n")
     with pytest.raises(DataFormatError, match="line 1001: malformed"):
         read_svmlight(file)

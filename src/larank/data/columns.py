@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from larank import _core
-from larank.data.files import atomic_write, compressed, decompressed, located
+from larank.data.files import atomic_write, compressed, decompressed, located, share_read
 from larank.parameters import whole_number
 
 _PathLike = str | os.PathLike[str]
@@ -111,10 +111,9 @@ class ConllFile:
     def _read(self, reader: _core.ConllReader) -> Iterator[_core.Sentences]:
         with open(self.path, "rb") as file:
             self._check_first(file.seekable())
-            size = os.fstat(file.fileno()).st_size
             with located(self.path, lambda: reader.lines), decompressed(file) as stream:
                 while piece := stream.read1(_BLOCK_BYTES):
-                    self.share_read = file.tell() / size if size else None  # a pipe has no size
+                    self.share_read = share_read(file)
                     yield from reader.feed(piece)
                 yield from reader.finish()
 

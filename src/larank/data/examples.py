@@ -7,15 +7,10 @@ and, in text, the line.
 
 from __future__ import annotations
 
-import codecs
-import csv
 import inspect
-import io
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
-from pathlib import Path
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -24,13 +19,12 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from larank import _core
-from larank.data.files import COMPRESSORS, PathLike, atomic_write, compressed, located, opened
+from larank.data.files import PathLike, atomic_write, compressed, located, opened
+from larank.data.rows import SvmlightText, TableText, floating, format_suffix, is_not_finite
 
 _Labels = NDArray[Any]
 
-_BLOCK_BYTES = 1 << 22
 _BLOCK_PAIRS = 1 << 17
-_BLOCK_CELLS = 1 << 16
 
 
 def read(path: PathLike, **options: Any) -> tuple[Any, _Labels]:
@@ -56,14 +50,25 @@ def read(path: PathLike, **options: Any) -> tuple[Any, _Labels]:
     DataFormatError
         If the contents are not what the extension promises.
     """
-    reader = _READERS.get(_format_suffix(path))
+    reader = reader_of(path)
+    check_options(path, reader, options)
+    return reader(path, **options)
+
+
+def reader_of(path: PathLike) -> Callable[..., tuple[Any, _Labels]]:
+    """The function that reads files of this name."""
+    reader = _READERS.get(format_suffix(path))
     if reader is None:
         accepted = " ".join(_READERS)
         raise ValueError(f"{path}: no format is known by this extension; accepted are {accepted} (also .gz .bz2 .xz)")
+    return reader
+
+
+def check_options(path: PathLike, reader: Callable[..., Any], options: Iterable[str]) -> None:
+    """Raise where some option does not act for a file of this format."""
     strange = set(options) - set(inspect.signature(reader).parameters)
     if strange:
         raise ValueError(f"{path}: {', '.join(sorted(strange))} cannot be set for a file of this format")
-    return reader(path, **options)
 
 
 def read_svmlight(
@@ -99,16 +104,8 @@ def read_svmlight(
         For indices out of range, unsorted or repeated, malformed pairs, values that are not finite, `qid:`
         groups and damaged compressed data.
     """
-    reader = _svmlight_reader(n_features, zero_based, dtype)
-    with opened(path) as stream, located(path, lambda: reader.lines):
-        for text in _whole_lines(stream):
-            reader.feed(text)
-        values, indices, starts, columns, label_text, lines = reader.finish()
-        labels = _core.label_numbers(label_text)
-        y = _decoded(label_text, lines) if labels is None else labels
-    X = csr_matrix((values, indices, starts), shape=(len(y), columns))
-    X.has_canonical_format = True
-    return X, y
+    (rows,) = SvmlightText(n_features, zero_based, dtype).rows(path)
+    return rows.X, rows.y
 
 
 def write_svmlight(path: PathLike, X: Any, y: Any, *, zero_based: bool = False) -> None:
@@ -183,16 +180,8 @@ def read_csv(
         For lines of different lengths, features that are not finite numbers, labels that are empty or not
         finite, and damaged compressed data.
     """
-    dtype = _floating(dtype)
-    if header not in (True, False, "auto"):
-        raise ValueError(f"header={header!r} is not supported; accepted are True, False and 'auto'")
-    if delimiter is None:
-        delimiter = "\t" if _format_suffix(path) == ".tsv" else ","
-    with opened(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
-        with located(path, lambda: rows.line_num):
-            return _read_table(rows, label, header, dtype)
+    (rows,) = TableText(label, header, delimiter, dtype).rows(path)
+    return rows.X, rows.y
 
 
 def read_npz(path: PathLike, *, split: str | None = None, dtype: DTypeLike = np.float64) -> tuple[Any, _Labels]:
@@ -219,60 +208,9 @@ def read_npz(path: PathLike, *, split: str | None = None, dtype: DTypeLike = np.
     DataFormatError
         If arrays are missing, do not fit together, need pickle, or the archive is damaged.
     """
-    dtype = _floating(dtype)
+    dtype = floating(dtype)
     with opened(path) as stream, located(path):
         return _archived(stream, "" if split is None else f"_{split}", dtype)
-
-
-def _format_suffix(path: PathLike) -> str:
-    name = Path(path)
-    return Path(name.stem if name.suffix.lower() in COMPRESSORS else name.name).suffix.lower()
-
-
-def _floating(dtype: DTypeLike) -> np.dtype[Any]:
-    found = np.dtype(dtype)
-    if found not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} is not supported; accepted are float32 and float64")
-    return found
-
-
-def _whole_lines(stream: Any) -> Iterator[bytes]:
-    """Pieces of text that end with a line end, each as soon as it is decompressed."""
-    pending = bytearray()
-    block = stream.read1(_BLOCK_BYTES).removeprefix(codecs.BOM_UTF8)
-    while block:
-        cut = block.rfind(b"\n") + 1
-        if cut:
-            yield b"".join((pending, block[:cut]))
-            pending.clear()
-        pending += block[cut:]
-        block = stream.read1(_BLOCK_BYTES)
-    if pending:
-        yield bytes(pending) + b"\n"
-
-
-def _svmlight_reader(
-    n_features: int | None, zero_based: bool | Literal["auto"], dtype: DTypeLike
-) -> _core.SvmlightReader32 | _core.SvmlightReader64:
-    if zero_based not in (True, False, "auto"):
-        raise ValueError(f"zero_based={zero_based!r} is not supported; accepted are True, False and 'auto'")
-    if n_features is not None and not 0 <= n_features < 2**31:
-        raise ValueError(f"n_features={n_features!r} is out of range; accepted are None and 0 to 2147483647")
-    base = "detect" if zero_based == "auto" else "zero" if zero_based else "one"
-    reader = _core.SvmlightReader32 if _floating(dtype) == np.float32 else _core.SvmlightReader64
-    return reader(base=base, features=-1 if n_features is None else n_features)
-
-
-def _decoded(text: bytes, lines: Sequence[int] | NDArray[np.int64]) -> _Labels:
-    try:
-        return np.array(text.decode().split("\n")[:-1])
-    except UnicodeDecodeError as error:
-        line = lines[text.count(b"\n", 0, error.start)]
-        raise ValueError(f"line {line}: the label is not UTF-8") from None
-
-
-def _is_not_finite(word: str) -> bool:
-    return word.lower().removeprefix("+").removeprefix("-") in ("nan", "inf", "infinity")
 
 
 def _label_words(y: NDArray[Any]) -> list[str]:
@@ -288,7 +226,7 @@ def _label_words(y: NDArray[Any]) -> list[str]:
     else:
         raise ValueError(f"y holds labels of type {y.dtype}; accepted are numbers and strings")
     for word in set(words):
-        if not re.fullmatch(r"[^\s:#\0]+", word) or _is_not_finite(word):
+        if not re.fullmatch(r"[^\s:#\0]+", word) or is_not_finite(word):
             raise ValueError(f"the label {word!r} cannot be written in svmlight format")
     return words
 
@@ -302,78 +240,6 @@ def _canonical(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _label_column(first: list[str], label: int | str, header: bool | Literal["auto"], line: int) -> int:
-    if len(first) < 2:
-        raise ValueError(f"line {line}: only one column, {first[0]!r}; is the delimiter right?")
-    if isinstance(label, str):
-        names = [cell.strip() for cell in first]
-        if header is False:
-            raise ValueError(f"line {line}: label={label!r} is a name, but header=False says that there are none")
-        if label not in names:
-            raise ValueError(f"line {line}: label={label!r} is none of the columns {names}")
-        return names.index(label)
-    if not -len(first) <= label < len(first):
-        raise ValueError(f"line {line}: label={label} is out of range for {len(first)} columns")
-    return label % len(first)
-
-
-def _read_table(
-    rows: Any, label: int | str, header: bool | Literal["auto"], dtype: np.dtype[Any]
-) -> tuple[NDArray[Any], _Labels]:
-    first = next((row for row in rows if row), None)
-    if first is None:
-        raise ValueError("line 1: no examples")
-    width, column = len(first), _label_column(first, label, header, rows.line_num)
-    if header == "auto":
-        features = first[:column] + first[column + 1 :]
-        names = [not _is_number(cell) for cell in features]
-        header = isinstance(label, str) or (all(names) and all(features))
-    body = rows if header else chain([first], rows)
-    records = ((rows.line_num, row) for row in body if row)
-    words, blocks = list[str](), list[NDArray[Any]]()
-    while batch := list(islice(records, max(1, _BLOCK_CELLS // width))):
-        words += [_take_label(row, column, width, line) for line, row in batch]
-        blocks.append(_feature_numbers(batch, dtype))
-    if not words:
-        raise ValueError(f"line {rows.line_num}: no examples")
-    return np.concatenate(blocks).reshape(len(words), width - 1), _labels(words)
-
-
-def _feature_numbers(batch: list[tuple[int, list[str]]], dtype: np.dtype[Any]) -> NDArray[Any]:
-    parse = _core.decimals32 if dtype == np.float32 else _core.decimals64
-    cells = [cell for _, row in batch for cell in row]
-    numbers = parse(("\n".join(cells) + "\n").encode())
-    if numbers is not None and len(numbers) == len(cells):
-        return numbers
-    line, cell = next(
-        (line, cell) for line, row in batch for cell in row if "\n" in cell or parse(f"{cell}\n".encode()) is None
-    )
-    raise ValueError(f"line {line}: {cell!r} is not a finite number in {dtype}")
-
-
-def _take_label(row: list[str], column: int, width: int, line: int) -> str:
-    if len(row) != width:
-        raise ValueError(f"line {line}: {len(row)} columns, but the first line has {width}")
-    word = row.pop(column).strip()
-    if not word or _is_not_finite(word):
-        raise ValueError(f"line {line}: the label {word!r} is empty or not finite")
-    return word
-
-
-def _labels(words: list[str]) -> _Labels:
-    numbers = _core.label_numbers("".join(f"{word}\n" for word in words).encode())
-    # A quoted cell may contain a line end and then count as two.
-    return np.array(words) if numbers is None or len(numbers) != len(words) else numbers
 
 
 def _archived(stream: Any, suffix: str, dtype: np.dtype[Any]) -> tuple[Any, _Labels]:

@@ -82,6 +82,12 @@ def decompressed(file: io.BufferedReader) -> Any:
     return next(openers, nullcontext)(file)
 
 
+def share_read(file: IO[bytes]) -> float | None:
+    """How much of a file was read so far, between 0 and 1; None where that cannot be told, as of a pipe."""
+    size = os.fstat(file.fileno()).st_size
+    return file.tell() / size if size else None
+
+
 def compressed(path: PathLike, file: IO[bytes]) -> Any:
     """Write to a file compressed as its name says: `.gz`, `.bz2` or `.xz`."""
     compressor = COMPRESSORS.get(Path(path).suffix.lower(), nullcontext)

@@ -3,9 +3,11 @@
 from larank.data.examples import read, read_csv, read_npz, read_svmlight, write_svmlight
 from larank.data.files import DataFormatError
 from larank.data.letter import TrainTest, data_directory, load_letter
+from larank.data.stream import ExampleFile
 
 __all__ = [
     "DataFormatError",
+    "ExampleFile",
     "TrainTest",
     "data_directory",
     "load_letter",

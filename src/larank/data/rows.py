@@ -23,7 +23,7 @@ from larank.data.files import COMPRESSORS, PathLike, decompressed, located, shar
 
 _PIECE_BYTES = 1 << 22  # of text, at a time
 _SMALLEST_PIECE = 1 << 16
-_PIECE_CELLS = 1 << 16
+_PIECE_CELLS = 1 << 13  # of a table, as words; many more leave the cache
 
 
 class Rows(NamedTuple):

@@ -1,0 +1,547 @@
+import gzip
+import lzma
+import os
+import re
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larank.data import DataFormatError, ExampleFile, read, write_svmlight
+from larank.data.ahead import read_ahead
+from larank.data.stream import blocks_of, can_be_read_again
+
+N_ROWS = 120
+NAMES = ["examples.svm", "examples.svm.gz", "examples.csv", "examples.csv.gz", "examples.tsv.xz"]
+
+
+def refuses(path, why):
+    return pytest.raises(DataFormatError, match=rf"^{re.escape(str(path))}{why}")
+
+
+def bytes_of(X):
+    return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
+
+
+def dense(X):
+    return X.toarray() if sp.issparse(X) else X
+
+
+def joined(blocks):
+    blocks = list(blocks)
+    width = blocks[-1].X.shape[1]
+    X = [np.pad(dense(block.X), [(0, 0), (0, width - block.X.shape[1])]) for block in blocks]
+    return np.concatenate(X), np.concatenate([block.y for block in blocks])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The same kind of examples in files of all formats, later lines longer than earlier ones."""
+    folder = tmp_path_factory.mktemp("files")
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(size=(N_ROWS, 30)), 3) * (np.arange(30) < 5 + np.arange(N_ROWS)[:, None] // 5)
+    y = rng.integers(0, 3, N_ROWS)
+    for name in NAMES:
+        if ".svm" in name:
+            write_svmlight(folder / name, X, y)
+        else:
+            separator = "\t" if ".tsv" in name else ","
+            rows = [separator.join([*map(str, x), str(label)]) for x, label in zip(X.tolist(), y, strict=True)]
+            text = "\n\n".join([separator.join([*(f"v{k}" for k in range(30)), "class"]), *rows])
+            opener = {".gz": gzip.open, ".xz": lzma.open}.get(os.path.splitext(name)[1], open)
+            with opener(folder / name, "wt") as file:
+                file.write(text)
+    return folder
+
+
+@pytest.fixture
+def svm(tmp_path):
+    return tmp_path / "examples.svm"
+
+
+@pytest.fixture
+def table(tmp_path):
+    return tmp_path / "examples.csv"
+
+
+# files
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(n_bytes=st.integers(1, 40_000), dtype=st.sampled_from([np.float32, np.float64]))
+def test_the_blocks_of_a_file_are_the_whole_file(files, name, n_bytes, dtype):
+    X, y = read(files / name, dtype=dtype)
+    Z, z = joined(ExampleFile(files / name, dtype=dtype).blocks(n_bytes))
+    assert Z.dtype == dtype
+    assert np.array_equal(Z, dense(X))
+    assert z.dtype == y.dtype
+    assert np.array_equal(z, y)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(n_bytes=st.integers(1, 40_000))
+def test_blocks_are_as_large_as_was_asked_for(files, name, n_bytes):
+    longest_row = 30 * 12 + 16
+    blocks = list(ExampleFile(files / name).blocks(n_bytes))
+    assert all(bytes_of(block.X) <= n_bytes + longest_row for block in blocks)
+    assert all(bytes_of(block.X) >= 0.9 * n_bytes - longest_row for block in blocks[:-1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_pass_has_the_same_blocks(files, name):
+    file = ExampleFile(files / name)
+    first, second = list(file.blocks(5000)), list(file.blocks(5000))
+    assert [block.where for block in first] == [block.where for block in second]
+    assert np.array_equal(joined(first)[0], joined(second)[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_share_read_grows_to_one(files, name):
+    shares = [block.share_read for block in ExampleFile(files / name).blocks(2000)]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+def test_a_block_says_where_it_comes_from(svm, table):
+    svm.write_text("# names\n1 1:1\n\n2 1:1\n1 1:1\n# end\n")
+    assert [block.where for block in ExampleFile(svm).blocks(40)] == [f"{svm}, lines 2 to 4", f"{svm}, lines 5 to 5"]
+    table.write_text('a,b\n1,"x\ny"\n\n2,z\n3,z\n')
+    assert [block.where for block in ExampleFile(table).blocks(16)] == [
+        f"{table}, lines 3 to 5",
+        f"{table}, lines 6 to 6",
+    ]
+
+
+def test_sparse_blocks_have_the_columns_seen_so_far(svm):
+    svm.write_text("1\n1 2:1\n2 7:1\n1 3:1\n")
+    assert [block.X.shape for block in ExampleFile(svm).blocks(1)] == [(1, 0), (1, 2), (1, 7), (1, 7)]
+    assert [block.X.shape for block in ExampleFile(svm, n_features=9).blocks(1)] == [(1, 9)] * 4
+
+
+def test_indices_may_count_from_zero(svm):
+    svm.write_text("1 0:5\n2 2:6\n")
+    blocks = list(ExampleFile(svm, zero_based=True).blocks(1))
+    assert [block.X.toarray().tolist() for block in blocks] == [[[5]], [[0, 0, 6]]]
+
+
+def test_options_of_tables_act(tmp_path):
+    path = tmp_path / "examples.csv"
+    path.write_text("1;a;2\n3;b;4\n")
+    X, y = joined(ExampleFile(path, label=1, header=False, delimiter=";", dtype=np.float32).blocks(1))
+    assert X.tolist() == [[1, 2], [3, 4]]
+    assert X.dtype == np.float32
+    assert y.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("a.svm", {"label": 0}, "label cannot be set for a file of this format"),
+        ("a.svm.gz", {"header": True, "delimiter": ";"}, "delimiter, header cannot be set"),
+        ("a.csv", {"n_features": 3}, "n_features cannot be set"),
+        ("a.csv", {"zero_based": True}, "zero_based cannot be set"),
+        ("a.svm", {"zero_based": "auto"}, "zero_based must be True or False .* got 'auto'; the index 0"),
+        ("a.svm", {"n_features": -1}, "n_features=-1 is out of range"),
+        ("a.svm", {"dtype": np.int32}, "accepted are float32 and float64"),
+        ("a.csv", {"dtype": np.int32}, "accepted are float32 and float64"),
+        ("a.csv", {"header": "yes"}, "header='yes' is not supported"),
+        ("a.npz", {}, "archives are not read in blocks; load it by larank.data.read, and pass X and y"),
+        ("a.parquet", {}, r"accepted are \.svm"),
+    ],
+)
+def test_what_cannot_act_on_a_file_is_refused_before_reading(name, options, why):
+    with pytest.raises(ValueError, match=why):
+        ExampleFile(name, **options)
+
+
+@pytest.mark.parametrize("n_bytes", [0, -1, 1.5, None, True])
+def test_a_size_of_blocks_that_is_no_number_of_bytes_is_refused_at_once(svm, n_bytes):
+    for ask in (ExampleFile(svm).blocks, lambda n: blocks_of([], n)):
+        with pytest.raises(ValueError, match="n_bytes must be an integer >= 1"):
+            ask(n_bytes)
+
+
+def blocks_before_the_error(path, why, n_bytes=400, **options):
+    came = []
+
+    def read_all():
+        for block in ExampleFile(path, **options).blocks(n_bytes):
+            came.append(block)
+
+    with refuses(path, why):
+        read_all()
+    return came
+
+
+@pytest.mark.parametrize(
+    ("bad", "options", "why"),
+    [
+        ("1 3:1 2:1", {}, "index 2 after 3"),
+        ("1 1:nan", {}, "the value of '1:nan' is not finite"),
+        ("1 3:1", {"n_features": 2}, "index 3 is out of range for n_features=2"),
+        ("1 0:1", {}, "index 0, but the indices should count from one"),
+        ("nan 1:1", {}, "the label 'nan' is not finite"),
+    ],
+)
+def test_a_bad_line_in_the_middle_of_an_svmlight_file_is_named(svm, bad, options, why):
+    svm.write_text("1 1:1\n" * 5000 + bad + "\n" + "1 1:1\n" * 5000)
+    blocks = blocks_before_the_error(svm, f", line 5001: {why}", **options)
+    assert 4900 < sum(len(block.y) for block in blocks) <= 5000
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ("1,2,3", "3 columns, but the first line has 2"),
+        ("x,1", "'x' is not a finite number"),
+        ("1,", "the label '' is empty"),
+        ('1,"1"x', ""),
+    ],
+)
+def test_a_bad_line_in_the_middle_of_a_table_is_named(table, bad, why):
+    table.write_text("1,1\n" * 5000 + bad + "\n" + "1,1\n" * 5000)
+    blocks = blocks_before_the_error(table, f", line 5001: {why}")
+    assert 4900 < sum(len(block.y) for block in blocks) <= 5000
+
+
+@pytest.mark.parametrize("name", ["examples.svm.gz", "examples.csv.gz"])
+def test_damaged_compressed_data_is_refused_after_the_blocks_before(tmp_path, name):
+    path = tmp_path / name
+    rng = np.random.default_rng(0)
+    form = "1 1:{}\n" if ".svm" in name else "{},1\n"
+    text = "".join(map(form.format, rng.normal(size=50_000)))
+    path.write_bytes(gzip.compress(text.encode())[:-20_000])
+    assert len(blocks_before_the_error(path, r", after line \d+: damaged data", 10_000)) > 3
+
+
+@pytest.mark.parametrize("name", ["empty.svm", "empty.csv"])
+def test_a_file_without_examples_is_refused(tmp_path, name):
+    (tmp_path / name).write_text("")
+    with refuses(tmp_path / name, ", line 1: no examples"):
+        next(ExampleFile(tmp_path / name).blocks(100))
+
+
+def test_a_missing_file_is_not_a_format_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        next(ExampleFile(tmp_path / "none.svm").blocks(100))
+
+
+def test_closing_a_pass_closes_the_file(svm):
+    svm.write_text("1 1:1\n" * 1000)
+    blocks = ExampleFile(svm).blocks(100)
+    next(blocks)
+    assert str(svm) in open_files()
+    blocks.close()
+    assert str(svm) not in open_files()
+
+
+def open_files():
+    folder = "/proc/self/fd"
+    return [os.readlink(f"{folder}/{n}") for n in os.listdir(folder) if os.path.exists(f"{folder}/{n}")]
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    pipe = tmp_path / "pipe.svm"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("1 1:1\n2 1:2\n",))
+    writer.start()
+    file = ExampleFile(pipe)
+    assert not can_be_read_again(file)
+    assert [block.share_read for block in file.blocks(1)] == [None, None]
+    writer.join()
+    with pytest.raises(ValueError, match=r"pipe\.svm is a pipe, which can be read once"):
+        next(file.blocks(1))
+
+
+# labels
+
+
+def one_label_per_block(path, labels):
+    if path.suffix == ".svm":
+        path.write_text("# labels\n" + "".join(f"{label} 1:1\n" for label in labels))
+    else:
+        path.write_text("value,label\n" + "".join(f"1,{label}\n" for label in labels))
+    return path
+
+
+@pytest.fixture(params=["svm", "csv"])
+def path(request, tmp_path):
+    return tmp_path / f"labels.{request.param}"
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["1", "-2", "+3"], np.array([1, -2, 3])),
+        (["1.5", "2", "3e0"], np.array([1.5, 2, 3])),
+        (["a", "2", "3.5"], np.array(["a", "2", "3.5"])),
+        (["a", "word", "é"], np.array(["a", "word", "é"])),
+    ],
+)
+def test_labels_have_the_type_of_the_first_block(path, labels, expected):
+    blocks = list(ExampleFile(one_label_per_block(path, labels)).blocks(1))
+    assert {block.y.dtype.kind for block in blocks} == {expected.dtype.kind}
+    assert np.concatenate([block.y for block in blocks]).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        (["1", "2", "3.5"], "the label '3.5' is no integer, but the labels before were integers"),
+        (["1", "2", "3.0"], "the label '3.0' is no integer"),
+        (["1", "2", "word"], "the label 'word' is no integer, but the labels before were integers"),
+        (["1", "2", "99999999999999999999"], "the label '9+' is no integer"),
+        (["1.5", "2", "word"], "the label 'word' is no number, but the labels before were numbers"),
+    ],
+)
+def test_a_label_of_another_type_is_named(path, labels, why):
+    first, second, third = labels
+    one_label_per_block(path, [first, *[second] * 50, third, third, second])
+    with refuses(path, f", line 53: {why}"):
+        list(ExampleFile(path).blocks(300))
+
+
+def test_the_first_block_may_mix_types(path):
+    one_label_per_block(path, ["1", "2.5", "3"])
+    (block,) = ExampleFile(path).blocks(10_000)
+    assert block.y.tolist() == [1, 2.5, 3]
+
+
+def test_a_pass_does_not_remember_the_labels_of_another(path):
+    file = ExampleFile(one_label_per_block(path, ["1", "word"]))
+    with pytest.raises(DataFormatError):
+        list(file.blocks(1))
+    (block,) = file.blocks(10_000)
+    assert block.y.tolist() == ["1", "word"]
+
+
+def test_a_label_that_is_not_utf8_is_refused(svm):
+    svm.write_bytes(b"a 1:1\nb 1:1\nb\xff 1:1\n")
+    with refuses(svm, ", line 3: the label is not UTF-8"):
+        list(ExampleFile(svm).blocks(1))
+
+
+# blocks of the user's
+
+
+@st.composite
+def streams(draw):
+    kinds = {
+        "array": lambda X: X,
+        "float32": lambda X: X.astype(np.float32),
+        "csr": sp.csr_matrix,
+        "csr_array": sp.csr_array,
+        "csc": sp.csc_matrix,
+        "lists": lambda X: X.tolist(),
+    }
+    blocks, label = [], 0
+    for _ in range(draw(st.integers(1, 8))):
+        rows, width = draw(st.integers(0, 20)), draw(st.sampled_from([3, 4]))
+        kind = draw(st.sampled_from(list(kinds))) if rows else "array"
+        X = (np.arange(rows * width).reshape(rows, width) + label) * 1.0
+        y = label + np.arange(rows)
+        label += rows
+        block = (kinds[kind](X), y, y / 2) if draw(st.booleans()) else (kinds[kind](X), y)
+        blocks.append((*block, None) if len(block) == 2 and draw(st.booleans()) else block)
+    return blocks
+
+
+@given(blocks=streams(), n_bytes=st.integers(1, 2000))
+def test_blocks_of_any_size_are_the_same_examples(blocks, n_bytes):
+    def rows_of(blocks):
+        for X, y, weight in ((*block, None)[:3] for block in blocks):
+            X = dense(X) if sp.issparse(X) else np.asarray(X)
+            weights = [None] * len(y) if weight is None else weight.tolist()
+            yield from zip(X.tolist(), y.tolist(), weights, strict=True)
+
+    resized = list(blocks_of(blocks, n_bytes))
+    assert list(rows_of(block[:3] for block in resized)) == list(rows_of(blocks))
+    assert all(len(block.y) for block in resized)
+    assert all(bytes_of(block.X) <= n_bytes + 64 or len(block.y) == 1 for block in resized)
+    assert all(isinstance(block.X, np.ndarray | sp.csr_matrix) for block in resized)
+    assert all(block.share_read is None for block in resized)
+
+
+def test_small_blocks_are_joined():
+    X = np.arange(20.0).reshape(10, 2)
+    for kind in (np.asarray, sp.csr_matrix):
+        parts = [(kind(X[k : k + 1]), np.arange(k, k + 1)) for k in range(10)]
+        (block,) = blocks_of(parts, 10_000)
+        assert dense(block.X).tolist() == X.tolist()
+        assert block.y.tolist() == list(range(10))
+        assert block.where == "block 1 to block 10"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (np.ones((1, 3)), [0]),
+        (sp.csr_matrix(np.ones((1, 2))), [0]),
+        (np.ones((1, 2), dtype=np.float32), [0]),
+        (np.ones((1, 2)), ["a"]),
+        (np.ones((1, 2)), [0.5]),
+        (np.ones((1, 2)), [0], [1.0]),
+    ],
+)
+def test_blocks_of_different_kinds_are_not_joined(other):
+    one = (np.ones((1, 2)), [0])
+    wheres = [block.where for block in blocks_of([one, one, other, one], 10_000)]
+    assert wheres == ["block 1 to block 2", "block 3", "block 4"]
+
+
+def test_labels_of_different_lengths_are_joined():
+    (block,) = blocks_of([(np.ones((1, 2)), ["a"]), (np.ones((1, 2)), ["longer"])], 10_000)
+    assert block.y.tolist() == ["a", "longer"]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_large_blocks_are_cut_without_copies(kind):
+    X, y, weight = kind(np.random.default_rng(0).normal(size=(100, 8))), np.arange(100), np.ones(100)
+    blocks = list(blocks_of([(X, y, weight)], 1500))
+    assert len(blocks) > 4
+    for block in blocks:
+        assert np.shares_memory(block.X.data if sp.issparse(X) else block.X, X.data if sp.issparse(X) else X)
+        assert np.shares_memory(block.y, y)
+        assert np.shares_memory(block.sample_weight, weight)
+        assert bytes_of(block.X) <= 1700
+        assert block.where == "block 1"
+    if sp.issparse(X):
+        assert np.shares_memory(blocks[-1].X.indices, X.indices)
+        blocks[-1].X.check_format(full_check=True)
+    assert np.array_equal(joined(blocks)[0], dense(X))
+
+
+def test_blocks_are_cut_by_bytes_where_rows_are_uneven():
+    X = sp.vstack([sp.csr_matrix(np.ones((10, 500))), sp.csr_matrix((1000, 500))], format="csr")
+    sizes = [bytes_of(block.X) for block in blocks_of([(X, np.zeros(1010))], 10_000)]
+    assert max(sizes) <= 10_000 + 500 * 12 + 8
+
+
+GOOD = (np.ones((2, 3)), [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (np.ones((2, 3)), r"block 2 must be a tuple \(X, y\) or \(X, y, sample_weight\), got ndarray"),
+        ((np.ones((2, 3)),), "block 2 must be a tuple .*, got tuple of 1"),
+        ((*GOOD, None, None), "block 2 must be a tuple .*, got tuple of 4"),
+        ("ab", "block 2 must be a tuple .*, got str"),
+        ((np.ones(3), [0, 1]), r"X of block 2 must have two dimensions, got ndarray of shape \(3,\)"),
+        ((np.ones((2, 3, 1)), [0, 1]), r"X of block 2 must have two dimensions, got ndarray of shape \(2, 3, 1\)"),
+        (([[1, 2], [3]], [0, 1]), "X of block 2 must be an array, got list: .*inhomogeneous"),
+        ((None, [0, 1]), "X of block 2 must have two dimensions, got NoneType"),
+        ((np.ones((2, 3)), [[0], [1]]), r"y of block 2 must have one dimension, got list of shape \(2, 1\)"),
+        ((np.ones((2, 3)), None), "y of block 2 must have one dimension, got NoneType"),
+        ((np.ones((2, 3)), [0, 1, 2]), "y of block 2 must have a value for each row of X, 2, got 3"),
+        ((*GOOD, [1.0]), "sample_weight of block 2 must have a value for each row of X, 2, got 1"),
+        ((*GOOD, 1.0), "sample_weight of block 2 must have one dimension, got float"),
+    ],
+)
+def test_a_block_of_another_form_is_named(bad, why):
+    with pytest.raises(ValueError, match=f"^{why}"):
+        list(blocks_of([GOOD, bad], 100))
+
+
+def test_an_exception_of_the_iterator_passes_unchanged():
+    error = RuntimeError("the database is gone")
+
+    def blocks():
+        yield GOOD
+        raise error
+
+    for source in (blocks_of(blocks(), 1), read_ahead(blocks_of(blocks(), 1))):
+        next(source), next(source)
+        with pytest.raises(RuntimeError) as caught:
+            next(source)
+        assert caught.value is error
+
+
+@pytest.mark.parametrize("source", [None, 3])
+def test_a_source_of_another_kind_is_refused(source):
+    for ask in (lambda source: blocks_of(source, 100), can_be_read_again):
+        with pytest.raises(ValueError, match="must be the path of a file, an ExampleFile, or an iterable of tuples"):
+            ask(source)
+
+
+def test_paths_and_files_are_sources(files):
+    path = files / "examples.svm"
+    wheres = [block.where for block in ExampleFile(path).blocks(2000)]
+    for source in (path, str(path), ExampleFile(path)):
+        assert [block.where for block in blocks_of(source, 2000)] == wheres
+
+
+def test_what_can_be_read_again_is_known(files):
+    class Blocks:
+        def __iter__(self):
+            return iter([GOOD])
+
+    path = files / "examples.svm"
+    assert all(map(can_be_read_again, [path, str(path), ExampleFile(path), [GOOD], (GOOD,), Blocks()]))
+    assert not any(map(can_be_read_again, [iter([GOOD]), (block for block in [GOOD]), map(tuple, [GOOD])]))
+
+
+# memory
+
+
+@pytest.mark.parametrize("name", ["large.svm.gz", "large.csv"])
+def test_memory_is_bounded_by_the_size_of_blocks(tmp_path, name):
+    n_bytes, path = 200_000, tmp_path / name
+    X = np.random.default_rng(0).normal(size=(20_000, 20))
+    if ".svm" in name:
+        write_svmlight(path, X, np.zeros(len(X), dtype=int))
+    else:
+        np.savetxt(path, np.c_[X, np.zeros(len(X))], delimiter=",")
+    tracemalloc.start()
+    try:
+        sizes = [bytes_of(block.X) for block in ExampleFile(path).blocks(n_bytes)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sum(sizes) > 15 * n_bytes
+    assert max(sizes) < 1.1 * n_bytes
+    assert peak < 12 * n_bytes
+
+
+# reading ahead
+
+
+def reading_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("larank-reading")]
+
+
+def test_reading_ahead_hands_out_the_same_items():
+    assert list(read_ahead(iter(range(20)))) == list(range(20))
+    assert list(read_ahead(iter([]))) == []
+    assert not reading_threads()
+
+
+def test_reading_ahead_makes_one_item_more():
+    made = []
+    second = threading.Event()
+
+    def items():
+        for k in range(5):
+            made.append(k)
+            if k == 1:
+                second.set()
+            yield k
+
+    ahead = read_ahead(items())
+    assert next(ahead) == 0
+    assert second.wait(10)
+    assert made == [0, 1]
+    ahead.close()
+
+
+def test_closing_early_ends_the_thread(files):
+    ahead = read_ahead(ExampleFile(files / "examples.svm").blocks(1000))
+    next(ahead)
+    assert reading_threads()
+    ahead.close()
+    assert not reading_threads()
+    assert str(files / "examples.svm") not in open_files()

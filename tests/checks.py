@@ -162,6 +162,10 @@ VARIANTS = {
         "intercept": ({"fit_intercept": True}, _multiclass("crammer-singer", constant=1.0)),
         "published": ({"solver": "published"}, _multiclass("crammer-singer")),
     },
+    "SGDQNClassifier": {
+        name if name != "asgd" else "": ({"algorithm": name, "t0": 100.0, "alpha": 1e-2, "epochs": 20}, None)
+        for name in ("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs")
+    },
     "SequenceTagger": {"": ({}, None)},
     "StructuredSVC": {
         "": ({"model": larank.MulticlassModel(3)}, Objective(_structured_certificate, _structured_optimum))
@@ -209,6 +213,11 @@ class Case:
     @property
     def has_kernel(self):
         return self.takes("kernel")
+
+    @property
+    def has_support(self):
+        """Whether the model says which examples it is made of."""
+        return self.is_classifier and self.estimator is not larank.SGDQNClassifier
 
     @property
     def streams(self):
@@ -377,6 +386,7 @@ _NO_FLAGS = ("no", 1, None)
 WRONG = {
     "C": (_NUMBER, _NO_NUMBERS, {}),
     "algorithm": ("one of .*", ("other", None), {}),
+    "alpha": (_NUMBER, _NO_NUMBERS, {}),
     "average": (_FLAG, _NO_FLAGS, {}),
     "batch_size": (_COUNT, (0, 2.5, None), {}),
     "budget": (_COUNT, (0, -3, 2.5, "9", True), {}),
@@ -386,10 +396,11 @@ WRONG = {
     "decision": ("one of 'last', 'average'", ("vote", None), {}),
     "degree": (_COUNT, (0, 1.5, "3"), {}),
     "delta_max": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
+    "early_stopping": (_FLAG, _NO_FLAGS, {}),
     "epochs": (_COUNT, (0, -1, 2.5, "9", True), {}),
     "finish": (_FLAG, _NO_FLAGS, {}),
     "fit_intercept": (_FLAG, _NO_FLAGS, {}),
-    "formulation": ("one of 'crammer-singer', 'weston-watkins'.*", ("cs", None, 2), {}),
+    "formulation": ("one of .*", ("cs", None, 2), {}),
     "gamma": ("'scale', 'auto' or a finite number > 0", (0, -1.0, np.nan, np.inf, "big", None), {}),
     "history": ("one of .*", ("false", None), {}),
     "inference": ("one of 'exact', 'greedy'", ("beam", None), {}),
@@ -397,9 +408,11 @@ WRONG = {
     "intercept_scaling": (_NUMBER, (0, -1, None), {}),
     "kernel": ("one of 'linear', 'rbf', .*'precomputed'", ("gauss", None, 3), {}),
     "label_budget": (_COUNT, (0, -1, 2.5, "9", True), {}),
+    "loss": ("one of 'hinge', .*", ("square", None), {}),
     "margin": ("a finite number >= 0", (-0.1, np.nan, np.inf, "1", None), {}),
     "max_iter": (_COUNT, (0, 1.5, "9", True), {}),
     "memory_limit": (_NUMBER, (0, -1, np.nan, "2GB", None), {}),
+    "n_iter_no_change": (_COUNT, (0, 2.5, None), {"early_stopping": True}),
     "n_jobs": ("None or an integer other than 0", (0, 1.5, "a"), {}),
     "n_reprocess": ("an integer >= 0", (-1, 0.5), {}),
     "n_steps": (_COUNT, (0, 1.5, None), {}),
@@ -412,9 +425,11 @@ WRONG = {
     "shuffle": (_FLAG, _NO_FLAGS, {}),
     "solver": (".*", ("smo", 3), {}),
     "stop": ("one of .*", ("never",), {}),
+    "t0": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
     "tau": (_NUMBER, _NO_NUMBERS, {}),
     "time_limit": (_NUMBER, (0, -1, "1h", np.inf), {}),
     "tol": ("a .*number .*", (0, -1e-3, np.nan, "tight"), {"stop": "gap"}),
+    "validation_fraction": ("a number above 0 and below 1", (0, 1, -0.1, "some", None), {"early_stopping": True}),
     "verbose": ("an integer >= 0", (-1, "yes", None), {}),
     "warm_start": (_FLAG, _NO_FLAGS, {}),
 }

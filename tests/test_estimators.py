@@ -501,7 +501,7 @@ WITHOUT_BIAS = ("LaRankClassifier", "MulticlassSVC", "TrackingSVC", "KernelPerce
 def cannot_pass(case, kernel, check):
     """Why a check of scikit-learn says nothing about an estimator."""
     name = case.estimator.__name__
-    if check in EXACT and name.startswith("Kernel"):
+    if check in EXACT and name.startswith(("Kernel", "SGDQN")):
         return "an online algorithm sees an example given twice twice"
     if check == "check_class_weight_classifiers" and case.variant == "budget":
         return "patterns of any weight leave"
@@ -520,6 +520,8 @@ def scikit_learn_checks():
             continue
         for kernel in [None] if not case.has_kernel else ["rbf"] if case.variant else ["rbf", "linear"]:
             chosen = {**case.parameters, **({"kernel": kernel} if kernel else {})}
+            if case.takes("t0"):  # what is chosen for other tests, users leave to the defaults
+                chosen = {"algorithm": case.parameters["algorithm"]}
             if case.variant == "budget":  # twelve patterns are not enough for its examples
                 chosen.update(budget=30, margin=0.0)
             # Far from the origin and without a bias, a small gap is much work.
@@ -552,7 +554,11 @@ def test_it_is_a_classifier_that_says_what_it_takes(case):
 
 @classifiers
 def test_searches_pipelines_and_cross_validation_work(case):
-    values = {"C": [1e-4, 1.0]} if case.takes("C") else {"kernel": ["linear", "rbf"]}
+    values = next(
+        {name: some}
+        for name, some in {"C": [1e-4, 1.0], "kernel": ["linear", "rbf"], "alpha": [1e-2, 1.0]}.items()
+        if case.takes(name)
+    )
     search = GridSearchCV(case.make(), values, cv=3).fit(X, names[y])
     assert search.best_score_ > 0.5
     if case.has_kernel:
@@ -828,9 +834,10 @@ def test_shapes_are_those_documented(case, classes):
         model = case.make(**parameters).fit(some, names[y[keep]])
         assert_valid(model, some, y[keep])
         assert model.decision_function(some[:9]).dtype == np.float64
-        assert model.dual_coef_.shape[0] in (len(model.support_), keep.sum())
-        assert model.dual_coef_.shape[1] in (classes, 1 if classes == 2 else classes)
-        assert (np.diff(model.support_) > 0).all() or len(set(model.support_)) == len(model.support_)
+        if case.has_support:
+            assert model.dual_coef_.shape[0] in (len(model.support_), keep.sum())
+            assert model.dual_coef_.shape[1] in (classes, 1 if classes == 2 else classes)
+            assert (np.diff(model.support_) > 0).all() or len(set(model.support_)) == len(model.support_)
         assert isinstance(model.n_iter_, int)
         assert model.n_features_in_ == some.shape[1]
         rows = 1 if classes == 2 else classes
@@ -852,7 +859,8 @@ def test_a_stream_in_any_parts_makes_the_model_of_one_call_and_of_fit(case, cuts
     some, labels = (K[:40, :40], y[:40]) if case.has_kernel else (part(case.data[0], range(40)), case.data[1][:40])
     kernel = {"kernel": "precomputed"} if case.has_kernel else {}
     labels = labels % 2 if case.has_kernel and len(cuts) % 2 else labels  # two classes, or more
-    whole = case.make(shuffle=False, **kernel).fit(some, labels)
+    once = {"epochs": 1} if "epochs" in case.parameters else {}
+    whole = case.make(shuffle=False, **kernel, **once).fit(some, labels)
     model = case.make(**kernel)
     for rows in splits(40, *cuts):
         block = part(some, rows)[:, : rows[-1] + 1] if case.has_kernel else part(some, rows)
@@ -862,8 +870,8 @@ def test_a_stream_in_any_parts_makes_the_model_of_one_call_and_of_fit(case, cuts
 
 
 def announced(case, labels):
-    """Perceptrons tell two classes apart by one score and more by one each, so they must know what comes."""
-    return {"classes": np.unique(labels)} if case.estimator.__name__.startswith("Kernel") else {}
+    """Those that tell two classes apart by one score and more by one each must know what comes."""
+    return {"classes": np.unique(labels)} if case.estimator.__name__.startswith(("Kernel", "SGDQN")) else {}
 
 
 # A certificate on the way bounds less tightly than one from scratch.
@@ -984,7 +992,7 @@ def test_the_seed_decides(case):
 def test_an_example_without_weight_is_left_out(case):
     weight = (np.arange(60) % 4 > 0).astype(float)
     model = case.converged().fit(X, y, weight)
-    assert not set(model.support_) & set(np.flatnonzero(weight == 0))
+    assert not set(getattr(model, "support_", ())) & set(np.flatnonzero(weight == 0))
     fewer = case.converged().fit(X[weight > 0], y[weight > 0])
     if model.result_.has_objective:
         assert model.result_.dual == pytest.approx(fewer.result_.dual, rel=1e-4)
@@ -995,7 +1003,7 @@ def test_an_example_without_weight_is_left_out(case):
             case.make(shuffle=False).fit(X, y, weight),
             case.make(shuffle=False).fit(X[weight > 0], y[weight > 0]),
         )
-        np.testing.assert_array_equal(model.dual_coef_.toarray(), fewer.dual_coef_.toarray())
+        np.testing.assert_array_equal(model.decision_function(X), fewer.decision_function(X))
 
 
 @those(lambda case: case.takes("class_weight"))
@@ -1010,7 +1018,7 @@ def test_weights_of_classes_and_examples_multiply(case):
     assert_same_model(balanced, counted)
 
 
-@those(lambda case: case.takes("class_weight") and case.streams)
+@those(lambda case: case.takes("class_weight", "kernel") and case.streams)
 def test_the_weights_of_classes_to_come_may_be_given(case):
     order = np.argsort(y, kind="stable")
     weights = {0: 2.0, 2: 0.5}
@@ -1076,7 +1084,7 @@ def test_the_history_is_ordered_and_ends_at_the_result(case):
             duals = np.array([point.dual for point in history])
             assert (np.diff(duals) >= -1e-9 * np.abs(duals).max()).all()
     assert last.iterations == result.iterations
-    if case.is_classifier:
+    if case.has_support:
         assert result.support_patterns == len(model.support_)
     if case.has_kernel:
         assert result.support_vectors == model.dual_coef_.nnz
@@ -1091,7 +1099,7 @@ def test_without_a_certificate_the_result_says_so(case):
     assert not estimate.result_.exact
     assert not any(point.exact for point in estimate.result_.history)
     assert estimate.result_.gap >= 0
-    if case.estimator.__name__ not in ("HullerClassifier", "TrackingSVC"):
+    if case.estimator.__name__ not in ("HullerClassifier", "TrackingSVC", "SGDQNClassifier"):
         assert estimate.result_.dual == pytest.approx(exact.result_.dual, rel=1e-6)
     assert not case.make().partial_fit(*case.data).result_.exact
 
@@ -1102,7 +1110,7 @@ def test_looks_at_validation_examples_do_not_change_the_model(case):
     model = case.make(epochs=3).fit(X[:40], y[:40], validation=(X[40:], y[40:]))
     assert_same_model(model, plain)
     errors = [point.error for point in model.result_.history if point.error is not None]
-    assert len(errors) > 5
+    assert len(errors) >= 3
     assert errors[-1] == pytest.approx(np.mean(model.predict(X[40:]) != y[40:]))
 
 

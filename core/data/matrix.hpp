@@ -55,20 +55,29 @@ struct Matrix {
     void prefetch_start(int64_t i) const {
         if (starts) prefetch(starts + i);
     }
-    void prefetch_row(int64_t i) const {
-        prefetch_range(values, i);
-        if (columns32) prefetch_range(columns32, i);
-        if (columns64) prefetch_range(columns64, i);
+    void prefetch_row(int64_t i) const { prefetch_row(i, prefetch); }
+    void prefetch_row_for_later(int64_t i) const { prefetch_row(i, prefetch_for_later); }
+
+    // Of a row, on average.
+    int64_t row_bytes() const {
+        const int64_t stored = rows == 0 ? 0 : (starts ? starts[rows] - starts[0] : rows * columns) / rows;
+        return stored * int64_t(sizeof(T) + (columns32 ? 4 : columns64 ? 8 : 0));
     }
 
   private:
+    template <class Prefetch>
+    void prefetch_row(int64_t i, Prefetch fetch) const {
+        prefetch_range(values, i, fetch);
+        if (columns32) prefetch_range(columns32, i, fetch);
+        if (columns64) prefetch_range(columns64, i, fetch);
+    }
     // Rows do not begin where cache lines do: the last value may lie on one line more.
-    template <class V>
-    void prefetch_range(const V* array, int64_t i) const {
+    template <class V, class Prefetch>
+    void prefetch_range(const V* array, int64_t i, Prefetch fetch) const {
         if (count(i) == 0) return;
         const V* const last = array + begin(i) + count(i) - 1;
-        for (const V* at = array + begin(i); at < last; at += 64 / sizeof(V)) prefetch(at);
-        prefetch(last);
+        for (const V* at = array + begin(i); at < last; at += 64 / sizeof(V)) fetch(at);
+        fetch(last);
     }
 };
 
@@ -85,6 +94,8 @@ class RowCompressor {
         values_.resize(std::size_t(X.columns));
         columns_.resize(std::size_t(X.columns));
     }
+
+    bool is_active() const { return !values_.empty(); }
 
     // The row as it is, or compressed into buffers that the next call overwrites.
     Row<T> operator()(Row<T> x) {

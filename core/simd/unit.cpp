@@ -5,6 +5,7 @@
 #include "chain/maxplus.hpp"
 #include "kernel/gradient.hpp"
 #include "kernel/kernelrow.hpp"
+#include "linear/gradientrows.hpp"
 #include "linear/rowqp.hpp"
 #include "linear/rows.hpp"
 
@@ -19,6 +20,17 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.add_row = add_row<T>;
     units.scores_of = scores_of<T>;
     units.add_row_of = add_row_of<T>;
+    units.dot_one = dot_one<T>;
+    units.add_one = add_one<T>;
+    units.add_one_scaled = add_one_scaled<T>;
+    units.add_row_scaled = add_row_scaled<T>;
+    units.add_one_twice = add_one_twice<T>;
+    units.add_row_twice = add_row_twice<T>;
+    units.add_row_in_double = add_row_in_double<T>;
+    units.shrink = shrink<T>;
+    units.shrink_scaled = shrink_scaled<T>;
+    units.shrink_twice = shrink_twice<T>;
+    units.rescale = rescale<T>;
     units.solve_row[int(Formulation::crammer_singer)] = solve_row<CrammerSinger, T>;
     units.solve_row[int(Formulation::weston_watkins)] = solve_row<WestonWatkins, T>;
     units.solve_row[int(Formulation::one_vs_rest)] = solve_row<OneVsRest, T>;

@@ -28,6 +28,7 @@ struct Row {
     int64_t count;
     T intercept;
     int64_t intercept_row;
+    const T* dense_ahead = nullptr;  // the dense row that comes next, to be fetched meanwhile
 };
 
 // The QP of one example: everything but its own coefficients held fixed. Arrays hold `lanes` values, of which the
@@ -50,6 +51,12 @@ struct RowStep {
     T violation;
     T loss;
     bool moved;
+};
+
+// How a diagonal scaling moves, see linear/gradientrows.hpp.
+template <class T>
+struct Rescaling {
+    T share, lambda, least;
 };
 
 // A piece of a table: its rows lie `stride` values apart.
@@ -94,6 +101,19 @@ struct Units {
     void (*scores_of)(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out);
     void (*add_row_of)(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes,
                        T* W);
+    // Stochastic gradient steps, see linear/gradientrows.hpp.
+    T (*dot_one)(const Row<T>& x, const T* w);
+    void (*add_one)(const Row<T>& x, T coefficient, T* w);
+    void (*add_one_scaled)(const Row<T>& x, T coefficient, const T* B, T* w);
+    void (*add_row_scaled)(const Row<T>& x, const T* coefficients, int64_t lanes, const T* B, T* W);
+    void (*add_one_twice)(const Row<T>& x, const T* D, T coefficient, T second, T* w, T* u);
+    void (*add_row_twice)(const Row<T>& x, const T* D, const T* coefficients, const T* seconds, int64_t lanes, T* W,
+                          T* U);
+    void (*add_row_in_double)(const Row<T>& x, const double* coefficients, int64_t functions, double* W);
+    void (*shrink)(const T* rates, int64_t rows, int64_t lanes, T* W);
+    void (*shrink_scaled)(const T* rates, int64_t rows, int64_t lanes, const T* B, T* W);
+    void (*shrink_twice)(const T* rates, const T* ratios, const T* D, int64_t rows, int64_t lanes, T* W, T* U);
+    void (*rescale)(const Row<T>& x, int64_t rows, const T* curvatures, const Rescaling<T>& by, int64_t lanes, T* B);
     // Indexed by Formulation. Writes the new coefficients minus the old ones to `change`; `work` holds `lanes` values.
     RowStep<T> (*solve_row[3])(const RowProblem<T>& row, T* work, T* change);
     // A row of kernel values against the support vectors of a class, see kernel/kernelrow.hpp.

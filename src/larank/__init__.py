@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from larank.kernel.published import Published
     from larank.kernel.tracking import TrackingSVC
     from larank.linear.sdm import LinearMulticlassSVC
+    from larank.linear.sgdqn import SGDQNClassifier
     from larank.sequence.tagger import SequenceTagger
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
@@ -37,6 +38,7 @@ __all__ = [
     "MulticlassSVC",
     "Published",
     "Result",
+    "SGDQNClassifier",
     "SequenceTagger",
     "StructuredModel",
     "StructuredSVC",
@@ -62,6 +64,7 @@ _HOME = {
     "MulticlassSVC": "larank.kernel.exact",
     "Published": "larank.kernel.published",
     "Result": "larank.training",
+    "SGDQNClassifier": "larank.linear.sgdqn",
     "SequenceTagger": "larank.sequence.tagger",
     "StructuredModel": "larank.structured.model",
     "StructuredSVC": "larank.structured.svc",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,12 @@ def classes_of(y: NDArray[Any]) -> NDArray[Any]:
     return classes
 
 
+def check_same_type(y: NDArray[Any], others: NDArray[Any], where: str) -> None:
+    """Raise where words are among numbers, which NumPy would make words too; `where` the others are."""
+    if (others.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
+        raise ValueError(f"y must hold labels of the same type as those {where}, {others.dtype}; got {y.dtype}")
+
+
 def check_two_classes(y: NDArray[Any], costs: NDArray[np.float64]) -> None:
     """Raise where weights of zero leave fewer."""
     if len(np.unique(y[costs > 0])) < 2:
@@ -190,6 +196,21 @@ def example_costs(
     if not costs.any():
         raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
     return costs
+
+
+def held_out_examples(
+    validation: tuple[Any, ArrayLike], validate: Callable[[Any, NDArray[Any]], Any], classes: NDArray[Any] | None
+) -> tuple[Any, NDArray[Any]]:
+    """The examples that `fit` is given to validate with, checked; some label must be known, if any is."""
+    try:
+        X, y = validation
+    except (TypeError, ValueError):
+        what = f"{len(validation)} of them" if isinstance(validation, tuple) else type(validation).__name__
+        raise ValueError(f"validation must be a pair (X, y), got {what}") from None
+    X, y = validate(X, np.asarray(y))
+    if classes is not None and not np.isin(y, classes).any():
+        raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
+    return X, y
 
 
 def sound_csr(X: Any) -> Any:

@@ -75,6 +75,11 @@ def _whole_number_or_flag(name: str, value: Any) -> None:
         whole_number(name, value, at_least=0)
 
 
+def _share(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+        raise ValueError(f"{name} must be a number above 0 and below 1, got {value!r}")
+
+
 def _not_zero(name: str, value: Any) -> None:
     if not isinstance(value, Integral) or value == 0:
         raise ValueError(f"{name} must be None or an integer other than 0, got {value!r}")
@@ -124,9 +129,30 @@ Check = Callable[[str, Any], Any]
 
 _ONLINE = ("larank", "perceptron", "passive-aggressive")
 _CUTTING_PLANES = ("svmstruct", "svmstruct-1slack")
-_POSITIVE = ("C", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "time_limit", "tol")
-_COUNTS = ("batch_size", "budget", "degree", "epochs", "label_budget", "max_iter", "n_steps", "sample_size")
-_FLAGS = ("active_set", "average", "cache", "certify", "cooling", "finish", "fit_intercept", "shrinking", "shuffle")
+_POSITIVE = ("C", "alpha", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "t0", "time_limit", "tol")
+_COUNTS = (
+    "batch_size",
+    "budget",
+    "degree",
+    "epochs",
+    "label_budget",
+    "max_iter",
+    "n_iter_no_change",
+    "n_steps",
+    "sample_size",
+)
+_FLAGS = (
+    "active_set",
+    "average",
+    "cache",
+    "certify",
+    "cooling",
+    "early_stopping",
+    "finish",
+    "fit_intercept",
+    "shrinking",
+    "shuffle",
+)
 
 # A parameter may also be None where that is its default. Parameters that are not here need the data, or what the
 # caller knows of kernels, strategies or templates.
@@ -141,6 +167,7 @@ _CHECKS: Mapping[str, Check] = {
     "gamma": _gamma,
     "history": OneOf(("true", "predicted")),
     "inference": OneOf(("exact", "greedy")),
+    "loss": OneOf(("hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber")),
     "init": OneOf(("larank", "zero")),
     "margin": partial(positive, zero=True),
     "n_jobs": _not_zero,
@@ -151,6 +178,7 @@ _CHECKS: Mapping[str, Check] = {
     "schedule": OneOf(("adaptive", "fixed")),
     "stop": OneOf(("epochs", "gap")),
     "tau": partial(positive, least=1e-12),
+    "validation_fraction": _share,
     "verbose": _whole_number_or_flag,
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
@@ -159,6 +187,8 @@ _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),
     ("Published", "cooling"): OneOf(COOLING),
     ("Published", "selection"): OneOf(("cycle", "kkt")),
+    ("SGDQNClassifier", "algorithm"): OneOf(("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs")),
+    ("SGDQNClassifier", "formulation"): OneOf(("joint", "one-vs-rest")),
     ("SequenceTagger", "solver"): OneOf(_ONLINE),
     ("StructuredSVC", "schedule"): OneOf(("fixed", "adaptive")),
     ("StructuredSVC", "solver"): OneOf((*_ONLINE, *_CUTTING_PLANES)),
@@ -271,6 +301,7 @@ RULES = (
     acts("label_budget", stop=("epochs",), epochs=(1,), because="more passes see all labels"),
     Rule("sample_size", not_with={"selection": ("random",)}),
     _must("selection", "'random'", _looks_at_scores, kernel=("linear",), of="LaRankClassifier"),
+    acts("validation_fraction", early_stopping=(True,)),
     acts("shuffle", solver=(*_ONLINE, "svmstruct"), of="StructuredSVC"),
     acts("history", "predicted", inference=("greedy",), stop=("epochs",)),
     # How the solvers work.
@@ -292,7 +323,7 @@ RULES = (
 )
 
 # What an estimator does not refuse, for scikit-learn's checks set it everywhere, but the command line does.
-IGNORED = (acts("max_iter", stop=_STOPS_BY_PROOF),)
+IGNORED = (acts("max_iter", stop=_STOPS_BY_PROOF), acts("n_iter_no_change", early_stopping=(True,)))
 
 
 # ---- What estimators and the command line call ----

@@ -14,7 +14,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,7 +24,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from larank import _core, parameters
-from larank.base import ScoringClassifier, check_two_classes, classes_of, example_costs, validated
+from larank.base import (
+    ScoringClassifier,
+    check_same_type,
+    check_two_classes,
+    classes_of,
+    example_costs,
+    held_out_examples,
+    validated,
+)
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.kernels import Kernel, kernel_for
 from larank.blocks.workers import blas_threads
@@ -495,7 +503,11 @@ class OnlineClassifier(KernelClassifier):
             costs = example_costs(settings.C, X, y, classes, sample_weight, settings.class_weight)
             check_two_classes(y, costs)
             algorithm.check_classes(classes)
-            held_out = None if validation is None else self._held_out(validation, classes)
+            held_out = (
+                None
+                if validation is None
+                else held_out_examples(validation, partial(self._validated, reset=False), classes)
+            )
             seeds = check_random_state(settings.random_state)
             seed = int(seeds.randint(2**31 - 1))
             orders = np.random.RandomState(seeds.randint(2**31 - 1))
@@ -653,17 +665,6 @@ class OnlineClassifier(KernelClassifier):
                 f"{wanted}; got {X.shape[1]}"
             )
 
-    def _held_out(self, validation: tuple[Any, ArrayLike], classes: NDArray[Any]) -> tuple[Any, NDArray[Any]]:
-        try:
-            X, y = validation
-        except (TypeError, ValueError):
-            what = f"{len(validation)} of them" if isinstance(validation, tuple) else type(validation).__name__
-            raise ValueError(f"validation must be a pair (X, y), got {what}") from None
-        X, y = self._validated(X, np.asarray(y), reset=False)
-        if not np.isin(y, classes).any():
-            raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
-        return X, y
-
 
 def _check_takes_streams(settings: Settings) -> None:
     if settings.stop == "gap":
@@ -681,8 +682,7 @@ def _united(before: list[NDArray[Any]], y: NDArray[Any], announced: list[NDArray
     """All classes so far."""
     for others, name in ((before, "of the calls before"), (announced, "in classes")):
         for labels in others:
-            if (labels.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
-                raise ValueError(f"y must hold labels of the same type as those {name}, {labels.dtype}; got {y.dtype}")
+            check_same_type(y, labels, name)
     return np.unique(np.concatenate([*before, y, *announced]))
 
 

@@ -2,6 +2,7 @@
 
 from larank.training.loop import (
     Limits,
+    Looks,
     Objectives,
     ObjectiveValues,
     Outcome,
@@ -17,6 +18,7 @@ from larank.training.result import Checkpoint, Result, Status
 __all__ = [
     "Checkpoint",
     "Limits",
+    "Looks",
     "ObjectiveValues",
     "Objectives",
     "Outcome",

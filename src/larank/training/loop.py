@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -90,6 +90,14 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Looks:
+    """Objectives from scratch for the history: how to compute them, and after how many passes to do so again."""
+
+    look: Callable[[], Objectives]
+    passes_between: int
+
+
+@dataclass(frozen=True)
 class Outcome:
     """How training ended."""
 
@@ -101,7 +109,7 @@ class Outcome:
     history: tuple[Checkpoint, ...]
 
 
-def train(training: Training, limits: Limits, progress: Progress) -> Outcome:
+def train(training: Training, limits: Limits, progress: Progress, looks: Looks | None = None) -> Outcome:
     """Advance a training until a limit is reached, its own criterion holds or the user interrupts.
 
     Parameters
@@ -112,6 +120,8 @@ def train(training: Training, limits: Limits, progress: Progress) -> Outcome:
         The stopping criteria shared by all solvers.
     progress : Progress
         Told about every new estimate.
+    looks : Looks, optional
+        What goes into the history between two passes.
 
     Returns
     -------
@@ -122,6 +132,8 @@ def train(training: Training, limits: Limits, progress: Progress) -> Outcome:
     with _interrupt_flag() as interrupted:
         while True:
             optimal = training.advance()
+            if looks is not None and not optimal:
+                run.look_if_due(looks)
             if run.gap_is_closed() or (optimal and limits.passes is None):
                 status: Status = "converged"
             elif optimal:
@@ -204,7 +216,7 @@ class _Run:
         self.history: list[Checkpoint] = []
         self.latest: Objectives | None = None
         self.is_exact = False
-        self.checked_at = 0.0
+        self.checked_at = self.looked_at = 0.0
         self.certificate_seconds = 0.0
         self.began = time.perf_counter()
 
@@ -235,6 +247,15 @@ class _Run:
         exact = self.evaluate()
         wanted = self.limits.closing_gap(exact.primal)
         return wanted is not None and exact.gap <= wanted
+
+    def look_if_due(self, looks: Looks) -> None:
+        if self.training.iterations() < self.looked_at + looks.passes_between:
+            return
+        self.looked_at = self.training.iterations()
+        began = time.perf_counter()
+        found = looks.look()
+        self.certificate_seconds += time.perf_counter() - began
+        self.record(found, exact=True)
 
     def evaluate(self) -> Checkpoint:
         began = time.perf_counter()

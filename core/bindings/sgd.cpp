@@ -1,0 +1,214 @@
+// Stochastic gradient descent.
+#include "bindings/arrays.hpp"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "bindings/choices.hpp"
+#include "linear/asgd.hpp"
+#include "linear/olbfgs.hpp"
+#include "linear/sgd.hpp"
+
+enum class SgdAlgorithm { sgdqn, svmsgd2, sgd, olbfgs, asgd };
+
+template <>
+struct Choices<SgdAlgorithm> {
+    static constexpr const char* argument = "algorithm";
+    static constexpr std::array names{std::pair{"sgdqn", SgdAlgorithm::sgdqn},
+                                      std::pair{"svmsgd2", SgdAlgorithm::svmsgd2}, std::pair{"sgd", SgdAlgorithm::sgd},
+                                      std::pair{"olbfgs", SgdAlgorithm::olbfgs}, std::pair{"asgd", SgdAlgorithm::asgd}};
+};
+
+template <>
+struct Choices<larank::Loss> {
+    static constexpr const char* argument = "loss";
+    static constexpr std::array names{
+        std::pair{"hinge", larank::Loss::hinge}, std::pair{"squared_hinge", larank::Loss::squared_hinge},
+        std::pair{"smoothed_hinge", larank::Loss::smoothed_hinge}, std::pair{"log_loss", larank::Loss::log_loss},
+        std::pair{"modified_huber", larank::Loss::modified_huber}};
+};
+
+namespace {
+
+template <class T>
+std::unique_ptr<larank::SgdStep<T>> step_of(SgdAlgorithm algorithm, const larank::SgdOptions& options) {
+    switch (algorithm) {
+        case SgdAlgorithm::sgdqn: return std::make_unique<larank::QuasiNewtonStep<T>>(options);
+        case SgdAlgorithm::olbfgs: return std::make_unique<larank::OnlineLbfgsStep<T>>(options);
+        case SgdAlgorithm::asgd: return std::make_unique<larank::AveragedStep<T>>(options);
+        default: return std::make_unique<larank::FirstOrderStep<T>>(options);
+    }
+}
+
+// A solver that keeps the arrays it looks at alive.
+template <class T>
+struct SgdSession {
+    larank::Sgd<T> solver;
+    nb::object X, labels, costs;
+
+    SgdSession(const larank::SgdOptions& options, std::unique_ptr<larank::SgdStep<T>> step)
+        : solver(options, std::move(step)) {}
+
+    template <class Value>
+    void feed(const larank::Matrix<Value>& view, nb::object arrays, Vector<int32_t> y, Vector<double> c,
+              bool shuffled) {
+        const larank::SgdOptions& options = solver.options();
+        const int64_t classes = std::max<int64_t>(2, options.functions);
+        if (view.columns > options.features) throw std::invalid_argument("X has more features than the session");
+        if (view.rows >= int64_t{1} << 31) throw std::invalid_argument("X must have fewer than 2**31 rows");
+        if (int64_t(y.shape(0)) != view.rows || int64_t(c.shape(0)) != view.rows)
+            throw std::invalid_argument("labels and costs must have one entry per row of X");
+        for (int64_t i = 0; i < view.rows; ++i)
+            if (y.data()[i] < 0 || y.data()[i] >= classes)
+                throw std::invalid_argument("labels must count from 0 to the number of classes less one");
+        X = std::move(arrays);
+        labels = nb::cast(y);
+        costs = nb::cast(c);
+        solver.feed(view, y.data(), c.data(), shuffled);
+    }
+};
+
+// [row][function] without padding.
+template <class T>
+nb::ndarray<nb::numpy, T> to_table(const larank::FunctionWeights<T>& W) {
+    std::vector<T> values(std::size_t(W.rows() * W.functions()));
+    for (int64_t j = 0; j < W.rows(); ++j)
+        std::copy_n(W.data() + j * W.lanes(), W.functions(), values.data() + j * W.functions());
+    return to_numpy(std::move(values), {std::size_t(W.rows()), std::size_t(W.functions())});
+}
+
+template <class T>
+std::map<std::string, nb::object> state_of(SgdSession<T>& s) {
+    std::map<std::string, nb::object> state;
+    for (const auto& [name, table] : s.solver.step().tables()) state[name] = nb::cast(to_table(*table));
+    for (const auto& [name, numbers] : s.solver.step().numbers())
+        state[name] = nb::cast(to_numpy(std::vector<double>(*numbers)));
+    state["born"] = nb::cast(to_numpy(std::vector<double>(s.solver.born())));
+    const larank::SgdCounters& counters = s.solver.counters();
+    state["counts"] =
+        nb::cast(to_numpy(std::vector<double>{s.solver.time(), double(counters.visits), double(counters.steps),
+                                              double(counters.errors), counters.loss, counters.cost}));
+    state["random"] = nb::cast(to_numpy(std::vector<uint64_t>{s.solver.random_state()}));
+    return state;
+}
+
+template <class T, class Value>
+void take(const std::map<std::string, nb::object>& state, const char* name, Value* to, std::size_t count) {
+    const auto found = state.find(name);
+    if (found == state.end()) throw std::invalid_argument(std::string("the state lacks ") + name);
+    const auto values = nb::cast<nb::ndarray<const Value, nb::c_contig, nb::device::cpu>>(found->second, false);
+    if (values.size() != count) throw std::invalid_argument(std::string("the state has the wrong size: ") + name);
+    std::copy(values.data(), values.data() + count, to);
+}
+
+template <class T>
+void restore(SgdSession<T>& s, const std::map<std::string, nb::object>& state) {
+    auto& solver = s.solver;
+    for (const auto& [name, table] : solver.step().tables()) {
+        std::vector<T> values(std::size_t(table->rows() * table->functions()));
+        take<T>(state, name, values.data(), values.size());
+        for (int64_t j = 0, at = 0; j < table->rows(); ++j)
+            for (int64_t m = 0; m < table->functions(); ++m, ++at) table->at(j, m) = values[std::size_t(at)];
+    }
+    for (const auto& [name, numbers] : solver.step().numbers()) take<T>(state, name, numbers->data(), numbers->size());
+    take<T>(state, "born", solver.born().data(), solver.born().size());
+    double counts[6];
+    take<T>(state, "counts", counts, 6);
+    solver.time() = counts[0];
+    solver.counters() = {int64_t(counts[1]), int64_t(counts[2]), int64_t(counts[3]), counts[4], counts[5]};
+    uint64_t random;
+    take<T>(state, "random", &random, 1);
+    solver.set_random_state(random);
+    solver.step().restored();
+}
+
+template <class T, class Value>
+void bind_dense_feed(nb::class_<SgdSession<T>>& bound) {
+    bound.def(
+        "feed",
+        [](SgdSession<T>& s, Table<Value> X, Vector<int32_t> labels, Vector<double> costs, bool shuffled) {
+            s.feed(matrix_of(X), nb::cast(X), labels, costs, shuffled);
+        },
+        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), nb::kw_only(), "shuffled"_a);
+}
+
+template <class T, class Value, class Index>
+void bind_csr_feed(nb::class_<SgdSession<T>>& bound) {
+    bound.def(
+        "feed",
+        [](SgdSession<T>& s, Vector<Value> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features,
+           Vector<int32_t> labels, Vector<double> costs, bool shuffled) {
+            s.feed(matrix_of(values, columns, starts, features), nb::make_tuple(values, columns, starts), labels, costs,
+                   shuffled);
+        },
+        "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "labels"_a.noconvert(),
+        "costs"_a.noconvert(), nb::kw_only(), "shuffled"_a);
+}
+
+template <class T>
+void bind_sgd_of(nb::module_& m, const char* name) {
+    using S = SgdSession<T>;
+    nb::class_<S> bound(m, name);
+    bound
+        .def(
+            "__init__",
+            [](S* self, const std::string& algorithm, const std::string& loss, bool joint, int64_t functions,
+               int64_t features, bool intercept, double lambda, double t0, int64_t skip, double secant_share,
+               uint64_t seed) {
+                const auto chosen = named<SgdAlgorithm>(algorithm);
+                const larank::SgdOptions options{named<larank::Loss>(loss),
+                                                 joint,
+                                                 functions,
+                                                 features,
+                                                 intercept,
+                                                 lambda,
+                                                 t0,
+                                                 skip,
+                                                 secant_share,
+                                                 seed};
+                new (self) S(options, step_of<T>(chosen, options));
+            },
+            nb::kw_only(), "algorithm"_a, "loss"_a, "joint"_a, "functions"_a, "features"_a, "intercept"_a, "lambda_"_a,
+            "t0"_a, "skip"_a, "secant_share"_a = 2.0, "seed"_a)
+        .def(
+            "run", [](S& s, int64_t work) { return s.solver.run(work); }, "work"_a,
+            nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "begin_evaluation", [](S& s, bool with_dual) { s.solver.begin_evaluation(with_dual); }, nb::kw_only(),
+            "with_dual"_a)
+        .def(
+            "evaluate", [](S& s, int64_t first, int64_t last) { s.solver.evaluate(first, last); }, "first"_a, "last"_a,
+            nb::call_guard<nb::gil_scoped_release>())
+        .def("begin_bound", [](S& s) { s.solver.begin_bound(); })
+        .def("bound", [](S& s) { return s.solver.bound(); })
+        .def("objectives", [](S& s) { return s.solver.objectives(); })
+        .def("weights", [](S& s) { return to_table(s.solver.step().model()); })
+        .def_prop_ro("squared_norm", [](S& s) { return s.solver.step().model().squared_norm(); })
+        .def("state", &state_of<T>)
+        .def("restore", &restore<T>, "state"_a)
+        .def_prop_ro("counters", [](const S& s) { return s.solver.counters(); });
+    bind_dense_feed<T, double>(bound);
+    bind_csr_feed<T, double, int32_t>(bound);
+    bind_csr_feed<T, double, int64_t>(bound);
+    if constexpr (std::is_same_v<T, float>) {
+        bind_dense_feed<T, float>(bound);
+        bind_csr_feed<T, float, int32_t>(bound);
+        bind_csr_feed<T, float, int64_t>(bound);
+    }
+}
+
+}  // namespace
+
+void bind_sgd(nb::module_& m) {
+    using larank::SgdCounters;
+    bind_struct<SgdCounters>(m, "SgdCounters", "visits", &SgdCounters::visits, "steps", &SgdCounters::steps, "errors",
+                             &SgdCounters::errors, "loss", &SgdCounters::loss, "cost", &SgdCounters::cost);
+    bind_sgd_of<float>(m, "SgdSession32");
+    bind_sgd_of<double>(m, "SgdSession64");
+}

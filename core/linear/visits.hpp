@@ -1,0 +1,107 @@
+// The order of one pass over examples in memory, random and yet kind to the caches, and the rows as a solver takes
+// them.
+//
+// Rows that lie side by side form groups of about a page. Groups come in random order; those of a window, which fits
+// the second cache, are mixed row by row. While a window is worked on, the next one is fetched in the order of the
+// memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <type_traits>
+#include <vector>
+
+#include "data/matrix.hpp"
+#include "memory/prefetch.hpp"
+#include "training/random.hpp"
+
+namespace larank {
+
+class VisitOrder {
+  public:
+    // In the order of the memory, or random.
+    void begin(int64_t rows, int64_t row_bytes, Random* random) {
+        position_ = 0;
+        fetched_.resize(std::size_t(rows));
+        std::iota(fetched_.begin(), fetched_.end(), 0);
+        window_ = std::size_t(std::clamp<int64_t>(window_bytes / std::max<int64_t>(row_bytes, 1), 4, 4096));
+        if (random && rows * row_bytes > window_bytes)
+            shuffle_groups(std::max<int64_t>(1, page / std::max<int64_t>(row_bytes, 1)), *random);
+        visited_ = fetched_;
+        if (!random) return;
+        if (rows * row_bytes <= window_bytes) return random->shuffle(visited_);
+        for (std::size_t first = 0; first < visited_.size(); first += window_)
+            for (std::size_t n = std::min(window_, visited_.size() - first); n > 1; --n)
+                std::swap(visited_[first + n - 1], visited_[first + random->below(uint32_t(n))]);
+    }
+
+    bool is_over() const { return position_ == visited_.size(); }
+    int64_t next() { return visited_[position_++]; }
+    // The row that `next` will return, or -1.
+    int64_t coming() const { return is_over() ? -1 : visited_[position_]; }
+    // Calls fetch(row) for a row of the window to come.
+    template <class Fetch>
+    void fetch_ahead(Fetch fetch) const {
+        if (position_ + window_ < fetched_.size()) fetch(fetched_[position_ + window_]);
+    }
+
+  private:
+    static constexpr int64_t page = 4096, window_bytes = 256 * 1024;
+
+    void shuffle_groups(int64_t size, Random& random) {
+        std::vector<int32_t> groups((fetched_.size() + std::size_t(size) - 1) / std::size_t(size));
+        std::iota(groups.begin(), groups.end(), 0);
+        random.shuffle(groups);
+        std::size_t at = 0;
+        for (const int32_t group : groups)
+            for (int64_t i = group * size; i < std::min<int64_t>((group + 1) * size, int64_t(fetched_.size())); ++i)
+                fetched_[at++] = int32_t(i);
+    }
+
+    std::vector<int32_t> visited_, fetched_;  // the same rows, window by window
+    std::size_t position_ = 0, window_ = 1;
+};
+
+// The rows of a matrix in the precision of a solver: those in double are rounded one by one where it has single.
+template <class T>
+class RowReader {
+  public:
+    void open(const Matrix<T>& X, bool compresses) {
+        X_ = X;
+        compress_ = RowCompressor<T>(compresses ? X : Matrix<T>{});
+        rounds_ = false;
+    }
+    template <class Wide, class = std::enable_if_t<!std::is_same_v<Wide, T>>>
+    void open(const Matrix<Wide>& X, bool) {
+        wide_ = X;
+        rounds_ = true;
+    }
+
+    int64_t rows() const { return rounds_ ? wide_.rows : X_.rows; }
+    int64_t count(int64_t i) const { return rounds_ ? wide_.count(i) : X_.count(i); }
+    int64_t row_bytes() const { return rounds_ ? wide_.row_bytes() : X_.row_bytes(); }
+    void fetch_for_later(int64_t i) const { rounds_ ? wide_.prefetch_row_for_later(i) : X_.prefetch_row_for_later(i); }
+    // Where a dense row begins that is used as it lies, else null.
+    const T* dense_row(int64_t i) const {
+        return rounds_ || X_.starts || compress_.is_active() ? nullptr : X_.values + X_.begin(i);
+    }
+
+    // The row, whose buffers the next call may overwrite.
+    Row<T> operator()(int64_t i) {
+        if (!rounds_) return compress_(X_.row(i));
+        const Row<double> x = wide_.row(i);
+        rounded_.resize(std::size_t(x.count));
+        for (int64_t j = 0; j < x.count; ++j) rounded_[std::size_t(j)] = T(x.values[j]);
+        return {rounded_.data(), x.columns32, x.columns64, x.count, T(x.intercept), x.intercept_row};
+    }
+
+  private:
+    Matrix<T> X_;
+    Matrix<double> wide_;
+    RowCompressor<T> compress_{Matrix<T>{}};
+    std::vector<T> rounded_;
+    bool rounds_ = false;
+};
+
+}  // namespace larank

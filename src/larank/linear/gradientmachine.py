@@ -1,0 +1,231 @@
+"""A compiled session of stochastic gradient descent that grows with the features and classes of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from larank import _core
+from larank.training import Objectives
+
+State = dict[str, NDArray[Any]]
+"""What a session was, as arrays: tables [feature][function], the last row that of the intercept, and vectors."""
+
+_ROWS_AT_ONCE = 65_536  # of an evaluation, between two looks at Ctrl-C
+_CACHE_BYTES = 500_000
+_SCORE_OF_NEWCOMERS = -1.0  # of a class that no example had so far: what a margin asks for
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Examples as a session takes them, with the numbers of their labels and the cost of each."""
+
+    X: Any
+    labels: NDArray[np.int32]
+    costs: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def at(self, rows: NDArray[np.intp]) -> LabelledRows:
+        """Those in these rows."""
+        return LabelledRows(self.X[rows], self.labels[rows], self.costs[rows])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised, and by which algorithm."""
+
+    algorithm: str
+    loss: str
+    formulation: str
+    alpha: float
+    intercept: bool
+
+    @classmethod
+    def of(cls, model: Any) -> Problem:
+        """That of an estimator."""
+        return cls(model.algorithm, model.loss, model.formulation, float(model.alpha), bool(model.fit_intercept))
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether several functions have one loss."""
+        return self.formulation == "joint"
+
+
+class Start(NamedTuple):
+    """How the first step is made.
+
+    `skip` is the number of visits between two regularisations, `scaling` a diagonal by which averaged SGD evens out the
+    scales of the features, the intercept last.
+    """
+
+    t0: float
+    skip: int
+    scaling: NDArray[np.float64] | None = None
+
+
+def visits_per_regularisation(X: Any, algorithm: str) -> int:
+    """`skip` by the sparsity of the examples, [thesis] section 3.1.2."""
+    if algorithm == "sgd":
+        return 1
+    head = X[:10_000]
+    stored = head.nnz if issparse(head) else np.count_nonzero(head)
+    share = float(stored) / max(1, head.shape[0] * head.shape[1])
+    return int(max(1, round(16 / max(share, 1e-6))))
+
+
+def precision_of_weights(X: Any, n_labels: int) -> np.dtype[Any]:
+    """Single where the examples are, or where double would not fit the second cache of a processor."""
+    large = bytes_of_table(X.shape[1], n_labels, np.dtype(np.float64)) > _CACHE_BYTES
+    return np.dtype(np.float32) if large or X.dtype == np.float32 else np.dtype(np.float64)
+
+
+def bytes_of_table(n_features: int, n_labels: int, dtype: np.dtype[Any]) -> int:
+    """Of one number per feature and function, as they lie in memory."""
+    lanes = 64 // dtype.itemsize
+    width = 1 if n_labels <= 2 else -(-n_labels // lanes) * lanes
+    return (n_features + 1) * width * int(dtype.itemsize)
+
+
+def bytes_of_machine(n_features: int, n_labels: int, dtype: np.dtype[Any]) -> int:
+    """What a machine takes, about: three tables, and a copy of each for the model and for growing."""
+    return 6 * bytes_of_table(n_features, n_labels, dtype)
+
+
+class GradientMachine:
+    """Weights of the functions of all labels, and the algorithm that moves them.
+
+    Labels are numbered from 0. Up to two of them have one function, that of label 1; more have one each.
+    """
+
+    def __init__(
+        self, problem: Problem, dtype: np.dtype[Any], n_features: int, n_labels: int, start: Start, seed: int
+    ) -> None:
+        self.problem, self.dtype, self.start = problem, dtype, start
+        self.n_features, self.n_labels = n_features, n_labels
+        self.session = self._fresh(seed)
+        if start.scaling is not None:
+            # No feature shrinks by more than a tenth at a time because of its scale.
+            most = max(1.0, 0.1 * start.t0 / start.skip)
+            self.session.restore({**self.session.state(), "scaling": np.minimum(start.scaling, most)})
+
+    def _fresh(self, seed: int) -> Any:
+        session = _core.SgdSession32 if self.dtype == np.float32 else _core.SgdSession64
+        return session(
+            algorithm=self.problem.algorithm,
+            loss=self.problem.loss,
+            joint=self.problem.is_joint and self.functions > 1,
+            functions=self.functions,
+            features=self.n_features,
+            intercept=self.problem.intercept,
+            lambda_=self.problem.alpha,
+            t0=self.start.t0,
+            skip=self.start.skip,
+            seed=seed,
+        )
+
+    @classmethod
+    def from_state(cls, problem: Problem, n_labels: int, start: Start, state: State) -> GradientMachine:
+        """One that goes on where another was."""
+        weights = state["weights"]
+        machine = cls(
+            problem, weights.dtype, len(weights) - problem.intercept, n_labels, start._replace(scaling=None), 0
+        )
+        machine.session.restore(state)
+        return machine
+
+    def state(self) -> State:
+        """All that another machine needs to go on."""
+        return dict(self.session.state())
+
+    @property
+    def functions(self) -> int:
+        """How many there are."""
+        return 1 if self.n_labels <= 2 else self.n_labels
+
+    def start_from(self, weights: NDArray[Any]) -> None:
+        """Begin at these weights, [feature][function]."""
+        state = self.state()
+        for name in ("weights", "average"):
+            if name in state:
+                state[name] = np.ascontiguousarray(weights, self.dtype)
+        self.session.restore(state)
+
+    def feed(self, rows: LabelledRows, *, shuffled: bool) -> None:
+        """Work on these from now on; a machine in single precision takes examples in double, too."""
+        X = rows.X if self.dtype == np.float32 else rows.X.astype(np.float64, copy=False)
+        if issparse(X):
+            arrays: tuple[Any, ...] = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1])
+        else:
+            arrays = (X,)
+        self.session.feed(*arrays, rows.labels, rows.costs, shuffled=shuffled)
+
+    def objectives(self, rows: LabelledRows, *, with_dual: bool) -> Objectives:
+        """Of the problem of these examples, from scratch; without the dual, its bound is 0."""
+        self.feed(rows, shuffled=False)
+        self.session.begin_evaluation(with_dual=with_dual)
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            self.session.evaluate(first, min(len(rows), first + _ROWS_AT_ONCE))
+        found: Objectives = self.session.objectives()
+        return found
+
+    def weights(self) -> NDArray[Any]:
+        """The model, [feature][function], the last row that of the intercept."""
+        weights: NDArray[Any] = self.session.weights()
+        return weights
+
+    def grow(self, n_features: int, n_labels: int) -> bool:
+        """Make room for more features and labels, whose clocks start now; whether there was need to."""
+        if n_features <= self.n_features and n_labels <= self.n_labels:
+            return False
+        before, was = self.state(), self.functions
+        self.n_features, self.n_labels = max(n_features, self.n_features), max(n_labels, self.n_labels)
+        state = {
+            name: self._widened(values) if self._has_rows(values, before) else values for name, values in before.items()
+        }
+        if self.functions != was:
+            state = self._with_more_functions(state, was)
+        self.session = self._fresh(0)
+        self.session.restore(state)
+        return True
+
+    def _has_rows(self, values: NDArray[Any], state: Mapping[str, NDArray[Any]]) -> bool:
+        """Whether an array of the state has an entry per feature."""
+        return len(values) == len(state["weights"]) and (values.ndim == 2 or values is state.get("scaling"))
+
+    def _widened(self, values: NDArray[Any]) -> NDArray[Any]:
+        """With rows for the new features before that of the intercept."""
+        last = len(values) - self.problem.intercept
+        lacking = self.n_features - last
+        fill = 0.0
+        if values.ndim == 1:
+            fill = float(np.median(values))  # a scale like that of others
+        new = np.full((lacking, *values.shape[1:]), fill, values.dtype)
+        return np.concatenate([values[:last], new, values[last:]])
+
+    def _with_more_functions(self, state: State, was: int) -> State:
+        """Tables with columns for the new ones; a single function becomes two first."""
+        one_each = 0.5 if self.problem.is_joint else 1.0
+        grown = dict(state)
+        for name, values in state.items():
+            if values.ndim != 2:
+                continue
+            is_scaling = name == "scaling"
+            old = values
+            if was == 1:
+                old = np.hstack([values, values]) if is_scaling else np.hstack([-values, values]) * one_each
+            new = np.zeros((len(old), self.functions - old.shape[1]), values.dtype)
+            if is_scaling:
+                new[:] = 1 / self.problem.alpha
+            elif self.problem.intercept and name in ("weights", "average"):
+                new[-1] = _SCORE_OF_NEWCOMERS
+            grown[name] = np.ascontiguousarray(np.hstack([old, new]), values.dtype)
+        born = np.repeat(state["born"], 2) if was == 1 else state["born"]
+        grown["born"] = np.pad(born, (0, self.functions - len(born)), constant_values=state["counts"][0])
+        return grown

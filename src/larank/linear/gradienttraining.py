@@ -1,0 +1,241 @@
+"""Stochastic gradient descent as the training loop sees it: a search for the first step, then pass after pass."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank.linear.gradientmachine import (
+    GradientMachine,
+    LabelledRows,
+    Problem,
+    Start,
+    precision_of_weights,
+    visits_per_regularisation,
+)
+from larank.linear.gradientstart import StartSearch, sample_size
+from larank.training import ObjectiveValues
+
+_WORK = 50_000_000  # multiply-adds between two looks at the limits: some tens of milliseconds
+_ESTIMATES = 10  # of a pass
+
+
+class Part(NamedTuple):
+    """Some examples of a pass, the number of labels known by now, and how much of the pass is over after them."""
+
+    rows: LabelledRows
+    n_labels: int
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a training is to do.
+
+    `parts` begins a pass over the data. Without `t0` it is searched for; `weights` are those to begin with. `certify`
+    asks for a lower bound, and `held` are all examples, where they are in memory. `error` tells the share of held-out
+    examples that are misclassified, and training ends when it has not fallen for `patience` passes.
+    """
+
+    problem: Problem
+    parts: Callable[[], Generator[Part]]
+    epochs: int
+    shuffled: bool
+    seed: int
+    certify: bool
+    t0: float | None = None
+    weights: NDArray[Any] | None = None
+    held: LabelledRows | None = None
+    error: Callable[[GradientMachine], float] | None = None
+    patience: float = math.inf
+
+
+class GradientTraining:
+    """The passes of a plan, a little at a time; `machine` is what has come out so far."""
+
+    def __init__(self, plan: Plan, machine: GradientMachine | None = None) -> None:
+        self.plan = plan
+        self.machine = machine
+        self.seconds = {"search": 0.0, "reading": 0.0}
+        self.search_visits = 0
+        self._epoch = 0
+        self._share = 0.0  # of this pass that is over
+        self._is_over = False
+        self._bounds = False  # whether derivatives are summed up for one
+        self._dual = 0.0  # the best lower bound so far, which no loss is below
+        self._seen_before = (0.0, 0) if machine is None else self._seen(machine)  # of this pass
+        self._estimated_at = 0.0
+        self._error: float | None = None
+        self._lowest_error, self._passes_since = math.inf, 0
+        self._work = self._passes()
+
+    def close(self) -> None:
+        """End what the source of the examples has begun."""
+        self._work.close()
+
+    # ---- What the loop calls ----
+
+    def advance(self) -> bool:
+        """Work for some tens of milliseconds; True once all passes are made."""
+        return next(self._work)
+
+    def estimate(self) -> ObjectiveValues | None:
+        """The objective by the losses of this pass, each as it was when its example came."""
+        now = self.iterations()
+        if self.machine is None or (now < self._estimated_at + 1 / _ESTIMATES and not self._is_over):
+            return None
+        self._estimated_at = now
+        return self._estimate()
+
+    def evaluate(self) -> ObjectiveValues:
+        """The objective from scratch, and a lower bound from the derivatives of the losses there."""
+        assert self.machine is not None
+        if self.plan.held is None:
+            return self._estimate()
+        at = self.machine.objectives(self.plan.held, with_dual=True)
+        self._dual = max(self._dual, at.dual)
+        return ObjectiveValues(max(at.primal, self._dual), self._dual, at.violation)
+
+    def look(self) -> ObjectiveValues:
+        """The objective from scratch, with the lower bound there is."""
+        assert self.machine is not None
+        assert self.plan.held is not None
+        self._estimated_at = self.iterations()
+        primal = self.machine.objectives(self.plan.held, with_dual=False).primal
+        return ObjectiveValues(max(primal, self._dual), self._dual, math.nan)
+
+    def iterations(self) -> float:
+        """Passes over the data so far."""
+        return self._epoch + self._share
+
+    def details(self) -> Mapping[str, Any]:
+        """Further fields of a point of the history."""
+        _, visits = self._of_this_pass()
+        error, self._error = self._error, None
+        if self.machine is None or not visits:
+            return {"error": error}
+        return {"error": error, "online_error": self.machine.session.counters.errors / self._seen(self.machine)[1]}
+
+    # ---- The work ----
+
+    def _passes(self) -> Generator[bool, None, None]:
+        while not self._is_over:
+            if self.machine is not None:
+                self._begin_bound_if_due()
+            yield from self._pass()
+            if self.machine is None:
+                raise ValueError("X must hold at least one example, got a stream without any")
+            self._epoch += 1
+            self._share = 0.0
+            self._validate()
+            self._is_over = self._epoch >= self.plan.epochs or self._passes_since >= self.plan.patience
+            if self._is_over and self._bounds:
+                self._dual = max(self._dual, self.machine.session.bound())
+            yield self._is_over
+            self._seen_before = self._seen(self.machine)
+
+    def _pass(self) -> Generator[bool, None, None]:
+        with closing(self.plan.parts()) as parts:
+            for part in self._timed(parts):
+                if self.machine is None:
+                    yield from self._begin(part)
+                yield from self._visit(part)
+
+    def _timed(self, parts: Iterator[Part]) -> Iterator[Part]:
+        """The parts, and how long they were waited for."""
+        while True:
+            began = time.perf_counter()
+            part = next(parts, None)
+            self.seconds["reading"] += time.perf_counter() - began
+            if part is None:
+                return
+            yield part
+
+    def _visit(self, part: Part) -> Generator[bool, None, None]:
+        assert self.machine is not None
+        if self.machine.grow(part.rows.X.shape[1], part.n_labels) and self._bounds:
+            self.machine.session.begin_bound()  # again: that of the examples from here on
+        self.machine.feed(part.rows, shuffled=self.plan.shuffled)
+        share_before, visits_before = self._share, self.machine.session.counters.visits
+        is_done = False
+        while not is_done:
+            is_done = self.machine.session.run(_WORK)
+            if part.share is not None:
+                done = (self.machine.session.counters.visits - visits_before) / len(part.rows)
+                self._share = share_before + done * (part.share - share_before)
+            if not is_done:
+                yield False
+
+    def _begin(self, part: Part) -> Generator[bool, None, None]:
+        """Make the machine; a search for its first step may come before."""
+        plan, rows = self.plan, part.rows
+        start = None
+        if plan.t0 is not None:
+            start = Start(plan.t0, visits_per_regularisation(rows.X, plan.problem.algorithm))
+        began = time.perf_counter()
+        if start is None:
+            search = StartSearch(plan.problem, self._sample(rows), part.n_labels, plan.weights, plan.seed)
+            self.machine = self._fresh(part, search.best)  # if this is the end
+            for _ in search.trials():
+                self.seconds["search"] = time.perf_counter() - began
+                yield False
+            start, self.search_visits = search.start(rows.X.shape[1]), search.visits
+        self.machine = self._fresh(part, start)
+        self._begin_bound_if_due()
+
+    def _begin_bound_if_due(self) -> None:
+        """The lower bound is that of the derivatives in the second half of the passes, at better weights."""
+        assert self.machine is not None
+        if self.plan.certify and self._epoch == self.plan.epochs // 2:
+            self._bounds = True
+            self.machine.session.begin_bound()
+
+    def _fresh(self, part: Part, start: Start) -> GradientMachine:
+        X, plan = part.rows.X, self.plan
+        dtype = precision_of_weights(X, part.n_labels)
+        machine = GradientMachine(plan.problem, dtype, X.shape[1], part.n_labels, start, plan.seed)
+        if plan.weights is not None:
+            machine.start_from(plan.weights)
+        return machine
+
+    def _sample(self, rows: LabelledRows) -> LabelledRows:
+        size = sample_size(len(rows))
+        if size == len(rows):
+            return rows
+        return rows.at(np.sort(np.random.RandomState(self.plan.seed).permutation(len(rows))[:size]))
+
+    def _validate(self) -> None:
+        if self.plan.error is None or self.machine is None:
+            return
+        self._error = self.plan.error(self.machine)
+        self._passes_since += 1
+        if self._error < self._lowest_error:
+            self._lowest_error, self._passes_since = self._error, 0
+
+    # ---- What was seen on the way ----
+
+    @staticmethod
+    def _seen(machine: GradientMachine) -> tuple[float, int]:
+        counters = machine.session.counters
+        return counters.loss, counters.visits
+
+    def _of_this_pass(self) -> tuple[float, int]:
+        """Losses and visits."""
+        if self.machine is None:
+            return 0.0, 0
+        loss, visits = self._seen(self.machine)
+        return loss - self._seen_before[0], visits - self._seen_before[1]
+
+    def _estimate(self) -> ObjectiveValues:
+        assert self.machine is not None
+        loss, visits = self._of_this_pass()
+        norm = self.plan.problem.alpha / 2 * self.machine.session.squared_norm
+        primal = norm + loss / visits if visits else math.nan
+        return ObjectiveValues(max(primal, self._dual), self._dual, math.nan)

@@ -1,0 +1,642 @@
+"""Linear models by stochastic gradient descent: averaged SGD, SGD, SVMSGD2, oLBFGS and SGD-QN (thesis, chapter 3)."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, issparse
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+
+from larank import parameters
+from larank._core import MemoryLimitError
+from larank.base import (
+    ScoringClassifier,
+    check_same_type,
+    check_two_classes,
+    classes_of,
+    example_costs,
+    held_out_examples,
+    validated,
+)
+from larank.data.ahead import read_ahead
+from larank.data.models import persistable
+from larank.data.stream import ExampleFile, blocks_of, can_be_read_again
+from larank.docstrings import with_paragraphs
+from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
+from larank.linear.gradienttraining import GradientTraining, Part, Plan
+from larank.training import Limits, Looks, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.training.progress import progress_for
+from larank.training.result import Result
+
+_VISITS = 1_000_000  # of a fit whose epochs are not given, where the data are small
+_WORK = 1_000_000_000  # and its multiply-adds
+_PASSES = (5, 1000)  # but at least and at most these
+_LOOKS = 50  # from scratch in one fit
+_BUFFER_BYTES = 64e6  # of a stream, where the memory limit allows it
+_BUFFERS = 4  # in memory at a time: one in training, one waiting, one being read, and parts of it
+_FIXED = ("algorithm", "loss", "formulation", "alpha", "fit_intercept")  # what a stream cannot change
+
+
+def _has_probabilities(model: SGDQNClassifier) -> bool:
+    if model.loss != "log_loss":
+        raise AttributeError(f"predict_proba needs loss='log_loss', got loss={model.loss!r}")
+    return True
+
+
+@persistable(
+    "classes_",
+    "coef_",
+    "intercept_",
+    "t0_",
+    "n_features_in_",
+    "feature_names_in_",
+    "n_iter_",
+    "result_",
+    "_state",
+    "_arrived",
+    "_announced",
+    "_began_with",
+)
+@with_paragraphs
+class SGDQNClassifier(ScoringClassifier):
+    """Linear classifier trained by stochastic gradient descent, in memory or on a stream.
+
+    It minimises ``alpha/2 |W|^2`` plus the mean loss, and needs a few numbers per feature and class however many
+    examples there are. The step length is chosen on a sample. `fit` and `partial_fit` take arrays, sparse matrices,
+    files larger than memory, and iterables of blocks.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber"}, default="hinge"
+        The loss of an example with margin ``z``, as in scikit-learn's `SGDClassifier`; "smoothed_hinge" is
+        ``(1 - z)^2 / 2`` between 0 and 1 and continues as a straight line below.
+    algorithm : {"asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs"}, default="asgd"
+        Averaged SGD with steps that even out the scales of the features; or an algorithm of the thesis, for comparison:
+        SGD-QN, with a diagonal estimate of the curvature; SVMSGD2, which regularises now and then; plain SGD, which is
+        slow on sparse data; or online L-BFGS of rank ten, which is slow on all data.
+    formulation : {"joint", "one-vs-rest"}, default="joint"
+        The loss of three or more classes: the margin is that of the label's score over the best other one
+        (Crammer-Singer), and the log loss is the multinomial one; or one binary problem per class. With two classes
+        both are the binary loss.
+    alpha : float, default=1e-4
+        The weight of ``1/2 |W|^2`` against the mean loss. The same problem in terms of a cost per example has
+        ``C = 1 / (alpha * n_samples)``.
+    epochs : int, optional
+        The passes over the data; by default as many as make a million visits, between 5 and 1000, and 1 on a stream.
+    t0 : float, optional
+        The first step has the length ``1 / (alpha * t0)``. By default `fit`, or the first call of `partial_fit`, tries
+        several values on a sample and takes the one with the lowest objective. With a value given, steps do not even
+        out the scales of the features.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature. Its weights are regularised like the others.
+    class_weight : dict or "balanced", optional
+        Factors on the loss per class; "balanced" takes them inversely proportional to the class frequencies.
+    shuffle : bool, default=True
+        Whether `fit` visits the examples in random order, those of a stream in that of a buffer. Arrays given to
+        `partial_fit` are visited in their own.
+    early_stopping : bool, default=False
+        Whether `fit` ends once the error on held-out examples has not fallen for some passes.
+    validation_fraction : float, default=0.1
+        The share of the examples that `early_stopping` holds out, if `fit` is given no `validation`.
+    n_iter_no_change : int, default=5
+        The number of passes without a lower error after which `early_stopping` ends training.
+    time_limit : float, optional
+        The seconds after which training stops with a warning.
+    certify : bool, default=True
+        Whether `fit` computes the objective from scratch after each pass, or fifty times if there are more, and a lower
+        bound at the end. Otherwise, and on streams, the certificate holds an estimate made on the way.
+    memory_limit : float, default=2e9
+        The bytes for the model and the buffers of a stream. Arrays in memory are used as they are and do not count.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights of the fit before, which must have had the same classes and features.
+    random_state : int, RandomState or None, default=None
+        The seed of the order of the examples and of the sample. The same integer gives the same model on every machine.
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
+        The weights. With two classes, those for the second.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        The weights of the constant feature.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    t0_ : float
+        The value used for `t0`.
+    n_iter_ : int
+        The passes over the data, rounded up.
+    [result_]
+
+    References
+    ----------
+    Bordes. New Algorithms for Large-Scale Support Vector Machines. PhD thesis, 2010, chapter 3.
+
+    Examples
+    --------
+    >>> from larank import SGDQNClassifier
+    >>> from larank.data import load_letter
+    >>> letter = load_letter()
+    >>> model = SGDQNClassifier(random_state=0).fit(letter.X_train / 15, letter.y_train)
+    >>> bool(model.score(letter.X_test / 15, letter.y_test) > 0.7)
+    True
+    """
+
+    classes_: NDArray[Any]
+    n_features_in_: int
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        algorithm: str = "asgd",
+        formulation: str = "joint",
+        alpha: float = 1e-4,
+        epochs: int | None = None,
+        t0: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        shuffle: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        time_limit: float | None = None,
+        certify: bool = True,
+        memory_limit: float = 2e9,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.algorithm = algorithm
+        self.formulation = formulation
+        self.alpha = alpha
+        self.epochs = epochs
+        self.t0 = t0
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.shuffle = shuffle
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.time_limit = time_limit
+        self.certify = certify
+        self.memory_limit = memory_limit
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @with_paragraphs
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
+    ) -> Self:
+        """Train on `X` and `y`, or on a stream.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), path, `ExampleFile` or iterable of blocks
+            The examples; float32 and float64 arrays in C order and CSR matrices are used as they are. Without `y` a
+            file in svmlight or CSV format, which may be larger than memory, or an iterable of blocks ``(X, y)`` or
+            ``(X, y, sample_weight)``. More than one pass over an iterable needs one that can be iterated again.
+        y : array of shape (n_samples,), optional
+            The labels: integers, strings, booleans. None where `X` is a stream.
+        sample_weight : array of shape (n_samples,), optional
+            Factors on the loss per example, not negative. The blocks of a stream bring their own.
+        validation : (X, y), optional
+            Examples whose error goes into the history after each pass.
+
+        [fitted]
+        """
+        with unchanged_on_failure(self):
+            parameters.check(self)
+            if _is_stream(X, y):
+                self._check_takes_streams()
+                _check_no_weights(sample_weight)
+                outcome = self._fit_stream(X, validation)
+            else:
+                outcome = self._fit_rows(X, y, sample_weight, validation)
+        self._warn_if_early(outcome)
+        return self
+
+    @with_paragraphs
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Go on training with new examples: one pass, in the order in which they come.
+
+        With `t0` given, calls with parts of a stream of dense examples make the same model as one call with all of it.
+        There is no certificate from scratch: `result_` holds an estimate.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), path, `ExampleFile` or iterable of blocks
+            As for `fit`. The examples of a file or of blocks are shuffled within a buffer, if `shuffle` says so.
+        y : array of shape (n_samples,), optional
+            The labels; those never seen before are new classes. None where `X` is a stream.
+        classes : array, optional
+            All labels that may come, so that each takes part from the start; other labels are then an error, in this
+            call and in later ones.
+        sample_weight : array of shape (n_samples,), optional
+            As for `fit`.
+
+        [fitted]
+        """
+        with unchanged_on_failure(self):
+            parameters.check(self)
+            self._check_takes_streams()
+            is_stream = _is_stream(X, y)
+            if is_stream:
+                _check_no_weights(sample_weight)
+            outcome = self._go_on(X if is_stream else [(X, y, sample_weight)], classes, is_stream)
+        self._warn_if_early(outcome)
+        return self
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.floating[Any]]:
+        """Probabilities of the classes, with ``loss="log_loss"``.
+
+        They are those of the model where it is one of probabilities: the logistic or multinomial one. With
+        ``formulation="one-vs-rest"`` and three or more classes, those of the binary models are divided by their sum.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        scores = self.decision_function(X).astype(np.float64)
+        if scores.ndim == 1:
+            positive = expit(scores)
+            return np.column_stack([1 - positive, positive])
+        if self.formulation == "joint":
+            return np.asarray(softmax(scores, axis=1), np.float64)
+        each = expit(scores)
+        total = each.sum(axis=1, keepdims=True)
+        shares: NDArray[np.float64] = np.where(total > 0, each / np.where(total > 0, total, 1), 1 / each.shape[1])
+        return shares
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> NDArray[np.floating[Any]]:
+        """The logarithms of `predict_proba`; same argument."""
+        with np.errstate(divide="ignore"):
+            logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
+        return logarithms
+
+    def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
+        X = validated(self, X, reset=False)
+        scores: NDArray[np.floating[Any]] = np.asarray(X @ self.coef_.T) + self.intercept_
+        if len(self.classes_) == 1:
+            return scores[:, :1] * 0
+        return scores.ravel() if len(self.classes_) == 2 else scores
+
+    # ---- Training in memory ----
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any) -> Outcome:
+        X, y = validated(self, X, y, reset=True)
+        classes = classes_of(y)
+        costs = example_costs(1.0, X, y, classes, sample_weight, self.class_weight)
+        check_two_classes(y, costs)
+        rows = LabelledRows(X, np.searchsorted(classes, y).astype(np.int32), costs)
+        if not costs.all():
+            rows = rows.at(np.flatnonzero(costs))
+        seeds = check_random_state(self.random_state)
+        seed = int(seeds.randint(2**31 - 1))
+        held_out = None
+        if validation is not None:
+            held_out = held_out_examples(validation, partial(validated, self, reset=False), classes)
+        if self.early_stopping and held_out is None:
+            rows, held_out = self._split(rows, classes, seeds)
+        labels = _Labels(classes)
+        plan = Plan(
+            Problem.of(self),
+            partial(_one_part, rows, len(classes)),
+            self._passes_over(rows),
+            shuffled=bool(self.shuffle),
+            seed=seed,
+            certify=bool(self.certify),
+            t0=self.t0,
+            weights=self._weights_before(classes, X),
+            held=rows if self.certify else None,
+            error=None if held_out is None else partial(_error, *held_out, labels),
+            patience=self.n_iter_no_change if self.early_stopping else math.inf,
+        )
+        return self._train(GradientTraining(plan), labels, f"{len(rows)} examples, {len(classes)} classes")
+
+    def _passes_over(self, rows: LabelledRows) -> int:
+        if self.epochs is not None:
+            return self.epochs
+        work = int(rows.X.nnz if issparse(rows.X) else rows.X.size)
+        least, most = _PASSES
+        return max(least, min(most, round(_VISITS / len(rows)), round(_WORK / max(1, work))))
+
+    def _weights_before(self, classes: NDArray[Any], X: Any) -> NDArray[Any] | None:
+        """Those of the fit before, [feature][function]."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        if not np.array_equal(classes, self.classes_) or X.shape[1] != self.coef_.shape[1]:
+            raise ValueError(
+                f"warm_start needs the classes and features of the fit before, {len(self.classes_)} and "
+                f"{self.coef_.shape[1]}; got {len(classes)} and {X.shape[1]}, or other labels"
+            )
+        weights = self.coef_.T
+        return np.vstack([weights, self.intercept_]) if self.fit_intercept else weights
+
+    def _split(
+        self, rows: LabelledRows, classes: NDArray[Any], seeds: np.random.RandomState
+    ) -> tuple[LabelledRows, tuple[Any, NDArray[Any]]]:
+        try:
+            kept, held_out = train_test_split(
+                np.arange(len(rows)),
+                test_size=self.validation_fraction,
+                stratify=rows.labels,
+                random_state=seeds.randint(2**31 - 1),
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"early_stopping cannot hold out validation_fraction={self.validation_fraction} of "
+                f"{len(rows)} examples; give fit a validation set: {error}"
+            ) from None
+        return rows.at(np.sort(kept)), (rows.X[held_out], classes[rows.labels[held_out]])
+
+    # ---- Training on a stream ----
+
+    def _fit_stream(self, source: Any, validation: Any) -> Outcome:
+        if self.early_stopping and validation is None:
+            raise ValueError("early_stopping needs validation=(X, y) where X is a stream, got none")
+        epochs = 1 if self.epochs is None else self.epochs
+        if epochs > 1 and not can_be_read_again(source):
+            raise ValueError(
+                f"epochs={epochs} needs a stream that can be read again, such as a file or a list of blocks; got a "
+                f"{type(source).__name__}"
+            )
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        labels = _Labels()
+        held_out = None
+        if validation is not None:
+            held_out = held_out_examples(validation, partial(validated, _Anonymous(), reset=True), None)
+        plan = Plan(
+            Problem.of(self),
+            partial(self._parts, source, labels),
+            epochs,
+            shuffled=bool(self.shuffle),
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            certify=bool(self.certify),
+            t0=self.t0,
+            error=None if held_out is None else partial(_error, *held_out, labels),
+            patience=self.n_iter_no_change if self.early_stopping else math.inf,
+        )
+        return self._train(GradientTraining(plan), labels, "a stream")
+
+    def _go_on(self, source: Any, classes: ArrayLike | None, is_stream: bool) -> Outcome:
+        first = not hasattr(self, "coef_")
+        self._check_unchanged(first)
+        problem = Problem.of(self)
+        labels = _Labels() if first else _Labels(self._arrived, self._announced)
+        labels.announce(classes)
+        machine = None
+        if not first:
+            state = dict(self._state)
+            start = Start(self.t0_, int(state.pop("skip")[0]))
+            machine = GradientMachine.from_state(problem, len(self._arrived), start, state)
+        plan = Plan(
+            problem,
+            partial(self._parts, source, labels) if is_stream else partial(self._part, source[0], labels),
+            1,
+            shuffled=bool(self.shuffle) and is_stream,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)) if first else 0,
+            certify=bool(self.certify),
+            t0=self.t0,
+        )
+        return self._train(GradientTraining(plan, machine), labels, "a stream")
+
+    def _parts(self, source: Any, labels: _Labels) -> Generator[Part]:
+        """The blocks of a stream; a thread reads the next one meanwhile."""
+        buffer = max(1, int(min(_BUFFER_BYTES, self.memory_limit / _BUFFERS)))
+        may_grow = not hasattr(self, "n_features_in_")
+        with closing(blocks_of(source, buffer)) as blocks, closing(read_ahead(blocks)) as ahead:
+            for block in ahead:
+                first = not hasattr(self, "n_features_in_")
+                if issparse(block.X) and not first:
+                    if may_grow:
+                        self.n_features_in_ = max(self.n_features_in_, block.X.shape[1])
+                    block = block._replace(X=_widened(block.X, self.n_features_in_))
+                try:
+                    rows = self._rows(block.X, block.y, block.sample_weight, labels)
+                except ValueError as error:
+                    raise type(error)(f"{block.where}: {error}") from error
+                yield Part(rows, len(labels), block.share_read)
+
+    def _part(self, call: tuple[Any, Any, Any], labels: _Labels) -> Generator[Part]:
+        """The arrays of one call."""
+        rows = self._rows(*call, labels)
+        yield Part(rows, len(labels), 1.0)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, labels: _Labels) -> LabelledRows:
+        """Checked examples, as the session takes them."""
+        X, y = validated(self, X, y, reset=not hasattr(self, "n_features_in_"))
+        numbers = labels.numbered(y)
+        known = np.unique(y)
+        weights = self.class_weight
+        if isinstance(weights, Mapping):  # not of classes that are not here
+            weights = {label: weights[label] for label in known.tolist() if label in weights}
+        costs = example_costs(1.0, X, y, known, sample_weight, weights)
+        self._check_memory(len(labels), X)
+        rows = LabelledRows(X, numbers, costs)
+        return rows if costs.all() else rows.at(np.flatnonzero(costs))
+
+    # ---- Both ----
+
+    def _train(self, training: GradientTraining, labels: _Labels, about: str) -> Outcome:
+        plan = training.plan
+        limits = Limits(
+            None,
+            math.inf,
+            self.time_limit,
+            passes=plan.epochs,
+            certify=plan.held is not None,
+        )
+        looks = None if plan.held is None else Looks(training.look, math.ceil(plan.epochs / _LOOKS))
+        with progress_for(self.verbose) as progress, closing(training):
+            progress.start(f"{self.algorithm}, {self.loss}, {about}")
+            outcome = train(training, limits, progress, looks)
+        machine = training.machine
+        assert machine is not None
+        self._keep_model(machine, labels)
+        counters = machine.session.counters
+        self.result_ = Result.of(
+            outcome,
+            solver=self.algorithm,
+            iterations=training.iterations(),
+            support_patterns=0,
+            support_vectors=0,
+            operations={
+                "visits": counters.visits,
+                "steps": counters.steps,
+                "search_visits": training.search_visits,
+            },
+            breakdown=training.seconds,
+        )
+        self.n_iter_ = max(1, math.ceil(self.result_.iterations))
+        return outcome
+
+    def _keep_model(self, machine: GradientMachine, labels: _Labels) -> None:
+        W = machine.weights().T
+        if len(labels) > 2:
+            W = W[np.argsort(labels.arrived)]
+        elif len(labels) == 2 and labels.arrived[0] > labels.arrived[1]:
+            W = -W
+        n_features = machine.n_features
+        self.classes_ = np.sort(labels.arrived)
+        self.coef_ = np.ascontiguousarray(W[:, :n_features])
+        self.intercept_ = W[:, n_features].copy() if self.fit_intercept else np.zeros(len(W), W.dtype)
+        self.t0_ = machine.start.t0
+        self._state = {**machine.state(), "skip": np.array([machine.start.skip])}
+        self._arrived, self._announced = labels.arrived, labels.are_announced
+        self._began_with = {name: getattr(self, name) for name in _FIXED}
+
+    def _warn_if_early(self, outcome: Outcome) -> None:
+        warn_if_early(outcome, self.result_, max_iter=None, time_limit=self.time_limit, stacklevel=3)
+
+    def _check_takes_streams(self) -> None:
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
+
+    def _check_unchanged(self, first: bool) -> None:
+        if self.early_stopping:
+            raise ValueError("early_stopping acts in fit only: partial_fit makes one pass over what it is given")
+        for name, before in {} if first else self._began_with.items():
+            if getattr(self, name) != before:
+                raise ValueError(
+                    f"{name} must stay as it was in the calls before, {before!r}; got {getattr(self, name)!r}"
+                )
+
+    def _check_memory(self, n_labels: int, X: Any) -> None:
+        needed = bytes_of_machine(X.shape[1], n_labels, X.dtype)
+        if needed > self.memory_limit:
+            raise MemoryLimitError(
+                f"memory_limit={self.memory_limit:.3g} bytes do not hold the weights of {X.shape[1]} features and "
+                f"{n_labels} classes; at least {needed:.3g} would do"
+            )
+
+
+class _Anonymous(BaseEstimator):  # type: ignore[misc]
+    """Whose data are checked for themselves."""
+
+
+class _Labels:
+    """The labels of a stream, numbered in the order in which they arrive; once announced, no others may come."""
+
+    def __init__(self, arrived: NDArray[Any] | None = None, are_announced: bool = False) -> None:
+        self._arrived, self.are_announced = arrived, are_announced
+
+    def __len__(self) -> int:
+        return 0 if self._arrived is None else len(self._arrived)
+
+    @property
+    def arrived(self) -> NDArray[Any]:
+        """In their order."""
+        assert self._arrived is not None
+        return self._arrived
+
+    def announce(self, classes: ArrayLike | None) -> None:
+        """Take in all labels that may come."""
+        if classes is None:
+            return
+        found = np.unique(np.asarray(classes))
+        if self.are_announced and not np.array_equal(found, np.sort(self.arrived)):
+            raise ValueError(
+                f"classes must be those of the calls before, {np.sort(self.arrived).tolist()}; got {found.tolist()}"
+            )
+        self._take_in(found, "in classes")
+        if len(found) < len(self.arrived):
+            missing = self.arrived[~np.isin(self.arrived, found)]
+            raise ValueError(f"classes must hold all labels seen so far; {missing[0]!r} is missing")
+        self.are_announced = True
+
+    def numbered(self, y: NDArray[Any]) -> NDArray[np.int32]:
+        """The numbers of these labels; new ones get the next."""
+        found, firsts, codes = np.unique(y, return_index=True, return_inverse=True)
+        if self.are_announced:
+            check_same_type(found, self.arrived, "in classes")
+            strange = found[~np.isin(found, self.arrived)]
+            if len(strange):
+                known = np.sort(self.arrived).tolist()
+                raise ValueError(f"y must hold labels out of classes={known}, as announced; got {strange[0].item()!r}")
+        self._take_in(found[np.argsort(firsts)], "of the calls before")
+        order = np.argsort(self.arrived)
+        numbers = order[np.searchsorted(self.arrived, found, sorter=order)]
+        return numbers[codes].astype(np.int32)
+
+    def _take_in(self, labels: NDArray[Any], where: str) -> None:
+        if self._arrived is None:
+            self._arrived = labels
+            return
+        check_same_type(labels, self._arrived, where)
+        new = labels[~np.isin(labels, self._arrived)]
+        if len(new):
+            self._arrived = np.concatenate([self._arrived, new])
+
+
+def _is_stream(X: Any, y: Any) -> bool:
+    """Whether X brings its own labels: a file, or an iterable of blocks."""
+    is_file = isinstance(X, str | os.PathLike | ExampleFile)
+    if is_file and y is not None:
+        raise ValueError("y must be None where X is a file, which has its own labels")
+    return is_file or (y is None and isinstance(X, Iterable) and not hasattr(X, "shape"))
+
+
+def _check_no_weights(sample_weight: Any) -> None:
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be None where X is a stream: blocks (X, y, sample_weight) bring their own")
+
+
+def _one_part(rows: LabelledRows, n_labels: int) -> Generator[Part]:
+    yield Part(rows, n_labels, 1.0)
+
+
+def _widened(X: csr_matrix, n_features: int) -> csr_matrix:
+    """With columns that are empty; as it is where it has too many, for the checks to refuse."""
+    if X.shape[1] >= n_features:
+        return X
+    return csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+
+
+def _error(X: Any, y: NDArray[Any], labels: _Labels, machine: GradientMachine) -> float:
+    """The share of examples misclassified; features and labels the machine has not met do not help."""
+    W = machine.weights()
+    width = min(X.shape[1], machine.n_features)
+    scores = np.asarray(X[:, :width] @ W[:width])
+    if machine.problem.intercept:
+        scores = scores + W[-1]
+    best = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
+    return float(np.mean(labels.arrived[np.minimum(best, len(labels) - 1)] != y))

@@ -66,17 +66,16 @@ def with_options_of(kinds: Kinds, function: Callable[..., None], asked: str | No
     own = [argument for name, argument in signature.parameters.items() if name != "given"]
     shown = {name: kind for name, kind in kinds.items() if name == asked} or kinds
     options = _options_of(shown, ["algorithm", *(argument.name for argument in own)])
-    arguments = [option.described(shown, options) for option in options.values()]
+    by_parameter = {option.parameter: option for option in options}
+    arguments = [option.described(shown, by_parameter) for option in options]
     if len(kinds) > 1:
         arguments.insert(0, _algorithm(kinds))
 
     def command(algorithm: Any = None, **found: Any) -> None:
         name = next(iter(kinds)) if algorithm is None else algorithm.value
-        given = {
-            name: option.value(found[option.argument])
-            for name, option in options.items()
-            if found[option.argument] is not None
-        }
+        given = [
+            (option, option.value(found[option.argument])) for option in options if found[option.argument] is not None
+        ]
         rest = {argument.name: found[argument.name] for argument in own}
         function(**rest, given=Given(kinds[name], name, options, given))
 
@@ -94,8 +93,11 @@ def with_options_of(kinds: Kinds, function: Callable[..., None], asked: str | No
 class Given:
     """What was given on the command line for an estimator."""
 
-    def __init__(self, kind: type, algorithm: str, options: Mapping[str, _Option], values: Mapping[str, Any]) -> None:
-        self._kind, self._algorithm, self._options, self._values = kind, algorithm, options, values
+    def __init__(
+        self, kind: type, algorithm: str, options: Sequence[_Option], given: Sequence[tuple[_Option, Any]]
+    ) -> None:
+        self._kind, self._algorithm, self._given = kind, algorithm, given
+        self._options = {option.parameter: option for option in options if algorithm in option.entries}
 
     def estimator(self, **others: Any) -> Any:
         """The estimator with the values given, and with others that no option has.
@@ -106,20 +108,21 @@ class Given:
             If a value is not accepted, or cannot act with the others.
         """
         spelling, usual = _AsOptions(self._options), parameters.defaults(self._kind)
-        for name, value in self._values.items():
-            self._check(name, value, spelling.name(name))
-        values = {**usual, **self._values}
-        for complaint in parameters.complaints(self._kind, values, self._values, spelling, _rules()):
+        for option, value in self._given:
+            self._check(option, value)
+        values = {option.parameter: value for option, value in self._given}
+        for complaint in parameters.complaints(self._kind, {**usual, **values}, values, spelling, _rules()):
             raise typer.BadParameter(complaint)
-        return self._kind(**self._values, **others)
+        return self._kind(**values, **others)
 
-    def _check(self, name: str, value: Any, spelled: str) -> None:
-        entries, algorithm = self._options[name].entries, self._algorithm
+    def _check(self, option: _Option, value: Any) -> None:
+        name, spelled = option.parameter, option.spelled_either_way
+        entries, algorithm = option.entries, self._algorithm
         if algorithm not in entries:
             able = ", ".join(entries)
             raise typer.BadParameter(f"{spelled} cannot act with --algorithm {algorithm}; it acts with {able}")
         choices = entries[algorithm].choices
-        if self._options[name].is_choice and value not in choices:
+        if option.is_choice and value not in choices:
             has = " or ".join(choices)
             raise typer.BadParameter(f"{spelled} {value} is not for --algorithm {algorithm}; it has {has}")
         try:
@@ -163,6 +166,11 @@ class _Option:
         self.is_choice = bool(self.choices) and not self.is_list and "or float" not in first.form
         self.is_flag = first.form.startswith("bool")
         self._type = {"float": float, "int": int, "bool": bool}.get(first.form.split(",")[0])
+
+    @property
+    def spelled_either_way(self) -> str:
+        """As it stands in an error: a flag may have been given with --no- or without."""
+        return f"--[no-]{self.spelled[2:]}" if self.is_flag else self.spelled
 
     @property
     def is_possible(self) -> bool:
@@ -214,8 +222,7 @@ class _AsOptions(Spelling):
         self._options = options
 
     def name(self, parameter: str) -> str:
-        option = self._options[parameter]
-        return f"--[no-]{option.spelled[2:]}" if option.is_flag else option.spelled
+        return self._options[parameter].spelled_either_way
 
     def value(self, value: Any) -> str:
         return _text(value)
@@ -227,14 +234,17 @@ class _AsOptions(Spelling):
         return f"{option.spelled} {_text(value)}"
 
 
-def _options_of(kinds: Kinds, taken: Collection[str]) -> dict[str, _Option]:
-    """The options for the parameters of all of them."""
+def _options_of(kinds: Kinds, taken: Collection[str]) -> list[_Option]:
+    """The options for the parameters of all of them; a name that is taken has one for each."""
     entries: dict[str, dict[str, _Entry]] = {}
     for algorithm, kind in kinds.items():
         for name, entry in _documented(kind).items():
             entries.setdefault(name, {})[algorithm] = entry
-    options = {name: _Option(name, found, name in taken) for name, found in entries.items()}
-    return {name: option for name, option in options.items() if option.is_possible}
+    options = []
+    for name, found in entries.items():
+        separate = [{algorithm: entry} for algorithm, entry in found.items()] if name in taken else [found]
+        options += [_Option(name, each, name in taken) for each in separate]
+    return [option for option in options if option.is_possible]
 
 
 def _documented(kind: type) -> dict[str, _Entry]:

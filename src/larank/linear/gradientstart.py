@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -122,9 +123,10 @@ class StartSearch:
     def _moving_scores_by_one(self) -> float:
         if self._problem.algorithm == "olbfgs":
             return _T0_OF_QUASI_NEWTON
-        squares = self._squares()
+        squares = self._squares
         return max(1e-6, float(squares.sum()) / max(1, len(self._sample)) / self._problem.alpha)
 
+    @cached_property
     def _squares(self) -> NDArray[np.float64]:
         """Of the values of each feature, summed up; the intercept last."""
         X = self._sample.X
@@ -143,7 +145,7 @@ class StartSearch:
         """
         if self._problem.algorithm != "asgd":
             return [None]
-        X, squares = self._sample.X, self._squares()
+        X, squares = self._sample.X, self._squares
         counts = X.getnnz(axis=0) if issparse(X) else np.count_nonzero(X, axis=0)
         counts = np.append(counts, X.shape[0]) if self._problem.intercept else counts
         scales = np.divide(squares, counts, out=np.zeros_like(squares), where=counts > 0)

@@ -489,8 +489,7 @@ class SGDQNClassifier(ScoringClassifier):
         with progress_for(self.verbose) as progress, closing(training):
             progress.start(f"{self.algorithm}, {self.loss}, {about}")
             outcome = train(training, limits, progress, looks)
-        machine = training.machine
-        assert machine is not None
+        machine = training.settle()
         self._keep_model(machine, labels)
         counters = machine.session.counters
         self.result_ = Result.of(

@@ -81,8 +81,8 @@ def visits_per_regularisation(X: Any, algorithm: str) -> int:
 
 
 def precision_of_weights(X: Any, n_labels: int) -> np.dtype[Any]:
-    """Single where the examples are, or where double would not fit the second cache of a processor."""
-    large = bytes_of_table(X.shape[1], n_labels, np.dtype(np.float64)) > _CACHE_BYTES
+    """Single where the examples are, or where several functions in double would not fit the second cache."""
+    large = n_labels > 2 and bytes_of_table(X.shape[1], n_labels, np.dtype(np.float64)) > _CACHE_BYTES
     return np.dtype(np.float32) if large or X.dtype == np.float32 else np.dtype(np.float64)
 
 

@@ -33,7 +33,7 @@ class OnlineLbfgsStep final : public SgdStep<T> {
         add(lambda, W_, gradient_);
         const double rate = 1 / (options_.t0 * (1 + steps_[0]++ / cooling));
         change_.fill(0);
-        add(T(-rate), direction(x), change_);
+        add(T(-rate), direction(double(loss.cost) * squared_norm(x)), change_);
         add(T(1), change_, W_);
 
         W_.scores(x, scores_.data());
@@ -82,7 +82,7 @@ class OnlineLbfgsStep final : public SgdStep<T> {
     };
 
     // gradient_ becomes B times itself.
-    const FunctionWeights<T>& direction(const Row<T>& x) {
+    const FunctionWeights<T>& direction(double curvature) {
         const std::size_t made = std::size_t(steps_[1]), count = std::min(made, most_pairs);
         double alpha[most_pairs], scale = 0;
         for (std::size_t n = 0; n < count; ++n) {  // the latest first
@@ -91,7 +91,7 @@ class OnlineLbfgsStep final : public SgdStep<T> {
             add(T(-alpha[i]), pairs_[i].y, gradient_);
             scale += scales_[i] / double(count);
         }
-        const T start = T(count == 0 ? 1 / (options_.lambda + squared_norm(x)) : scale);
+        const T start = T(count == 0 ? 1 / (options_.lambda + curvature) : scale);
         for (int64_t at = 0; at < gradient_.size(); ++at) gradient_.data()[at] *= start;
         for (std::size_t n = count; n-- > 0;) {
             const std::size_t i = (made - 1 - n) % most_pairs;

@@ -27,7 +27,7 @@ class AveragedStep final : public SgdStep<T> {
           rate_(q_),
           count_{double(options.skip)} {}
 
-    void step(const Row<T>& x, const T*, T* g, bool any, const double* clock, const ExampleLoss<T>&) override {
+    void step(const Row<T>& x, const T* g, bool any, const double* clock, const ExampleLoss<T>&) override {
         const std::size_t functions = p_.size();
         const double since = std::fmod(clock[0], visits_per_rate);
         if (since == 0 || rate_[functions - 1] == 0)

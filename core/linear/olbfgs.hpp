@@ -26,7 +26,7 @@ class OnlineLbfgsStep final : public SgdStep<T> {
           scales_(most_pairs, 0.0),
           steps_{0, 0} {}
 
-    void step(const Row<T>& x, const T*, T* g, bool, const double*, const ExampleLoss<T>& loss) override {
+    void step(const Row<T>& x, const T* g, bool, const double*, const ExampleLoss<T>& loss) override {
         const T lambda = T(options_.lambda);
         gradient_.fill(0);
         gradient_.add(x, g);

@@ -72,7 +72,7 @@ class GradientTraining:
         self._bounds = False  # whether derivatives are summed up for one
         self._dual = 0.0  # the best lower bound so far, which no loss is below
         self._seen_before = (0.0, 0) if machine is None else self._seen(machine)  # of this pass
-        self._estimated_at = 0 if machine is None else machine.session.counters.visits
+        self._estimated_at = -_VISITS_BETWEEN_ESTIMATES  # the first as soon as there is one
         self._error: float | None = None
         self._lowest_error, self._passes_since = math.inf, 0
         self._end_search: Callable[[], None] = lambda: None
@@ -102,7 +102,7 @@ class GradientTraining:
         visits = self.machine.session.counters.visits
         if visits < self._estimated_at + _VISITS_BETWEEN_ESTIMATES and not self._is_between_passes:
             return None
-        if visits == self._estimated_at:
+        if visits == self._estimated_at or not self._of_this_pass()[1]:
             return None
         self._estimated_at = visits
         return self._estimate()
@@ -164,6 +164,8 @@ class GradientTraining:
                 if self.machine is None:
                     yield from self._begin(part)
                 yield from self._visit(part)
+                if part.share != 1:  # the end of a pass has a look at the limits of its own
+                    yield False
 
     def _timed(self, parts: Iterator[Part]) -> Iterator[Part]:
         """The parts, and how long they were waited for."""

@@ -187,7 +187,8 @@ class GradientMachine:
         before, was = self.state(), self.functions
         self.n_features, self.n_labels = max(n_features, self.n_features), max(n_labels, self.n_labels)
         state = {
-            name: self._widened(values) if self._has_rows(values, before) else values for name, values in before.items()
+            name: self._widened(values, name) if self._has_rows(values, before) else values
+            for name, values in before.items()
         }
         if self.functions != was:
             state = self._with_more_functions(state, was)
@@ -199,13 +200,13 @@ class GradientMachine:
         """Whether an array of the state has an entry per feature."""
         return len(values) == len(state["weights"]) and (values.ndim == 2 or values is state.get("scaling"))
 
-    def _widened(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _widened(self, values: NDArray[Any], name: str) -> NDArray[Any]:
         """With rows for the new features before that of the intercept."""
         last = len(values) - self.problem.intercept
         lacking = self.n_features - last
         fill = 0.0
-        if values.ndim == 1:
-            fill = float(np.median(values))  # a scale like that of others
+        if name == "scaling":  # of averaged SGD, one like that of others; of SGD-QN, the one it begins with
+            fill = float(np.median(values)) if values.ndim == 1 else 1 / self.problem.alpha
         new = np.full((lacking, *values.shape[1:]), fill, values.dtype)
         return np.concatenate([values[:last], new, values[last:]])
 

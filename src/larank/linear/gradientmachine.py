@@ -93,9 +93,10 @@ def bytes_of_table(n_features: int, n_labels: int, dtype: np.dtype[Any]) -> int:
     return (n_features + 1) * width * int(dtype.itemsize)
 
 
-def bytes_of_machine(n_features: int, n_labels: int, dtype: np.dtype[Any]) -> int:
-    """What a machine takes, about: three tables, and a copy of each for the model and for growing."""
-    return 6 * bytes_of_table(n_features, n_labels, dtype)
+def bytes_of_machine(X: Any, n_labels: int, algorithm: str) -> int:
+    """What a machine for such examples takes, about: its tables, and a copy of each for the model and for growing."""
+    tables = 24 if algorithm == "olbfgs" else 3
+    return 2 * tables * bytes_of_table(X.shape[1], n_labels, precision_of_weights(X, n_labels))
 
 
 class GradientMachine:

@@ -325,6 +325,7 @@ class SGDQNClassifier(ScoringClassifier):
         classes = classes_of(y)
         costs = example_costs(1.0, X, y, classes, sample_weight, self.class_weight)
         check_two_classes(y, costs)
+        self._check_memory(len(classes), X)
         rows = LabelledRows(X, np.searchsorted(classes, y).astype(np.int32), costs)
         if not costs.all():
             rows = rows.at(np.flatnonzero(costs))
@@ -545,11 +546,11 @@ class SGDQNClassifier(ScoringClassifier):
                 )
 
     def _check_memory(self, n_labels: int, X: Any) -> None:
-        needed = bytes_of_machine(X.shape[1], n_labels, X.dtype)
+        needed = bytes_of_machine(X, n_labels, self.algorithm)
         if needed > self.memory_limit:
             raise MemoryLimitError(
                 f"memory_limit={self.memory_limit:.3g} bytes do not hold the weights of {X.shape[1]} features and "
-                f"{n_labels} classes; at least {needed:.3g} would do"
+                f"{n_labels} classes; at least {needed} would do"
             )
 
 

@@ -391,6 +391,8 @@ class SGDQNClassifier(ScoringClassifier):
     # ---- Training on a stream ----
 
     def _fit_stream(self, source: Any, validation: Any) -> Outcome:
+        if self.warm_start:
+            raise ValueError("warm_start acts on arrays only, got True with a stream; go on with partial_fit")
         if self.early_stopping and validation is None:
             raise ValueError("early_stopping needs validation=(X, y) where X is a stream, got none")
         epochs = 1 if self.epochs is None else self.epochs
@@ -416,7 +418,10 @@ class SGDQNClassifier(ScoringClassifier):
             error=None if held_out is None else partial(_error, *held_out, labels),
             patience=self.n_iter_no_change if self.early_stopping else math.inf,
         )
-        return self._train(GradientTraining(plan), labels, "a stream")
+        outcome = self._train(GradientTraining(plan), labels, "a stream")
+        if len(labels) < 2 and outcome.status == "completed":
+            raise ValueError(f"the stream must hold at least two classes, got one: {labels.arrived[0].item()!r}")
+        return outcome
 
     def _go_on(self, source: Any, classes: ArrayLike | None, is_stream: bool) -> Outcome:
         first = not hasattr(self, "coef_")
@@ -492,6 +497,11 @@ class SGDQNClassifier(ScoringClassifier):
             outcome = train(training, limits, progress, looks)
         machine = training.settle()
         self._keep_model(machine, labels)
+        if not np.isfinite(self.coef_).all() or not np.isfinite(self.intercept_).all():
+            raise ValueError(
+                f"t0={self.t0_:.3g} makes steps so long that the weights overflow; a larger t0, or scaled features, "
+                "would do"
+            )
         counters = machine.session.counters
         self.result_ = Result.of(
             outcome,

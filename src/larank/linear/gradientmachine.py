@@ -74,9 +74,9 @@ def visits_per_regularisation(X: Any, algorithm: str) -> int:
     """`skip` by the sparsity of the examples, [thesis] section 3.1.2."""
     if algorithm == "sgd":
         return 1
-    head = X[:10_000]
-    stored = head.nnz if issparse(head) else np.count_nonzero(head)
-    share = float(stored) / max(1, head.shape[0] * head.shape[1])
+    n = min(X.shape[0], 10_000)
+    stored = X.indptr[n] - X.indptr[0] if issparse(X) else np.count_nonzero(X[:n])
+    share = float(stored) / max(1, n * X.shape[1])
     return int(max(1, round(16 / max(share, 1e-6))))
 
 

@@ -497,11 +497,6 @@ class SGDQNClassifier(ScoringClassifier):
             outcome = train(training, limits, progress, looks)
         machine = training.settle()
         self._keep_model(machine, labels)
-        if not np.isfinite(self.coef_).all() or not np.isfinite(self.intercept_).all():
-            raise ValueError(
-                f"t0={self.t0_:.3g} makes steps so long that the weights overflow; a larger t0, or scaled features, "
-                "would do"
-            )
         counters = machine.session.counters
         self.result_ = Result.of(
             outcome,

@@ -74,9 +74,9 @@ def visits_per_regularisation(X: Any, algorithm: str) -> int:
     """`skip` by the sparsity of the examples, [thesis] section 3.1.2."""
     if algorithm == "sgd":
         return 1
-    head = X[:10_000]
-    stored = head.nnz if issparse(head) else np.count_nonzero(head)
-    share = float(stored) / max(1, head.shape[0] * head.shape[1])
+    n = min(X.shape[0], 10_000)
+    stored = X.indptr[n] - X.indptr[0] if issparse(X) else np.count_nonzero(X[:n])
+    share = float(stored) / max(1, n * X.shape[1])
     return int(max(1, round(16 / max(share, 1e-6))))
 
 
@@ -93,9 +93,10 @@ def bytes_of_table(n_features: int, n_labels: int, dtype: np.dtype[Any]) -> int:
     return (n_features + 1) * width * int(dtype.itemsize)
 
 
-def bytes_of_machine(n_features: int, n_labels: int, dtype: np.dtype[Any]) -> int:
-    """What a machine takes, about: three tables, and a copy of each for the model and for growing."""
-    return 6 * bytes_of_table(n_features, n_labels, dtype)
+def bytes_of_machine(X: Any, n_labels: int, algorithm: str) -> int:
+    """What a machine for such examples takes, about: its tables, and a copy of each for the model and for growing."""
+    tables = 24 if algorithm == "olbfgs" else 3
+    return 2 * tables * bytes_of_table(X.shape[1], n_labels, precision_of_weights(X, n_labels))
 
 
 class GradientMachine:
@@ -187,7 +188,8 @@ class GradientMachine:
         before, was = self.state(), self.functions
         self.n_features, self.n_labels = max(n_features, self.n_features), max(n_labels, self.n_labels)
         state = {
-            name: self._widened(values) if self._has_rows(values, before) else values for name, values in before.items()
+            name: self._widened(values, name) if self._has_rows(values, before) else values
+            for name, values in before.items()
         }
         if self.functions != was:
             state = self._with_more_functions(state, was)
@@ -199,13 +201,13 @@ class GradientMachine:
         """Whether an array of the state has an entry per feature."""
         return len(values) == len(state["weights"]) and (values.ndim == 2 or values is state.get("scaling"))
 
-    def _widened(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _widened(self, values: NDArray[Any], name: str) -> NDArray[Any]:
         """With rows for the new features before that of the intercept."""
         last = len(values) - self.problem.intercept
         lacking = self.n_features - last
         fill = 0.0
-        if values.ndim == 1:
-            fill = float(np.median(values))  # a scale like that of others
+        if name == "scaling":  # of averaged SGD, one like that of others; of SGD-QN, the one it begins with
+            fill = float(np.median(values)) if values.ndim == 1 else 1 / self.problem.alpha
         new = np.full((lacking, *values.shape[1:]), fill, values.dtype)
         return np.concatenate([values[:last], new, values[last:]])
 

@@ -68,11 +68,11 @@ class GradientTraining:
         self.search_visits = 0
         self._epoch = 0
         self._share = 0.0  # of this pass that is over
-        self._is_over = False
+        self._is_over = self._is_between_passes = False
         self._bounds = False  # whether derivatives are summed up for one
         self._dual = 0.0  # the best lower bound so far, which no loss is below
         self._seen_before = (0.0, 0) if machine is None else self._seen(machine)  # of this pass
-        self._estimated_at = 0 if machine is None else machine.session.counters.visits
+        self._estimated_at = -_VISITS_BETWEEN_ESTIMATES  # the first as soon as there is one
         self._error: float | None = None
         self._lowest_error, self._passes_since = math.inf, 0
         self._end_search: Callable[[], None] = lambda: None
@@ -102,7 +102,8 @@ class GradientTraining:
         visits = self.machine.session.counters.visits
         if visits < self._estimated_at + _VISITS_BETWEEN_ESTIMATES and not self._is_between_passes:
             return None
-        if visits == self._estimated_at:
+        is_old = visits == self._estimated_at and self._error is None
+        if is_old or not self._of_this_pass()[1]:
             return None
         self._estimated_at = visits
         return self._estimate()
@@ -123,10 +124,6 @@ class GradientTraining:
         self._estimated_at = self.machine.session.counters.visits
         primal = self.machine.objectives(self.plan.held, with_dual=False).primal
         return ObjectiveValues(max(primal, self._dual), self._dual, math.nan)
-
-    @property
-    def _is_between_passes(self) -> bool:
-        return self._share == 0.0 and self._epoch > 0
 
     def iterations(self) -> float:
         """Passes over the data so far."""
@@ -155,7 +152,9 @@ class GradientTraining:
             self._is_over = self._epoch >= self.plan.epochs or self._passes_since >= self.plan.patience
             if self._is_over and self._bounds:
                 self._dual = max(self._dual, self.machine.session.bound())
+            self._is_between_passes = True
             yield self._is_over
+            self._is_between_passes = False
             self._seen_before = self._seen(self.machine)
 
     def _pass(self) -> Generator[bool, None, None]:
@@ -164,6 +163,8 @@ class GradientTraining:
                 if self.machine is None:
                     yield from self._begin(part)
                 yield from self._visit(part)
+                if part.share != 1:  # the end of a pass has a look at the limits of its own
+                    yield False
 
     def _timed(self, parts: Iterator[Part]) -> Iterator[Part]:
         """The parts, and how long they were waited for."""

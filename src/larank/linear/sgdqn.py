@@ -325,6 +325,7 @@ class SGDQNClassifier(ScoringClassifier):
         classes = classes_of(y)
         costs = example_costs(1.0, X, y, classes, sample_weight, self.class_weight)
         check_two_classes(y, costs)
+        self._check_memory(len(classes), X)
         rows = LabelledRows(X, np.searchsorted(classes, y).astype(np.int32), costs)
         if not costs.all():
             rows = rows.at(np.flatnonzero(costs))
@@ -390,6 +391,8 @@ class SGDQNClassifier(ScoringClassifier):
     # ---- Training on a stream ----
 
     def _fit_stream(self, source: Any, validation: Any) -> Outcome:
+        if self.warm_start:
+            raise ValueError("warm_start acts on arrays only, got True with a stream; go on with partial_fit")
         if self.early_stopping and validation is None:
             raise ValueError("early_stopping needs validation=(X, y) where X is a stream, got none")
         epochs = 1 if self.epochs is None else self.epochs
@@ -415,7 +418,10 @@ class SGDQNClassifier(ScoringClassifier):
             error=None if held_out is None else partial(_error, *held_out, labels),
             patience=self.n_iter_no_change if self.early_stopping else math.inf,
         )
-        return self._train(GradientTraining(plan), labels, "a stream")
+        outcome = self._train(GradientTraining(plan), labels, "a stream")
+        if len(labels) < 2 and outcome.status == "completed":
+            raise ValueError(f"the stream must hold at least two classes, got one: {labels.arrived[0].item()!r}")
+        return outcome
 
     def _go_on(self, source: Any, classes: ArrayLike | None, is_stream: bool) -> Outcome:
         first = not hasattr(self, "coef_")
@@ -545,11 +551,11 @@ class SGDQNClassifier(ScoringClassifier):
                 )
 
     def _check_memory(self, n_labels: int, X: Any) -> None:
-        needed = bytes_of_machine(X.shape[1], n_labels, X.dtype)
+        needed = bytes_of_machine(X, n_labels, self.algorithm)
         if needed > self.memory_limit:
             raise MemoryLimitError(
                 f"memory_limit={self.memory_limit:.3g} bytes do not hold the weights of {X.shape[1]} features and "
-                f"{n_labels} classes; at least {needed:.3g} would do"
+                f"{n_labels} classes; at least {needed} would do"
             )
 
 

@@ -294,6 +294,8 @@ class _Run:
             self.evaluate()
         elif self.latest is None or not self.is_exact:
             estimate = self.training.estimate()
+            if estimate is None and self.latest is None:  # ended before anything was seen
+                estimate = ObjectiveValues(math.nan, math.nan, math.nan)
             if estimate is not None:
                 self.record(estimate, exact=False)
         assert self.latest is not None

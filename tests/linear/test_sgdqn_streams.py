@@ -1,0 +1,414 @@
+"""The estimator on streams: files and blocks make the model of arrays, failures leave it alone, memory is bounded."""
+
+import gzip
+import itertools
+import threading
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import larank
+from checks import assert_same_model, clouds, interrupt_when_training, splits, unchanged
+from larank import MemoryLimitError, SGDQNClassifier
+from larank.data import DataFormatError, ExampleFile, write_svmlight
+from larank.training import TrainingWarning
+
+ALGORITHMS = ("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs")
+every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
+
+
+def sgd(**parameters):
+    return SGDQNClassifier(**{"random_state": 0, **parameters})
+
+
+def in_order(**parameters):
+    """One whose model depends on the examples and their order alone."""
+    return sgd(**{"t0": 1e4, "shuffle": False, **parameters})
+
+
+def examples(n=240, classes=3):
+    """Rows with four of eight features each, so that any part of them is as sparse as the whole."""
+    random = np.random.default_rng(0)
+    X, y = clouds(n=n, classes=classes, features=8)
+    X = np.round(X, 4)
+    X[np.arange(8) // 4 == random.integers(0, 2, n)[:, None]] = 0
+    return X, y
+
+
+def blocks(X, y, size=50):
+    return [(X[first : first + size], y[first : first + size]) for first in range(0, X.shape[0], size)]
+
+
+def write_csv(path, X, y):
+    lines = [",".join([*map(repr, x), str(label)]) for x, label in zip(X.tolist(), y.tolist(), strict=True)]
+    with gzip.open(path, "wt") if path.suffix == ".gz" else path.open("w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def endless(rows=1000, features=10):
+    """Blocks without end, each drawn anew."""
+    random = np.random.default_rng(0)
+    while True:
+        X = random.normal(size=(rows, features))
+        yield X, (X[:, 0] + random.normal(size=rows) > 0).astype(int)
+
+
+@pytest.fixture
+def no_thread_left():
+    yield
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("larank-reading")]
+
+
+pytestmark = pytest.mark.usefixtures("no_thread_left")
+
+
+# Files and blocks make the model of arrays
+
+
+@pytest.mark.parametrize("name", ["a.svm", "a.svm.gz", "a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("memory_limit", [2e9, 30_000.0], ids=["one buffer", "many buffers"])
+@pytest.mark.parametrize("epochs", [1, 3])
+@every_algorithm
+def test_a_file_makes_the_model_of_its_examples(name, memory_limit, epochs, algorithm, tmp_path):
+    X, y = examples()
+    if ".svm" in name:
+        write_svmlight(tmp_path / name, X, y)
+        X = sparse.csr_matrix(X)
+    else:
+        X = np.where(X == 0, 0.5, X)
+        write_csv(tmp_path / name, X, y)
+    make = {"algorithm": algorithm, "epochs": epochs, "alpha": 1e-2}
+    expected = in_order(**make).fit(X, y)
+    for source in (tmp_path / name, str(tmp_path / name), ExampleFile(tmp_path / name)):
+        model = in_order(**make, memory_limit=memory_limit).fit(source)
+        assert_same_model(model, expected, atol=1e-9)
+    assert model.result_.operations == expected.result_.operations
+    assert model.result_.iterations == epochs
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@every_algorithm
+def test_blocks_of_any_size_make_the_model_of_their_examples(layout, algorithm):
+    X, y = examples()
+    X = layout(X if layout is sparse.csr_matrix else np.where(X == 0, 0.5, X))
+    names = np.array(["ash", "elm", "oak"])[y]
+    expected = in_order(algorithm=algorithm, epochs=2).fit(X, names)
+    for size, memory_limit in itertools.product((3, 50, 240), (2e9, 30_000.0)):
+        model = in_order(algorithm=algorithm, epochs=2, memory_limit=memory_limit).fit(blocks(X, names, size))
+        assert_same_model(model, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["file", "blocks", "generator", "arrays"])
+def test_partial_fit_takes_what_fit_takes(kind, tmp_path):
+    X, y = examples()
+    expected = in_order(epochs=1).fit(sparse.csr_matrix(X), y)
+    model = in_order()
+    for number, rows in enumerate(splits(len(y), 60, 150)):
+        part = (sparse.csr_matrix(X[rows]), y[rows])
+        write_svmlight(tmp_path / f"{number}.svm", *part)
+        if kind == "arrays":
+            model.partial_fit(*part)
+        else:
+            sources = {
+                "file": tmp_path / f"{number}.svm",
+                "blocks": blocks(*part, 7),
+                "generator": iter(blocks(*part, 7)),
+            }
+            model.partial_fit(sources[kind])
+    assert_same_model(model, expected, atol=1e-9)
+
+
+def test_weights_of_examples_come_with_the_blocks():
+    X, y = examples()
+    weight = np.random.default_rng(1).choice([0.0, 0.5, 2.0], len(y))
+    X = np.where(X == 0, 0.5, X)
+    expected = in_order(epochs=1).fit(X, y, sample_weight=weight)
+    weighted = [(X[rows], y[rows], weight[rows]) for rows in splits(len(y), 50, 120)]
+    assert_same_model(in_order().fit(weighted), expected, atol=1e-9)
+    assert_same_model(in_order().partial_fit(weighted), expected, atol=1e-9)
+
+
+def test_weights_of_classes_act_on_streams():
+    X, y = examples()
+    factors = {0: 1.0, 1: 3.0, 2: 0.5, 7: 9.0}
+    expected = in_order(epochs=1).fit(X, y, sample_weight=[factors[label] for label in y.tolist()])
+    assert_same_model(in_order(class_weight=factors).fit(blocks(X, y)), expected, atol=1e-9)
+
+
+def test_the_seed_decides_the_order_within_buffers():
+    X, y = examples()
+    first, again, other = (sgd(t0=1e3, random_state=seed).fit(blocks(X, y)) for seed in (0, 0, 1))
+    assert_same_model(again, first)
+    assert np.abs(other.coef_ - first.coef_).max() > 1e-9
+    assert np.abs(sgd(t0=1e3, shuffle=False).fit(blocks(X, y)).coef_ - first.coef_).max() > 1e-9
+
+
+def test_the_first_step_is_searched_for_on_the_first_buffer():
+    X, y = clouds(n=4000, classes=3, features=5)
+    model = sgd().fit(blocks(X, y, 500))
+    assert model.result_.operations["visits"] == 4000
+    assert model.result_.operations["search_visits"] >= 3000
+    assert model.score(X, y) > sgd().fit(X, y).score(X, y) - 0.02
+    later = model.t0_
+    assert model.partial_fit(blocks(X, y, 500)).t0_ == later
+
+
+# The certificate of a stream
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log_loss"])
+def test_the_certificate_of_a_stream_is_an_estimate_and_says_so(loss):
+    X, y = clouds(n=20_000, classes=3)
+    model = sgd(loss=loss).fit(blocks(X, y, 1000))
+    whole = sgd(loss=loss, epochs=1, certify=True).fit(X, y)
+    assert not model.result_.exact
+    assert whole.result_.exact
+    assert model.result_.primal == pytest.approx(whole.result_.primal, rel=0.2)
+    assert model.result_.gap >= 0
+    assert 0 < model.result_.history[-1].online_error < 0.5
+
+
+def test_early_stopping_on_a_stream_needs_examples_to_look_at():
+    X, y = clouds(n=600)
+    model = sgd(early_stopping=True, epochs=300, n_iter_no_change=2)
+    with pytest.raises(ValueError, match=r"early_stopping needs validation=\(X, y\) where X is a stream"):
+        model.fit(blocks(X[:400], y[:400]))
+    model.fit(blocks(X[:400], y[:400]), validation=(X[400:], y[400:]))
+    errors = [point.error for point in model.result_.history if point.error is not None]
+    assert len(errors) == model.n_iter_ < 300
+    assert errors[-1] == pytest.approx(1 - model.score(X[400:], y[400:]))
+
+
+# What joins within a stream
+
+
+@every_algorithm
+@pytest.mark.parametrize("formulation", ["joint", "one-vs-rest"])
+def test_features_and_classes_may_join_within_a_file(algorithm, formulation, tmp_path):
+    random = np.random.default_rng(0)
+    y = np.r_[np.arange(2000) % 2, np.arange(1000) % 4]
+    X = random.normal(size=(4, 6))[y] * 2 + random.normal(size=(3000, 6))
+    X[:1500, 4:] = 0
+    write_svmlight(tmp_path / "a.svm", X, y)
+    model = sgd(algorithm=algorithm, formulation=formulation, loss="log_loss", alpha=1e-3, memory_limit=3e5)
+    model.fit(tmp_path / "a.svm")
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    assert model.coef_.shape == (4, 6)
+    assert model.coef_[:, 4:].any()
+    again = sgd(algorithm=algorithm, formulation=formulation, loss="log_loss", alpha=1e-3, memory_limit=3e5, epochs=5)
+    assert again.fit(tmp_path / "a.svm").score(X, y) > (0.5 if algorithm == "olbfgs" else 0.8)
+
+
+def test_a_later_call_may_have_fewer_features_in_sparse_blocks_and_no_more(tmp_path):
+    X, y = examples()
+    stored = sparse.csr_matrix(X)
+    model = in_order().fit([(stored, y)])
+    expected = in_order().fit([(stored, y)]).partial_fit(sparse.csr_matrix(np.where(np.arange(8) < 5, X, 0)), y)
+    assert_same_model(model.partial_fit([(stored[:, :5], y)]), expected, atol=1e-12)
+    wide = sparse.hstack([stored, stored], format="csr")
+    with unchanged(model, stored), pytest.raises(ValueError, match=r"block 1: X has 16 features, but .* expecting 8"):
+        model.partial_fit([(wide, y)])
+
+
+def test_labels_that_were_not_announced_are_refused_with_their_place(tmp_path):
+    X, y = examples()
+    write_svmlight(tmp_path / "a.svm", X, np.r_[y[:200] % 2, y[200:]])
+    model = in_order(memory_limit=8000.0).partial_fit(X[:60], y[:60] % 2, classes=[0, 1])
+    said = r"a.svm, lines \d+ to \d+: y must hold labels out of classes=\[0, 1\], as announced; got 2"
+    with unchanged(model, X), pytest.raises(ValueError, match=said):
+        model.partial_fit(tmp_path / "a.svm")
+
+
+# Failures
+
+
+@pytest.mark.parametrize("name", ["a.svm", "a.svm.gz", "a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_damaged_line_in_the_middle_is_named_and_leaves_the_model_as_it_was(name, method, tmp_path):
+    X, y = examples(n=3000)
+    path = tmp_path / name
+    write_svmlight(path, X, y) if ".svm" in name else write_csv(path, X, y)
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(path, "rt") as file:
+        lines = file.readlines()
+    lines[2344] = "1 7:1 3:1\n" if ".svm" in name else "1,2,x,4,5,6,7,8,0\n"
+    with opened(path, "wt") as file:
+        file.writelines(lines)
+    fresh = in_order(memory_limit=50_000.0)
+    with pytest.raises(DataFormatError, match="line 2345"):
+        getattr(fresh, method)(path)
+    assert vars(fresh) == vars(in_order(memory_limit=50_000.0))
+    model = in_order(memory_limit=50_000.0).fit(X[:100], y[:100])
+    expected = in_order().fit(X[:100], y[:100]).partial_fit(X[100:200], y[100:200])
+    with unchanged(model, X), pytest.raises(DataFormatError, match="line 2345"):
+        getattr(model, method)(path)
+    assert_same_model(model.partial_fit(X[100:200], y[100:200]), expected)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("after", [0, 1, 30])
+def test_an_iterator_that_raises_leaves_the_model_as_it_was(method, after):
+    X, y = examples()
+
+    def failing():
+        yield from itertools.islice(itertools.cycle(blocks(X, y)), after)
+        raise ZeroDivisionError("mine")
+
+    fresh = in_order(memory_limit=20_000.0)
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        getattr(fresh, method)(failing())
+    assert vars(fresh) == vars(in_order(memory_limit=20_000.0))
+    model = in_order(memory_limit=20_000.0).fit(X, y)
+    with unchanged(model, X), pytest.raises(ZeroDivisionError, match="mine"):
+        getattr(model, method)(failing())
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_stream_without_examples_is_refused(method, tmp_path):
+    (tmp_path / "a.svm").write_text("# nothing\n")
+    X, y = examples()
+    for source in ([], iter([]), [(X[:0], y[:0])], tmp_path / "a.svm"):
+        with pytest.raises(ValueError, match=r"at least one example|no examples|without"):
+            getattr(in_order(), method)(source)
+
+
+def test_several_passes_need_a_stream_that_can_be_read_again():
+    X, y = examples()
+    with pytest.raises(ValueError, match=r"epochs=2 needs a stream that can be read again, .*; got a generator"):
+        sgd(epochs=2).fit(block for block in blocks(X, y))
+    sgd(epochs=1).fit(block for block in blocks(X, y))
+    assert sgd(epochs=2).fit(blocks(X, y)).result_.operations["visits"] == 2 * len(y)
+
+
+def test_what_cannot_act_on_a_stream_is_refused(tmp_path):
+    X, y = examples()
+    path = tmp_path / "a.svm"
+    write_svmlight(path, X, y)
+    for method in ("fit", "partial_fit"):
+        for source in (path, str(path), ExampleFile(path)):
+            with pytest.raises(ValueError, match="y must be None where X is a file, which has its own labels"):
+                getattr(sgd(), method)(source, y)
+            with pytest.raises(ValueError, match=r"sample_weight must be None where X is a stream: blocks .* bring"):
+                getattr(sgd(), method)(source, sample_weight=np.ones(len(y)))
+        with pytest.raises(ValueError, match="class_weight='balanced' needs all examples at once"):
+            getattr(sgd(class_weight="balanced"), method)(path)
+    with pytest.raises(ValueError, match=r"warm_start acts on arrays only, .*; go on with partial_fit"):
+        sgd(warm_start=True).fit(path)
+    with pytest.raises(ValueError, match="the stream must hold at least two classes, got one: 'oak'"):
+        sgd().fit([(X, np.full(len(y), "oak"))])
+    with pytest.raises(FileNotFoundError):
+        sgd().fit(tmp_path / "missing.svm")
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (lambda X, y: X, r"block 3 must be a tuple \(X, y\)"),
+        (lambda X, y: (X, y[:5]), "y of block 3 must have a value for each row of X, 50, got 5"),
+        (lambda X, y: (X[:, :5], y), r"block 3.*: X has 5 features, but .* expecting 8"),
+        (lambda X, y: (np.where(X > 2, np.nan, X), y), "block 1 to block 5: Input X contains NaN"),
+        (lambda X, y: (X, np.array(["a", "b"])[y % 2]), r"block 3.*labels of the same type"),
+        (lambda X, y: (X, y, -np.ones(len(y))), r"block 3.*sample_weight must be finite and not negative"),
+    ],
+)
+def test_a_wrong_block_is_named_and_leaves_the_model_as_it_was(block, message):
+    X, y = examples()
+    model = in_order().fit(X, y)
+    parts = blocks(X, y)
+    parts[2] = block(*parts[2])
+    for method in ("fit", "partial_fit"):
+        with unchanged(model, X), pytest.raises(ValueError, match=message):
+            getattr(model, method)(parts)
+
+
+def test_a_memory_limit_that_does_not_hold_the_weights_to_come_is_refused_when_they_come():
+    X, y = examples()
+    wide = sparse.csr_matrix((np.ones(3), ([0, 1, 2], [0, 1, 50_000])), shape=(3, 50_001))
+    with pytest.raises(MemoryLimitError, match=r"block 2: memory_limit=1e.05 bytes do not hold .* 50001 features"):
+        sgd(memory_limit=1e5).fit([(sparse.csr_matrix(X), y), (wide, [0, 1, 2])])
+
+
+# Early ends
+
+
+@pytest.mark.parametrize("t0", [None, 1e5])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_time_limit_ends_a_stream_with_a_valid_model(method, t0):
+    model = sgd(t0=t0, time_limit=0.2, memory_limit=1e6)
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        getattr(model, method)(endless())
+    assert model.result_.status == "time_limit"
+    assert model.result_.seconds < 5
+    X, y = next(endless())
+    assert model.score(X, y) > 0.7
+    assert np.isfinite(model.result_.primal)
+
+
+@pytest.mark.parametrize("t0", [None, 1e5])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_ctrl_c_ends_a_stream_with_a_valid_model(method, t0):
+    model = sgd(t0=t0, memory_limit=1e6)
+    with interrupt_when_training(), pytest.warns(TrainingWarning, match="interrupt"):
+        getattr(model, method)(endless())
+    assert model.result_.status == "interrupted"
+    X, _ = next(endless())
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_a_time_limit_within_the_search_for_the_first_step_leaves_a_valid_model():
+    X, y = next(endless())
+    model = sgd(time_limit=1e-9)
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        model.fit([(X, y)])
+    assert model.result_.status == "time_limit"
+    assert np.isfinite(model.decision_function(X)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(time_limit=None).partial_fit([(X, y)])
+
+
+# Memory
+
+
+@pytest.mark.parametrize("t0", [None, 1e5])
+def test_a_stream_of_a_million_examples_is_trained_on_in_bounded_memory(t0):
+    """Eighty megabytes go by."""
+    stream = itertools.islice(endless(rows=5000), 200)
+    model = sgd(t0=t0, memory_limit=4e6)
+    tracemalloc.start()
+    try:
+        model.fit(stream)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.result_.operations["visits"] == 10**6
+    assert peak < 2 * 4e6
+    X, y = next(endless())
+    assert model.score(X, y) > 0.7
+
+
+def test_a_file_is_never_in_memory_as_a_whole(tmp_path):
+    random = np.random.default_rng(0)
+    X = sparse.random(20_000, 200, 0.1, format="csr", random_state=random)
+    write_svmlight(tmp_path / "a.svm", X, (X @ random.normal(size=200) > 0).astype(int))
+    size = (tmp_path / "a.svm").stat().st_size
+    tracemalloc.start()
+    try:
+        sgd(memory_limit=size / 8).fit(tmp_path / "a.svm")
+        assert tracemalloc.get_traced_memory()[1] < size / 2
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_model_of_a_stream_is_saved_and_goes_on(tmp_path):
+    X, y = examples()
+    model = sgd(memory_limit=20_000.0).fit(blocks(X, y))
+    larank.save(model, tmp_path / "model.larank")
+    loaded = larank.load(tmp_path / "model.larank")
+    for each in (model, loaded):
+        each.partial_fit(blocks(X, np.where(y == 2, 3, y)))
+    assert_same_model(loaded, model)
+    assert loaded.classes_.tolist() == [0, 1, 2, 3]

@@ -163,7 +163,10 @@ VARIANTS = {
         "published": ({"solver": "published"}, _multiclass("crammer-singer")),
     },
     "SGDQNClassifier": {
-        name if name != "asgd" else "": ({"algorithm": name, "t0": 100.0, "alpha": 1e-2, "epochs": 20}, None)
+        name if name != "asgd" else "": (
+            {"algorithm": name, "t0": 5.0 if name == "olbfgs" else 100.0, "alpha": 1e-2, "epochs": 20},
+            None,
+        )
         for name in ("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs")
     },
     "SequenceTagger": {"": ({}, None)},

@@ -1,7 +1,7 @@
 // Averaged stochastic gradient descent: the model is a running mean of the weights, recent ones count more.
 //
 // Step      W -= rate D l'(x_t' W, y_t) x_t,   rate = (1 + t / t0)^(-3/4) / (lambda t0)                  [asgd]
-//           and every `skip` visits W -= skip rate lambda D W, as in [thesis] section 3.1.2
+//           and every `skip` visits W <- W / (1 + skip rate lambda D), see [thesis] section 3.1.2
 // Average   A <- (1 - m) A + m W,   m = 4 / (t + 5)                                                     [averaging]
 // D is a diagonal that evens out the scales of the features, given at the start. The average is kept as A = p U + q W
 // with numbers p and q, so that a visit touches no more than the features of its example: where W changes by d, U
@@ -27,7 +27,7 @@ class AveragedStep final : public SgdStep<T> {
           rate_(q_),
           count_{double(options.skip)} {}
 
-    void step(const Row<T>& x, const T*, T* g, bool any, const double* clock, const ExampleLoss<T>&) override {
+    void step(const Row<T>& x, const T* g, bool any, const double* clock, const ExampleLoss<T>&) override {
         const std::size_t functions = p_.size();
         const double since = std::fmod(clock[0], visits_per_rate);
         if (since == 0 || rate_[functions - 1] == 0)

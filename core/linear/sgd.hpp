@@ -119,10 +119,9 @@ class SgdStep {
         : options_(options), W_(options.rows(), options.functions), rates_(W_.lanes()), coefficients_(W_.lanes()) {}
     virtual ~SgdStep() = default;
 
-    virtual void scores(const Row<T>& x, T* out) { W_.scores(x, out); }
+    void scores(const Row<T>& x, T* out) const { W_.scores(x, out); }
     // g holds the derivatives by the scores; `any` says whether one is not zero.
-    virtual void step(const Row<T>& x, const T* scores, T* g, bool any, const double* clock,
-                      const ExampleLoss<T>& loss) = 0;
+    virtual void step(const Row<T>& x, const T* g, bool any, const double* clock, const ExampleLoss<T>& loss) = 0;
     // The weights of the model, which the next steps may change.
     virtual const FunctionWeights<T>& model() { return W_; }
     int64_t lanes() const { return W_.lanes(); }
@@ -146,7 +145,7 @@ class FirstOrderStep : public SgdStep<T> {
   public:
     explicit FirstOrderStep(const SgdOptions& options) : SgdStep<T>(options), count_{double(options.skip)} {}
 
-    void step(const Row<T>& x, const T*, T* g, bool any, const double* clock, const ExampleLoss<T>&) override {
+    void step(const Row<T>& x, const T* g, bool any, const double* clock, const ExampleLoss<T>&) override {
         if (any) {
             for (int64_t m = 0; m < W_.functions(); ++m)
                 coefficients_.data()[m] = -T(1 / (options_.lambda * (clock[m] + options_.t0))) * g[m];
@@ -180,7 +179,7 @@ class QuasiNewtonStep : public SgdStep<T> {
         B_.fill(T(1 / options.lambda));
     }
 
-    void step(const Row<T>& x, const T*, T* g, bool any, const double* clock, const ExampleLoss<T>& loss) override {
+    void step(const Row<T>& x, const T* g, bool any, const double* clock, const ExampleLoss<T>& loss) override {
         const double lambda = options_.lambda, t0 = options_.t0, skip = double(options_.skip);
         if (any) {
             for (int64_t m = 0; m < W_.functions(); ++m) coefficients_.data()[m] = -T(1 / (clock[m] + t0)) * g[m];
@@ -385,7 +384,7 @@ class Sgd {
             clock_[std::size_t(m)] = t_ - born_[std::size_t(m)];
         }
         if (!window_weights_.empty()) note_for_bound(x, i, any);
-        step_->step(x, scores_.data(), g_.data(), any, clock_.data(), loss);
+        step_->step(x, g_.data(), any, clock_.data(), loss);
         ++counters_.visits;
         counters_.steps += any;
         ++t_;

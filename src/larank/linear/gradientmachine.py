@@ -112,8 +112,8 @@ class GradientMachine:
         self.n_features, self.n_labels = n_features, n_labels
         self.session = self._fresh(seed)
         if start.scaling is not None:
-            # No feature shrinks by more than a tenth at a time because of its scale.
-            most = max(1.0, 0.1 * start.t0 / start.skip)
+            # No feature shrinks to less than half at a time because of its scale.
+            most = max(1.0, start.t0 / start.skip)
             self.session.restore({**self.session.state(), "scaling": np.minimum(start.scaling, most)})
 
     def _fresh(self, seed: int) -> Any:

@@ -518,8 +518,8 @@ class SGDQNClassifier(ScoringClassifier):
         W = machine.weights().T
         if not np.isfinite(W).all():
             raise ValueError(
-                f"training has diverged: the weights are not finite with t0={machine.start.t0:.3g}; a larger t0 or alpha, "
-                "or features of smaller scale, would do"
+                f"training has diverged: the weights are not finite with t0={machine.start.t0:.3g}; a larger t0 or "
+                "alpha, or features of smaller scale, would do"
             )
         if len(labels) > 2:
             W = W[np.argsort(labels.arrived)]

@@ -354,20 +354,23 @@ class Descent:
                 count, update_B = skip, True
             yield w, B
 
-    def olbfgs(self, rank=10):
-        """Section 3.2.1, with the inverse Hessian as a matrix, made from all pairs anew at each visit."""
+    def olbfgs(self, rank=10, cooling=1e4):
+        """Section 3.2.1, with the inverse Hessian as a matrix, made from all pairs anew at each visit.
+
+        Pairs are those of examples whose loss bends. The rate is t0's share of the steps of Newton, which fall slowly.
+        """
         w, pairs = self.start, []
         for t in self.visits():
-            g = self.gradient(t, w)
+            g, slopes = self.gradient(t, w), self.slopes(t, w)
             size = w.size
-            scale = np.mean([s @ y / (y @ y) for s, y in pairs]) if pairs else 1 / self.alpha
-            H = scale * np.eye(size)
+            first = 1 / (self.alpha + self.costs[t] * self.X[t] @ self.X[t])
+            H = np.eye(size) * (np.mean([s @ y / (y @ y) for s, y in pairs]) if pairs else first)
             for s, y in pairs:
                 left = np.eye(size) - np.outer(s, y) / (s @ y)
                 H = left @ H @ left.T + np.outer(s, s) / (s @ y)
-            after = w - (H @ g.ravel()).reshape(w.shape) / (t + self.t0)
+            after = w - (H @ g.ravel()).reshape(w.shape) / (self.t0 * (1 + t / cooling))
             s, y = (after - w).ravel(), (self.gradient(t, after) - g).ravel()
-            if s @ y > 0:
+            if s @ y > 0 and (self.slopes(t, after) != slopes).any():
                 pairs = [*pairs, (s, y)][-rank:]
             w = after
             yield w
@@ -381,7 +384,7 @@ class Descent:
             w = w - rate * D * self.pattern_gradient(t, w)
             count -= 1
             if count == 0:
-                w = w - skip * rate * self.alpha * D * w
+                w = w / (1 + skip * rate * self.alpha * D)
                 count = skip
             average = average + 4 / (t + 5) * (w - average)
             yield w, average

@@ -354,18 +354,21 @@ class Descent:
                 count, update_B = skip, True
             yield w, B
 
-    def olbfgs(self, rank=10):
-        """Section 3.2.1, with the inverse Hessian as a matrix, made from all pairs anew at each visit."""
+    def olbfgs(self, rank=10, cooling=1e4):
+        """Section 3.2.1, with the inverse Hessian as a matrix, made from all pairs anew at each visit.
+
+        Pairs are those of examples whose loss bends. The rate is t0's share of the steps of Newton, which fall slowly.
+        """
         w, pairs = self.start, []
         for t in self.visits():
             g, slopes = self.gradient(t, w), self.slopes(t, w)
             size = w.size
             first = 1 / (self.alpha + self.costs[t] * self.X[t] @ self.X[t])
-            H = (np.mean([s @ y / (y @ y) for s, y in pairs]) if pairs else first) * np.eye(size)
+            H = np.eye(size) * (np.mean([s @ y / (y @ y) for s, y in pairs]) if pairs else first)
             for s, y in pairs:
                 left = np.eye(size) - np.outer(s, y) / (s @ y)
                 H = left @ H @ left.T + np.outer(s, s) / (s @ y)
-            after = w - (H @ g.ravel()).reshape(w.shape) / (self.t0 * (1 + t / 1e4))
+            after = w - (H @ g.ravel()).reshape(w.shape) / (self.t0 * (1 + t / cooling))
             s, y = (after - w).ravel(), (self.gradient(t, after) - g).ravel()
             if s @ y > 0 and (self.slopes(t, after) != slopes).any():
                 pairs = [*pairs, (s, y)][-rank:]

@@ -15,6 +15,7 @@ EXAMPLES = {
     "linear_text.py": "weston-watkins",
     "c_path.py": "best C",
     "exact_kernel.py": "converged",
+    "file_stream.py": "tomorrow: 26 classes, with Z",
     "own_structure.py": "svmstruct-1slack: wrong partners",
     "own_stopping.py": "same predictions True",
     "larank_one_pass.py": "completed after 1 pass",

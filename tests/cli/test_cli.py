@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import re
 import signal
@@ -530,6 +531,104 @@ def test_one_class_is_an_error(tmp_path: Path) -> None:
     one = svmlight(tmp_path / "one.svm", CENTRES, [1, 1, 1])
     failure("train", one, tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+# ---- train on a stream ----
+
+
+def gz(path: Path) -> Path:
+    """The file, compressed beside it."""
+    packed = path.with_name(f"{path.name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    return packed
+
+
+def sgdqn(data: Path, model: Path, *options: object) -> Any:
+    return larank("train", data, model, "--algorithm", "sgdqn", *options)
+
+
+STREAMS = "is read as a stream: in memory it might take more than --memory-limit allows"
+
+
+@pytest.mark.parametrize("kind", ["svm", "csv", "svm.gz", "csv.gz"])
+def test_a_file_larger_than_a_quarter_of_the_memory_limit_is_a_stream(kind: str, tmp_path: Path) -> None:
+    path = (svmlight if "svm" in kind else csv)(tmp_path / f"train.{kind[:3]}", *examples(3000))
+    path = gz(path) if "gz" in kind else path
+    counted = path.stat().st_size * (4 if "gz" in kind else 1)
+    lines = {}
+    for name, limit in (("memory", 4 * counted), ("stream", 4 * counted - 4)):
+        result = sgdqn(path, tmp_path / name, "--memory-limit", limit, "--t0", 1000, "--epochs", 2, "--no-shuffle")
+        lines[name] = [line for line in result.stderr.splitlines() if "stream:" in line]
+        assert f"model written to {tmp_path / name}" in result.stdout
+    assert lines == {"memory": [], "stream": [f"larank: {path} {STREAMS}"]}
+    memory, stream = (models.load(tmp_path / name) for name in ("memory", "stream"))
+    np.testing.assert_allclose(stream.coef_, memory.coef_, atol=1e-9)
+    assert memory.result_.exact
+    assert not stream.result_.exact
+    assert stream.result_.operations["visits"] == memory.result_.operations["visits"] == 6000
+
+
+def test_other_algorithms_and_archives_are_read_into_memory(tmp_path: Path) -> None:
+    X, y = examples(600)
+    np.savez(tmp_path / "train.npz", X=X, y=y)
+    assert "stream:" not in sgdqn(tmp_path / "train.npz", tmp_path / "m", "--memory-limit", 2000).stderr
+    path = svmlight(tmp_path / "train.svm", X, y)
+    limit = 3.9 * path.stat().st_size
+    kernel = larank("train", path, tmp_path / "m", "--algorithm", "larank", "--memory-limit", limit)
+    assert "stream:" not in kernel.stderr
+
+
+def test_a_stream_has_a_test_a_report_and_nothing_to_say_if_quiet(files: Files, tmp_path: Path) -> None:
+    path, page = svmlight(tmp_path / "train.svm", *examples(3000)), tmp_path / "r.html"
+    result = sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--test", files.test, "--report", page)
+    X, y = examples(seed=1)
+    error = np.mean(models.load(tmp_path / "m").predict(X.round(6)) != y)
+    assert f"{error:.2%}" in result.stdout
+    assert error < 0.2
+    assert "3000" in page.read_text()
+    quiet = sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--test", files.test, "--quiet")
+    assert quiet.stdout == quiet.stderr == ""
+
+
+def test_features_and_indices_of_a_stream_are_as_given(files: Files, tmp_path: Path) -> None:
+    path = svmlight(tmp_path / "train.svm", *examples(600))
+    sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--features", 9)
+    assert models.load(tmp_path / "m").n_features_in_ == 9
+    sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--zero-based")
+    assert models.load(tmp_path / "m").n_features_in_ == 5
+    stream = ("--algorithm", "sgdqn", "--memory-limit", 1e4)
+    line = failure("train", path, tmp_path / "m", *stream, "--features", 3, "--quiet")
+    assert "line 1: index 4 is out of range for n_features=3" in line
+    with_zero = tmp_path / "zero.svm"
+    with_zero.write_text("0 0:1 1:1\n1 1:1\n" * 500)
+    assert "line 1: index 0" in failure("train", with_zero, tmp_path / "m", *stream, "--quiet")
+    sgdqn(with_zero, tmp_path / "m", "--memory-limit", 1e4, "--zero-based", "--quiet")
+
+
+def test_a_test_file_that_is_too_wide_for_a_stream_is_told_of_when_the_model_is_safe(tmp_path: Path) -> None:
+    X, y = examples(600)
+    path, wide = svmlight(tmp_path / "train.svm", X, y), svmlight(tmp_path / "wide.svm", np.hstack([X, X]), y)
+    stream = ("--algorithm", "sgdqn", "--memory-limit", 1e4, "--quiet")
+    line = failure("train", path, tmp_path / "m", *stream, "--test", wide)
+    assert "has 8 features, the model 4; train with --features 8" in line
+    assert models.load(tmp_path / "m").n_features_in_ == 4
+    larank("train", path, tmp_path / "m", *stream, "--test", wide, "--features", 8)
+
+
+def test_a_damaged_line_of_a_stream_is_named_and_leaves_no_model(tmp_path: Path) -> None:
+    path = svmlight(tmp_path / "train.svm", *examples(3000))
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2000], "1 1:1 oops", *lines[2000:]]))
+    line = failure("train", path, tmp_path / "m", "--algorithm", "sgdqn", "--memory-limit", 1e4, "--quiet")
+    assert "train.svm, line 2001" in line
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_stream_that_is_stopped_early_is_saved(tmp_path: Path) -> None:
+    path = svmlight(tmp_path / "train.svm", *examples(3000))
+    result = sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--time-limit", 1e-9, "--quiet")
+    assert "stopped early (time limit)" in result.stderr
+    assert models.load(tmp_path / "m").result_.status == "time_limit"
 
 
 def test_missing_files_are_named(files: Files, tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from larank import SGDQNClassifier
 from larank.cli.console import say, short
-from larank.data import models, read
+from larank.data import ExampleFile, models, read
 from larank.report import Row, class_errors, confusions, format_label
 
 _ROWS_AT_ONCE = 16384
@@ -28,17 +29,35 @@ def load(model_file: Path) -> Any:
 def read_examples(path: Path, n_features: int | None, zero_based: bool) -> tuple[Any, npt.NDArray[Any]]:
     """Read a file; sparse data that use fewer than `n_features` features are widened, more are an error."""
     X, y = read(path, zero_based=True) if zero_based else read(path)
-    if n_features is None or X.shape[1] == n_features:
-        return X, y
+    return (X if n_features is None else with_width(path, X, n_features)), y
+
+
+def with_width(path: Path, X: Any, n_features: int) -> Any:
+    """The data of a file with so many features: sparse ones that use fewer are widened, more are an error."""
+    if X.shape[1] == n_features:
+        return X
     if sparse.issparse(X) and X.shape[1] < n_features:
         X = sparse.csr_matrix(X)
-        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features)), y
+        return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
     advice = ""
     if sparse.issparse(X):
         advice = f"; train with --features {X.shape[1]}"
     elif {".csv", ".tsv"} & {suffix.lower() for suffix in path.suffixes}:
         advice = "; its last column was taken as the label"
     raise ValueError(f"{path} has {X.shape[1]} features, the model {n_features}{advice}")
+
+
+def stream_of(path: Path, estimator: Any, n_features: int | None, zero_based: bool) -> ExampleFile | None:
+    """The file to be read block by block, if the model takes a stream and all examples might not fit its memory.
+
+    A number has about as many bytes in memory as in text, and text in compressed files is about four times as long.
+    """
+    if not isinstance(estimator, SGDQNClassifier) or not path.is_file() or path.suffix.lower() == ".npz":
+        return None
+    is_compressed = path.suffix.lower() in (".gz", ".bz2", ".xz")
+    if path.stat().st_size * (4 if is_compressed else 1) <= estimator.memory_limit / 4:
+        return None
+    return ExampleFile(path, n_features=n_features, zero_based=zero_based)
 
 
 def slices(X: Any) -> Iterator[Any]:

@@ -20,13 +20,23 @@ from larank.cli.console import (
     check_replaceable,
     print_line,
     print_values,
+    say,
     say_if_stopped_early,
     work,
 )
-from larank.cli.examples import check_labels, compare, error_figures, read_examples, worst
+from larank.cli.examples import (
+    check_labels,
+    compare,
+    error_figures,
+    read_examples,
+    stream_of,
+    with_width,
+    worst,
+)
 from larank.cli.options import Given, classifiers, with_options_of
 from larank.data import models
 from larank.report import Row, certificate, write_report
+from larank.training import Result
 
 
 def app(arguments: Sequence[str]) -> typer.Typer:
@@ -60,7 +70,8 @@ def train(
     """Train a classifier, linear or with a kernel, and write it to a file.
 
     Training ends when --stop says so, or at --max-iter, --time-limit or Ctrl-C; in every case the model is valid, it
-    is saved, and its duality gap is shown if it has one. An option that cannot act with the others is an error.
+    is saved, and its duality gap is shown if it has one. An option that cannot act with the others is an error. With
+    --algorithm sgdqn a file that might not fit --memory-limit is not read as a whole, but as a stream.
 
     \b
     Examples:
@@ -71,31 +82,47 @@ def train(
       larank train news.svm.gz news.larank -C 0.5 --formulation weston-watkins
       larank train letter.csv letter.larank --test test.csv --report letter.html
       larank train big.npz big.larank --tol 0.01 --time-limit 60
+      larank train huge.svm.gz huge.larank --algorithm sgdqn --loss log_loss
     """
     with work(debug):
         estimator = given.estimator(random_state=seed, verbose=0 if quiet else 1)
         check_outputs([model_file, report_file], [data_file, test_file])
         check_replaceable(model_file)
-        X, y = read_examples(data_file, features, zero_based)
-        test = None
-        if test_file is not None:
-            test = read_examples(test_file, X.shape[1], zero_based)
-            check_labels(test_file, test[1], y)
-        estimator.fit(X, y)
+        stream = stream_of(data_file, estimator, features, zero_based)
+        if stream is None:
+            X, y = read_examples(data_file, features, zero_based)
+            test = None if test_file is None else read_examples(test_file, X.shape[1], zero_based)
+            if test_file is not None and test is not None:
+                check_labels(test_file, test[1], y)
+            estimator.fit(X, y)
+            n_examples = len(y)
+        else:
+            if not quiet:
+                say(f"{data_file} is read as a stream: in memory it might take more than --memory-limit allows")
+            test = None if test_file is None else read_examples(test_file, features, zero_based)
+            estimator.fit(stream)
+            n_examples = _examples_of_a_pass(estimator.result_)
         models.save(estimator, model_file)
         say_if_stopped_early(estimator, model_file)
         figures: dict[str, object] = {}
         tables: dict[str, Sequence[Row]] = {}
-        if test is not None:
-            compared = compare(estimator, *test)
+        if test_file is not None and test is not None:
+            if stream is not None:  # the classes are known by now
+                check_labels(test_file, test[1], estimator.classes_)
+            compared = compare(estimator, with_width(test_file, test[0], estimator.n_features_in_), test[1])
             figures, tables = error_figures(*compared), worst(*compared)
         if report_file is not None:
-            _report(report_file, estimator, data_file, X.shape[0], figures, tables)
+            _report(report_file, estimator, data_file, n_examples, figures, tables)
         if not quiet:
             print_values({**figures, **certificate(estimator.result_)})
             print_line(f"model written to {model_file}")
             if report_file is not None:
                 print_line(f"report written to {report_file}")
+
+
+def _examples_of_a_pass(result: Result) -> int:
+    """How many a stream has, by the visits to them and the passes over it that were made."""
+    return round(result.operations["visits"] / result.iterations) if result.iterations > 0 else 0
 
 
 def _report(

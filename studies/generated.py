@@ -43,20 +43,21 @@ def ill_conditioned(train: int, test: int, features: int = 500, seed: int = 0) -
 def text_like(train: int, test: int, words: int = WORDS, seed: int = 0) -> Parts:
     """CSR rows in float32 as texts have them: words by Zipf's law, weighted as tf-idf, of unit length.
 
-    A tenth of the words have a weight in the function that labels follow, with noise. Which column a word has does not
-    depend on how common it is.
+    A tenth of the words have a weight in the function that labels follow, with noise; common words have larger ones.
+    Which column a word has does not depend on how common it is.
     """
     random = np.random.default_rng(seed)
     X = sparse.vstack([_texts(count, words, random) for count in _in_chunks(train + test)], format="csr")
-    _weigh(X)
+    seen = np.bincount(X.indices, minlength=words) / X.shape[0]
+    _weigh(X, seen)
+    weights = np.where(random.random(words) < 0.1, random.normal(size=words), 0.0) * np.sqrt(seen)
+    scores = X @ weights.astype(np.float32)
+    scores += 0.05 * scores.std() * random.logistic(size=len(scores)).astype(np.float32)
+    y = np.where(scores > np.median(scores), 1, -1)
     column = random.permutation(words).astype(X.indices.dtype)
     X.indices = column[X.indices]
     X.has_sorted_indices = False
     X.sort_indices()
-    weights = np.where(random.random(words) < 0.1, random.normal(size=words), 0.0).astype(np.float32)
-    scores = X @ weights
-    scores += 0.3 * scores.std() * random.logistic(size=len(scores)).astype(np.float32)
-    y = np.where(scores > np.median(scores), 1, -1)
     return X[:train], y[:train], X[train:], y[train:]
 
 
@@ -88,11 +89,9 @@ def _texts(count: int, words: int, random: Random) -> sparse.csr_matrix:
     return sparse.csr_matrix((times, rank[at], starts), shape=(count, words))
 
 
-def _weigh(X: sparse.csr_matrix) -> None:
-    """Counts become tf-idf, in place, and rows get unit length."""
-    texts, words = X.shape
-    seen = np.bincount(X.indices, minlength=words)
-    rarity = np.log((1 + texts) / (1 + seen)).astype(np.float32) + 1
+def _weigh(X: sparse.csr_matrix, seen: NDArray[np.float64]) -> None:
+    """Counts become tf-idf, in place, and rows get unit length; `seen` is the share of texts a word is in."""
+    rarity = 1 - np.log(np.maximum(seen, 1 / X.shape[0])).astype(np.float32)
     X.data = (1 + np.log(X.data)) * rarity[X.indices]
     lengths = np.sqrt(np.add.reduceat(X.data * X.data, X.indptr[:-1]))
     X.data /= np.repeat(lengths, np.diff(X.indptr))

@@ -1,7 +1,7 @@
 // Averaged stochastic gradient descent: the model is a running mean of the weights, recent ones count more.
 //
 // Step      W -= rate D l'(x_t' W, y_t) x_t,   rate = (1 + t / t0)^(-3/4) / (lambda t0)                  [asgd]
-//           and every `skip` visits W -= skip rate lambda D W, as in [thesis] section 3.1.2
+//           and every `skip` visits W <- W / (1 + skip rate lambda D), see [thesis] section 3.1.2
 // Average   A <- (1 - m) A + m W,   m = 4 / (t + 5)                                                     [averaging]
 // D is a diagonal that evens out the scales of the features, given at the start. The average is kept as A = p U + q W
 // with numbers p and q, so that a visit touches no more than the features of its example: where W changes by d, U
@@ -21,7 +21,6 @@ class AveragedStep final : public SgdStep<T> {
     explicit AveragedStep(const SgdOptions& options)
         : SgdStep<T>(options),
           U_(options.rows(), options.functions),
-          model_(options.rows(), options.functions),
           scaling_(std::size_t(options.rows()), 1.0),
           p_(std::size_t(options.functions), 1.0),
           q_(std::size_t(options.functions), 0.0),
@@ -61,9 +60,10 @@ class AveragedStep final : public SgdStep<T> {
     }
 
     const FunctionWeights<T>& model() override {
+        if (!model_) model_ = std::make_unique<FunctionWeights<T>>(U_.rows(), U_.functions());
         for (int64_t j = 0; j < U_.rows(); ++j)
-            for (int64_t m = 0; m < U_.functions(); ++m) model_.at(j, m) = average(j, m);
-        return model_;
+            for (int64_t m = 0; m < U_.functions(); ++m) model_->at(j, m) = average(j, m);
+        return *model_;
     }
 
     std::vector<std::pair<const char*, FunctionWeights<T>*>> tables() override {
@@ -109,7 +109,8 @@ class AveragedStep final : public SgdStep<T> {
         std::fill(q_.begin(), q_.end(), 0.0);
     }
 
-    FunctionWeights<T> U_, model_;
+    FunctionWeights<T> U_;
+    std::unique_ptr<FunctionWeights<T>> model_;           // once it is asked for
     std::vector<double> scaling_, p_, q_, rate_, count_;  // scaling: D, kept in full precision
     std::vector<T> D_;                                    // empty: the identity
 };

@@ -179,11 +179,11 @@ void shrink(const T* rates, int64_t rows, int64_t lanes, T* W) {
         for (int64_t m = 0; m < lanes; ++m) W[j * lanes + m] *= factor(rates[m]);
 }
 
-// w_jm shrinks by rate_m D_j of itself, and u_jm changes by -ratio_m times as much; without D, it is the identity.
+// w_jm becomes w_jm / (1 + rate_m D_j), and u_jm changes by -ratio_m times as much; without D, it is the identity.
 template <class T>
 void shrink_twice(const T* rates, const T* ratios, const T* D, int64_t rows, int64_t lanes, T* W, T* U) {
     const auto change = [](T& w, T& u, T by, T ratio) {
-        const T less = (by < 1 ? by : T(1)) * w;
+        const T less = w * (by / (1 + by));
         w -= less;
         u += ratio * less;
     };

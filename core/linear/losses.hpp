@@ -119,8 +119,12 @@ struct MultinomialLoss {
     static double gradient(const T* scores, int64_t functions, int64_t label, G* g) {
         const double top = double(*std::max_element(scores, scores + functions));
         double sum = 0;
-        for (int64_t m = 0; m < functions; ++m) sum += std::exp(double(scores[m]) - top);
-        for (int64_t m = 0; m < functions; ++m) g[m] = G(std::exp(double(scores[m]) - top) / sum);
+        for (int64_t m = 0; m < functions; ++m) {
+            g[m] = G(std::exp(double(scores[m]) - top));
+            sum += double(g[m]);
+        }
+        const G share = G(1 / sum);
+        for (int64_t m = 0; m < functions; ++m) g[m] *= share;
         g[label] -= G(1);
         return top + std::log(sum) - double(scores[label]);
     }

@@ -1,9 +1,9 @@
 // Online limited-memory BFGS: B is a low-rank estimate of the inverse Hessian, [thesis] section 3.2.1.
 //
-// Step      w' = w - B g_t(w) / (t + t0),   g_t(w) = lambda w + l'(w' x_t, y_t) x_t                    [thesis] (3.2)
+// Step      w' = w - rate B g_t(w),   g_t(w) = lambda w + l'(w' x_t, y_t) x_t,   rate = 1 / (t0 (1 + t / 10^4))
 // Pairs     s = w' - w and y = g_t(w') - g_t(w), both gradients of the same example; the last ten are kept
 // B g by the two loops of L-BFGS over the pairs. They start from the mean of s'y / y'y over the pairs, times the
-// identity; before there is a pair, from 1/lambda. All functions are one vector of parameters.
+// identity; before there is a pair, from 1 / (lambda + |x|^2). All functions are one vector of parameters.
 #pragma once
 
 #include "linear/sgd.hpp"
@@ -31,14 +31,20 @@ class OnlineLbfgsStep final : public SgdStep<T> {
         gradient_.fill(0);
         gradient_.add(x, g);
         add(lambda, W_, gradient_);
-        const double rate = 1 / (steps_[0]++ + options_.t0);
+        const double rate = 1 / (options_.t0 * (1 + steps_[0]++ / cooling));
         change_.fill(0);
-        add(T(-rate), direction(), change_);
+        add(T(-rate), direction(x), change_);
         add(T(1), change_, W_);
 
         W_.scores(x, scores_.data());
         loss.gradient(scores_.data(), g_.data());
-        for (int64_t m = 0; m < W_.functions(); ++m) g_.data()[m] -= g[m];
+        bool bends =
+            false;  // the loss, here; the regularisation does everywhere, and says nothing about other examples
+        for (int64_t m = 0; m < W_.functions(); ++m) {
+            g_.data()[m] -= g[m];
+            bends |= g_.data()[m] != 0;
+        }
+        if (!bends) return;
         const std::size_t at = std::size_t(steps_[1]) % most_pairs;  // that of the oldest pair
         y_.fill(0);
         y_.add(x, g_.data());
@@ -69,13 +75,14 @@ class OnlineLbfgsStep final : public SgdStep<T> {
 
   private:
     static constexpr std::size_t most_pairs = 10;  // the thesis's rank
+    static constexpr double cooling = 1e4;         // visits after which steps have half their length
 
     struct Pair {
         FunctionWeights<T> s, y;
     };
 
     // gradient_ becomes B times itself.
-    const FunctionWeights<T>& direction() {
+    const FunctionWeights<T>& direction(const Row<T>& x) {
         const std::size_t made = std::size_t(steps_[1]), count = std::min(made, most_pairs);
         double alpha[most_pairs], scale = 0;
         for (std::size_t n = 0; n < count; ++n) {  // the latest first
@@ -84,7 +91,7 @@ class OnlineLbfgsStep final : public SgdStep<T> {
             add(T(-alpha[i]), pairs_[i].y, gradient_);
             scale += scales_[i] / double(count);
         }
-        const T start = T(count == 0 ? 1 / options_.lambda : scale);
+        const T start = T(count == 0 ? 1 / (options_.lambda + squared_norm(x)) : scale);
         for (int64_t at = 0; at < gradient_.size(); ++at) gradient_.data()[at] *= start;
         for (std::size_t n = count; n-- > 0;) {
             const std::size_t i = (made - 1 - n) % most_pairs;
@@ -93,6 +100,11 @@ class OnlineLbfgsStep final : public SgdStep<T> {
         return gradient_;
     }
 
+    static double squared_norm(const Row<T>& x) {
+        double total = double(x.intercept) * double(x.intercept);
+        for (int64_t j = 0; j < x.count; ++j) total += double(x.values[j]) * double(x.values[j]);
+        return total;
+    }
     static Row<T> as_row(const FunctionWeights<T>& v) { return {v.data(), nullptr, nullptr, v.size(), T(0), 0}; }
     static double dot(const FunctionWeights<T>& a, const FunctionWeights<T>& b) {
         return double(units<T>().dot_one(as_row(a), b.data()));

@@ -76,9 +76,12 @@ class FunctionWeights {
     T& at(int64_t row, int64_t m) { return W_.data()[row * lanes_ + m]; }
     T at(int64_t row, int64_t m) const { return W_.data()[row * lanes_ + m]; }
     double squared_norm() const {
-        double total = 0;
-        for (int64_t at = 0; at < W_.size(); ++at) total += double(W_.data()[at]) * double(W_.data()[at]);
-        return total;
+        double totals[8] = {};  // lanes come in eights, or are summed up one by one
+        int64_t at = 0;
+        for (; at + 8 <= W_.size(); at += 8)
+            for (int64_t c = 0; c < 8; ++c) totals[c] += double(W_.data()[at + c]) * double(W_.data()[at + c]);
+        for (; at < W_.size(); ++at) totals[0] += double(W_.data()[at]) * double(W_.data()[at]);
+        return std::accumulate(totals, totals + 8, 0.0);
     }
     void fill(T value) { std::fill(W_.data(), W_.data() + W_.size(), value); }
 
@@ -122,6 +125,7 @@ class SgdStep {
                       const ExampleLoss<T>& loss) = 0;
     // The weights of the model, which the next steps may change.
     virtual const FunctionWeights<T>& model() { return W_; }
+    int64_t lanes() const { return W_.lanes(); }
     // Named tables [row][function] and numbers, from which another object of the same options can go on.
     virtual std::vector<std::pair<const char*, FunctionWeights<T>*>> tables() { return {{"weights", &W_}}; }
     virtual std::vector<std::pair<const char*, std::vector<double>*>> numbers() { return {}; }
@@ -242,8 +246,8 @@ class Sgd {
           random_(options.seed),
           born_(std::size_t(options.functions), 0.0),
           clock_(std::size_t(options.functions), 0.0),
-          scores_(step_->model().lanes()),
-          g_(step_->model().lanes()) {
+          scores_(step_->lanes()),
+          g_(step_->lanes()) {
         with_loss([&](auto loss) {
             gradient_ = decltype(loss)::template gradient<T, T>;
             exact_gradient_ = decltype(loss)::template gradient<T, double>;

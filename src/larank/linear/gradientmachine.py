@@ -81,8 +81,8 @@ def visits_per_regularisation(X: Any, algorithm: str) -> int:
 
 
 def precision_of_weights(X: Any, n_labels: int) -> np.dtype[Any]:
-    """Single where the examples are, or where double would not fit the second cache of a processor."""
-    large = bytes_of_table(X.shape[1], n_labels, np.dtype(np.float64)) > _CACHE_BYTES
+    """Single where the examples are, or where several functions in double would not fit the second cache."""
+    large = n_labels > 2 and bytes_of_table(X.shape[1], n_labels, np.dtype(np.float64)) > _CACHE_BYTES
     return np.dtype(np.float32) if large or X.dtype == np.float32 else np.dtype(np.float64)
 
 
@@ -111,8 +111,8 @@ class GradientMachine:
         self.n_features, self.n_labels = n_features, n_labels
         self.session = self._fresh(seed)
         if start.scaling is not None:
-            # No feature shrinks by more than a tenth at a time because of its scale.
-            most = max(1.0, 0.1 * start.t0 / start.skip)
+            # No feature shrinks to less than half at a time because of its scale.
+            most = max(1.0, start.t0 / start.skip)
             self.session.restore({**self.session.state(), "scaling": np.minimum(start.scaling, most)})
 
     def _fresh(self, seed: int) -> Any:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from larank.linear.gradientstart import StartSearch, sample_size
 from larank.training import ObjectiveValues
 
 _WORK = 50_000_000  # multiply-adds between two looks at the limits: some tens of milliseconds
-_ESTIMATES = 10  # of a pass
+_VISITS_BETWEEN_ESTIMATES = 200_000
 
 
 class Part(NamedTuple):
@@ -71,14 +72,22 @@ class GradientTraining:
         self._bounds = False  # whether derivatives are summed up for one
         self._dual = 0.0  # the best lower bound so far, which no loss is below
         self._seen_before = (0.0, 0) if machine is None else self._seen(machine)  # of this pass
-        self._estimated_at = 0.0
+        self._estimated_at = 0 if machine is None else machine.session.counters.visits
         self._error: float | None = None
         self._lowest_error, self._passes_since = math.inf, 0
+        self._end_search: Callable[[], None] = lambda: None
         self._work = self._passes()
 
     def close(self) -> None:
         """End what the source of the examples has begun."""
         self._work.close()
+
+    def settle(self) -> GradientMachine:
+        """The machine, also where training has ended before the search for its first step has."""
+        if self.machine is None:
+            self._end_search()
+        assert self.machine is not None
+        return self.machine
 
     # ---- What the loop calls ----
 
@@ -88,18 +97,22 @@ class GradientTraining:
 
     def estimate(self) -> ObjectiveValues | None:
         """The objective by the losses of this pass, each as it was when its example came."""
-        now = self.iterations()
-        if self.machine is None or (now < self._estimated_at + 1 / _ESTIMATES and not self._is_over):
+        if self.machine is None:
             return None
-        self._estimated_at = now
+        visits = self.machine.session.counters.visits
+        if visits < self._estimated_at + _VISITS_BETWEEN_ESTIMATES and not self._is_between_passes:
+            return None
+        if visits == self._estimated_at:
+            return None
+        self._estimated_at = visits
         return self._estimate()
 
     def evaluate(self) -> ObjectiveValues:
         """The objective from scratch, and a lower bound from the derivatives of the losses there."""
-        assert self.machine is not None
+        machine = self.settle()
         if self.plan.held is None:
             return self._estimate()
-        at = self.machine.objectives(self.plan.held, with_dual=True)
+        at = machine.objectives(self.plan.held, with_dual=True)
         self._dual = max(self._dual, at.dual)
         return ObjectiveValues(max(at.primal, self._dual), self._dual, at.violation)
 
@@ -107,9 +120,13 @@ class GradientTraining:
         """The objective from scratch, with the lower bound there is."""
         assert self.machine is not None
         assert self.plan.held is not None
-        self._estimated_at = self.iterations()
+        self._estimated_at = self.machine.session.counters.visits
         primal = self.machine.objectives(self.plan.held, with_dual=False).primal
         return ObjectiveValues(max(primal, self._dual), self._dual, math.nan)
+
+    @property
+    def _is_between_passes(self) -> bool:
+        return self._share == 0.0 and self._epoch > 0
 
     def iterations(self) -> float:
         """Passes over the data so far."""
@@ -182,13 +199,18 @@ class GradientTraining:
         began = time.perf_counter()
         if start is None:
             search = StartSearch(plan.problem, self._sample(rows), part.n_labels, plan.weights, plan.seed)
-            self.machine = self._fresh(part, search.best)  # if this is the end
+            self._end_search = partial(self._use, search, part)
             for _ in search.trials():
                 self.seconds["search"] = time.perf_counter() - began
+                self.search_visits = search.visits
                 yield False
-            start, self.search_visits = search.start(rows.X.shape[1]), search.visits
-        self.machine = self._fresh(part, start)
+            self._end_search()
+        else:
+            self.machine = self._fresh(part, start)
         self._begin_bound_if_due()
+
+    def _use(self, search: StartSearch, part: Part) -> None:
+        self.machine = self._fresh(part, search.start(part.rows.X.shape[1]))
 
     def _begin_bound_if_due(self) -> None:
         """The lower bound is that of the derivatives in the second half of the passes, at better weights."""
@@ -234,8 +256,8 @@ class GradientTraining:
         return loss - self._seen_before[0], visits - self._seen_before[1]
 
     def _estimate(self) -> ObjectiveValues:
-        assert self.machine is not None
+        machine = self.settle()
         loss, visits = self._of_this_pass()
-        norm = self.plan.problem.alpha / 2 * self.machine.session.squared_norm
+        norm = self.plan.problem.alpha / 2 * machine.session.squared_norm
         primal = norm + loss / visits if visits else math.nan
         return ObjectiveValues(max(primal, self._dual), self._dual, math.nan)

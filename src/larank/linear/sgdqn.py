@@ -43,7 +43,7 @@ _VISITS = 1_000_000  # of a fit whose epochs are not given, where the data are s
 _WORK = 1_000_000_000  # and its multiply-adds
 _PASSES = (5, 1000)  # but at least and at most these
 _LOOKS = 50  # from scratch in one fit
-_BUFFER_BYTES = 64e6  # of a stream, where the memory limit allows it
+_BUFFER_BYTES = 32e6  # of a stream, where the memory limit allows it
 _BUFFERS = 4  # in memory at a time: one in training, one waiting, one being read, and parts of it
 _FIXED = ("algorithm", "loss", "formulation", "alpha", "fit_intercept")  # what a stream cannot change
 
@@ -489,8 +489,7 @@ class SGDQNClassifier(ScoringClassifier):
         with progress_for(self.verbose) as progress, closing(training):
             progress.start(f"{self.algorithm}, {self.loss}, {about}")
             outcome = train(training, limits, progress, looks)
-        machine = training.machine
-        assert machine is not None
+        machine = training.settle()
         self._keep_model(machine, labels)
         counters = machine.session.counters
         self.result_ = Result.of(
@@ -511,6 +510,11 @@ class SGDQNClassifier(ScoringClassifier):
 
     def _keep_model(self, machine: GradientMachine, labels: _Labels) -> None:
         W = machine.weights().T
+        if not np.isfinite(W).all():
+            raise ValueError(
+                f"training has diverged: the weights are not finite with t0={machine.start.t0:.3g}; a larger t0 or alpha, "
+                "or features of smaller scale, would do"
+            )
         if len(labels) > 2:
             W = W[np.argsort(labels.arrived)]
         elif len(labels) == 2 and labels.arrived[0] > labels.arrived[1]:

@@ -65,7 +65,12 @@ def _model(dataset: str, algorithm: str, seed: int, loss: str = "squared_hinge",
     from larank import SGDQNClassifier
 
     alpha = LAMBDA[dataset] * (2 if loss == "squared_hinge" else 1)
-    given = {"algorithm": NAMES[algorithm], "alpha": alpha, "fit_intercept": False, "random_state": seed}
+    given: dict[str, Any] = {
+        "algorithm": NAMES[algorithm],
+        "alpha": alpha,
+        "fit_intercept": False,
+        "random_state": seed,
+    }
     return SGDQNClassifier(loss, **given, **settings)
 
 
@@ -186,7 +191,7 @@ def _pass_times(dataset: str, data: Dataset, t0: float) -> list[PassTime]:
         for algorithm, of_part in parts.items():
             slow = algorithm in (SGD, OLBFGS) and work > SLOW_WORK / 10
             rows = slice(PART if of_part else None)
-            given = {"epochs": 1 if slow else TIMED_PASSES, "t0": None if algorithm == ASGD else t0}
+            given: dict[str, Any] = {"epochs": 1 if slow else TIMED_PASSES, "t0": None if algorithm == ASGD else t0}
             result = _model(dataset, algorithm, 0, certify=False, **given).fit(*_rows(data, rows)).result_
             seconds = (result.seconds - result.breakdown["search"]) / given["epochs"]
             trials[algorithm].append(seconds * len(data.y_train) / len(data.y_train[rows]))

@@ -52,8 +52,7 @@ def source(name: str) -> str:
 
 def load(name: str, quick: bool) -> GradientProblem:
     known = GRADIENT if name in GRADIENT else LINEAR
-    data: Dataset
-    data = datasets.load_small(name, known, QUICK_TRAIN, QUICK_TEST) if quick else datasets.load(name, known)
+    data: Dataset = datasets.load_small(name, known, QUICK_TRAIN, QUICK_TEST) if quick else datasets.load(name, known)
     return GradientProblem(name, data.X_train.astype(np.float32, copy=False), data.y_train, ALPHAS[name])
 
 
@@ -72,15 +71,20 @@ def measure_fit(
 ) -> GradientRun:
     """Train once; the form of the entrant is its formulation."""
     weights = folder / "weights.npy"
-    who = {"kind": "gradient", "solver": entrant.solver, "python": entrant.python, "weights": str(weights)}
-    what = {"loss": loss, "alpha": alpha, "formulation": entrant.form, "effort": effort}
+    who: dict[str, Any] = {
+        "kind": "gradient",
+        "solver": entrant.solver,
+        "python": entrant.python,
+        "weights": str(weights),
+    }
+    what: dict[str, Any] = {"loss": loss, "alpha": alpha, "formulation": entrant.form, "effort": effort}
     found = ask(TASKS, "fit_gradient", folder, THREADS, limit, **who, **what)
     return GradientRun(**found, W=np.load(weights))
 
 
 def measure_product(folder: Path) -> dict[str, float]:
     """Seconds of the bare product with X, and the bytes of X."""
-    nothing = {"loss": "hinge", "alpha": 1.0, "formulation": "one-vs-rest"}
+    nothing: dict[str, Any] = {"loss": "hinge", "alpha": 1.0, "formulation": "one-vs-rest"}
     return ask(TASKS, "product", folder, THREADS, None, **nothing)
 
 
@@ -115,6 +119,6 @@ def _by_dual_bound(problem: GradientProblem) -> float:
     from larank import LinearMulticlassSVC
 
     C = 1 / (problem.alpha * len(problem.y))
-    settings = {"C": C, "stop": "gap", "tol": 1e-4, "fit_intercept": False, "random_state": 0}
+    settings: dict[str, Any] = {"C": C, "stop": "gap", "tol": 1e-4, "fit_intercept": False, "random_state": 0}
     model = LinearMulticlassSVC("one-vs-rest", **settings, max_iter=100_000).fit(problem.X, problem.y)
     return float(model.result_.dual) * problem.alpha / 2

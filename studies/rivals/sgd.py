@@ -332,8 +332,8 @@ STREAMS: dict[str, tuple[str, Streamed, str, Columns]] = {
 PARTS = ("passes", "target", *STREAMS)
 NOTES = (
     f"Passes: the wall time of a fit with {EPOCHS} epochs over {EPOCHS}, hinge loss, no intercept, float32, one "
-    "thread; ours with the search for t0, and certified: with the objective after each pass and a lower bound at the end. "
-    "Vowpal Wabbit reads its text in the first pass and a cache in the others, with a second thread.",
+    "thread; ours with the search for t0, and certified: with the objective after each pass and a lower bound at the "
+    "end. Vowpal Wabbit reads its text in the first pass and a cache in the others, with a second thread.",
     "Target: ours with the search for t0; LIBLINEAR without the conversion of the examples, which stands beside.",
     "What bounds the time: on dense rows a pass reads X once, as X @ w does; GB/s of X compares the two.",
 )

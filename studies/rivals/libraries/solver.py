@@ -44,8 +44,8 @@ class Solver:
     likes its data in, where it may choose. An adapter has one of the methods below for each kind of comparison.
 
     `fit(data, tolerance)` of a linear solver and `fit(data, effort)` of a gradient solver return a `LinearFit`,
-    `fit(data, threads)` of a kernel solver a
-    `KernelFit`, `fit(path)` of a tagger a `TaggerFit`, and `learn(data, labels, threads)` of a learner a `Learned`.
+    `fit(data, threads)` of a kernel solver a `KernelFit`, `fit(path)` of a tagger a `TaggerFit`, and
+    `learn(data, labels, threads)` of a learner a `Learned`.
     """
 
     name: str
@@ -121,7 +121,7 @@ class LinearFit:
 
     weights: Callable[[], NDArray[np.float64]]
     seconds: Stopwatch
-    extra: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Vowpal Wabbit (vowpalwabbit): its own text format, read in the first pass and cached in binary for the others.
 
-It has no squared hinge loss. Reading is a part of training, in a thread of its own, and counts. The learning rate is
-the best of 0.5 (the default), 0.1, 0.02 and 0.005 on the ill-conditioned problem; everything else is its default.
+It has no squared hinge loss. Reading is a part of training, in a thread of its own, and counts. Its default steps are
+adapted to each feature, but its regularisation is not, and so they minimise something else; these are plain ones
+(`--sgd`), whose primal is lower after every number of passes that was tried. The learning rate is between 10 and 100,
+which do equally well on the ill-conditioned problem.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from studies.rivals.libraries.solver import GradientSet, GradientSolver, LinearF
 from studies.trial import Stopwatch
 
 TEXT = "train.vw"
-LEARNING_RATE = 0.1
+LEARNING_RATE = 30
 _ROWS_AT_ONCE = 1000
 _SMALL = 0.01  # a value small enough that no score is cut off
 
@@ -47,7 +49,7 @@ class Vowpal(GradientSolver):
         }
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         with Stopwatch() as watch:
-            model = Workspace(arg_list=[*words, "--kill_cache", "--noconstant", "--holdout_off", "--quiet"])
+            model = Workspace(arg_list=[*words, "--sgd", "--kill_cache", "--noconstant", "--holdout_off", "--quiet"])
         return LinearFit(lambda: _weights(model, data.X.shape[1], classes), watch)
 
 

@@ -19,12 +19,27 @@ from larank.data.files import atomic_write
 from studies import drawing
 from studies.measure import load_average, versions
 from studies.papers import active as active_figures
-from studies.papers import larank, lasvm, mcsvm, sdm
+from studies.papers import larank, lasvm, mcsvm, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
-from studies.rivals import active, binary, cache, kernel, linear, memory, path, sequence
+from studies.rivals import active, binary, cache, kernel, linear, memory, path, sequence, sgd
 from studies.study import Outcome, Study
 
-_SINGLE = (sdm, lasvm, active_figures, sequence_tables, linear, kernel, memory, path, binary, cache, active, sequence)
+_SINGLE = (
+    sdm,
+    sgdqn,
+    lasvm,
+    active_figures,
+    sequence_tables,
+    linear,
+    sgd,
+    kernel,
+    memory,
+    path,
+    binary,
+    cache,
+    active,
+    sequence,
+)
 STUDIES: dict[str, Study] = {
     study.name: study for study in (*larank.STUDIES, *mcsvm.STUDIES, *(module.STUDY for module in _SINGLE))
 }

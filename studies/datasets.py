@@ -14,12 +14,14 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from larank.data import data_directory, load_letter
 from larank.data.columns import read_conll
+from studies import generated
 
 COVTYPE_TRAIN = 522_911  # [sdm] table 1.1
 FOREST_TRAIN, FOREST_TEST = 100_000, 50_000  # [thesis] table 4.2
 NOISE = 0.1  # share of training labels flipped, [thesis] table 4.2
 FOLDS = 10  # of the words of OCR, [thesis] section 5.3.4
 EMBEDDED = "letter"  # comes with the library
+GENERATED = "generated"  # not read from anywhere
 
 Labels = NDArray[np.int64]
 
@@ -68,6 +70,7 @@ class Problem:
     """A data set, and the C and the gamma of the kernel exp(-gamma |x - x'|^2) it is learned with.
 
     `source` is the folder of data it is made from. `note` says what a paper leaves open and how it is settled here.
+    `read_small` has a small form of what is generated.
     """
 
     source: str
@@ -75,6 +78,7 @@ class Problem:
     C: float = 1.0
     gamma: float = 1.0
     note: str = ""
+    read_small: Callable[[], Dataset] | None = None
 
 
 # ---- Readers ----
@@ -162,6 +166,18 @@ def _forest() -> Dataset:
     """Cover type 2 against the rest, in the sizes of the thesis."""
     X_train, y_train, X_test, y_test = _covtype(FOREST_TRAIN, FOREST_TEST)
     return _against_rest(Dataset(X_train.astype(np.float32), y_train, X_test.astype(np.float32), y_test), 1)
+
+
+def _second_forest() -> Dataset:
+    """Cover type 2 against the rest, all examples."""
+    X_train, y_train, X_test, y_test = _covtype(COVTYPE_TRAIN)
+    return _against_rest(Dataset(X_train.astype(np.float32), y_train, X_test.astype(np.float32), y_test), 1)
+
+
+def _first_group() -> Dataset:
+    """The first news group against the rest."""
+    data = _against_rest(_text("news20"), 0)
+    return replace(data, X_train=data.X_train.astype(np.float32), X_test=data.X_test.astype(np.float32))
 
 
 def _against_rest(data: Dataset, label: int) -> Dataset:
@@ -260,6 +276,27 @@ BINARY: dict[str, Problem] = {
 }
 """Of the binary studies: [thesis] table 4.2, and each digit of MNIST against the others; rows in float32."""
 
+_ALPHA = "generated with the shape of ALPHA of the Pascal challenge: 500 features on uneven scales"
+_RCV1 = "generated with the shape of RCV1: words by Zipf's law"
+
+GRADIENT: dict[str, Problem] = {
+    "alpha": Problem(
+        GENERATED,
+        lambda: Dataset(*generated.ill_conditioned(100_000, 50_000)),
+        note=_ALPHA,
+        read_small=lambda: Dataset(*generated.ill_conditioned(4_000, 2_000, 50)),
+    ),
+    "covtype2": Problem("covtype", _second_forest, note="cover type 2 against the rest; columns scaled to [0, 1]"),
+    "news20-0": Problem("news20", _first_group, note="the first group against the rest; tf-idf"),
+    "rcv1": Problem(
+        GENERATED,
+        lambda: Dataset(*generated.text_like(781_265, 23_149)),
+        note=_RCV1,
+        read_small=lambda: Dataset(*generated.text_like(4_000, 2_000, 5_000)),
+    ),
+}
+"""Of the studies of stochastic gradient descent, [thesis] table 3.4: labels of two signs, rows in float32."""
+
 SEQUENCES: dict[str, Callable[[int], Dataset]] = {
     "ocr_words": _words_in_images,
     "conll2000": _chunks,
@@ -270,7 +307,7 @@ SEQUENCES: dict[str, Callable[[int], Dataset]] = {
 
 def is_available(source: str) -> bool:
     """Whether the data of this source can be read."""
-    if source == EMBEDDED:
+    if source in (EMBEDDED, GENERATED):
         return True
     try:
         folder = data_directory() / source
@@ -280,7 +317,7 @@ def is_available(source: str) -> bool:
 
 
 def load(name: str, problems: Mapping[str, Problem]) -> Dataset:
-    """Read one of `LINEAR`, `KERNEL` or `BINARY`.
+    """Read one of `LINEAR`, `KERNEL`, `BINARY` or `GRADIENT`.
 
     Raises
     ------
@@ -292,6 +329,13 @@ def load(name: str, problems: Mapping[str, Problem]) -> Dataset:
     _check_known(name, problems)
     _check_available(problems[name].source)
     return problems[name].read()
+
+
+def load_small(name: str, problems: Mapping[str, Problem], train: int, test: int) -> Dataset:
+    """So many examples of both parts, or the small form of what is generated; raises as `load` does."""
+    _check_known(name, problems)
+    read_small = problems[name].read_small
+    return load(name, problems).drawn(train, test) if read_small is None else read_small()
 
 
 def load_sequences(name: str, fold: int = 0) -> Dataset:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from studies import storage, trial
-from studies.rivals.libraries import KINDS, larank
-from studies.rivals.libraries.solver import TaggerFit, TrainingSet
+from studies.rivals.libraries import KINDS, larank, vowpal
+from studies.rivals.libraries.solver import GradientSet, TaggerFit, TrainingSet
 from studies.rivals.products import time_products
 from studies.trial import Stopwatch, imported
 
@@ -74,6 +75,44 @@ def epoch(request: dict[str, Any]) -> dict[str, Any]:
     trials = [(loops(1), loops(1 + EPOCHS), product()) for _ in range(TRIALS)]
     one, many, bare = (min(times) for times in zip(*trials, strict=True))
     return {"epoch": (many - one) / EPOCHS, "product": bare}
+
+
+# ---- Stochastic gradient ----
+
+
+def fit_gradient(request: dict[str, Any]) -> dict[str, Any]:
+    """Train once, with this effort; the weights go to a file."""
+    solver = _solver(request)
+    _, fitted, figures = trial.train(
+        solver.requires,
+        lambda: _gradient_set(request, solver.dtype),
+        lambda data: solver.fit(data, request["effort"]),
+    )
+    np.save(request["weights"], fitted.weights())
+    return figures
+
+
+def product(request: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of X times a vector, or a matrix with a column per class, best of a few; and the bytes of X."""
+    data = _gradient_set(request, "float32")
+    X, classes = data.X, len(np.unique(data.y))
+    columns = (classes,) if classes > 2 else ()
+    W = np.ones((X.shape[1], *columns), dtype=X.dtype)
+    seconds = []
+    for _ in range(TRIALS):
+        with Stopwatch() as watch:
+            for _ in range(EPOCHS):
+                X @ W
+        seconds.append(watch.wall / EPOCHS)
+    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    return {"seconds": min(seconds), "bytes": sum(array.nbytes for array in arrays)}
+
+
+def _gradient_set(request: dict[str, Any], dtype: str) -> GradientSet:
+    folder = Path(request["folder"])
+    X = storage.matrix(folder, "X_train").astype(dtype, copy=False)
+    given = {name: request[name] for name in ("loss", "alpha", "formulation")}
+    return GradientSet(X, storage.array(folder, "y_train"), **given, text=folder / vowpal.TEXT)
 
 
 # ---- Kernel, multiclass and binary ----

@@ -6,8 +6,18 @@ import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from studies.rivals.libraries import crfsuite, intelex, larank, liblinear, libsvm, scikit_learn, skactiveml, snapml
-from studies.rivals.libraries.solver import LinearSolver, Solver
+from studies.rivals.libraries import (
+    crfsuite,
+    intelex,
+    larank,
+    liblinear,
+    libsvm,
+    scikit_learn,
+    skactiveml,
+    snapml,
+    vowpal,
+)
+from studies.rivals.libraries.solver import GradientSolver, LinearSolver, Solver
 
 
 def _by_name(*solvers: Any) -> dict[str, Any]:
@@ -15,6 +25,9 @@ def _by_name(*solvers: Any) -> dict[str, Any]:
 
 
 LINEAR: dict[str, LinearSolver] = _by_name(*larank.LINEAR, *liblinear.LINEAR, *scikit_learn.LINEAR, *snapml.LINEAR)
+GRADIENT: dict[str, GradientSolver] = _by_name(
+    *larank.GRADIENT, *scikit_learn.GRADIENT, *liblinear.GRADIENT, *vowpal.GRADIENT
+)
 KERNEL = _by_name(larank.ONLINE, larank.EXACT, intelex.SVC, *scikit_learn.KERNEL, libsvm.SVC)
 BINARY = _by_name(larank.LASVM, intelex.SVC, scikit_learn.SVC, libsvm.SVC)
 LEARNERS = _by_name(*larank.LEARNERS, scikit_learn.RETRAIN, *skactiveml.LEARNERS)
@@ -22,6 +35,7 @@ TAGGERS = _by_name(*larank.TAGGERS, *crfsuite.TAGGERS)
 
 KINDS: dict[str, Mapping[str, Solver]] = {
     "linear": LINEAR,
+    "gradient": GRADIENT,
     "kernel": KERNEL,
     "binary": BINARY,
     "active": LEARNERS,

@@ -16,6 +16,8 @@ import numpy as np
 from studies.rivals.libraries.solver import (
     BINARY,
     CRAMMER_SINGER,
+    GradientSet,
+    GradientSolver,
     KernelFit,
     Learned,
     LinearFit,
@@ -67,6 +69,44 @@ class LarankSdm(LinearSolver):
 
 
 LINEAR = (LarankSdm("larank"), LarankSdm("larank-ovr", formulation="one-vs-rest"))
+
+
+# ---- Stochastic gradient ----
+
+
+@dataclass(frozen=True)
+class LarankGradient(GradientSolver):
+    """`SGDQNClassifier`; the search for t0 is in the time of training, and so is the certificate if there is one."""
+
+    requires: str = "larank:SGDQNClassifier"
+    formulations: tuple[str, ...] = ("one-vs-rest", "joint")
+    algorithm: str = "asgd"
+    certify: bool = False
+
+    def fit(self, data: GradientSet, effort: float) -> LinearFit:
+        model = imported(self.requires)(
+            data.loss,
+            algorithm=self.algorithm,
+            formulation=data.formulation,
+            alpha=data.alpha,
+            epochs=int(effort),
+            fit_intercept=False,
+            certify=self.certify,
+            random_state=0,
+        )
+        with Stopwatch() as watch:
+            model.fit(data.X, data.y)
+        told = {"t0": float(model.t0_), "breakdown": dict(model.result_.breakdown)}
+        return LinearFit(lambda: np.asarray(model.coef_, dtype=np.float64), watch, told)
+
+
+def _gradient_solvers() -> list[LarankGradient]:
+    rivals = {"asgd": "sgdclassifier-averaged", "sgdqn": "sgdclassifier", "svmsgd2": "sgdclassifier"}
+    plain = [LarankGradient(f"larank-{name}", algorithm=name, rival=rival) for name, rival in rivals.items()]
+    return [*plain, *(replace(solver, name=f"{solver.name}-certified", certify=True) for solver in plain)]
+
+
+GRADIENT = _gradient_solvers()
 
 
 # ---- Kernel ----

@@ -1,4 +1,4 @@
-"""scikit-learn: `SVC`, `LinearSVC`, and `SVC` trained again after each label.
+"""scikit-learn: `SVC`, `LinearSVC`, `SGDClassifier`, and `SVC` trained again after each label.
 
 `SVC` is a LIBSVM for dense data and one for CSR, with one thread: one-versus-one, and one-versus-rest by
 `OneVsRestClassifier`. It converts the data to float64 inside `fit` and `predict`, so there it counts. The binary
@@ -8,6 +8,8 @@ started and the data are not copied to one. Their predictions are made one after
 `LinearSVC` is a wrapper of an older LIBLINEAR that also accepts sample weights. Its `fit` is timed as a whole, because
 the conversion to LIBLINEAR's nodes happens inside. One-versus-rest uses `loss="hinge"`, as the others do; the default,
 the squared hinge, is another objective.
+
+`SGDClassifier` has its own schedule of steps, `learning_rate="optimal"`, and trains the classes one after the other.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from studies.rivals.libraries.solver import (
     CSR,
     ONE_VS_ONE,
     ONE_VS_REST,
+    GradientSet,
+    GradientSolver,
     KernelFit,
     Learned,
     LinearFit,
@@ -120,6 +124,21 @@ class SklearnLinearSvc(LinearSolver):
 
 
 @dataclass(frozen=True)
+class SklearnGradient(GradientSolver):
+    requires: str = "sklearn.linear_model"
+    average: bool = False
+
+    def fit(self, data: GradientSet, effort: float) -> LinearFit:
+        from sklearn.linear_model import SGDClassifier
+
+        settings = {"loss": data.loss, "alpha": data.alpha, "fit_intercept": False, "average": self.average}
+        model = SGDClassifier(**settings, max_iter=int(effort), tol=None, random_state=0)
+        with Stopwatch() as watch:
+            model.fit(data.X, data.y)
+        return LinearFit(lambda: np.asarray(model.coef_, dtype=np.float64), watch)
+
+
+@dataclass(frozen=True)
 class Retrain(Solver):
     """`SVC`, trained again from scratch after each label; it cannot start from another solution."""
 
@@ -165,4 +184,5 @@ LINEAR = (
     SklearnLinearSvc("linearsvc-cs"),
     SklearnLinearSvc("linearsvc-ovr", formulation="one-vs-rest", multi_class="ovr"),
 )
+GRADIENT = (SklearnGradient("sgdclassifier"), SklearnGradient("sgdclassifier-averaged", average=True))
 RETRAIN = Retrain("svc-retrain")

@@ -43,8 +43,9 @@ class Solver:
     library trains on a copy in a format of its own and does not need what it was given. `dtype` is the precision it
     likes its data in, where it may choose. An adapter has one of the methods below for each kind of comparison.
 
-    `fit(data, tolerance)` of a linear solver returns a `LinearFit`, `fit(data, threads)` of a kernel solver a
-    `KernelFit`, `fit(path)` of a tagger a `TaggerFit`, and `learn(data, labels, threads)` of a learner a `Learned`.
+    `fit(data, tolerance)` of a linear solver and `fit(data, effort)` of a gradient solver return a `LinearFit`,
+    `fit(data, threads)` of a kernel solver a `KernelFit`, `fit(path)` of a tagger a `TaggerFit`, and
+    `learn(data, labels, threads)` of a learner a `Learned`.
     """
 
     name: str
@@ -73,6 +74,45 @@ class LinearSolver(Solver):
 
 
 @dataclass(frozen=True)
+class GradientSet:
+    """Examples and the problem to solve: alpha/2 |W|^2 plus the mean loss, without an intercept.
+
+    `loss` has scikit-learn's name, `formulation` ours where there are three classes or more. `text` is the file of the
+    same examples in the format of Vowpal Wabbit.
+    """
+
+    X: Any
+    y: NDArray[np.int64]
+    loss: str
+    alpha: float
+    formulation: str
+    text: Path
+
+    @property
+    def cost(self) -> float:
+        """The C of an example where 1/2 |W|^2 has no factor."""
+        return 1 / (self.alpha * len(self.y))
+
+
+EPOCHS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200)
+
+
+@dataclass(frozen=True)
+class GradientSolver(Solver):
+    """`fit(data, effort)` of a `GradientSet` returns a `LinearFit`; `efforts` are epochs or tolerances, least first.
+
+    `rival` is the solver a pass of this one is compared with.
+    """
+
+    dtype: str = "float32"
+    efforts: tuple[float, ...] = EPOCHS
+    losses: tuple[str, ...] = ("hinge", "squared_hinge")
+    formulations: tuple[str, ...] = ("one-vs-rest",)
+    counts_epochs: bool = True
+    rival: str = ""
+
+
+@dataclass(frozen=True)
 class LinearFit:
     """A trained model: the time it took, what else the library tells, and how to get W, one row per class.
 
@@ -81,7 +121,7 @@ class LinearFit:
 
     weights: Callable[[], NDArray[np.float64]]
     seconds: Stopwatch
-    extra: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -72,12 +72,14 @@ class Start(NamedTuple):
 
 def visits_per_regularisation(X: Any, algorithm: str) -> int:
     """`skip` by the sparsity of the examples, [thesis] section 3.1.2."""
-    if algorithm == "sgd":
-        return 1
+    return 1 if algorithm == "sgd" else max(1, round(16 / max(share_of_values(X), 1e-6)))
+
+
+def share_of_values(X: Any) -> float:
+    """How many of the values are not zero, by the first rows."""
     n = min(X.shape[0], 10_000)
     stored = X.indptr[n] - X.indptr[0] if issparse(X) else np.count_nonzero(X[:n])
-    share = float(stored) / max(1, n * X.shape[1])
-    return int(max(1, round(16 / max(share, 1e-6))))
+    return float(stored) / float(max(1, n * X.shape[1]))
 
 
 def precision_of_weights(X: Any, n_labels: int) -> np.dtype[Any]:

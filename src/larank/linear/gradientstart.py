@@ -23,6 +23,7 @@ from larank.linear.gradientmachine import (
     Problem,
     Start,
     precision_of_weights,
+    share_of_values,
     visits_per_regularisation,
 )
 
@@ -32,8 +33,9 @@ _FACTOR = 4.0
 _EXPONENTS = range(-6, 5)  # of the factor, that are tried at most
 _CAREFUL_BELOW = 100  # examples tell too little for steps that move scores by more than one
 _UNEVEN = 4.0  # the ratio of two scales that is worth evening out
-_CLEARLY = 0.9  # lower must the objective be for scales of sparse data, which may be what they are on purpose
-_LARGEST_RATIO = 1e8  # of two scales that is evened out
+_SPARSE = 0.5  # is data with a smaller share of values that are not zero, however they are stored
+_CLEARLY = 0.9  # of the objective must be what evening out gives there: scales may be what they are on purpose
+_LARGEST_RATIO = 1e16  # of two scales that is evened out
 _T0_OF_QUASI_NEWTON = 10.0  # where the search begins for steps that have the length of Newton's
 
 
@@ -50,6 +52,7 @@ class StartSearch:
     ) -> None:
         self._problem, self._n_labels, self._seed = problem, n_labels, seed
         self._skip = visits_per_regularisation(sample.X, problem.algorithm)
+        self._is_sparse = share_of_values(sample.X) < _SPARSE
         self._dtype = precision_of_weights(sample.X, n_labels)
         self._columns = self._columns_of(sample.X)
         self._sample, self._weights = self._narrowed(sample, weights)
@@ -117,7 +120,7 @@ class StartSearch:
             machine.session.run(2**62)
             primal = machine.objectives(sample, with_dual=False).primal
         self.visits += len(sample)
-        if primal < self._primal * (1 if scaling is None or not issparse(sample.X) else _CLEARLY):
+        if primal < self._primal * (_CLEARLY if scaling is not None and self._is_sparse else 1):
             self._primal, self.best = primal, start
         return primal if math.isfinite(primal) else math.inf
 
@@ -157,4 +160,4 @@ class StartSearch:
         scales = np.maximum(scales, scales.max() / _LARGEST_RATIO)
         scaling = 1 / scales
         scaling *= squares.sum() / (squares @ scaling)
-        return [None, scaling] if issparse(X) else [scaling]
+        return [None, scaling] if self._is_sparse else [scaling]

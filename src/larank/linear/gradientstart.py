@@ -128,6 +128,13 @@ class StartSearch:
         if self._problem.algorithm == "olbfgs":
             return _T0_OF_QUASI_NEWTON
         squares = self._squares
+        if not np.isfinite(squares).all():
+            feature = int(np.argmin(np.isfinite(squares)))
+            feature = feature if self._columns is None else int(self._columns[feature])
+            raise ValueError(
+                f"X must have features whose squares are finite, got larger values in feature {feature}; divide it "
+                "by its largest value"
+            )
         return max(1e-6, float(squares.sum()) / max(1, len(self._sample)) / self._problem.alpha)
 
     @cached_property
@@ -136,7 +143,8 @@ class StartSearch:
         X = self._sample.X
         found: NDArray[np.float64]
         if issparse(X):
-            found = np.bincount(X.indices, X.data.astype(np.float64) ** 2, X.shape[1]).astype(np.float64)
+            with np.errstate(over="ignore"):
+                found = np.bincount(X.indices, X.data.astype(np.float64) ** 2, X.shape[1]).astype(np.float64)
         else:
             found = np.einsum("ij,ij->j", X, X, dtype=np.float64)
         return np.append(found, float(X.shape[0])) if self._problem.intercept else found

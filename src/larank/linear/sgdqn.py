@@ -22,7 +22,6 @@ from larank import parameters
 from larank._core import MemoryLimitError
 from larank.base import (
     ScoringClassifier,
-    check_same_type,
     check_two_classes,
     classes_of,
     example_costs,
@@ -35,6 +34,7 @@ from larank.data.stream import ExampleFile, blocks_of, can_be_read_again
 from larank.docstrings import with_paragraphs
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
 from larank.linear.gradienttraining import GradientTraining, Part, Plan
+from larank.linear.labels import StreamLabels
 from larank.training import Limits, Looks, Outcome, train, unchanged_on_failure, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
@@ -336,7 +336,7 @@ class SGDQNClassifier(ScoringClassifier):
             held_out = held_out_examples(validation, partial(validated, self, reset=False), classes)
         if self.early_stopping and held_out is None:
             rows, held_out = self._split(rows, classes, seeds)
-        labels = _Labels(classes)
+        labels = StreamLabels(classes)
         plan = Plan(
             Problem.of(self),
             partial(_one_part, rows, len(classes)),
@@ -403,7 +403,7 @@ class SGDQNClassifier(ScoringClassifier):
             )
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        labels = _Labels()
+        labels = StreamLabels()
         held_out = None
         if validation is not None:
             held_out = held_out_examples(validation, partial(validated, _Anonymous(), reset=True), None)
@@ -427,7 +427,7 @@ class SGDQNClassifier(ScoringClassifier):
         first = not hasattr(self, "coef_")
         self._check_unchanged(first)
         problem = Problem.of(self)
-        labels = _Labels() if first else _Labels(self._arrived, self._announced)
+        labels = StreamLabels() if first else StreamLabels(self._arrived, self._announced)
         labels.announce(classes)
         machine = None
         if not first:
@@ -445,12 +445,14 @@ class SGDQNClassifier(ScoringClassifier):
         )
         return self._train(GradientTraining(plan, machine), labels, "a stream")
 
-    def _parts(self, source: Any, labels: _Labels) -> Generator[Part]:
+    def _parts(self, source: Any, labels: StreamLabels) -> Generator[Part]:
         """The blocks of a stream; a thread reads the next one meanwhile."""
         buffer = max(1, int(min(_BUFFER_BYTES, self.memory_limit / _BUFFERS)))
         may_grow = not hasattr(self, "n_features_in_")
         with closing(blocks_of(source, buffer)) as blocks, closing(read_ahead(blocks)) as ahead:
             for block in ahead:
+                if block.sample_weight is not None and not np.any(block.sample_weight):
+                    continue
                 first = not hasattr(self, "n_features_in_")
                 if issparse(block.X) and not first:
                     if may_grow:
@@ -459,15 +461,16 @@ class SGDQNClassifier(ScoringClassifier):
                 try:
                     rows = self._rows(block.X, block.y, block.sample_weight, labels)
                 except ValueError as error:
-                    raise type(error)(f"{block.where}: {error}") from error
+                    kind = MemoryLimitError if isinstance(error, MemoryLimitError) else ValueError
+                    raise kind(f"{block.where}: {error}") from error
                 yield Part(rows, len(labels), block.share_read)
 
-    def _part(self, call: tuple[Any, Any, Any], labels: _Labels) -> Generator[Part]:
+    def _part(self, call: tuple[Any, Any, Any], labels: StreamLabels) -> Generator[Part]:
         """The arrays of one call."""
         rows = self._rows(*call, labels)
         yield Part(rows, len(labels), 1.0)
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, labels: _Labels) -> LabelledRows:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, labels: StreamLabels) -> LabelledRows:
         """Checked examples, as the session takes them."""
         X, y = validated(self, X, y, reset=not hasattr(self, "n_features_in_"))
         numbers = labels.numbered(y)
@@ -482,7 +485,7 @@ class SGDQNClassifier(ScoringClassifier):
 
     # ---- Both ----
 
-    def _train(self, training: GradientTraining, labels: _Labels, about: str) -> Outcome:
+    def _train(self, training: GradientTraining, labels: StreamLabels, about: str) -> Outcome:
         plan = training.plan
         limits = Limits(
             None,
@@ -514,7 +517,7 @@ class SGDQNClassifier(ScoringClassifier):
         self.n_iter_ = max(1, math.ceil(self.result_.iterations))
         return outcome
 
-    def _keep_model(self, machine: GradientMachine, labels: _Labels) -> None:
+    def _keep_model(self, machine: GradientMachine, labels: StreamLabels) -> None:
         W = machine.weights().T
         if not np.isfinite(W).all():
             raise ValueError(
@@ -563,60 +566,6 @@ class _Anonymous(BaseEstimator):  # type: ignore[misc]
     """Whose data are checked for themselves."""
 
 
-class _Labels:
-    """The labels of a stream, numbered in the order in which they arrive; once announced, no others may come."""
-
-    def __init__(self, arrived: NDArray[Any] | None = None, are_announced: bool = False) -> None:
-        self._arrived, self.are_announced = arrived, are_announced
-
-    def __len__(self) -> int:
-        return 0 if self._arrived is None else len(self._arrived)
-
-    @property
-    def arrived(self) -> NDArray[Any]:
-        """In their order."""
-        assert self._arrived is not None
-        return self._arrived
-
-    def announce(self, classes: ArrayLike | None) -> None:
-        """Take in all labels that may come."""
-        if classes is None:
-            return
-        found = np.unique(np.asarray(classes))
-        if self.are_announced and not np.array_equal(found, np.sort(self.arrived)):
-            raise ValueError(
-                f"classes must be those of the calls before, {np.sort(self.arrived).tolist()}; got {found.tolist()}"
-            )
-        self._take_in(found, "in classes")
-        if len(found) < len(self.arrived):
-            missing = self.arrived[~np.isin(self.arrived, found)]
-            raise ValueError(f"classes must hold all labels seen so far; {missing[0]!r} is missing")
-        self.are_announced = True
-
-    def numbered(self, y: NDArray[Any]) -> NDArray[np.int32]:
-        """The numbers of these labels; new ones get the next."""
-        found, firsts, codes = np.unique(y, return_index=True, return_inverse=True)
-        if self.are_announced:
-            check_same_type(found, self.arrived, "in classes")
-            strange = found[~np.isin(found, self.arrived)]
-            if len(strange):
-                known = np.sort(self.arrived).tolist()
-                raise ValueError(f"y must hold labels out of classes={known}, as announced; got {strange[0].item()!r}")
-        self._take_in(found[np.argsort(firsts)], "of the calls before")
-        order = np.argsort(self.arrived)
-        numbers = order[np.searchsorted(self.arrived, found, sorter=order)]
-        return numbers[codes].astype(np.int32)
-
-    def _take_in(self, labels: NDArray[Any], where: str) -> None:
-        if self._arrived is None:
-            self._arrived = labels
-            return
-        check_same_type(labels, self._arrived, where)
-        new = labels[~np.isin(labels, self._arrived)]
-        if len(new):
-            self._arrived = np.concatenate([self._arrived, new])
-
-
 def _is_stream(X: Any, y: Any) -> bool:
     """Whether X brings its own labels: a file, or an iterable of blocks."""
     is_file = isinstance(X, str | os.PathLike | ExampleFile)
@@ -641,7 +590,7 @@ def _widened(X: csr_matrix, n_features: int) -> csr_matrix:
     return csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
-def _error(X: Any, y: NDArray[Any], labels: _Labels, machine: GradientMachine) -> float:
+def _error(X: Any, y: NDArray[Any], labels: StreamLabels, machine: GradientMachine) -> float:
     """The share of examples misclassified; features and labels the machine has not met do not help."""
     W = machine.weights()
     width = min(X.shape[1], machine.n_features)

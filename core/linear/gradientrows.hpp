@@ -34,12 +34,17 @@ T dot_dense(const T* x, const T* w, int64_t count, const T* ahead) {
 
 template <class T, class Columns>
 T dot_listed(const T* x, Columns columns, const T* w, int64_t count) {
-    T sums[4] = {0, 0, 0, 0};
+    T one = 0, two = 0, three = 0, four = 0;
     int64_t j = 0;
-    for (; j + 4 <= count; j += 4)
-        for (int64_t c = 0; c < 4; ++c) sums[c] += x[j + c] * w[columns[j + c]];
-    for (; j < count; ++j) sums[0] += x[j] * w[columns[j]];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (; j + 4 <= count; j += 4) {
+        one += x[j] * w[columns[j]];
+        asm volatile("");  // lest the compiler gathers four values by one instruction, which takes twice as long
+        two += x[j + 1] * w[columns[j + 1]];
+        three += x[j + 2] * w[columns[j + 2]];
+        four += x[j + 3] * w[columns[j + 3]];
+    }
+    for (; j < count; ++j) one += x[j] * w[columns[j]];
+    return (one + two) + (three + four);
 }
 
 // x' w for a single function.

@@ -96,8 +96,11 @@ class StartSearch:
         highest = _EXPONENTS[-1] if len(self._sample) >= _CAREFUL_BELOW else 0
         exponent = 0
         for scaling in self._scalings():
+            lowest_before = self._primal
             primal = self._trial(exponent, scaling)
             yield
+            if primal >= lowest_before:  # with the steps that were best without it
+                continue
             for direction in (-1, 1):
                 began_at = exponent
                 while _EXPONENTS[0] <= exponent + direction <= highest:

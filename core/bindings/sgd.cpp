@@ -60,17 +60,17 @@ struct SgdSession {
               bool shuffled) {
         const larank::SgdOptions& options = solver.options();
         const int64_t classes = std::max<int64_t>(2, options.functions);
-        if (view.columns > options.features) throw std::invalid_argument("X has more features than the session");
+        if (view.columns != options.features) throw std::invalid_argument("X must have the features of the session");
         if (view.rows >= int64_t{1} << 31) throw std::invalid_argument("X must have fewer than 2**31 rows");
         if (int64_t(y.shape(0)) != view.rows || int64_t(c.shape(0)) != view.rows)
             throw std::invalid_argument("labels and costs must have one entry per row of X");
         for (int64_t i = 0; i < view.rows; ++i)
             if (y.data()[i] < 0 || y.data()[i] >= classes)
                 throw std::invalid_argument("labels must count from 0 to the number of classes less one");
-        X = std::move(arrays);
+        solver.feed(view, y.data(), c.data(), shuffled);
+        X = std::move(arrays);  // those before may go now
         labels = nb::cast(y);
         costs = nb::cast(c);
-        solver.feed(view, y.data(), c.data(), shuffled);
     }
 };
 
@@ -91,9 +91,8 @@ std::map<std::string, nb::object> state_of(SgdSession<T>& s) {
         state[name] = nb::cast(to_numpy(std::vector<double>(*numbers)));
     state["born"] = nb::cast(to_numpy(std::vector<double>(s.solver.born())));
     const larank::SgdCounters& counters = s.solver.counters();
-    state["counts"] =
-        nb::cast(to_numpy(std::vector<double>{s.solver.time(), double(counters.visits), double(counters.steps),
-                                              double(counters.errors), counters.loss, counters.cost}));
+    state["counts"] = nb::cast(to_numpy(std::vector<double>{
+        s.solver.time(), double(counters.visits), double(counters.steps), double(counters.errors), counters.loss}));
     state["random"] = nb::cast(to_numpy(std::vector<uint64_t>{s.solver.random_state()}));
     return state;
 }
@@ -118,10 +117,10 @@ void restore(SgdSession<T>& s, const std::map<std::string, nb::object>& state) {
     }
     for (const auto& [name, numbers] : solver.step().numbers()) take<T>(state, name, numbers->data(), numbers->size());
     take<T>(state, "born", solver.born().data(), solver.born().size());
-    double counts[6];
-    take<T>(state, "counts", counts, 6);
+    double counts[5];
+    take<T>(state, "counts", counts, 5);
     solver.time() = counts[0];
-    solver.counters() = {int64_t(counts[1]), int64_t(counts[2]), int64_t(counts[3]), counts[4], counts[5]};
+    solver.counters() = {int64_t(counts[1]), int64_t(counts[2]), int64_t(counts[3]), counts[4]};
     uint64_t random;
     take<T>(state, "random", &random, 1);
     solver.set_random_state(random);
@@ -159,23 +158,16 @@ void bind_sgd_of(nb::module_& m, const char* name) {
         .def(
             "__init__",
             [](S* self, const std::string& algorithm, const std::string& loss, bool joint, int64_t functions,
-               int64_t features, bool intercept, double lambda, double t0, int64_t skip, double secant_share,
-               uint64_t seed) {
+               int64_t features, bool intercept, double lambda, double t0, int64_t skip, uint64_t seed) {
                 const auto chosen = named<SgdAlgorithm>(algorithm);
-                const larank::SgdOptions options{named<larank::Loss>(loss),
-                                                 joint,
-                                                 functions,
-                                                 features,
-                                                 intercept,
-                                                 lambda,
-                                                 t0,
-                                                 skip,
-                                                 secant_share,
-                                                 seed};
+                const larank::SgdOptions options{
+                    named<larank::Loss>(loss), joint, functions, features, intercept, lambda, t0, skip, seed};
+                if (!(lambda > 0) || !(t0 > 0) || skip < 1 || functions < 1 || features < 0 || (joint && functions < 2))
+                    throw std::invalid_argument("no gradient descent has these options");
                 new (self) S(options, step_of<T>(chosen, options));
             },
             nb::kw_only(), "algorithm"_a, "loss"_a, "joint"_a, "functions"_a, "features"_a, "intercept"_a, "lambda_"_a,
-            "t0"_a, "skip"_a, "secant_share"_a = 2.0, "seed"_a)
+            "t0"_a, "skip"_a, "seed"_a)
         .def(
             "run", [](S& s, int64_t work) { return s.solver.run(work); }, "work"_a,
             nb::call_guard<nb::gil_scoped_release>())
@@ -208,7 +200,7 @@ void bind_sgd_of(nb::module_& m, const char* name) {
 void bind_sgd(nb::module_& m) {
     using larank::SgdCounters;
     bind_struct<SgdCounters>(m, "SgdCounters", "visits", &SgdCounters::visits, "steps", &SgdCounters::steps, "errors",
-                             &SgdCounters::errors, "loss", &SgdCounters::loss, "cost", &SgdCounters::cost);
+                             &SgdCounters::errors, "loss", &SgdCounters::loss);
     bind_sgd_of<float>(m, "SgdSession32");
     bind_sgd_of<double>(m, "SgdSession64");
 }

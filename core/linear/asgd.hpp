@@ -71,7 +71,7 @@ class AveragedStep final : public SgdStep<T> {
         return {{"weights", &W_}, {"average", &U_}};
     }
     std::vector<std::pair<const char*, std::vector<double>*>> numbers() override {
-        return {{"count", &count_}, {"scaling", &scaling_}};
+        return {{"count", &count_}, {"diagonal", &scaling_}};
     }
     void restored() override {
         D_.assign(scaling_.begin(), scaling_.end());

@@ -3,7 +3,7 @@
 // Primal   min_W  lambda/2 |W|^2 + 1/n sum_i c_i l(x_i' W, y_i)                                       [thesis] (3.1)
 // Dual     max_a  1/n sum_i c_i gain(a_i) - lambda/2 |V(a)|^2,   V(a) = 1/(lambda n) sum_i c_i a_i x_i
 // Any a in the domain of the gain bounds the primal from below. The certificate takes a_i = -l'(x_i' W, y_i), times the
-// best factor for each function.
+// best factor for each function, or the mean of such a_i over visits.
 // A visit to example t subtracts its gradient: W -= B l'(x_t' W, y_t) x_t / (t + t0). The regularisation is an example
 // of its own that comes every `skip` visits: W -= skip lambda B W / (t + t0). B is 1/lambda (SGD with skip 1, SVMSGD2)
 // or a diagonal that the visit after it estimates from the secant equation (SGD-QN).
@@ -37,7 +37,6 @@ struct SgdOptions {
     double lambda = 1e-4;
     double t0 = 1;
     int64_t skip = 16;
-    double secant_share = 2;  // of a new secant in the diagonal, times 1/r, [thesis] (3.7)
     uint64_t seed = 0;
 
     int64_t rows() const { return features + intercept; }
@@ -221,7 +220,7 @@ class QuasiNewtonStep : public SgdStep<T> {
             const double curvature = before != 0 ? (1 - after / before) * (clock[m] + options_.t0) : 0.0;
             curvatures_.data()[m] = T(std::max(0.0, curvature));
         }
-        const double lambda = options_.lambda, share = std::min(1.0, options_.secant_share / r());
+        const double lambda = options_.lambda, share = std::min(1.0, 2 / r());  // [thesis] (3.7)
         units<T>().rescale(x, B_.rows(), curvatures_.data(), {T(share), T(lambda), T(1e-2 / lambda)}, B_.lanes(),
                            B_.data());
     }
@@ -233,7 +232,7 @@ class QuasiNewtonStep : public SgdStep<T> {
 
 struct SgdCounters {
     int64_t visits = 0, steps = 0, errors = 0;
-    double loss = 0, cost = 0;  // losses of the examples as they were when visited, and the sum of their costs
+    double loss = 0;  // of the examples, as they were when visited
 };
 
 template <class T>
@@ -267,10 +266,10 @@ class Sgd {
     template <class Value>
     void feed(Matrix<Value> X, const int32_t* labels, const double* costs, bool shuffled) {
         X.intercept = options_.intercept ? Value(1) : Value(0);
+        order_.begin(X.rows, X.row_bytes(), shuffled ? &random_ : nullptr);
         X_.open(X, g_.size() > 1);
         labels_ = labels;
         costs_ = costs;
-        order_.begin(X.rows, X.row_bytes(), shuffled ? &random_ : nullptr);
     }
 
     // Visits examples until about `work` multiply-adds are done; True once all were visited.
@@ -377,7 +376,6 @@ class Sgd {
         step_->scores(x, scores_.data());
         counters_.errors += !is_right(labels_[i]);
         counters_.loss += loss.gradient(scores_.data(), g_.data());
-        counters_.cost += costs_[i];
         bool any = false;
         for (int64_t m = 0; m < functions; ++m) {
             any |= g_.data()[m] != 0;

@@ -80,7 +80,6 @@ class RowReader {
 
     int64_t rows() const { return rounds_ ? wide_.rows : X_.rows; }
     int64_t count(int64_t i) const { return rounds_ ? wide_.count(i) : X_.count(i); }
-    int64_t row_bytes() const { return rounds_ ? wide_.row_bytes() : X_.row_bytes(); }
     void fetch_for_later(int64_t i) const { rounds_ ? wide_.prefetch_row_for_later(i) : X_.prefetch_row_for_later(i); }
     // Where a dense row begins that is used as it lies, else null.
     const T* dense_row(int64_t i) const {

@@ -306,7 +306,7 @@ def test_averaged_sgd_takes_the_steps_of_its_formulas(form, loss, layout, is_sca
 
     def fresh():
         session = driven("asgd", X, labels, costs, loss=loss, form=form, layout=layout)
-        session.restore({**session.state(), "scaling": scaling})
+        session.restore({**session.state(), "diagonal": scaling})
         feed(session, layout(X), labels, costs)
         return session
 
@@ -373,7 +373,9 @@ def test_regularising_the_new_weights_differs_from_line_3_of_sgd_by_the_square_o
 @every_form
 def test_sgdqn_with_a_diagonal_that_stays_takes_the_steps_of_svmsgd2(form, loss, layout):
     X, labels, costs = problem(FORMS[form][1], zeros=0.3)
-    fixed = driven("sgdqn", X, labels, costs, loss=loss, form=form, layout=layout, secant_share=0.0)
+    fixed = driven("sgdqn", X, labels, costs, loss=loss, form=form, layout=layout)
+    count, update, _ = fixed.state()["schedule"]
+    fixed.restore({**fixed.state(), "schedule": np.array([count, update, np.inf])})  # secants have the weight 2 / r
     plain = driven("svmsgd2", X, labels, costs, loss=loss, form=form, layout=layout)
     assert_same_steps(*(after_each_visit(session, lambda session: session.weights()) for session in (fixed, plain)))
     assert (fixed.state()["scaling"] == 1 / 0.05).all()

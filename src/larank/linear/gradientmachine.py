@@ -72,7 +72,9 @@ class Start(NamedTuple):
 
 def visits_per_regularisation(X: Any, algorithm: str) -> int:
     """`skip` by the sparsity of the examples, [thesis] section 3.1.2."""
-    return 1 if algorithm == "sgd" else max(1, round(16 / max(share_of_values(X), 1e-6)))
+    if algorithm == "sgd":
+        return 1
+    return max(1, round(16 / (share_of_values(X) or 1.0)))  # examples without a value tell nothing
 
 
 def share_of_values(X: Any) -> float:
@@ -116,7 +118,7 @@ class GradientMachine:
         if start.scaling is not None:
             # No feature shrinks to less than half at a time because of its scale.
             most = max(1.0, start.t0 / start.skip)
-            self.session.restore({**self.session.state(), "scaling": np.minimum(start.scaling, most)})
+            self.session.restore({**self.session.state(), "diagonal": np.minimum(start.scaling, most)})
 
     def _fresh(self, seed: int) -> Any:
         session = _core.SgdSession32 if self.dtype == np.float32 else _core.SgdSession64
@@ -201,15 +203,15 @@ class GradientMachine:
 
     def _has_rows(self, values: NDArray[Any], state: Mapping[str, NDArray[Any]]) -> bool:
         """Whether an array of the state has an entry per feature."""
-        return len(values) == len(state["weights"]) and (values.ndim == 2 or values is state.get("scaling"))
+        return len(values) == len(state["weights"]) and (values.ndim == 2 or values is state.get("diagonal"))
 
     def _widened(self, values: NDArray[Any], name: str) -> NDArray[Any]:
         """With rows for the new features before that of the intercept."""
         last = len(values) - self.problem.intercept
         lacking = self.n_features - last
-        fill = 0.0
-        if name == "scaling":  # of averaged SGD, one like that of others; of SGD-QN, the one it begins with
-            fill = float(np.median(values)) if values.ndim == 1 else 1 / self.problem.alpha
+        # The diagonal of averaged SGD has one like that of others, that of SGD-QN the one it begins with.
+        fills = {"diagonal": lambda: float(np.median(values)), "scaling": lambda: 1 / self.problem.alpha}
+        fill = fills.get(name, float)()
         new = np.full((lacking, *values.shape[1:]), fill, values.dtype)
         return np.concatenate([values[:last], new, values[last:]])
 
@@ -230,6 +232,8 @@ class GradientMachine:
             elif self.problem.intercept and name in ("weights", "average"):
                 new[-1] = _SCORE_OF_NEWCOMERS
             grown[name] = np.ascontiguousarray(np.hstack([old, new]), values.dtype)
+        if "steps" in state:  # the pairs of online L-BFGS are of other gradients
+            grown["steps"] = state["steps"] * [1, 0]
         born = np.repeat(state["born"], 2) if was == 1 else state["born"]
         grown["born"] = np.pad(born, (0, self.functions - len(born)), constant_values=state["counts"][0])
         return grown

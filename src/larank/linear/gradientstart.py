@@ -31,7 +31,7 @@ _SHARE = 0.1  # of the examples are the sample,
 _LEAST, _MOST = 1_000, 10_000  # but at least and at most so many
 _FACTOR = 4.0
 _EXPONENTS = range(-6, 5)  # of the factor, that are tried at most
-_CAREFUL_BELOW = 100  # examples tell too little for steps that move scores by more than one
+_CAREFUL_BELOW = 100  # examples tell too little about scales, and for steps that move scores by more than one
 _UNEVEN = 4.0  # the ratio of two scales that is worth evening out
 _SPARSE = 0.5  # is data with a smaller share of values that are not zero, however they are stored
 _CLEARLY = 0.9  # of the objective must be what evening out gives there: scales may be what they are on purpose
@@ -115,7 +115,7 @@ class StartSearch:
     def _trial(self, exponent: int, scaling: NDArray[np.float64] | None) -> float:
         start = Start(self._first_t0 * _FACTOR**-exponent, self._skip, scaling)
         sample = self._sample
-        machine = GradientMachine(self._problem, sample.X.dtype, sample.X.shape[1], self._n_labels, start, self._seed)
+        machine = GradientMachine(self._problem, self._dtype, sample.X.shape[1], self._n_labels, start, self._seed)
         if self._weights is not None:
             machine.start_from(self._weights)
         machine.feed(sample, shuffled=True)
@@ -131,14 +131,17 @@ class StartSearch:
         if self._problem.algorithm == "olbfgs":
             return _T0_OF_QUASI_NEWTON
         squares = self._squares
-        if not np.isfinite(squares).all():
-            feature = int(np.argmin(np.isfinite(squares)))
+        with np.errstate(over="ignore"):
+            is_finite = np.isfinite(squares.astype(self._dtype))
+        if not is_finite.all():
+            feature = int(np.argmin(is_finite))
             feature = feature if self._columns is None else int(self._columns[feature])
             raise ValueError(
-                f"X must have features whose squares are finite, got larger values in feature {feature}; divide it "
-                "by its largest value"
+                f"X must have features whose squares are finite in {self._dtype}, got larger values in feature "
+                f"{feature}; divide it by its largest value"
             )
-        return max(1e-6, float(squares.sum()) / max(1, len(self._sample)) / self._problem.alpha)
+        mean = float(squares.sum()) / max(1, len(self._sample))
+        return (mean or 1.0) / self._problem.alpha  # examples without a value tell nothing
 
     @cached_property
     def _squares(self) -> NDArray[np.float64]:
@@ -158,7 +161,7 @@ class StartSearch:
         The scale of a feature is the mean square of its values that are not zero, and a step in it is divided by that,
         up to a factor that leaves the mean length of steps as it is.
         """
-        if self._problem.algorithm != "asgd":
+        if self._problem.algorithm != "asgd" or len(self._sample) < _CAREFUL_BELOW:
             return [None]
         X, squares = self._sample.X, self._squares
         counts = X.getnnz(axis=0) if issparse(X) else np.count_nonzero(X, axis=0)

@@ -102,7 +102,7 @@ class GradientTraining:
         visits = self.machine.session.counters.visits
         if visits < self._estimated_at + _VISITS_BETWEEN_ESTIMATES and not self._is_between_passes:
             return None
-        is_old = visits == self._estimated_at and self._error is None
+        is_old = visits == self._estimated_at and self._error is None and not self._is_over
         if is_old or not self._of_this_pass()[1]:
             return None
         self._estimated_at = visits
@@ -160,7 +160,7 @@ class GradientTraining:
     def _pass(self) -> Generator[bool, None, None]:
         with closing(self.plan.parts()) as parts:
             for part in self._timed(parts):
-                if self.machine is None:
+                if self.machine is None or self.machine.n_labels < 2 <= part.n_labels:  # one class teaches nothing
                     yield from self._begin(part)
                 yield from self._visit(part)
                 if part.share != 1:  # the end of a pass has a look at the limits of its own

@@ -29,7 +29,7 @@ class StreamLabels:
         """Take in all labels that may come."""
         if classes is None:
             return
-        found = np.unique(np.asarray(classes))
+        found = np.unique(_checked(np.asarray(classes)))
         if self.are_announced and not np.array_equal(found, np.sort(self.arrived)):
             raise ValueError(
                 f"classes must be those of the calls before, {np.sort(self.arrived).tolist()}; got {found.tolist()}"
@@ -37,7 +37,7 @@ class StreamLabels:
         self._take_in(found, "in classes")
         if len(found) < len(self.arrived):
             missing = self.arrived[~np.isin(self.arrived, found)]
-            raise ValueError(f"classes must hold all labels seen so far; {missing[0]!r} is missing")
+            raise ValueError(f"classes must hold all labels seen so far; {missing[0].item()!r} is missing")
         self.are_announced = True
 
     def numbered(self, y: NDArray[Any]) -> NDArray[np.int32]:
@@ -59,6 +59,16 @@ class StreamLabels:
             self._arrived = labels
             return
         check_same_type(labels, self._arrived, where)
+        if labels.dtype.kind in "iu" and self._arrived.dtype.kind in "iu":  # together they would become floats
+            labels = labels.astype(self._arrived.dtype)
         new = labels[~np.isin(labels, self._arrived)]
         if len(new):
             self._arrived = np.concatenate([self._arrived, new])
+
+
+def _checked(classes: NDArray[Any]) -> NDArray[Any]:
+    if classes.ndim != 1 or not len(classes):
+        raise ValueError(f"classes must be a list of labels, one at least; got shape {classes.shape}")
+    if classes.dtype.kind == "f" and not np.isfinite(classes).all():
+        raise ValueError(f"classes must hold labels, got {classes[~np.isfinite(classes)][0]!r}")
+    return classes

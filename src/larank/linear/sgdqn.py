@@ -43,14 +43,16 @@ _VISITS = 1_000_000  # of a fit whose epochs are not given, where the data are s
 _WORK = 1_000_000_000  # and its multiply-adds
 _PASSES = (5, 1000)  # but at least and at most these
 _LOOKS = 50  # from scratch in one fit
-_BUFFER_BYTES = 32e6  # of a stream, where the memory limit allows it
+_BUFFER_BYTES = 32e6  # of a file, where the memory limit allows it
+_BUFFER_BYTES_OF_BLOCKS = 4e6  # that blocks of the user's own are joined to: they may come slowly
 _BUFFERS = 4  # in memory at a time: one in training, one waiting, one being read, and parts of it
-_FIXED = ("algorithm", "loss", "formulation", "alpha", "fit_intercept")  # what a stream cannot change
+_FIXED = ("algorithm", "loss", "formulation", "alpha", "fit_intercept", "t0")  # what a stream cannot change
 
 
 def _has_probabilities(model: SGDQNClassifier) -> bool:
-    if model.loss != "log_loss":
-        raise AttributeError(f"predict_proba needs loss='log_loss', got loss={model.loss!r}")
+    loss = getattr(model, "_began_with", {}).get("loss", model.loss)  # of the model, whatever was set since
+    if loss != "log_loss":
+        raise AttributeError(f"predict_proba needs loss='log_loss', got loss={loss!r}")
     return True
 
 
@@ -249,8 +251,8 @@ class SGDQNClassifier(ScoringClassifier):
     ) -> Self:
         """Go on training with new examples: one pass, in the order in which they come.
 
-        With `t0` given, calls with parts of a stream of dense examples make the same model as one call with all of it.
-        There is no certificate from scratch: `result_` holds an estimate.
+        With `t0` given, calls with parts of a stream make the same model as one call with all of it, if the first part
+        is as sparse as the rest. There is no certificate from scratch: `result_` holds an estimate.
 
         Parameters
         ----------
@@ -297,7 +299,7 @@ class SGDQNClassifier(ScoringClassifier):
         if scores.ndim == 1:
             positive = expit(scores)
             return np.column_stack([1 - positive, positive])
-        if self.formulation == "joint":
+        if self._began_with["formulation"] == "joint":
             return np.asarray(softmax(scores, axis=1), np.float64)
         each = expit(scores)
         total = each.sum(axis=1, keepdims=True)
@@ -447,7 +449,8 @@ class SGDQNClassifier(ScoringClassifier):
 
     def _parts(self, source: Any, labels: StreamLabels) -> Generator[Part]:
         """The blocks of a stream; a thread reads the next one meanwhile."""
-        buffer = max(1, int(min(_BUFFER_BYTES, self.memory_limit / _BUFFERS)))
+        most = _BUFFER_BYTES if isinstance(source, str | os.PathLike | ExampleFile) else _BUFFER_BYTES_OF_BLOCKS
+        buffer = max(1, int(min(most, self.memory_limit / _BUFFERS)))
         may_grow = not hasattr(self, "n_features_in_")
         with closing(blocks_of(source, buffer)) as blocks, closing(read_ahead(blocks)) as ahead:
             for block in ahead:
@@ -473,15 +476,17 @@ class SGDQNClassifier(ScoringClassifier):
     def _rows(self, X: Any, y: Any, sample_weight: Any, labels: StreamLabels) -> LabelledRows:
         """Checked examples, as the session takes them."""
         X, y = validated(self, X, y, reset=not hasattr(self, "n_features_in_"))
-        numbers = labels.numbered(y)
         known = np.unique(y)
         weights = self.class_weight
         if isinstance(weights, Mapping):  # not of classes that are not here
             weights = {label: weights[label] for label in known.tolist() if label in weights}
         costs = example_costs(1.0, X, y, known, sample_weight, weights)
+        if not costs.all():
+            counted = np.flatnonzero(costs)
+            X, y, costs = X[counted], y[counted], costs[counted]
+        numbers = labels.numbered(y)
         self._check_memory(len(labels), X)
-        rows = LabelledRows(X, numbers, costs)
-        return rows if costs.all() else rows.at(np.flatnonzero(costs))
+        return LabelledRows(X, numbers, costs)
 
     # ---- Both ----
 
@@ -499,6 +504,7 @@ class SGDQNClassifier(ScoringClassifier):
             progress.start(f"{self.algorithm}, {self.loss}, {about}")
             outcome = train(training, limits, progress, looks)
         machine = training.settle()
+        self._check_converges(machine, outcome)
         self._keep_model(machine, labels)
         counters = machine.session.counters
         self.result_ = Result.of(
@@ -517,13 +523,15 @@ class SGDQNClassifier(ScoringClassifier):
         self.n_iter_ = max(1, math.ceil(self.result_.iterations))
         return outcome
 
+    def _check_converges(self, machine: GradientMachine, outcome: Outcome) -> None:
+        if outcome.objectives.primal == math.inf or not np.isfinite(machine.weights()).all():
+            raise ValueError(
+                f"training has diverged: the weights are not finite, or their objective is not, with "
+                f"t0={machine.start.t0:.3g}; a larger t0 or alpha, or features of smaller scale, would do"
+            )
+
     def _keep_model(self, machine: GradientMachine, labels: StreamLabels) -> None:
         W = machine.weights().T
-        if not np.isfinite(W).all():
-            raise ValueError(
-                f"training has diverged: the weights are not finite with t0={machine.start.t0:.3g}; a larger t0 or "
-                "alpha, or features of smaller scale, would do"
-            )
         if len(labels) > 2:
             W = W[np.argsort(labels.arrived)]
         elif len(labels) == 2 and labels.arrived[0] > labels.arrived[1]:
@@ -592,6 +600,13 @@ def _widened(X: csr_matrix, n_features: int) -> csr_matrix:
 
 def _error(X: Any, y: NDArray[Any], labels: StreamLabels, machine: GradientMachine) -> float:
     """The share of examples misclassified; features and labels the machine has not met do not help."""
+    if not issparse(X) and X.shape[1] != machine.n_features:
+        raise ValueError(
+            f"validation must have the features of the stream, {machine.n_features}; got {X.shape[1]} features"
+        )
+    if not np.isin(y, labels.arrived).any():
+        first = labels.arrived[0].item()
+        raise ValueError(f"validation must have labels that the stream has too, such as {first!r}; got {y[0].item()!r}")
     W = machine.weights()
     width = min(X.shape[1], machine.n_features)
     scores = np.asarray(X[:, :width] @ W[:width])

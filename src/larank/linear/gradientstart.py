@@ -36,7 +36,9 @@ _UNEVEN = 4.0  # the ratio of two scales that is worth evening out
 _SPARSE = 0.5  # is data with a smaller share of values that are not zero, however they are stored
 _CLEARLY = 0.9  # of the objective must be what evening out gives there: scales may be what they are on purpose
 _LARGEST_RATIO = 1e16  # of two scales that is evened out
-_T0_OF_QUASI_NEWTON = 10.0  # where the search begins for steps that have the length of Newton's
+_T0_OF_QUASI_NEWTON = (
+    10.0  # where the search begins for steps by a matrix of single examples; longer ones diverge later
+)
 
 
 def sample_size(n_examples: int) -> int:
@@ -93,7 +95,8 @@ class StartSearch:
 
     def trials(self) -> Generator[None]:
         """Do one trial after each `next`."""
-        highest = _EXPONENTS[-1] if len(self._sample) >= _CAREFUL_BELOW else 0
+        is_careful = len(self._sample) < _CAREFUL_BELOW or self._problem.algorithm == "olbfgs"
+        highest = 0 if is_careful else _EXPONENTS[-1]
         exponent = 0
         for scaling in self._scalings():
             lowest_before = self._primal

@@ -5,8 +5,7 @@
 // Average   A <- (1 - m) A + m W,   m = 4 / (t + 5)                                                     [averaging]
 // D is a diagonal that evens out the scales of the features, given at the start. The average is kept as A = p U + q W
 // with numbers p and q, so that a visit touches no more than the features of its example: where W changes by d, U
-// changes by
-// -(q / p) d, and A does not.
+// changes by -(q / p) d, and A does not.
 #pragma once
 
 #include "linear/sgd.hpp"

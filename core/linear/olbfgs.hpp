@@ -38,8 +38,7 @@ class OnlineLbfgsStep final : public SgdStep<T> {
 
         W_.scores(x, scores_.data());
         loss.gradient(scores_.data(), g_.data());
-        bool bends =
-            false;  // the loss, here; the regularisation does everywhere, and says nothing about other examples
+        bool bends = false;  // the loss; the regularisation bends everywhere, which tells nothing of other examples
         for (int64_t m = 0; m < W_.functions(); ++m) {
             g_.data()[m] -= g[m];
             bends |= g_.data()[m] != 0;

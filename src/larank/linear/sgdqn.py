@@ -471,7 +471,7 @@ class SGDQNClassifier(ScoringClassifier):
     def _part(self, call: tuple[Any, Any, Any], labels: StreamLabels) -> Generator[Part]:
         """The arrays of one call."""
         rows = self._rows(*call, labels)
-        yield Part(rows, len(labels), 1.0)
+        yield from _one_part(rows, len(labels))
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, labels: StreamLabels) -> LabelledRows:
         """Checked examples, as the session takes them."""

@@ -92,6 +92,11 @@ def _gamma(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be 'scale', 'auto' or a finite number > 0, got {value!r}") from None
 
 
+def _from_sum_to_maximum(name: str, value: Any) -> None:
+    if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
+        raise ValueError(f"{name} must be a number >= 0, or infinity for the maximum; got {value!r}")
+
+
 OPERATIONS = ("new", "old", "optimize")
 ROW_SOLVERS = ("fixed-point", "exact")
 COOLING = ("none", "exponential", "linear", "logarithmic")
@@ -129,6 +134,8 @@ Check = Callable[[str, Any], Any]
 
 _ONLINE = ("larank", "perceptron", "passive-aggressive")
 _CUTTING_PLANES = ("svmstruct", "svmstruct-1slack")
+_DESCENTS = ("newton", "lbfgs", "cg")
+_FEATURE_MAPS = ("cholesky", "kpca", "none")
 _POSITIVE = ("C", "alpha", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "t0", "time_limit", "tol")
 _COUNTS = (
     "batch_size",
@@ -137,6 +144,7 @@ _COUNTS = (
     "epochs",
     "label_budget",
     "max_iter",
+    "n_components",
     "n_iter_no_change",
     "n_steps",
     "sample_size",
@@ -163,6 +171,7 @@ _CHECKS: Mapping[str, Check] = {
     "algorithm": OneOf(("process-reprocess", "simple")),
     "coef0": finite,
     "decision": OneOf(("last", "average")),
+    "feature_map": OneOf(_FEATURE_MAPS),
     "formulation": OneOf(("crammer-singer", "weston-watkins")),
     "gamma": _gamma,
     "history": OneOf(("true", "predicted")),
@@ -176,6 +185,8 @@ _CHECKS: Mapping[str, Check] = {
     "order": partial(whole_number, at_least=0, at_most=255),  # most_lags of the core
     "row_solver": OneOf(ROW_SOLVERS),
     "schedule": OneOf(("adaptive", "fixed")),
+    "smoothing": positive,
+    "softmax_gamma": _from_sum_to_maximum,
     "stop": OneOf(("epochs", "gap")),
     "tau": partial(positive, least=1e-12),
     "validation_fraction": _share,
@@ -185,6 +196,8 @@ _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
     ("LinearMulticlassSVC", "stop"): OneOf(("gap", "violation")),
     ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),
+    ("PrimalMulticlassSVC", "loss"): OneOf(("log_loss", "squared_hinge", "smoothed_hinge")),
+    ("PrimalMulticlassSVC", "solver"): OneOf(_DESCENTS),
     ("Published", "cooling"): OneOf(COOLING),
     ("Published", "selection"): OneOf(("cycle", "kkt")),
     ("SGDQNClassifier", "algorithm"): OneOf(("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs")),
@@ -280,7 +293,7 @@ def _looks_at_scores(selection: Any) -> bool:
 
 
 _STOPS_BY_PROOF = ("gap", "violation")
-_SOLVERS_WITH_PROOF = ("active-set", "larank", *_CUTTING_PLANES)
+_SOLVERS_WITH_PROOF = ("active-set", "larank", *_CUTTING_PLANES, *_DESCENTS)
 
 RULES = (
     # What ends training.
@@ -315,6 +328,11 @@ RULES = (
     acts("init", solver=("active-set",)),
     acts("shrinking", solver=("active-set",)),
     acts("formulation", "weston-watkins", solver=("active-set",)),
+    # Kernels behind a map.
+    acts("smoothing", loss=("smoothed_hinge",)),
+    acts("feature_map", "none", kernel=("linear",), because="other kernels need one"),
+    acts("n_components", feature_map=_FEATURE_MAPS[:2]),
+    acts("memory_limit", feature_map=_FEATURE_MAPS[:2]),
     # The switches of `Published`; cooling begins at epsilon_0 of [mcsvm] section 7.
     _must("active_set", "False", True, selection=("cycle",), because="it takes all in turn"),
     _must("cooling", "'none'", lambda cooling: cooling != "none", active_set=(False,)),

@@ -131,12 +131,15 @@ _ONLINE = ("larank", "perceptron", "passive-aggressive")
 _CUTTING_PLANES = ("svmstruct", "svmstruct-1slack")
 _POSITIVE = ("C", "alpha", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "t0", "time_limit", "tol")
 _COUNTS = (
+    "basis_size",
     "batch_size",
+    "block_size",
     "budget",
     "degree",
     "epochs",
     "label_budget",
     "max_iter",
+    "n_components",
     "n_iter_no_change",
     "n_steps",
     "sample_size",
@@ -174,10 +177,12 @@ _CHECKS: Mapping[str, Check] = {
     "n_reprocess": partial(whole_number, at_least=0),
     "operations": _operations,
     "order": partial(whole_number, at_least=0, at_most=255),  # most_lags of the core
+    "pivots": OneOf(("random", "greedy")),
     "row_solver": OneOf(ROW_SOLVERS),
     "schedule": OneOf(("adaptive", "fixed")),
     "stop": OneOf(("epochs", "gap")),
     "tau": partial(positive, least=1e-12),
+    "tolerance": _share,
     "validation_fraction": _share,
     "verbose": _whole_number_or_flag,
 }

@@ -386,7 +386,7 @@ class KernelPCAMap(KernelMap):
         self._check_memory(size, wanted or size)
         self.basis_ = np.arange(n) if size == n else random.choice(n, size, replace=False)
         self.components_ = self._kept(X, self.basis_)
-        found = eigen_factor(provider, self._basis_of(X), wanted)
+        found = eigen_factor(provider, X, self.basis_, wanted)
         self.eigenvalues_, self.factor_ = found.eigenvalues, found.factor
         self.n_components_ = len(found.eigenvalues)
         return self._certify(provider, X, wants_features)
@@ -403,11 +403,6 @@ class KernelPCAMap(KernelMap):
             explained = float(np.einsum("ij,ij->", features, features, dtype=np.float64))
         self.trace_error_ = max(0.0, 1 - explained / trace) if trace else 0.0
         return features
-
-    def _basis_of(self, X: Any) -> Any:
-        if self.kernel == "precomputed":
-            return np.ascontiguousarray(X[np.ix_(self.basis_, self.basis_)])
-        return self.components_
 
     def _check_memory(self, size: int, components: int) -> None:
         needed = 8 * size * (size + components)  # in double precision, whatever the kernel values are

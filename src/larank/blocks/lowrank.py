@@ -263,12 +263,13 @@ class _Cholesky:
         limit, column = self.options.memory_limit, self.n * self.provider.dtype.itemsize
         if columns * column <= limit:
             return
-        fit, rows = int(limit // column), int(limit // (columns * self.provider.dtype.itemsize))
-        fewer = f"n_components={fit} would do, or " if fit else ""
-        larger = "" if self.options.rank is not None else " or a larger tolerance"
+        rows = int(limit // (columns * self.provider.dtype.itemsize))
+        ways = [f"n_components={int(limit // column)}"] if limit >= column else []
+        ways += [] if self.options.rank is not None else ["a larger tolerance"]
+        ways += [f"fitting on {rows} of them, for transform takes any number"] if rows else []
         raise _core.MemoryLimitError(
             f"memory_limit must be at least {columns * column} bytes for {columns} components of {self.n} examples, "
-            f"got {int(limit)}; {fewer}to fit on {max(rows, 1)} of them{larger}; transform takes any number"
+            f"got {int(limit)}" + (f"; {' or '.join(ways)} would do" if ways else "")
         )
 
 
@@ -338,8 +339,8 @@ class EigenFactor:
     factor: _Float
 
 
-def eigen_factor(provider: Provider, X: Any, n_components: int | None) -> EigenFactor:
-    """The leading eigenvectors of the kernel matrix of X, those of eigenvalues that are rounding left out.
+def eigen_factor(provider: Provider, X: Any, basis: _Index, n_components: int | None) -> EigenFactor:
+    """The leading eigenvectors of the kernel matrix of some examples, those of eigenvalues that are rounding left out.
 
     Raises
     ------
@@ -347,7 +348,8 @@ def eigen_factor(provider: Provider, X: Any, n_components: int | None) -> EigenF
         Where an eigenvalue shows that the kernel is not positive semi-definite.
     """
     with provider.threads():
-        K, largest = _kernel_matrix(provider, X)
+        K = _kernel_matrix(provider, X, basis)
+    largest = float(K.diagonal().max())
     n, dtype = len(K), provider.dtype
     count = n if n_components is None else n_components
     lowest = _smallest_ritz_value(K) if count < n else 0.0
@@ -373,20 +375,17 @@ def _check_eigenvalues(lowest: float, largest: float, rounding: float, dtype: np
         )
 
 
-def _kernel_matrix(provider: Provider, X: Any) -> tuple[_Float, float]:
-    """All kernel values, in double precision, and the largest k(x, x)."""
-    diagonal, norms = provider.measure(X)
-    K = np.empty((len(diagonal), len(diagonal)))
-    everything = pieces(len(diagonal), ROWS_AT_ONCE)
-    for columns in everything:
-        ids = np.arange(columns.start, columns.stop)
-
-        def fill(rows: slice, values: _Array, columns: slice = columns) -> None:
-            K[rows, columns] = values
-
-        provider.sweep(X, provider.part(X, ids, norms), fill, norms)
-    np.fill_diagonal(K, diagonal)
-    return K, float(diagonal.max())
+def _kernel_matrix(provider: Provider, X: Any, basis: _Index) -> _Float:
+    """All kernel values among some examples, in double precision."""
+    K = np.empty((len(basis), len(basis)))
+    parts = pieces(len(basis), ROWS_AT_ONCE)
+    for number, rows in enumerate(parts):
+        left = provider.part(X, basis[rows], None)
+        for columns in parts[:number]:
+            K[rows, columns] = provider.cross(left, provider.part(X, basis[columns], None))
+            K[columns, rows] = K[rows, columns].T
+        K[rows, rows] = provider.within(provider.batch(X, basis[rows], basis[rows]))
+    return K
 
 
 def _smallest_ritz_value(K: _Float) -> float:

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "linear/losses.hpp"
 #include "simd/units.hpp"
 
 // A specialisation has the argument's name and the names of its values.
@@ -18,6 +19,15 @@ struct Choices<larank::Formulation> {
     static constexpr std::array names{std::pair{"crammer-singer", larank::Formulation::crammer_singer},
                                       std::pair{"weston-watkins", larank::Formulation::weston_watkins},
                                       std::pair{"one-vs-rest", larank::Formulation::one_vs_rest}};
+};
+
+template <>
+struct Choices<larank::Loss> {
+    static constexpr const char* argument = "loss";
+    static constexpr std::array names{
+        std::pair{"hinge", larank::Loss::hinge}, std::pair{"squared_hinge", larank::Loss::squared_hinge},
+        std::pair{"smoothed_hinge", larank::Loss::smoothed_hinge}, std::pair{"log_loss", larank::Loss::log_loss},
+        std::pair{"modified_huber", larank::Loss::modified_huber}};
 };
 
 template <class Choice>

@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
     bind_support(m);
     bind_sdm(m);
     bind_sgd(m);
+    bind_primal(m);
     bind_larank(m);
     bind_lasvm(m);
     bind_mcsvm(m);

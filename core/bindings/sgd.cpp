@@ -25,15 +25,6 @@ struct Choices<SgdAlgorithm> {
                                       std::pair{"olbfgs", SgdAlgorithm::olbfgs}, std::pair{"asgd", SgdAlgorithm::asgd}};
 };
 
-template <>
-struct Choices<larank::Loss> {
-    static constexpr const char* argument = "loss";
-    static constexpr std::array names{
-        std::pair{"hinge", larank::Loss::hinge}, std::pair{"squared_hinge", larank::Loss::squared_hinge},
-        std::pair{"smoothed_hinge", larank::Loss::smoothed_hinge}, std::pair{"log_loss", larank::Loss::log_loss},
-        std::pair{"modified_huber", larank::Loss::modified_huber}};
-};
-
 namespace {
 
 template <class T>

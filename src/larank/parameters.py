@@ -18,10 +18,20 @@ from typing import Any
 # ---- Checks of one value: they take a name and the value, and return it or raise ----
 
 
+def _as_float(value: Any) -> float:
+    """The value, or NaN where it is no real number, or one too large for a float."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
 def positive(name: str, value: Any, *, zero: bool = False, least: float = 0.0) -> float:
     """A finite real number above zero, or from zero on with `zero`; not below `least`."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+    number = _as_float(value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
         wanted = "a finite number >= 0" if zero else "a finite number > 0"
         raise ValueError(f"{name} must be {wanted}, got {value!r}")
     if value < least:
@@ -31,7 +41,7 @@ def positive(name: str, value: Any, *, zero: bool = False, least: float = 0.0) -
 
 def finite(name: str, value: Any) -> float:
     """A finite real number."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+    if not math.isfinite(_as_float(value)):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     return float(value)
 
@@ -92,6 +102,11 @@ def _gamma(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be 'scale', 'auto' or a finite number > 0, got {value!r}") from None
 
 
+def _from_sum_to_maximum(name: str, value: Any) -> None:
+    if not _as_float(value) >= 0:
+        raise ValueError(f"{name} must be a number >= 0, or infinity for the maximum; got {value!r}")
+
+
 OPERATIONS = ("new", "old", "optimize")
 ROW_SOLVERS = ("fixed-point", "exact")
 COOLING = ("none", "exponential", "linear", "logarithmic")
@@ -129,6 +144,8 @@ Check = Callable[[str, Any], Any]
 
 _ONLINE = ("larank", "perceptron", "passive-aggressive")
 _CUTTING_PLANES = ("svmstruct", "svmstruct-1slack")
+_DESCENTS = ("newton", "lbfgs", "cg")
+_FEATURE_MAPS = ("cholesky", "kpca", "none")
 _POSITIVE = ("C", "alpha", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "t0", "time_limit", "tol")
 _COUNTS = (
     "basis_size",
@@ -166,6 +183,7 @@ _CHECKS: Mapping[str, Check] = {
     "algorithm": OneOf(("process-reprocess", "simple")),
     "coef0": finite,
     "decision": OneOf(("last", "average")),
+    "feature_map": OneOf(_FEATURE_MAPS),
     "formulation": OneOf(("crammer-singer", "weston-watkins")),
     "gamma": _gamma,
     "history": OneOf(("true", "predicted")),
@@ -180,6 +198,8 @@ _CHECKS: Mapping[str, Check] = {
     "pivots": OneOf(("random", "greedy")),
     "row_solver": OneOf(ROW_SOLVERS),
     "schedule": OneOf(("adaptive", "fixed")),
+    "smoothing": positive,
+    "softmax_gamma": _from_sum_to_maximum,
     "stop": OneOf(("epochs", "gap")),
     "tau": partial(positive, least=1e-12),
     "tolerance": _share,
@@ -190,6 +210,8 @@ _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
     ("LinearMulticlassSVC", "stop"): OneOf(("gap", "violation")),
     ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),
+    ("PrimalMulticlassSVC", "loss"): OneOf(("log_loss", "squared_hinge", "smoothed_hinge")),
+    ("PrimalMulticlassSVC", "solver"): OneOf(_DESCENTS),
     ("Published", "cooling"): OneOf(COOLING),
     ("Published", "selection"): OneOf(("cycle", "kkt")),
     ("SGDQNClassifier", "algorithm"): OneOf(("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs")),
@@ -285,7 +307,7 @@ def _looks_at_scores(selection: Any) -> bool:
 
 
 _STOPS_BY_PROOF = ("gap", "violation")
-_SOLVERS_WITH_PROOF = ("active-set", "larank", *_CUTTING_PLANES)
+_SOLVERS_WITH_PROOF = ("active-set", "larank", *_CUTTING_PLANES, *_DESCENTS)
 
 RULES = (
     # What ends training.
@@ -320,6 +342,11 @@ RULES = (
     acts("init", solver=("active-set",)),
     acts("shrinking", solver=("active-set",)),
     acts("formulation", "weston-watkins", solver=("active-set",)),
+    # Kernels behind a map.
+    acts("smoothing", loss=("smoothed_hinge",)),
+    acts("feature_map", "none", kernel=("linear",), because="other kernels need one"),
+    acts("n_components", feature_map=_FEATURE_MAPS[:2]),
+    acts("memory_limit", feature_map=_FEATURE_MAPS[:2]),
     # The switches of `Published`; cooling begins at epsilon_0 of [mcsvm] section 7.
     _must("active_set", "False", True, selection=("cycle",), because="it takes all in turn"),
     _must("cooling", "'none'", lambda cooling: cooling != "none", active_set=(False,)),

@@ -1,0 +1,224 @@
+"""Minimisers of the primal multiclass SVM: truncated Newton, L-BFGS, and non-linear conjugate gradient.
+
+A minimiser is a generator. It yields after every pass over the data: an `Iterate` where it has got to a new one, None
+otherwise. Who drives it may send back another iterate to go on from, which must be the last one that was evaluated. It
+ends where rounding leaves no way down. All inner products are those of the objective, so that the label kernel is in
+the geometry and in none of the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from itertools import count
+
+import numpy as np
+from scipy.linalg import get_blas_funcs
+
+from larank.linear.preconditioner import Preconditioner, preconditioner_at
+from larank.linear.primalobjective import Iterate, PrimalObjective, Table
+
+Descent = Generator[Iterate | None, Iterate | None, None]
+_Search = Generator[None, None, Iterate | None]
+
+_DECREASE, _CURVATURE = 1e-4, 0.4  # of the slope: what a step must gain, and what slope it may leave
+_FORCING = 0.3  # the residual of Newton's equations, relative to the gradient
+_MOST_PRODUCTS = 300
+_PRODUCTS_TO_KEEP = 4  # a preconditioner that needs no more serves for the next step, too
+_MEMORY = 10
+_MOST_TRIALS = 40
+
+
+def newton(objective: PrimalObjective, at: Iterate, random: np.random.RandomState) -> Descent:
+    """Truncated Newton: conjugate gradient on Newton's equations, by products with the Hessian."""
+    precondition: Preconditioner | None = None
+    while True:
+        # Biases may have no curvature at all. So much of it lets none of them move by more than 100, and goes to 0.
+        damping = 0.01 * float(np.abs(at.gradient[-1]).max())
+        if precondition is None:
+            with objective.timed("preconditioner"):
+                precondition = preconditioner_at(objective, damping, random)
+        before = objective.products
+        direction = yield from _newton_direction(objective, at, precondition, damping)
+        if objective.products - before > _PRODUCTS_TO_KEEP:
+            precondition = None
+        found = yield from _backtrack(objective, at, direction)
+        if found is None:
+            return
+        at = (yield found) or found
+
+
+def _newton_direction(
+    objective: PrimalObjective, at: Iterate, precondition: Preconditioner, damping: float
+) -> Generator[None, None, Table]:
+    """An approximate solution d of H d = -gradient, with damped biases, along which the objective falls."""
+    direction, product = objective.zeros(), objective.zeros()
+    residual = -at.gradient
+    step = precondition(residual)
+    toward = step.copy()
+    left = first = objective.dot(residual, step)
+    for number in count(1):
+        objective.product(toward, product)
+        product[-1] += damping * toward[-1]
+        yield
+        curvature = objective.dot(toward, product)
+        if not curvature > 0:  # only where the objective is not convex, or by rounding
+            return toward if number == 1 else direction
+        length = left / curvature
+        _add(direction, length, toward)
+        _add(residual, -length, product)
+        step = precondition(residual)
+        before, left = left, objective.dot(residual, step)
+        if left <= _FORCING**2 * first or number == _MOST_PRODUCTS:
+            return direction
+        toward *= toward.dtype.type(left / before)
+        toward += step
+    raise AssertionError
+
+
+def _backtrack(objective: PrimalObjective, at: Iterate, direction: Table) -> _Search:
+    """The first step that gains enough, from 1 down; after one too long, the least of a parabola is tried."""
+    slope = objective.dot(at.gradient, direction)
+    length = 1.0
+    while slope < 0 and length > 1e-12:
+        found = objective.evaluate(_moved(at.table, length, direction))
+        if found.value <= at.value + _DECREASE * length * slope:
+            return found
+        if abs(length * slope) <= _rounding(at):
+            return None
+        yield
+        rise = found.value - at.value - length * slope
+        shorter = -slope * length / (2 * rise) if np.isfinite(rise) else 0.0
+        length *= min(0.5, max(0.05, shorter))
+    return None
+
+
+def lbfgs(objective: PrimalObjective, at: Iterate, random: np.random.RandomState) -> Descent:
+    """Limited-memory BFGS, with the last few steps and changes of the gradient."""
+    pairs: list[tuple[Table, Table, float]] = []
+    while True:
+        direction = _lbfgs_direction(objective, at.gradient, pairs)
+        slope = objective.dot(at.gradient, direction)
+        trial = 1.0 if pairs else _first_length(objective, at)
+        found = yield from _wolfe(objective, at, direction, slope, trial)
+        if found is None:
+            if not pairs:
+                return
+            pairs.clear()
+            continue
+        found = (yield found) or found
+        step, change = found.table - at.table, found.gradient - at.gradient
+        along = objective.dot(step, change)
+        if along > 0:
+            pairs = [*pairs[-_MEMORY + 1 :], (step, change, along)]
+        at = found
+
+
+def _lbfgs_direction(objective: PrimalObjective, gradient: Table, pairs: list[tuple[Table, Table, float]]) -> Table:
+    """The two loops over the pairs."""
+    direction = -gradient
+    shares = []
+    for step, change, along in reversed(pairs):
+        share = objective.dot(step, direction) / along
+        shares.append(share)
+        _add(direction, -share, change)
+    if pairs:
+        _, change, along = pairs[-1]
+        direction *= direction.dtype.type(along / objective.dot(change, change))
+    for (step, change, along), share in zip(pairs, reversed(shares), strict=True):
+        _add(direction, share - objective.dot(change, direction) / along, step)
+    return direction
+
+
+def conjugate_gradient(objective: PrimalObjective, at: Iterate, random: np.random.RandomState) -> Descent:
+    """Non-linear conjugate gradient of Polak and Ribiere, as in [primal] section 1.2.4."""
+    direction = -at.gradient
+    slope = objective.dot(at.gradient, direction)
+    length = _first_length(objective, at)
+    while True:
+        found = yield from _wolfe(objective, at, direction, slope, length)
+        is_steepest = slope == -objective.dot(at.gradient, at.gradient)
+        if found is None:
+            if is_steepest:
+                return
+            direction = -at.gradient
+            slope, length = objective.dot(at.gradient, direction), _first_length(objective, at)
+            continue
+        taken = objective.dot(found.table - at.table, direction) / objective.dot(direction, direction)
+        found = (yield found) or found
+        change = objective.dot(found.gradient, found.gradient) - objective.dot(found.gradient, at.gradient)
+        share = max(0.0, change / objective.dot(at.gradient, at.gradient))
+        direction *= direction.dtype.type(share)
+        direction -= found.gradient
+        before, slope = slope, objective.dot(found.gradient, direction)
+        if slope >= 0:
+            direction, slope = -found.gradient, -objective.dot(found.gradient, found.gradient)
+        length, at = taken * min(10.0, before / slope), found
+
+
+def _wolfe(objective: PrimalObjective, at: Iterate, direction: Table, slope: float, length: float) -> _Search:
+    """A step that gains enough and leaves little of the slope, bracketed and then interpolated.
+
+    Yields after every evaluation but that of the step it returns.
+    """
+    low, low_value, low_slope = 0.0, at.value, slope
+    high: float | None = None
+    for trial in range(_MOST_TRIALS):
+        if not slope < 0:
+            return None
+        found = objective.evaluate(_moved(at.table, length, direction))
+        now = objective.dot(found.gradient, direction)
+        too_far = not found.value <= at.value + _DECREASE * length * slope or (trial and found.value >= low_value)
+        if too_far and abs(length * slope) <= _rounding(at):
+            return None
+        if not too_far and abs(now) <= -_CURVATURE * slope:
+            return found
+        yield
+        if too_far:
+            high = length
+        elif now >= 0 or (high is not None and now * (high - low) >= 0):
+            high, low, low_value, low_slope = low, length, found.value, now
+        else:
+            low, low_value, low_slope = length, found.value, now
+        length = _next_length(low, low_slope, low_value, high, length, found.value)
+    return None
+
+
+def _next_length(
+    low: float, low_slope: float, low_value: float, high: float | None, tried: float, value: float
+) -> float:
+    """Farther while there is no bracket; in it, the least of the parabola through what is known, kept inside."""
+    if high is None:
+        return 3 * low
+    span = high - low
+    rise = value - low_value - low_slope * (tried - low) if tried == high else 0.0
+    inside = -low_slope * (tried - low) ** 2 / (2 * rise) / span if rise > 0 and np.isfinite(rise) else 0.5
+    return low + min(0.9, max(0.1, inside)) * span
+
+
+def _first_length(objective: PrimalObjective, at: Iterate) -> float:
+    """A step of length 1 / |gradient|, for nothing is known about the scale yet."""
+    return min(1.0, 1 / max(1e-300, float(np.sqrt(objective.dot(at.gradient, at.gradient)))))
+
+
+def _moved(table: Table, length: float, direction: Table) -> Table:
+    moved: Table = direction * direction.dtype.type(length)
+    moved += table
+    return moved
+
+
+def _add(table: Table, factor: float, other: Table) -> None:
+    """table += factor other, in place."""
+    axpy = get_blas_funcs("axpy", dtype=table.dtype)
+    axpy(other.reshape(-1), table.reshape(-1), a=factor)
+
+
+def _rounding(at: Iterate) -> float:
+    """What of the objective may be rounding."""
+    return 10 * float(np.finfo(at.table.dtype).eps) * abs(at.value)
+
+
+SOLVERS: dict[str, Callable[[PrimalObjective, Iterate, np.random.RandomState], Descent]] = {
+    "newton": newton,
+    "lbfgs": lbfgs,
+    "cg": conjugate_gradient,
+}

@@ -1,0 +1,389 @@
+"""The primal multiclass SVM of Zien, De Bona and Ong (2007), linear or behind a map of its kernel."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+
+from larank import parameters
+from larank.base import ScoringClassifier, classes_of, example_costs, validated
+from larank.blocks.workers import Workers, blas_threads
+from larank.data.models import persistable
+from larank.docstrings import with_paragraphs
+from larank.linear.labelkernel import checked_label_kernel
+from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective, listed
+from larank.linear.primaltraining import PrimalTraining
+from larank.training import Limits, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.training.progress import progress_for
+from larank.training.result import Result
+
+
+def _is_model_of_probabilities(model: Any) -> bool:
+    if model.loss == "log_loss" and model.softmax_gamma == 1:
+        return True
+    raise AttributeError(
+        "predict_proba needs loss='log_loss' and softmax_gamma=1, whose model is one of probabilities; got "
+        f"loss={model.loss!r} and softmax_gamma={model.softmax_gamma!r}"
+    )
+
+
+@persistable(
+    "classes_", "coef_", "intercept_", "map_", "gamma_", "n_features_in_", "feature_names_in_", "n_iter_", "result_"
+)
+class PrimalMulticlassSVC(ScoringClassifier):
+    """Multiclass support vector machine trained in the primal.
+
+    With the scores ``f`` of an example with label ``y``, each wrong class ``u`` has a margin ``s = f[y] - f[u]`` and a
+    loss ``l(s)``. These are aggregated by a soft maximum between their sum and their maximum. With the defaults the
+    model is multinomial logistic regression.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="linear"
+        The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see `feature_map`.
+    C : float, default=1.0
+        The cost of one unit of loss against ``1/2 |W|^2``.
+    loss : {"log_loss", "squared_hinge", "smoothed_hinge"}, default="log_loss"
+        The margin loss: ``log(1 + exp(-s))``, ``max(0, 1 - s)^2``, or the hinge ``max(0, 1 - s)`` with its corner
+        rounded off.
+    softmax_gamma : float, default=1.0
+        The aggregation ``log(2 - k + sum(exp(g * l(s)))) / g`` over the wrong classes: 0 is their sum, ``numpy.inf``
+        their maximum. Between them the objective is not always convex with three classes or more: it is for
+        "log_loss" from 1 on, and for "squared_hinge" with six classes at most. Elsewhere training ends at a local
+        optimum, with a warning and without a dual bound.
+    smoothing : float, default=1.0
+        How much of the hinge is rounded off, with ``loss="smoothed_hinge"``: from ``s = 1`` down to ``1 - smoothing``.
+    gamma : {"scale", "auto"} or float, default="scale"
+        The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())``, "auto" is
+        ``1 / n_features``.
+    degree : int, default=3
+        The degree of the polynomial kernel; other kernels ignore it.
+    coef0 : float, default=0.0
+        The constant of the kernels "poly" and "sigmoid"; other kernels ignore it.
+    feature_map : {"cholesky", "kpca", "none"}, optional
+        How kernel values become features: by `PivotedCholeskyMap` or by `KernelPCAMap`. If not given, "none" for the
+        linear kernel and "cholesky" for others.
+    n_components : int, optional
+        The features of the map, at most as many as examples; if not given, as many as it takes to be exact.
+    label_kernel : array of shape (n_classes, n_classes), optional
+        A positive semi-definite matrix that says how alike the classes are, in the order of `classes_`; the identity if
+        not given. See `larank.tree_label_kernel` and `larank.distance_label_kernel`.
+    solver : {"newton", "lbfgs", "cg"}, default="newton"
+        Truncated Newton, limited-memory BFGS, or the non-linear conjugate gradient of the paper. The optimum is the
+        same.
+    fit_intercept : bool, default=True
+        Whether each class has a bias, which is not regularised.
+    tol : float, default=1e-3
+        The relative duality gap to stop at; where the objective is not convex, the bound that the gradient would give.
+    max_iter : int, default=1000
+        Passes over the data after which training stops with a warning.
+    time_limit : float, optional
+        Seconds after which training stops with a warning.
+    class_weight : dict or "balanced", optional
+        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights of the fit before, whose map of the kernel it keeps.
+    memory_limit : float, default=2e9
+        The bytes for the features of a map of the kernel.
+    n_jobs : int, optional
+        The threads, -1 for all processors; by default as many as the linear algebra library uses.
+    random_state : int, RandomState or None, default=None
+        The seed of what the map and the preconditioner draw from the examples.
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
+        The weights of `X`, or of the features of the map. With two classes, those of the second minus those of the
+        first.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        The biases, which sum up to 0.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    map_ : PivotedCholeskyMap or KernelPCAMap
+        The map of the kernel, where there is one. Its `trace_error_` says how much of the kernel is lost.
+    n_iter_ : int
+        The passes over the data.
+    result_ : Result
+        The certificate: objectives, gap, counts, seconds and the history. Where the objective is not convex, the dual
+        is NaN.
+
+    References
+    ----------
+    Zien, De Bona, Ong. Training and Approximation of a Primal Multiclass Support Vector Machine. 2007.
+
+    Examples
+    --------
+    >>> from larank import PrimalMulticlassSVC
+    >>> from larank.data import load_letter
+    >>> letter = load_letter()
+    >>> model = PrimalMulticlassSVC().fit(letter.X_train / 15, letter.y_train)
+    >>> bool(model.score(letter.X_test / 15, letter.y_test) > 0.7)
+    True
+    >>> bool(model.result_.relative_gap <= 1e-3)
+    True
+    >>> model.predict_proba(letter.X_test[:2] / 15).shape
+    (2, 26)
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], Any] = "linear",
+        *,
+        C: float = 1.0,
+        loss: str = "log_loss",
+        softmax_gamma: float = 1.0,
+        smoothing: float = 1.0,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        feature_map: str | None = None,
+        n_components: int | None = None,
+        label_kernel: ArrayLike | None = None,
+        solver: str = "newton",
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        warm_start: bool = False,
+        memory_limit: float = 2e9,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.loss = loss
+        self.softmax_gamma = softmax_gamma
+        self.smoothing = smoothing
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.feature_map = feature_map
+        self.n_components = n_components
+        self.label_kernel = label_kernel
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome, and square matrices of kernel values where they are precomputed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not callable(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    @with_paragraphs
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on `X` and `y`.
+
+        Parameters
+        ----------
+        [examples]
+        [sample_weight]
+
+        [fitted]
+        """
+        with unchanged_on_failure(self):
+            parameters.check(self, feature_map=self._map_name())
+            is_warm = self.warm_start and hasattr(self, "coef_")
+            features, y = self._features(X, y, keeps_map=is_warm)
+            examples, classes = self._examples(features, y, sample_weight)
+            outcome = self._fit(examples, classes, self._start(features, classes) if is_warm else None)
+        self._warn(outcome)
+        return self
+
+    @with_paragraphs
+    def path(
+        self, X: ArrayLike, y: ArrayLike, Cs: Iterable[float], sample_weight: ArrayLike | None = None
+    ) -> list[Self]:
+        """Train one model per value of `C`, each started from that of the next smaller one, on the same features.
+
+        [path]
+        """
+        Cs = parameters.costs_of_path(Cs)
+        models = [clone(self).set_params(C=C) for C in Cs]
+        for model in models:
+            parameters.check(model, feature_map=model._map_name())
+        features, labels = models[0]._features(X, y, keeps_map=False)
+        shared = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
+        done: dict[int, Self] = {}
+        start = None
+        for number in sorted(range(len(Cs)), key=Cs.__getitem__):
+            model = models[number]
+            vars(model).update(shared)
+            outcome = model._fit(*model._examples(features, labels, sample_weight), start)
+            model._warn(outcome)
+            start, done[number] = model._start(features, model.classes_), model
+            if outcome.status == "interrupted":
+                break
+        return [done[number] for number in sorted(done)]
+
+    @available_if(_is_model_of_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.floating[Any]]:
+        """The probabilities of the classes, where the model is one of probabilities.
+
+        That is multinomial logistic regression: ``loss="log_loss"`` with ``softmax_gamma=1``.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            The examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows that sum up to 1, in the order of `classes_`.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        found: NDArray[np.floating[Any]] = softmax(scores, axis=1)
+        return found
+
+    def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
+        X = self._validated(X, reset=False)
+        features = self.map_.transform(X) if hasattr(self, "map_") else X
+        scores = np.asarray(features @ self.coef_.T) + self.intercept_
+        return scores.ravel() if len(self.classes_) == 2 else scores
+
+    # ---- What is trained on ----
+
+    def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
+        return validated(self, X, *y, reset=reset, sparse=not callable(self.kernel), objects=callable(self.kernel))
+
+    def _features(self, X: Any, y: Any, *, keeps_map: bool) -> tuple[Any, NDArray[Any]]:
+        """X as it is, or what the map makes of it; and y."""
+        X, y = self._validated(X, y, reset=True)
+        classes_of(y)
+        if self._map_name() == "none":
+            if hasattr(self, "map_"):
+                del self.map_
+            return X, y
+        if keeps_map and hasattr(self, "map_"):
+            return self.map_.transform(X), y
+        self.map_ = self._new_map()
+        return self.map_.fit_transform(X), y
+
+    def _map_name(self) -> str:
+        if self.feature_map is not None:
+            return self.feature_map
+        return "none" if self.kernel == "linear" else "cholesky"
+
+    def _new_map(self) -> Any:
+        from larank.maps import KernelPCAMap, PivotedCholeskyMap
+
+        kinds = {"cholesky": PivotedCholeskyMap, "kpca": KernelPCAMap}
+        return kinds[self._map_name()](
+            self.kernel,
+            n_components=self.n_components,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            memory_limit=self.memory_limit,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+
+    def _examples(
+        self, features: Any, y: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> tuple[Examples, NDArray[Any]]:
+        classes = classes_of(y)
+        costs = example_costs(self.C, features, y, classes, sample_weight, self.class_weight)
+        labels = np.searchsorted(classes, y).astype(np.int32)
+        self._check_weights(np.bincount(labels, weights=costs, minlength=len(classes)).astype(np.float64), classes)
+        return Examples(listed(features), labels, costs, len(classes)), classes
+
+    def _check_weights(self, costs: NDArray[np.float64], classes: NDArray[Any]) -> None:
+        if self.fit_intercept and not costs.all():
+            missing = classes[int(np.argmin(costs))].item()
+            raise ValueError(
+                "sample_weight and class_weight must leave every class some weight with fit_intercept=True, for its bias "
+                f"is bounded by its examples; got none for {missing!r}"
+            )
+
+    # ---- Training ----
+
+    def _fit(self, examples: Examples, classes: NDArray[Any], start: NDArray[Any] | None) -> Outcome:
+        label_kernel = checked_label_kernel(self.label_kernel, len(classes))
+        loss = PrimalLoss(self.loss, float(self.softmax_gamma), float(self.smoothing))
+        workers = Workers(blas_threads() if self.n_jobs is None else self.n_jobs)
+        n, d = examples.X.shape
+        with progress_for(self.verbose) as progress, workers.entered():
+            progress.start(f"{self.loss}, {n} examples, {d} features, {len(classes)} classes")
+            objective = PrimalObjective(
+                examples, loss, label_kernel, fit_intercept=bool(self.fit_intercept), workers=workers
+            )
+            training = PrimalTraining(objective, self.solver, self.tol, check_random_state(self.random_state), start)
+            limits = Limits(self.tol if training.is_convex else None, self.max_iter, self.time_limit)
+            outcome = train(training, limits, progress)
+        if training.has_stalled and outcome.status == "converged" and not training.gap_is_closed(self.tol):
+            outcome = replace(outcome, status="precision")
+        self.classes_ = classes
+        self._keep_model(training.weights())
+        self.result_ = Result.of(
+            outcome,
+            solver=self.solver,
+            iterations=training.iterations(),
+            support_patterns=0,
+            support_vectors=0,
+            operations={"evaluations": objective.evaluations, "products": objective.products},
+            breakdown=objective.seconds,
+        )
+        self.n_iter_ = math.ceil(self.result_.iterations)
+        return outcome
+
+    def _keep_model(self, V: NDArray[Any]) -> None:
+        """V has a column per class, and the biases in its last row."""
+        if len(self.classes_) == 2:
+            V = V[:, 1:] - V[:, :1]
+        self.coef_ = np.ascontiguousarray(V[:-1].T)
+        self.intercept_ = V[-1] - (V[-1].mean() if len(self.classes_) > 2 else 0)
+
+    def _start(self, features: Any, classes: NDArray[Any]) -> NDArray[Any]:
+        """The weights of the classes, with the biases in a last row."""
+        if self.coef_.shape[1] != features.shape[1] or not np.array_equal(self.classes_, classes):
+            raise ValueError(
+                f"warm_start needs the features and classes of the fit before, {self.coef_.shape[1]} and "
+                f"{self.classes_.tolist()}; got {features.shape[1]} and {classes.tolist()}"
+            )
+        V = np.vstack([self.coef_.T, self.intercept_])
+        return np.hstack([-V / 2, V / 2]) if len(classes) == 2 else V
+
+    def _warn(self, outcome: Outcome) -> None:
+        n_classes = len(self.classes_)
+        if not PrimalLoss(self.loss, float(self.softmax_gamma), 1.0).is_convex(n_classes):
+            warnings.warn(
+                f"loss={self.loss!r} with softmax_gamma={self.softmax_gamma} is not convex with {n_classes} classes: "
+                "the model is a local optimum, and its certificate has no dual bound",
+                UserWarning,
+                stacklevel=3,
+            )
+        warn_if_early(
+            outcome,
+            self.result_,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            limit_of_precision="by the precision of X",
+            stacklevel=3,
+        )

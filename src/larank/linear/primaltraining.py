@@ -1,0 +1,189 @@
+"""The primal multiclass SVM as the training loop sees it: a descent, the best biases, and the certificate.
+
+With the gradient 0 in the biases, the objective P being 1-strongly convex in W gives
+  P - P* <= 1/2 |gradient in W|^2.
+It is the Fenchel gap, too. The dual point is the gradient G of the losses. By Fenchel and Young the losses and their
+conjugates at G add up to <G, scores>, which leaves 1/2 |W|^2 + 1/2 |X'G L|^2 + <X'G L, W> = 1/2 |W + X'G L|^2. For the
+maximum, G comes from weights pi of the wrong classes that sum up to 1, and the gap is larger by
+sum_i c_i (max_u t_u - sum_u pi_u t_u).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from itertools import count, takewhile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank.linear.descent import SOLVERS, Descent, newton
+from larank.linear.primalobjective import Examples, Iterate, PrimalObjective, Table
+from larank.training import Objectives
+from larank.training.loop import ObjectiveValues
+
+_BIAS_PRECISION = 1e-11  # of the costs: what may be left of the gradient in the biases
+_BIAS_STEPS = 50
+_GROWTH, _LARGEST_SOFTMAX_GAMMA = 4.0, 1e12  # of the smooth functions that stand for the maximum
+_SHRINKAGE, _ROUGHLY = 0.25, 0.05  # of the widths of smoother hinges, and how well they are minimised, relatively
+
+
+class PrimalTraining:
+    """A descent on the objective, from zero or from the weights of another model."""
+
+    def __init__(
+        self,
+        objective: PrimalObjective,
+        solver: str,
+        tol: float,
+        random: np.random.RandomState,
+        start: NDArray[Any] | None,
+    ) -> None:
+        self._objective, self._tol = objective, tol
+        self.is_convex = objective.loss.is_convex(objective.examples.n_classes)
+        self.has_stalled = False
+        self._at: Iterate | None = None
+        self._is_new = False
+        self._better: Iterate | None = None
+        self._table = self._first_table(start)
+        self._smoothing = objective.smoothing
+        self._descent = self._descend(solver, random)
+
+    def _first_table(self, start: NDArray[Any] | None) -> Table:
+        table = self._objective.zeros()
+        if start is not None:
+            U = start.astype(np.float64)
+            if self._objective.label_kernel is not None:  # V = U K
+                U[:-1] = U[:-1] @ np.linalg.pinv(self._objective.label_kernel, hermitian=True)
+            table[:, : U.shape[1]] = U
+        return table
+
+    def _descend(self, solver: str, random: np.random.RandomState) -> Descent:
+        """The descent; before it, some on smoother hinges, and for the maximum a row of ever less smooth ones."""
+        objective, minimise = self._objective, SOLVERS[solver]
+        wanted, softmax_gamma = objective.smoothing, objective.softmax_gamma
+        for smoothing in _smoother_hinges(objective):
+            objective.smooth(softmax_gamma, smoothing)
+            for found in minimise(objective, objective.evaluate(self._table), random):
+                yield None  # this is another objective than that which was asked for
+                if found is not None:
+                    self._table = found.table
+                    if found.bound <= _ROUGHLY * found.value:
+                        break
+        while True:
+            objective.smooth(softmax_gamma, wanted)
+            at = objective.evaluate(self._table)
+            at = (yield at) or at
+            at = yield from _until_smoothing_tells(minimise(objective, at, random), at)
+            if not objective.is_smoothed or softmax_gamma > _LARGEST_SOFTMAX_GAMMA:
+                return
+            self._table, softmax_gamma = at.table, _GROWTH * softmax_gamma
+
+    def advance(self) -> bool:
+        """One pass over the data."""
+        try:
+            found = self._descent.send(self._better if self._at is not None else None)
+        except StopIteration:
+            self.has_stalled = True
+            return True
+        self._better = None
+        if found is None:
+            return False
+        self._at, self._is_new = found, True
+        return not self.is_convex and found.bound <= self._tol * found.primal and self._is_stationary()
+
+    def _is_stationary(self) -> bool:
+        self.evaluate()
+        return self.gap_is_closed(self._tol)
+
+    def gap_is_closed(self, tol: float) -> bool:
+        """Whether the bound is small enough."""
+        assert self._at is not None
+        return self._at.bound + self._at.slack <= tol * self._at.primal
+
+    def estimate(self) -> Objectives | None:
+        """At a new iterate; the gradient in its biases is taken to be 0."""
+        if not self._is_new:
+            return None
+        self._is_new = False
+        assert self._at is not None
+        return self._objectives(self._at)
+
+    def evaluate(self) -> Objectives:
+        """With the best biases, from which the descent goes on."""
+        if self._at is None:
+            self._objective.smooth(self._objective.softmax_gamma, self._smoothing)
+            self._at = self._objective.evaluate(self._table)
+        with self._objective.timed("biases"):
+            self._at = self._better = with_best_biases(self._objective, self._at)
+        return self._objectives(self._at)
+
+    def _objectives(self, at: Iterate) -> ObjectiveValues:
+        dual = max(0.0, at.primal - at.bound - at.slack) if self.is_convex else np.nan
+        gradient = self._objective.weights(at.gradient)  # without what stands for nothing where K is singular
+        return ObjectiveValues(at.primal, dual, float(np.abs(gradient).max(initial=0.0)))
+
+    def iterations(self) -> float:
+        """Passes over the data."""
+        return float(self._objective.evaluations + self._objective.products)
+
+    def details(self) -> Mapping[str, Any]:
+        """Nothing more."""
+        return {}
+
+    def weights(self) -> NDArray[Any]:
+        """A column per class, and the biases in the last row."""
+        assert self._at is not None
+        V: NDArray[Any] = self._objective.weights(self._at.table)[:, : self._objective.examples.n_classes].copy()
+        return V
+
+
+def _smoother_hinges(objective: PrimalObjective) -> list[float]:
+    """From a width of 1 to that which is wanted: where a hinge is straight, it does not say how far to go."""
+    steps = count() if objective.loss.margin == "smoothed_hinge" else ()
+    return list(takewhile(lambda width: width > 2 * objective.smoothing, (_SHRINKAGE**step for step in steps)))
+
+
+def _until_smoothing_tells(descent: Descent, at: Iterate) -> Generator[Iterate | None, Iterate | None, Iterate]:
+    """The descent, until the smooth function is farther from the maximum than from its own minimum."""
+    better: Iterate | None = None
+    while True:
+        try:
+            found = descent.send(better)
+        except StopIteration:
+            return at
+        better = yield found
+        if found is not None:
+            at = better or found
+            if at.bound <= at.slack / 4:
+                return at
+
+
+def with_best_biases(objective: PrimalObjective, at: Iterate) -> Iterate:
+    """The iterate with the biases that are best for its weights: there the bound from the gradient holds.
+
+    They are those of the same problem without features, whose scores begin where the weights leave them.
+    """
+    examples = objective.examples
+    wanted = _BIAS_PRECISION * float(examples.costs.sum())
+    if not objective.fit_intercept or np.abs(at.gradient[-1]).max() <= wanted:
+        return at
+    at = objective.evaluate(at.table)
+    biases = PrimalObjective(
+        Examples(np.zeros((objective.n_examples, 0)), examples.labels, examples.costs, examples.n_classes),
+        objective.loss,
+        None,
+        fit_intercept=True,
+        workers=objective.workers,
+        offsets=objective.scores(),
+    )
+    biases.smooth(objective.softmax_gamma, objective.smoothing)
+    best = biases.evaluate(biases.zeros())
+    for number, found in enumerate(newton(biases, best, np.random.RandomState(0))):
+        best = best if found is None or found.value > best.value else found
+        if np.abs(best.gradient).max() <= wanted or number > _BIAS_STEPS * examples.n_classes:
+            break
+    table = at.table.copy()
+    k = examples.n_classes
+    table[-1, :k] += best.table[-1, :k].astype(table.dtype)
+    return objective.evaluate(table)

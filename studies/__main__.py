@@ -21,7 +21,7 @@ from studies.measure import load_average, versions
 from studies.papers import active as active_figures
 from studies.papers import larank, lasvm, mcsvm, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
-from studies.rivals import active, binary, cache, kernel, linear, memory, path, sequence, sgd
+from studies.rivals import active, binary, cache, kernel, linear, maps, memory, path, sequence, sgd
 from studies.study import Outcome, Study
 
 _SINGLE = (
@@ -34,6 +34,7 @@ _SINGLE = (
     sgd,
     kernel,
     memory,
+    maps,
     path,
     binary,
     cache,

@@ -56,7 +56,7 @@ class Case:
         self.U, self.A, self.B = (self.table(scale * random.normal(size=(d + 1, k))) for _ in range(3))
         aggregation = aggregation_of(gamma)
         if k > 2 and aggregation == "max":  # training sees a smooth function instead
-            self.objective.set_softmax_gamma(5.0)
+            self.objective.smooth(5.0, smoothing)
             aggregation = ("lse", 5.0)
         self.exact = ExactProblem(self.labels, self.costs, loss, smoothing, "sum" if k == 2 else aggregation)
         self.largest = ExactProblem(self.labels, self.costs, loss, smoothing, "max")

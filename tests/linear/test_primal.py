@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -16,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 import larank
 import primalreference as reference
-from checks import assert_same_model, assert_same_result, assert_valid, clouds, unchanged
+from checks import GAMMA, assert_same_model, assert_same_result, assert_valid, clouds, gram, unchanged
 from larank import LinearMulticlassSVC, MulticlassSVC, TrainingWarning
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primal import PrimalMulticlassSVC
@@ -577,6 +578,146 @@ def test_other_losses_have_no_probabilities_and_say_why(name, value):
     reasons = f"{told.value} {told.value.__cause__}"
     assert "predict_proba needs loss='log_loss' and softmax_gamma=1" in reasons
     assert f"{name}={value!r}" in reasons
+
+
+# Kernels, through maps
+
+
+@cache
+def kernel_minimum(n, loss, softmax_gamma, name):
+    """The minimum over the coefficients of the representer theorem, f = K alpha K_Y + b, by a general minimiser."""
+    X, labels = noisy(n)
+    K, k, label_kernel = gram(X), 3, LABEL_KERNELS.get(name, np.eye(3))
+
+    def objective(values):
+        alpha, b = values[: n * k].reshape(n, k), values[n * k :]
+        V = alpha @ label_kernel
+        each, G = reference.losses_of(K @ V + b, labels, loss, 1.0, softmax_gamma)
+        gradient = K @ (alpha + G) @ label_kernel
+        return 0.5 * (alpha * (K @ V)).sum() + each.sum(), np.concatenate([gradient.ravel(), G.sum(axis=0)])
+
+    options = {"maxiter": 10_000, "maxfun": 10_000, "ftol": 1e-14, "gtol": 1e-7, "maxcor": 80}
+    found = minimize(objective, np.zeros(n * k + k), jac=True, method="L-BFGS-B", options=options)
+    f = K @ found.x[: n * k].reshape(n, k) @ label_kernel + found.x[n * k :]
+    return found.fun, f - f.mean(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("feature_map", ["cholesky", "kpca"])
+@pytest.mark.parametrize(("loss", "softmax_gamma"), [("log_loss", 1.0), ("squared_hinge", 0.0)])
+@pytest.mark.parametrize("name", ["identity", "alike"])
+def test_exact_maps_have_the_optimum_over_the_coefficients_of_all_examples(feature_map, loss, softmax_gamma, name):
+    X, y = noisy(18)
+    wanted, scores = kernel_minimum(18, loss, softmax_gamma, name)
+    model = svc(kernel="rbf", gamma=GAMMA, feature_map=feature_map, loss=loss, softmax_gamma=softmax_gamma)
+    model.set_params(label_kernel=LABEL_KERNELS.get(name)).fit(X, y)
+    assert model.result_.primal == pytest.approx(wanted, rel=1e-7)
+    assert model.result_.dual <= wanted * (1 + 1e-9)
+    f = model.decision_function(X)
+    np.testing.assert_allclose(f - f.mean(axis=1, keepdims=True), scores, atol=1e-3)
+    assert model.map_.trace_error_ <= 1e-9
+
+
+@pytest.mark.parametrize(
+    "kernel", [{"kernel": "rbf"}, {"kernel": "poly", "degree": 2, "coef0": 1.0}, {"kernel": "laplacian"}]
+)
+def test_full_cholesky_and_full_kernel_pca_make_the_same_predictions(kernel):
+    X, y = noisy(80)
+    fresh = np.random.default_rng(1).normal(size=(200, 4))
+    cholesky, kpca = (svc(feature_map=name, tol=1e-11, **kernel).fit(X, y) for name in ("cholesky", "kpca"))
+    assert cholesky.result_.primal == pytest.approx(kpca.result_.primal, rel=1e-8)
+    np.testing.assert_allclose(cholesky.decision_function(fresh), kpca.decision_function(fresh), atol=1e-3)
+    np.testing.assert_array_equal(cholesky.predict(fresh), kpca.predict(fresh))
+
+
+def test_all_ways_to_give_a_kernel_make_the_same_model():
+    X, y = noisy()
+    fresh = np.random.default_rng(1).normal(size=(20, 4))
+    named = svc(kernel="rbf", gamma=GAMMA).fit(X, y)
+    called = svc(kernel=gram).fit(X, y)
+    given = svc(kernel="precomputed").fit(gram(X), y)
+    sparse_rows = svc(kernel="rbf", gamma=GAMMA).fit(sparse.csr_matrix(X), y)
+    for model, values in ((called, fresh), (given, gram(fresh, X)), (sparse_rows, sparse.csr_matrix(fresh))):
+        assert model.result_.primal == pytest.approx(named.result_.primal, rel=1e-7)
+        np.testing.assert_allclose(model.decision_function(values), named.decision_function(fresh), atol=1e-3)
+
+
+def test_a_map_of_the_linear_kernel_makes_the_linear_model():
+    X, y = noisy()
+    mapped, plain = svc(feature_map="cholesky").fit(X, y), svc().fit(X, y)
+    assert mapped.map_.n_components_ == 4
+    assert mapped.result_.primal == pytest.approx(plain.result_.primal, rel=1e-8)
+    np.testing.assert_allclose(mapped.decision_function(X), plain.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("feature_map", ["cholesky", "kpca"])
+def test_fewer_features_have_a_higher_optimum_and_a_known_error(feature_map):
+    X, y = noisy(80)
+    models = [
+        svc(kernel="rbf", gamma=GAMMA, feature_map=feature_map, n_components=rank).fit(X, y) for rank in (5, 20, 80)
+    ]
+    primal = [model.result_.primal for model in models]
+    assert primal == sorted(primal, reverse=True)
+    errors = [model.map_.trace_error_ for model in models]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] > 0.1 > errors[-1]
+    assert [model.coef_.shape for model in models[:2]] == [(3, 5), (3, 20)]
+
+
+def test_a_path_has_one_map_and_a_warm_start_keeps_it():
+    X, y = noisy()
+    path = svc(kernel="rbf", n_components=20).path(X, y, [1.0, 0.1])
+    assert path[0].map_ is path[1].map_
+    single = svc(kernel="rbf", n_components=20).fit(X, y)
+    assert path[0].result_.primal == pytest.approx(single.result_.primal, rel=1e-8)
+    warm = svc(kernel="rbf", n_components=20, warm_start=True).fit(X, y)
+    before = warm.map_
+    assert warm.fit(X, y).map_ is before
+    assert warm.n_iter_ <= 3
+
+
+def test_a_linear_fit_after_one_with_a_map_forgets_the_map():
+    X, y = noisy()
+    model = svc(kernel="rbf", n_components=20, tol=1e-3).fit(X, y)
+    model.set_params(kernel="linear", n_components=None).fit(X, y)
+    assert not hasattr(model, "map_")
+    assert model.decision_function(X).shape == (60, 3)
+
+
+@pytest.mark.parametrize("feature_map", ["cholesky", "kpca"])
+def test_a_saved_model_has_its_map(feature_map, tmp_path):
+    X, y = noisy()
+    model = svc(kernel="rbf", feature_map=feature_map, n_components=20, tol=1e-3).fit(X, y)
+    larank.save(model, tmp_path / "model.larank")
+    loaded = larank.load(tmp_path / "model.larank")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    assert loaded.map_.trace_error_ == model.map_.trace_error_
+
+
+def test_threads_do_not_change_a_model_behind_a_map():
+    X, y = noisy(300)
+    one, two = (svc(kernel="rbf", n_components=50, n_jobs=n_jobs, tol=1e-6).fit(X, y) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.parametrize("feature_map", ["cholesky", "kpca"])
+def test_more_features_than_examples_are_refused(feature_map):
+    X, y = noisy()
+    with pytest.raises(ValueError, match=r"n_components must be at most the number of examples.*, 60; got 61"):
+        svc(kernel="rbf", feature_map=feature_map, n_components=61).fit(X, y)
+
+
+def test_a_kernel_that_is_none_is_told_with_the_pivot_that_shows_it():
+    X, y = noisy()
+    model = svc(kernel="sigmoid", gamma=5.0, coef0=-3.0)
+    with pytest.raises(ValueError, match=r"positive semi-definite.*pivot \d+"):
+        model.fit(X, y)
+    assert not hasattr(model, "coef_")
+
+
+def test_a_memory_limit_that_does_not_hold_the_features_is_told_what_would_do():
+    X, y = noisy()
+    with pytest.raises(larank.MemoryLimitError, match="memory_limit"):
+        svc(kernel="rbf", memory_limit=1000).fit(X, y)
 
 
 # What a person may get wrong

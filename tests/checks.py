@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, is_classifier
 from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
@@ -144,6 +144,7 @@ def _structured_optimum(K, labels, costs):
 # Estimator, name of a variant, what makes it quick and comparable, and its objective.
 VARIANTS = {
     "HullerClassifier": {"": ({}, HULLS)},
+    "KernelPCAMap": {"": ({}, None), "basis": ({"basis_size": 30, "n_components": 20}, None)},
     "KernelPassiveAggressive": {"": ({}, None)},
     "KernelPerceptron": {
         "": ({}, None),
@@ -161,6 +162,11 @@ VARIANTS = {
         "weston-watkins": ({"formulation": "weston-watkins"}, _multiclass("weston-watkins")),
         "intercept": ({"fit_intercept": True}, _multiclass("crammer-singer", constant=1.0)),
         "published": ({"solver": "published"}, _multiclass("crammer-singer")),
+    },
+    "PivotedCholeskyMap": {
+        "": ({}, None),
+        "rank": ({"n_components": 20, "block_size": 8}, None),
+        "greedy": ({"tolerance": 0.05, "pivots": "greedy"}, None),
     },
     "SGDQNClassifier": {
         name if name != "asgd" else "": (
@@ -212,6 +218,23 @@ class Case:
     @property
     def is_classifier(self):
         return issubclass(self.estimator, ClassifierMixin)
+
+    @property
+    def is_transformer(self):
+        """Whether it makes features. It has no labels, no certificate of objectives and nothing to show on the way."""
+        return issubclass(self.estimator, TransformerMixin)
+
+    @property
+    def takes_matrices(self):
+        """Whether its examples are rows of features, dense or sparse."""
+        return self.is_classifier or self.is_transformer
+
+    @property
+    def asks(self):
+        """The methods that need a fitted model."""
+        if self.is_transformer:
+            return ("transform",)
+        return ("predict", "decision_function") if self.is_classifier else ("predict",)
 
     @property
     def has_kernel(self):
@@ -297,8 +320,12 @@ def those(condition=lambda case: True):
 
 
 every_estimator = those()
+solvers = those(lambda case: not case.is_transformer)
+transformers = those(lambda case: case.is_transformer)
 classifiers = those(lambda case: case.is_classifier)
-kernel_machines = those(lambda case: case.has_kernel)
+of_matrices = those(lambda case: case.takes_matrices)
+of_kernels = those(lambda case: case.has_kernel)
+kernel_machines = those(lambda case: case.has_kernel and not case.is_transformer)
 streams = those(lambda case: case.streams)
 classifier_streams = those(lambda case: case.streams and case.is_classifier)
 kernel_streams = those(lambda case: case.streams and case.has_kernel)
@@ -314,7 +341,9 @@ def public(model):
 
 
 def scores(model, X):
-    """Decision values, or predictions where there are none."""
+    """Decision values, or features or predictions where there are none."""
+    if isinstance(model, TransformerMixin):
+        return model.transform(X)
     return model.decision_function(X) if is_classifier(model) else model.predict(X)
 
 
@@ -336,7 +365,9 @@ def assert_same_model(one, other, atol=None, but=()):
 
 
 def assert_same_result(one, other):
-    """Certificates that differ in nothing but time."""
+    """Certificates that differ in nothing but time; that of a transformer is one of its attributes."""
+    if isinstance(one, TransformerMixin):
+        return
     for name in ("solver", "status", "primal", "dual", "violation", "iterations", "kernel_values", "operations"):
         left, right = getattr(one.result_, name), getattr(other.result_, name)
         assert left == right or (left != left and right != right), name
@@ -345,9 +376,9 @@ def assert_same_result(one, other):
 @contextlib.contextmanager
 def unchanged(model, X):
     """What is done to the model leaves its attributes and predictions as they were."""
-    attributes, result, before = dict(public(model)), model.result_, scores(model, X)
+    attributes, result, before = dict(public(model)), getattr(model, "result_", None), scores(model, X)
     yield
-    assert model.result_ is result
+    assert getattr(model, "result_", None) is result
     now = public(model)
     assert now.keys() == attributes.keys()
     assert all(now[name] is value for name, value in attributes.items())
@@ -391,7 +422,9 @@ WRONG = {
     "algorithm": ("one of .*", ("other", None), {}),
     "alpha": (_NUMBER, _NO_NUMBERS, {}),
     "average": (_FLAG, _NO_FLAGS, {}),
+    "basis_size": (_COUNT, (0, -1, 2.5, "9", True), {}),
     "batch_size": (_COUNT, (0, 2.5, None), {}),
+    "block_size": (_COUNT, (0, 2.5, None), {}),
     "budget": (_COUNT, (0, -3, 2.5, "9", True), {}),
     "certify": (_FLAG, _NO_FLAGS, {}),
     "coef0": ("a finite number", (np.nan, np.inf, "0"), {}),
@@ -415,12 +448,14 @@ WRONG = {
     "margin": ("a finite number >= 0", (-0.1, np.nan, np.inf, "1", None), {}),
     "max_iter": (_COUNT, (0, 1.5, "9", True), {}),
     "memory_limit": (_NUMBER, (0, -1, np.nan, "2GB", None), {}),
+    "n_components": (_COUNT, (0, -1, 2.5, "9", True), {}),
     "n_iter_no_change": (_COUNT, (0, 2.5, None), {"early_stopping": True}),
     "n_jobs": ("None or an integer other than 0", (0, 1.5, "a"), {}),
     "n_reprocess": ("an integer >= 0", (-1, 0.5), {}),
     "n_steps": (_COUNT, (0, 1.5, None), {}),
     "operations": ("one of 'new', 'old', 'optimize'", ("grow",), {}),
     "order": ("an integer .*", (-1, 1.5, None), {}),
+    "pivots": ("one of 'random', 'greedy'", ("best", None), {}),
     "sample_size": (_COUNT, (0, 1.5), {"selection": "active"}),
     "schedule": ("one of .*", ("random", None), {}),
     "selection": ("one of 'random', 'gradient', 'active', 'autoactive'.*", ("best", None), {}),
@@ -432,6 +467,7 @@ WRONG = {
     "tau": (_NUMBER, _NO_NUMBERS, {}),
     "time_limit": (_NUMBER, (0, -1, "1h", np.inf), {}),
     "tol": ("a .*number .*", (0, -1e-3, np.nan, "tight"), {"stop": "gap"}),
+    "tolerance": ("a number above 0 and below 1", (0, 1, -0.1, np.nan, "small", True), {}),
     "validation_fraction": ("a number above 0 and below 1", (0, 1, -0.1, "some", None), {"early_stopping": True}),
     "verbose": ("an integer >= 0", (-1, "yes", None), {}),
     "warm_start": (_FLAG, _NO_FLAGS, {}),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from larank.kernel.tracking import TrackingSVC
     from larank.linear.sdm import LinearMulticlassSVC
     from larank.linear.sgdqn import SGDQNClassifier
+    from larank.maps import KernelPCAMap, PivotedCholeskyMap
     from larank.sequence.tagger import SequenceTagger
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ActiveLearner",
     "HullerClassifier",
+    "KernelPCAMap",
     "KernelPassiveAggressive",
     "KernelPerceptron",
     "LaRankClassifier",
@@ -36,6 +38,7 @@ __all__ = [
     "MemoryLimitError",
     "MulticlassModel",
     "MulticlassSVC",
+    "PivotedCholeskyMap",
     "Published",
     "Result",
     "SGDQNClassifier",
@@ -54,6 +57,7 @@ __version__ = version("larank")
 _HOME = {
     "ActiveLearner": "larank.active",
     "HullerClassifier": "larank.kernel.huller",
+    "KernelPCAMap": "larank.maps",
     "KernelPassiveAggressive": "larank.kernel.perceptrons",
     "KernelPerceptron": "larank.kernel.perceptrons",
     "LaRankClassifier": "larank.kernel.larank",
@@ -62,6 +66,7 @@ _HOME = {
     "MemoryLimitError": "larank._core",
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",
+    "PivotedCholeskyMap": "larank.maps",
     "Published": "larank.kernel.published",
     "Result": "larank.training",
     "SGDQNClassifier": "larank.linear.sgdqn",

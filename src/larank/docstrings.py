@@ -75,7 +75,25 @@ random_state : int, RandomState or None, default=None
     The seed of all that is random: the order of the examples and the choices of the algorithm.
 verbose : int, default=0
     1 shows a progress bar or, where standard error is no terminal, a line every few seconds.""",
+    "map_memory": """\
+memory_limit : float, default=2e9
+    The bytes for what `fit` makes, beside tiles of kernel values. More is a `MemoryLimitError` that says what would do.
+    `transform` has no limit: it takes its result and tiles.""",
+    "map_running": """\
+n_jobs : int, optional
+    The threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. Their
+    number does not change the result.
+random_state : int, RandomState or None, default=None
+    The seed of the choice of examples.""",
     # Fitted attributes
+    "map_model": """\
+n_components_ : int
+    The number of features. A kernel that is zero on all examples has one feature, which is zero.
+trace_error_ : float
+    The certificate: the share of the trace of the kernel matrix of all training examples that the features leave, the
+    sum of ``k(x, x) - |z(x)|^2`` over that of ``k(x, x)``.
+gamma_ : float
+    The value used for `gamma`.""",
     "model": """\
 classes_ : ndarray of shape (n_classes,)
     The labels.
@@ -94,6 +112,10 @@ coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two cl
 result_ : Result
     The certificate: objectives, gap, counts, seconds and the history.""",
     # Arguments of methods
+    "unlabelled": """\
+X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+    The examples. float32 data make float32 kernel values and features, which are faster. With ``kernel="precomputed"``
+    it is the square matrix of kernel values.""",
     "examples": """\
 X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
     The examples. float32 data make float32 kernel values, which are faster. With ``kernel="precomputed"`` it is the

@@ -138,7 +138,9 @@ _DESCENTS = ("newton", "lbfgs", "cg")
 _FEATURE_MAPS = ("cholesky", "kpca", "none")
 _POSITIVE = ("C", "alpha", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "t0", "time_limit", "tol")
 _COUNTS = (
+    "basis_size",
     "batch_size",
+    "block_size",
     "budget",
     "degree",
     "epochs",
@@ -183,12 +185,14 @@ _CHECKS: Mapping[str, Check] = {
     "n_reprocess": partial(whole_number, at_least=0),
     "operations": _operations,
     "order": partial(whole_number, at_least=0, at_most=255),  # most_lags of the core
+    "pivots": OneOf(("random", "greedy")),
     "row_solver": OneOf(ROW_SOLVERS),
     "schedule": OneOf(("adaptive", "fixed")),
     "smoothing": positive,
     "softmax_gamma": _from_sum_to_maximum,
     "stop": OneOf(("epochs", "gap")),
     "tau": partial(positive, least=1e-12),
+    "tolerance": _share,
     "validation_fraction": _share,
     "verbose": _whole_number_or_flag,
 }

@@ -23,6 +23,8 @@ class CallableProvider(Provider):
 
     kernel: CallableKernel
 
+    _rows_measured = 16  # only the diagonal is needed, so no table of many with many
+
     def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         super().__init__(kernel, dtype, Support(rows_like(X), dtype), n_jobs)
@@ -58,13 +60,18 @@ class CallableProvider(Provider):
     def adopt(self, patterns: Any, ids: Any) -> None:
         """Let slots 0, 1, ... hold what `patterns` returned, a few at a time."""
         ids = ids_of(ids, length(patterns))
-        for rows in pieces(len(ids), 16):  # only the diagonal is needed, so no table of all with all
+        for rows in pieces(len(ids), self._rows_measured):
             batch = self.batch(patterns, ids[rows], rows)
             self.store(np.arange(rows.start, rows.stop), batch, np.arange(len(batch)))
 
     def _batch_for_scores(self, X: Any, ids: _Index) -> Batch:
+        return self.part(X, ids, None)
+
+    def part(self, X: Any, rows: Any, norms: _Array | None) -> Batch:
+        """Rows of X for products with others."""
+        ids = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         nothing = np.zeros(len(ids))
-        return Batch(rows_of(X, ids), ids, nothing, nothing)
+        return Batch(rows_of(X, rows), ids, nothing, nothing)
 
     def _check_symmetry(self, table: _Array, ids: _Index) -> None:
         apart = np.abs(table - table.T) > tolerance(self.dtype) * max(float(np.abs(table).max(initial=0.0)), 1e-300)

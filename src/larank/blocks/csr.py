@@ -36,7 +36,7 @@ class CsrProvider(TiledProvider):
         """Whether this is the provider for such a kernel and data."""
         return isinstance(kernel, ProductKernel | RowKernel) and sparse.issparse(X)
 
-    def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
+    def _prepared(self, X: Any, ids: Any, rows: Any, norms: _Array | None = None) -> Batch:
         assert isinstance(self.kernel, ProductKernel)
         examples = X if rows is None else X[rows]
         if examples.dtype != self.dtype or examples.format != "csr":
@@ -46,9 +46,9 @@ class CsrProvider(TiledProvider):
         if not examples.has_canonical_format:
             examples = examples.copy()
             examples.sum_duplicates()
-        norms = _squared_norms(examples)
-        diagonal = self.kernel.diagonal(norms)
-        return Batch(examples, ids_of(ids, examples.shape[0]), diagonal, norms.astype(self.dtype))
+        squares = _squared_norms(examples) if norms is None else norms[rows]
+        diagonal = self.kernel.diagonal(squares)
+        return Batch(examples, ids_of(ids, examples.shape[0]), diagonal, squares.astype(self.dtype))
 
     def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
         assert isinstance(self.kernel, ProductKernel)

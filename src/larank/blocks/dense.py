@@ -56,18 +56,22 @@ class DenseProvider(TiledProvider):
         if isinstance(self.kernel, RowKernel) or self._features >= self._CHEAP_FEATURES:
             super().keep_values(examples)
 
-    def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
+    def _prepared(self, X: Any, ids: Any, rows: Any, norms: _Array | None = None) -> Batch:
         originals = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)
         if originals.shape[1] != self._features:
             raise ValueError(f"X must have {self._features} features, got {originals.shape[1]}")
         ids = ids_of(ids, len(originals))
         if isinstance(self.kernel, RowKernel):
+            if norms is not None:
+                return Batch(originals, ids, np.zeros(len(ids)), norms[rows])
             self._check_sign(originals, ids)
             return Batch(originals, ids, self.kernel.diagonal(originals), np.zeros(len(ids), self.dtype))
         assert isinstance(self.kernel, ProductKernel)
         examples = originals if self._origin is None else originals - self._origin
-        norms = np.einsum("ij,ij->i", examples, examples, dtype=np.float64)
-        return Batch(examples, ids, self.kernel.diagonal(norms), norms.astype(self.dtype), originals)
+        if norms is not None:
+            return Batch(examples, ids, self.kernel.diagonal(norms[rows]), norms[rows], originals)
+        squares = np.einsum("ij,ij->i", examples, examples, dtype=np.float64)
+        return Batch(examples, ids, self.kernel.diagonal(squares), squares.astype(self.dtype), originals)
 
     def _check_sign(self, rows: _Array, ids: _Index) -> None:
         assert isinstance(self.kernel, RowKernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,19 @@ class PrecomputedProvider(Provider):
         for rows in pieces(len(X), ROWS_AT_ONCE):
             out[rows] = np.asarray(X[rows][:, ids].astype(np.float64) @ coefficients)
         return out
+
+    def sweep(self, X: Any, right: Batch, work: Callable[[slice, _Array], None], norms: _Array | None = None) -> None:
+        """Values straight from the rows of X: those of training were checked as a whole, others have no partner."""
+
+        def fill(rows: slice) -> None:
+            work(rows, X[rows].take(right.ids, axis=1))
+
+        self.each(fill, pieces(len(X), ROWS_AT_ONCE))
+
+    def part(self, X: Any, rows: Any, norms: _Array | None) -> Batch:
+        """Rows of X for products with others."""
+        ids = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return self.batch(X, ids, rows)
 
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         start = time.perf_counter()

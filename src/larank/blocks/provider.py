@@ -46,6 +46,8 @@ class Provider(ABC):
     slots stored meanwhile have some finite value.
     """
 
+    _rows_measured = ROWS_AT_ONCE
+
     def __init__(self, kernel: Kernel, dtype: Any, support: Support, n_jobs: int | None) -> None:
         self.kernel = kernel
         self.dtype: np.dtype[Any] = np.dtype(dtype)
@@ -101,6 +103,14 @@ class Provider(ABC):
     def threads(self) -> AbstractContextManager[None]:
         """Keep the worker threads and the limit on BLAS threads until the block is left."""
         return self._workers.entered()
+
+    def each(self, work: Callable[[Any], None], tasks: list[Any]) -> None:
+        """Do all tasks, in the threads that values may be computed in."""
+        if self.concurrent:
+            self._workers.run(work, tasks)
+        else:
+            for task in tasks:
+                work(task)
 
     @abstractmethod
     def batch(self, X: Any, ids: Any, rows: Any = None) -> Batch:
@@ -204,11 +214,7 @@ class Provider(ABC):
             look, chosen = task
             out[chosen] = look(X, ids[chosen], dense, is_worth_keeping)
 
-        if self.concurrent:
-            self._workers.run(fill, tasks)
-        else:
-            for task in tasks:
-                fill(task)
+        self.each(fill, tasks)
         return out
 
     def _look_anew(self, X: Any, ids: _Index, coefficients: _Array, is_worth_keeping: _IsWorthKeeping) -> _Array:
@@ -248,6 +254,49 @@ class Provider(ABC):
 
     def _batch_for_scores(self, X: Any, ids: _Index) -> Batch:
         return self.batch(X, ids, ids)
+
+    def measure(self, X: Any) -> tuple[_Float, _Array]:
+        """k(x, x) and the squared norm of every example of X, checked as batches are."""
+        count = length(X)
+        diagonal, norms = np.empty(count), np.empty(count, self.dtype)
+
+        def fill(rows: slice) -> None:
+            batch = self.batch(X, np.arange(rows.start, rows.stop), rows)
+            diagonal[rows], norms[rows] = batch.diagonal, batch.norms
+
+        self.each(fill, pieces(count, self._rows_measured))
+        return diagonal, norms
+
+    def sweep(self, X: Any, right: Batch, work: Callable[[slice, _Array], None], norms: _Array | None = None) -> None:
+        """Kernel values of all examples of X with those of a batch, a tile of rows at a time, in all threads.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence
+            Examples of training or others.
+        right : Batch
+            What they are compared with.
+        work : callable
+            Is given rows of X and their values, in the thread that computed them, and may write to the values. They
+            are overwritten by the next tile.
+        norms : array or None
+            What `measure` found, so that it need not be found again.
+        """
+
+        def fill(rows: slice) -> None:
+            values = self._workers.scratch(rows.stop - rows.start, len(right), self.dtype)
+            self._values_alone(self.part(X, rows, norms), right, values)
+            self._count(values.size)
+            work(rows, values)
+
+        self.each(fill, pieces(length(X), ROWS_AT_ONCE))
+
+    @abstractmethod
+    def part(self, X: Any, rows: Any, norms: _Array | None) -> Batch:
+        """Rows of X for products with others: their k(x, x) may be missing.
+
+        Where norms are known, as `measure` found them, the rows are not checked again.
+        """
 
     def within(self, batch: Batch) -> _Array:
         """Kernel values of a batch with itself: symmetric, with the exact diagonal."""
@@ -300,6 +349,10 @@ class Provider(ABC):
         """Let slots 0, 1, ... hold what `patterns` returned, perhaps in another process."""
         batch = self.batch(patterns, ids)
         self.store(np.arange(len(batch)), batch, np.arange(len(batch)))
+
+    def stored(self) -> Batch:
+        """The examples in all slots, for products."""
+        return self._held()
 
     def patterns(self, slots: Any) -> Any:
         """The examples in these slots, as they were given."""
@@ -406,8 +459,13 @@ class TiledProvider(Provider):
         """Fill one tile, in the calling thread; returns the seconds of product and map."""
 
     @abstractmethod
-    def _prepared(self, X: Any, ids: Any, rows: Any) -> Batch:
-        """The batch, whether or not its kernel values can be represented."""
+    def _prepared(self, X: Any, ids: Any, rows: Any, norms: _Array | None = None) -> Batch:
+        """The batch, whether or not its kernel values can be represented; `norms` are squared ones of all X."""
+
+    def part(self, X: Any, rows: Any, norms: _Array | None) -> Batch:
+        """Rows of X for products with others."""
+        ids = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return self._prepared(X, ids, rows, norms)
 
     def batch(self, X: Any, ids: Any, rows: Any = None) -> Batch:
         """Examples prepared for products, checked."""

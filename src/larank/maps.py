@@ -1,0 +1,417 @@
+"""Low-rank kernel maps: transformers whose features have inner products near to the values of a kernel."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
+from scipy.sparse import csr_matrix, issparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from larank import _core, parameters
+from larank.base import validated
+from larank.blocks import Batch, Provider, check_gram, provider_for
+from larank.blocks.kernels import Kernel, kernel_for
+from larank.blocks.lowrank import (
+    CholeskyOptions,
+    cholesky_features,
+    eigen_factor,
+    eigen_features,
+    pivoted_cholesky,
+)
+from larank.blocks.provider import length, rows_of
+from larank.blocks.workers import blas_threads
+from larank.data.models import persistable
+from larank.docstrings import with_paragraphs
+from larank.training import unchanged_on_failure
+
+_Array = NDArray[Any]
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+_FITTED = ("components_", "n_components_", "trace_error_", "gamma_", "n_features_in_", "feature_names_in_")
+
+
+class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Features of the kernel values with some training examples, `components_`; subclasses choose these."""
+
+    kernel: str | Callable[[Any, Any], ArrayLike]
+    gamma: float | str
+    degree: int
+    coef0: float
+    memory_limit: float
+    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
+    n_components: int | None
+    n_components_: int
+    components_: Any
+    trace_error_: float
+    _own: ClassVar[tuple[str, ...]]  # fitted attributes beside those of all maps
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome, precision is kept, and precomputed kernels are pairwise."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_dense()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @with_paragraphs
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the features.
+
+        Parameters
+        ----------
+        [unlabelled]
+        y : None
+            Not used; pipelines pass it.
+
+        Returns
+        -------
+        object
+            Itself, fitted. An exception or an interrupt leaves the map as it was.
+        """
+        self._fitted(X, wants_features=False)
+        return self
+
+    @with_paragraphs
+    def fit_transform(self, X: Any, y: Any = None) -> _Array:
+        """Choose the features and return those of the training examples, as ``fit(X).transform(X)`` does, in less time.
+
+        Parameters
+        ----------
+        [unlabelled]
+        y : None
+            Not used; pipelines pass it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            The features.
+        """
+        return self._fitted(X, wants_features=True)
+
+    def transform(self, X: Any) -> _Array:
+        """The features of any number of examples; beside them, no more than tiles of kernel values are in memory.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            The examples; with ``kernel="precomputed"`` their kernel values with the training examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            The features, in the precision of the training examples.
+        """
+        check_is_fitted(self)
+        return self._transformed(self._validated(X, reset=False))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def _fitted(self, X: Any, wants_features: bool) -> _Array:
+        with unchanged_on_failure(self):
+            parameters.check(self)
+            for name in (*_FITTED, *self._own):
+                if name in vars(self):
+                    delattr(self, name)
+            X = self._validated(X, reset=True)
+            if self.kernel == "precomputed":
+                check_gram(X)
+            kernel = self._kernel(X)
+            if hasattr(kernel, "gamma"):
+                self.gamma_ = float(kernel.gamma)
+            provider = provider_for(kernel, X, n_jobs=self._threads())
+            features = self._learn(provider, X, check_random_state(self.random_state), wants_features)
+            return self._transformed(X) if features is None and wants_features else features
+
+    @abstractmethod
+    def _learn(self, provider: Provider, X: Any, random: np.random.RandomState, wants_features: bool) -> Any:
+        """Set the fitted attributes; the features of X where they are there, or else None."""
+
+    def _transformed(self, X: Any) -> _Array:
+        components = self.components_
+        if issparse(components) and not issparse(X):
+            X = csr_matrix(X)
+        elif issparse(X) and not issparse(components):
+            components = csr_matrix(components)
+        ids = components if self.kernel == "precomputed" else np.arange(length(components))
+        # Precision and, far from the origin, location are those of the components, whatever is transformed.
+        like = X[:1] if self.kernel == "precomputed" else components
+        provider = provider_for(self._kernel(X), like, n_jobs=self._threads())
+        provider.adopt(components, ids)
+        out = np.empty((length(X), self.n_components_), provider.dtype)
+        self._fill(provider, X, provider.stored(), out)
+        return out
+
+    @abstractmethod
+    def _fill(self, provider: Provider, X: Any, basis: Batch, out: _Array) -> None:
+        """Write the features of X."""
+
+    def _kept(self, X: Any, chosen: _Index) -> Any:
+        """These examples, in the type they came in."""
+        if self.kernel == "precomputed":
+            return chosen
+        some = rows_of(X, chosen)
+        return some.copy() if isinstance(some, np.ndarray) else some
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        X = validated(self, X, reset=reset, sparse=not self._is_dense(), objects=callable(self.kernel))
+        if not length(X):
+            raise ValueError("X must hold at least one example, got none")
+        return X
+
+    def _is_dense(self) -> bool:
+        return callable(self.kernel) or self.kernel == "precomputed"
+
+    def _kernel(self, X: Any) -> Kernel:
+        gamma = getattr(self, "gamma_", self.gamma)
+        return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+    def _threads(self) -> int:
+        return blas_threads() if self.n_jobs is None else self.n_jobs
+
+    def _at_most(self, name: str, most: int, what: str) -> int | None:
+        """A parameter that counts examples, or None."""
+        value = getattr(self, name)
+        if value is not None and value > most:
+            raise ValueError(f"{name} must be at most {what}, {most}; got {value!r}")
+        return None if value is None else int(value)
+
+
+@with_paragraphs
+@persistable(*_FITTED, "pivots_", "cholesky_", "trace_errors_", "_widths")
+class PivotedCholeskyMap(KernelMap):
+    """Features by an incomplete Cholesky factor of the kernel matrix, with the share of its trace that is left.
+
+    The factor has a column for each of some training examples, the pivots. Its rows are the features of the training
+    examples: their inner products are the kernel values of any two examples of which one is a pivot, and near to them
+    elsewhere. `trace_error_` says how near. There are as many pivots as `n_components` or `tolerance` ask for, but no
+    more than the numerical rank of the kernel matrix; with neither the factor is exact.
+
+    Parameters
+    ----------
+    [kernel]
+    n_components : int, optional
+        The number of features at most.
+    tolerance : float, optional
+        The `trace_error_` at which to stop.
+    pivots : {"random", "greedy"}, default="random"
+        "random" draws candidates in proportion to what is left of their k(x, x), and of half as many again as are
+        needed keeps those that lower the trace error most, estimated on a sample. "greedy" takes those of which most
+        is left, which serves the worst example best.
+    block_size : int, default=256
+        The most pivots that are chosen at a time; there are fewer while few are there or wanted. With 1 every choice
+        knows all pivots before.
+    [map_memory]
+    [map_running]
+
+    Attributes
+    ----------
+    pivots_ : ndarray of shape (n_components_,)
+        The pivots, as numbers of training examples, in the order in which they were chosen.
+    components_ : ndarray, csr_matrix or list
+        The pivots themselves; with the kernel "precomputed" their numbers.
+    cholesky_ : ndarray of shape (n_components_, n_components_)
+        The Cholesky factor of the kernel values among the pivots, a lower triangle.
+    trace_errors_ : ndarray
+        `trace_error_` after each block.
+    [map_model]
+
+    References
+    ----------
+    Zien, De Bona, Ong. Training and Approximation of a Primal Multiclass Support Vector Machine. 2007, section 1.2.3.
+
+    Chen, Epperly, Tropp, Webber. Randomly pivoted Cholesky: Practical approximation of a kernel matrix with few entry
+    evaluations. 2022.
+
+    Examples
+    --------
+    >>> from larank import LinearMulticlassSVC, PivotedCholeskyMap
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = make_pipeline(PivotedCholeskyMap(n_components=300, random_state=0), LinearMulticlassSVC(random_state=0))
+    >>> bool(model.fit(X[:1000], y[:1000]).score(X[1000:], y[1000:]) > 0.94)
+    True
+    >>> bool(model[0].trace_error_ < 0.1)
+    True
+    """
+
+    _own = ("pivots_", "cholesky_", "trace_errors_", "_widths")
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
+        *,
+        n_components: int | None = None,
+        tolerance: float | None = None,
+        pivots: str = "random",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        block_size: int = 256,
+        memory_limit: float = 2e9,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.tolerance = tolerance
+        self.pivots = pivots
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.block_size = block_size
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @property
+    def factor_(self) -> _Float:
+        """A = L_P^-T, an upper triangle: the features of x are A' k(., x) with the pivots ([primal] (1.3))."""
+        check_is_fitted(self)
+        if not self.cholesky_.any():
+            return np.zeros_like(self.cholesky_)
+        inverse: _Float = solve_triangular(self.cholesky_, np.eye(len(self.cholesky_)), lower=True).T
+        return inverse
+
+    def _learn(self, provider: Provider, X: Any, random: np.random.RandomState, wants_features: bool) -> Any:
+        options = CholeskyOptions(
+            rank=self._at_most("n_components", length(X), "the number of examples"),
+            tolerance=0.0 if self.tolerance is None else float(self.tolerance),
+            greedy=self.pivots == "greedy",
+            block_size=int(self.block_size),
+            memory_limit=float(self.memory_limit),
+        )
+        found = pivoted_cholesky(provider, X, options, random)
+        self.pivots_ = found.pivots
+        self.components_ = self._kept(X, found.pivots)
+        self.cholesky_ = found.lower
+        self.n_components_ = len(found.pivots)
+        self.trace_errors_ = np.array(found.trace_errors)
+        self.trace_error_ = found.trace_error
+        self._widths = found.widths
+        return found.table
+
+    def _fill(self, provider: Provider, X: Any, basis: Batch, out: _Array) -> None:
+        cholesky_features(provider, X, basis, self.cholesky_, self._widths, out)
+
+
+@with_paragraphs
+@persistable(*_FITTED, "basis_", "factor_", "eigenvalues_")
+class KernelPCAMap(KernelMap):
+    """Features by the leading eigenvectors of the kernel matrix, without centring.
+
+    No other features, as many, leave less of the trace of the kernel matrix of the basis examples. The basis are all
+    training examples, which takes memory for their kernel matrix and time for its eigenvectors, or `basis_size` random
+    ones, as in Nystroem's method.
+
+    Parameters
+    ----------
+    [kernel]
+    n_components : int, optional
+        The number of features at most; all whose eigenvalues are above rounding if not given.
+    basis_size : int, optional
+        The number of random training examples that make the features; all of them if not given.
+    [map_memory]
+    [map_running]
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components_,)
+        The eigenvalues of the kernel matrix of the basis, from the largest on.
+    factor_ : ndarray of shape (basis_size, n_components_)
+        A = V D^-1/2: the features of x are ``A' k(., x)``, with the sign that makes the largest entry of every column
+        positive.
+    basis_ : ndarray
+        The basis, as numbers of training examples.
+    components_ : ndarray, csr_matrix or list
+        The basis examples themselves; with the kernel "precomputed" their numbers.
+    [map_model]
+
+    References
+    ----------
+    Zien, De Bona, Ong. Training and Approximation of a Primal Multiclass Support Vector Machine. 2007, section 1.2.3.
+
+    Examples
+    --------
+    >>> from larank import KernelPCAMap
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> pca = KernelPCAMap(n_components=100).fit(X)
+    >>> pca.transform(X).shape
+    (1797, 100)
+    >>> bool(pca.trace_error_ < 0.25)
+    True
+    """
+
+    _own = ("basis_", "factor_", "eigenvalues_")
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
+        *,
+        n_components: int | None = None,
+        basis_size: int | None = None,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        memory_limit: float = 2e9,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.basis_size = basis_size
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _learn(self, provider: Provider, X: Any, random: np.random.RandomState, wants_features: bool) -> Any:
+        n = length(X)
+        size = self._at_most("basis_size", n, "the number of examples") or n
+        wanted = self._at_most("n_components", size, "the number of examples that make them")
+        self._check_memory(size, wanted or size)
+        self.basis_ = np.arange(n) if size == n else random.choice(n, size, replace=False)
+        self.components_ = self._kept(X, self.basis_)
+        found = eigen_factor(provider, X, self.basis_, wanted)
+        self.eigenvalues_, self.factor_ = found.eigenvalues, found.factor
+        self.n_components_ = len(found.eigenvalues)
+        return self._certify(provider, X, wants_features)
+
+    def _certify(self, provider: Provider, X: Any, wants_features: bool) -> Any:
+        """Sum up |z|^2 over all training examples, for `trace_error_`."""
+        with provider.threads():
+            trace = float(provider.measure(X)[0].sum())
+        if len(self.basis_) == length(X):
+            explained = float(self.eigenvalues_.sum())
+            features = (self.factor_ * self.eigenvalues_).astype(provider.dtype) if wants_features else None
+        else:
+            features = self._transformed(X)
+            explained = float(np.einsum("ij,ij->", features, features, dtype=np.float64))
+        self.trace_error_ = max(0.0, 1 - explained / trace) if trace else 0.0
+        return features
+
+    def _check_memory(self, size: int, components: int) -> None:
+        needed = 8 * size * (size + components)  # in double precision, whatever the kernel values are
+        if needed > self.memory_limit:
+            fit = int((self.memory_limit / 16) ** 0.5)
+            raise _core.MemoryLimitError(
+                f"memory_limit must be at least {needed} bytes for the kernel matrix of {size} examples and "
+                f"{components} eigenvectors, got {int(self.memory_limit)}; basis_size={max(fit, 1)} would do"
+            )
+
+    def _fill(self, provider: Provider, X: Any, basis: Batch, out: _Array) -> None:
+        eigen_features(provider, X, basis, self.factor_, out)

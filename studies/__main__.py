@@ -22,6 +22,7 @@ from studies.papers import active as active_figures
 from studies.papers import larank, lasvm, mcsvm, primal, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
 from studies.rivals import active, binary, cache, kernel, linear, memory, path, sequence, sgd
+from studies.rivals import primal as primal_rivals
 from studies.study import Outcome, Study
 
 _SINGLE = (
@@ -32,6 +33,7 @@ _SINGLE = (
     active_figures,
     sequence_tables,
     linear,
+    primal_rivals,
     sgd,
     kernel,
     memory,

@@ -284,8 +284,8 @@ class PrimalTables(Outcome):
     def _settings(self) -> Table:
         notes = [f"{dataset}: {SMALL[dataset].note}." for dataset in self.datasets()]
         notes.append(
-            f"Medians of what was selected. Seconds: selection and last training of a split. Trainings stop at a relative "
-            f"gap of {TOLERANCE:g}; above it: those that ended before."
+            f"Medians of what was selected. Seconds: selection and last training of a split. Trainings stop at a "
+            f"relative gap of {TOLERANCE:g}; above it: those that ended before."
         )
         headings = ("", "examples", "test", "sigma / sigma_0", "C / C_0", "seconds", "above it")
         table = Table("What was selected", headings, notes)

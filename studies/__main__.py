@@ -21,7 +21,7 @@ from studies.measure import load_average, versions
 from studies.papers import active as active_figures
 from studies.papers import larank, lasvm, mcsvm, primal, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
-from studies.rivals import active, binary, cache, kernel, linear, memory, path, sequence, sgd
+from studies.rivals import active, binary, cache, kernel, linear, maps, memory, path, sequence, sgd
 from studies.rivals import primal as primal_rivals
 from studies.study import Outcome, Study
 
@@ -37,6 +37,7 @@ _SINGLE = (
     sgd,
     kernel,
     memory,
+    maps,
     path,
     binary,
     cache,

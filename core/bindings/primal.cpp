@@ -101,6 +101,19 @@ void bind_csr(nb::module_& m) {
         "intercept"_a);
 }
 
+// A dense matrix that is mostly zeros as values, columns and starts of CSR rows; None if it is not.
+template <class T>
+nb::object listed(Table<T> X) {
+    std::optional<larank::ListedRows<T>> found;
+    {
+        nb::gil_scoped_release released;
+        found = larank::listed(matrix_of(X));
+    }
+    if (!found) return nb::none();
+    return nb::make_tuple(to_numpy(std::move(found->values)), to_numpy(std::move(found->columns)),
+                          to_numpy(std::move(found->starts)));
+}
+
 template <class T>
 nb::ndarray<nb::numpy, T> zeros(int64_t rows, int64_t lanes) {
     auto* kept = new larank::AlignedArray<T>(rows * lanes);
@@ -130,12 +143,26 @@ void bind_primal_of(nb::module_& m, const char* name) {
             "first"_a, "last"_a, "D"_a.noconvert(), "out"_a.noconvert())
         .def(
             "curvatures",
-            [](S& s, int64_t label) {
-                std::vector<double> found(std::size_t(s.losses.rows()));
-                s.losses.curvatures(label, found.data());
-                return to_numpy(std::move(found));
+            [](S& s, Vector<int64_t> examples) {
+                const int64_t k = s.losses.options().classes, count = int64_t(examples.shape(0));
+                std::vector<double> found(std::size_t(count * k));
+                for (int64_t i = 0; i < count; ++i) {
+                    s.check(examples.data()[i], examples.data()[i] + 1);
+                    s.losses.curvatures(examples.data()[i], found.data() + i * k);
+                }
+                return to_numpy(std::move(found), {std::size_t(count), std::size_t(k)});
             },
-            "label"_a)
+            "examples"_a.noconvert())
+        .def("mean_curvatures",
+             [](S& s) {
+                 const int64_t k = s.losses.options().classes, count = s.losses.rows();
+                 std::vector<double> means(std::size_t(count), 0.0), found(std::size_t(k), 0.0);
+                 for (int64_t i = 0; i < count; ++i) {
+                     s.losses.curvatures(i, found.data());
+                     for (double each : found) means[std::size_t(i)] += each / double(k - 1);
+                 }
+                 return to_numpy(std::move(means));
+             })
         .def("table", [](S& s) { return zeros<T>(s.losses.weight_rows(), s.losses.lanes()); })
         .def("scores",
              [](S& s) {
@@ -144,7 +171,10 @@ void bind_primal_of(nb::module_& m, const char* name) {
                  return to_numpy(std::vector<T>(found, found + s.losses.rows() * k),
                                  {std::size_t(s.losses.rows()), std::size_t(k)});
              })
-        .def("set_softmax_gamma", [](S& s, double g) { s.losses.set_softmax_gamma(g); }, "softmax_gamma"_a);
+        .def("smooth",
+            [](S& s, double softmax_gamma, double smoothing) { s.losses.smooth(softmax_gamma, smoothing); },
+            "softmax_gamma"_a, "smoothing"_a);
+    m.def("listed", &listed<T>, "X"_a.noconvert());
     bind_dense<T>(m);
     bind_csr<T, int32_t>(m);
     bind_csr<T, int64_t>(m);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "memory/prefetch.hpp"
@@ -81,16 +82,21 @@ struct Matrix {
     }
 };
 
+// The share of values that are not zero in a dense matrix, by some of its rows.
+template <class T>
+double density(const Matrix<T>& X) {
+    const int64_t step = 1 + X.rows / 1000;
+    int64_t seen = 0, other = 0;
+    for (int64_t i = 0; i < X.rows; i += step) X.each(i, [&](int64_t, T value) { ++seen, other += value != 0; });
+    return seen == 0 ? 1.0 : double(other) / double(seen);
+}
+
 // A dense row that is mostly zeros is cheaper as the list of its other values.
 template <class T>
 class RowCompressor {
   public:
     explicit RowCompressor(const Matrix<T>& X) {
-        if (X.starts || X.rows == 0) return;
-        const int64_t step = 1 + X.rows / 1000;
-        int64_t seen = 0, other = 0;
-        for (int64_t i = 0; i < X.rows; i += step) X.each(i, [&](int64_t, T value) { ++seen, other += value != 0; });
-        if (2 * other > seen) return;
+        if (X.starts || density(X) > 0.5) return;
         values_.resize(std::size_t(X.columns));
         columns_.resize(std::size_t(X.columns));
     }
@@ -116,5 +122,41 @@ class RowCompressor {
     std::vector<T> values_;
     std::vector<int32_t> columns_;
 };
+
+// The same for a whole matrix that is passed over many times, if the lists take less memory than the rows.
+template <class T>
+struct ListedRows {
+    std::vector<T> values;
+    std::vector<int32_t> columns;
+    std::vector<int64_t> starts;
+};
+
+template <class T>
+std::optional<ListedRows<T>> listed(const Matrix<T>& X) {
+    if (X.columns >= int64_t{1} << 31 || density(X) > 0.3) return std::nullopt;
+    ListedRows<T> lists;
+    lists.starts.push_back(0);
+    for (int64_t i = 0; i < X.rows; ++i) {
+        const T* const x = X.values + i * X.columns;
+        int64_t other = 0;
+        for (int64_t j = 0; j < X.columns; ++j) other += x[j] != 0;
+        lists.starts.push_back(lists.starts.back() + other);
+    }
+    if (10 * lists.starts.back() > 4 * X.rows * X.columns) return std::nullopt;  // the sample was not like the rest
+    lists.values.resize(std::size_t(lists.starts.back()) + 1);  // room for what is written and then overwritten
+    lists.columns.resize(std::size_t(lists.starts.back()) + 1);
+    for (int64_t i = 0; i < X.rows; ++i) {
+        const T* const x = X.values + i * X.columns;
+        auto at = std::size_t(lists.starts[std::size_t(i)]);
+        for (int64_t j = 0; j < X.columns; ++j) {
+            lists.values[at] = x[j];
+            lists.columns[at] = int32_t(j);
+            at += x[j] != 0;
+        }
+    }
+    lists.values.pop_back();
+    lists.columns.pop_back();
+    return lists;
+}
 
 }  // namespace larank

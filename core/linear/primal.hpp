@@ -59,7 +59,10 @@ class PrimalLosses {
     int64_t rows() const { return X_.rows; }
     int64_t weight_rows() const { return X_.columns + 1; }
     const PrimalOptions& options() const { return options_; }
-    void set_softmax_gamma(double g) { options_.softmax_gamma = g; }
+    void smooth(double softmax_gamma, double smoothing) {
+        options_.softmax_gamma = softmax_gamma;
+        options_.smoothing = smoothing;
+    }
     const T* scores() const { return scores_.data(); }
 
     // Adds up rows first .. last - 1 at V: returns the losses, writes the gradient, keeps what `product` needs.
@@ -75,16 +78,15 @@ class PrimalLosses {
     // The product of the Hessian, at the V of `evaluate`, with D.
     void product(int64_t first, int64_t last, const T* D, T* out) const {
         const int64_t k = options_.classes;
-        const double g = options_.aggregation == Aggregation::sum ? 0.0 : options_.softmax_gamma;
+        const double g = curvature_of_aggregation();
         const T* const shift = D + X_.columns * lanes_;
         AlignedArray<T> z(lanes_), change(lanes_);
         std::vector<double> bias(std::size_t(k), 0.0);
         clear(out);
-        const auto unit = units<T>();
         for (int64_t i = first; i < last; ++i) {
             if (costs_[i] == 0) continue;
             const Row<T> x = X_.row(i);
-            unit.scores(x, D, lanes_, prefetches_, z.data());
+            units<T>().scores(x, D, lanes_, prefetches_, z.data());
             for (int64_t u = 0; u < k; ++u) z.data()[u] += shift[u];
             const T *const h = h_.data() + i * k, *const q = has_own_gradient() ? q_.data() + i * k : h;
             const T own = z.data()[labels_[i]];
@@ -102,27 +104,24 @@ class PrimalLosses {
         put_biases(bias, out);
     }
 
-    // The mean over the classes of the Hessian's diagonal in the scores, of each example; or that of one class.
-    void curvatures(int64_t only, double* out) const {
+    // The diagonal of the Hessian of example i in its scores, times its cost.
+    void curvatures(int64_t i, double* out) const {
         const int64_t k = options_.classes;
-        const double g = options_.aggregation == Aggregation::sum ? 0.0 : options_.softmax_gamma;
-        for (int64_t i = 0; i < X_.rows; ++i) {
-            const T *const h = h_.data() + i * k, *const q = has_own_gradient() ? q_.data() + i * k : h;
-            double of_label = 0, gradient = 0, others = 0;
-            for (int64_t u = 0; u < k; ++u) {
-                of_label += double(h[u]), gradient += double(q[u]);
-                if (only < 0 || only == u) others += double(h[u]) - g * double(q[u]) * double(q[u]);
-            }
-            of_label -= g * gradient * gradient;
-            const double found = only < 0             ? (of_label + others) / double(k - 1)
-                                 : only == labels_[i] ? of_label
-                                                      : others;
-            out[i] = std::max(0.0, found) * costs_[i];
+        const double g = curvature_of_aggregation();
+        const T *const h = h_.data() + i * k, *const q = has_own_gradient() ? q_.data() + i * k : h;
+        double sum = 0, gradient = 0;
+        for (int64_t u = 0; u < k; ++u) {
+            sum += double(h[u]), gradient += double(q[u]);
+            out[u] = std::max(0.0, double(h[u]) - g * double(q[u]) * double(q[u])) * costs_[i];
         }
+        out[labels_[i]] = std::max(0.0, sum - g * gradient * gradient) * costs_[i];
     }
 
   private:
     bool has_own_gradient() const { return !options_.is_multinomial() && options_.aggregation != Aggregation::sum; }
+    double curvature_of_aggregation() const {
+        return options_.aggregation == Aggregation::sum ? 0.0 : options_.softmax_gamma;
+    }
     void clear(T* table) const { std::fill(table, table + weight_rows() * lanes_, T(0)); }
 
     void add(const Row<T>& x, const T* coefficients, T* table, std::vector<double>& bias) const {

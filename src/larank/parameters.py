@@ -18,10 +18,20 @@ from typing import Any
 # ---- Checks of one value: they take a name and the value, and return it or raise ----
 
 
+def _as_float(value: Any) -> float:
+    """The value, or NaN where it is no real number, or one too large for a float."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.nan
+
+
 def positive(name: str, value: Any, *, zero: bool = False, least: float = 0.0) -> float:
     """A finite real number above zero, or from zero on with `zero`; not below `least`."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+    number = _as_float(value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
         wanted = "a finite number >= 0" if zero else "a finite number > 0"
         raise ValueError(f"{name} must be {wanted}, got {value!r}")
     if value < least:
@@ -31,7 +41,7 @@ def positive(name: str, value: Any, *, zero: bool = False, least: float = 0.0) -
 
 def finite(name: str, value: Any) -> float:
     """A finite real number."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+    if not math.isfinite(_as_float(value)):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
     return float(value)
 
@@ -93,7 +103,7 @@ def _gamma(name: str, value: Any) -> None:
 
 
 def _from_sum_to_maximum(name: str, value: Any) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not float(value) >= 0:
+    if not _as_float(value) >= 0:
         raise ValueError(f"{name} must be a number >= 0, or infinity for the maximum; got {value!r}")
 
 

@@ -2,8 +2,8 @@
 
 A minimiser is a generator. It yields after every pass over the data: an `Iterate` where it has got to a new one, None
 otherwise. Who drives it may send back another iterate to go on from, which must be the last one that was evaluated. It
-ends where rounding leaves no way down. All inner products are those of the objective, so that the label kernel is in the
-geometry and in none of the formulas.
+ends where rounding leaves no way down. All inner products are those of the objective, so that the label kernel is in
+the geometry and in none of the formulas.
 """
 
 from __future__ import annotations
@@ -21,19 +21,26 @@ Descent = Generator[Iterate | None, Iterate | None, None]
 _Search = Generator[None, None, Iterate | None]
 
 _DECREASE, _CURVATURE = 1e-4, 0.4  # of the slope: what a step must gain, and what slope it may leave
-_LARGEST_FORCING = 0.2  # the residual of Newton's equations, relative to the gradient
+_FORCING = 0.3  # the residual of Newton's equations, relative to the gradient
 _MOST_PRODUCTS = 300
+_PRODUCTS_TO_KEEP = 4  # a preconditioner that needs no more serves for the next step, too
 _MEMORY = 10
 _MOST_TRIALS = 40
 
 
 def newton(objective: PrimalObjective, at: Iterate, random: np.random.RandomState) -> Descent:
     """Truncated Newton: conjugate gradient on Newton's equations, by products with the Hessian."""
+    precondition: Preconditioner | None = None
     while True:
-        # Biases may have no curvature at all. So much of it lets none of them move by more than 10, and goes to 0.
-        damping = 0.1 * float(np.abs(at.gradient[-1]).max())
-        precondition = preconditioner_at(objective, damping, random)
+        # Biases may have no curvature at all. So much of it lets none of them move by more than 100, and goes to 0.
+        damping = 0.01 * float(np.abs(at.gradient[-1]).max())
+        if precondition is None:
+            with objective.timed("preconditioner"):
+                precondition = preconditioner_at(objective, damping, random)
+        before = objective.products
         direction = yield from _newton_direction(objective, at, precondition, damping)
+        if objective.products - before > _PRODUCTS_TO_KEEP:
+            precondition = None
         found = yield from _backtrack(objective, at, direction)
         if found is None:
             return
@@ -61,7 +68,7 @@ def _newton_direction(
         _add(residual, -length, product)
         step = precondition(residual)
         before, left = left, objective.dot(residual, step)
-        if left <= _LARGEST_FORCING**2 * first or number == _MOST_PRODUCTS:
+        if left <= _FORCING**2 * first or number == _MOST_PRODUCTS:
             return direction
         toward *= toward.dtype.type(left / before)
         toward += step
@@ -194,14 +201,14 @@ def _first_length(objective: PrimalObjective, at: Iterate) -> float:
 
 
 def _moved(table: Table, length: float, direction: Table) -> Table:
-    moved = direction * direction.dtype.type(length)
+    moved: Table = direction * direction.dtype.type(length)
     moved += table
     return moved
 
 
 def _add(table: Table, factor: float, other: Table) -> None:
     """table += factor other, in place."""
-    (axpy,) = get_blas_funcs(("axpy",), (table,))
+    axpy = get_blas_funcs("axpy", dtype=table.dtype)
     axpy(other.reshape(-1), table.reshape(-1), a=factor)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from larank.parameters import positive
+
 _ROUNDING = 1e-10  # of the largest eigenvalue or entry
 
 
@@ -41,8 +43,9 @@ def tree_label_kernel(tree: Mapping[Any, Any] | Iterable[Any], classes: ArrayLik
         if label in paths:
             raise ValueError(f"tree must have every class once, got {label!r} twice")
         paths[label] = (*path, ("class", label))
-    order = np.unique(np.asarray(list(paths))) if classes is None else np.asarray(classes)
-    labels = order.tolist()
+    if not paths:
+        raise ValueError("tree must hold at least one class, got none")
+    labels = _ordered(paths, classes)
     missing = [label for label in labels if label not in paths]
     if missing:
         raise ValueError(f"tree must hold all classes; {missing[0]!r} is missing")
@@ -51,6 +54,20 @@ def tree_label_kernel(tree: Mapping[Any, Any] | Iterable[Any], classes: ArrayLik
         raise ValueError(f"classes must hold all classes of the tree; {next(iter(strange))!r} is missing")
     depth = max(map(len, paths.values()))
     return np.array([[_common(paths[a], paths[b]) / depth for b in labels] for a in labels])
+
+
+def _ordered(paths: Mapping[Any, Any], classes: ArrayLike | None) -> list[Any]:
+    """The classes in the order of the rows."""
+    if classes is not None:
+        order = np.asarray(classes)
+        if order.ndim != 1 or len(np.unique(order)) != len(order):
+            raise ValueError(f"classes must be a list of classes, each of them once; got {classes!r}")
+        labels: list[Any] = order.tolist()
+        return labels
+    kinds = {type(label).__name__ for label in paths}
+    if kinds - {"str"} and kinds - {"int", "float", "bool"}:
+        raise ValueError(f"tree must hold classes that are all words or all numbers; got {', '.join(sorted(kinds))}")
+    return sorted(paths)
 
 
 def distance_label_kernel(distances: ArrayLike, scale: float | None = None) -> NDArray[np.float64]:
@@ -76,12 +93,13 @@ def distance_label_kernel(distances: ArrayLike, scale: float | None = None) -> N
     [[1.0, 0.37, 0.14], [0.37, 1.0, 0.37], [0.14, 0.37, 1.0]]
     """
     D = _square("distances", distances)
-    if (D < 0).any() or D.diagonal().any():
-        raise ValueError("distances must be >= 0 with zeros on the diagonal, got others")
+    wrong = (D < 0) | (np.eye(len(D), dtype=bool) & (D != 0))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(f"distances must be >= 0 with zeros on the diagonal, got {D[i, j]} in [{i}, {j}]")
     if scale is None:
         scale = float(D.sum()) / max(1, D.size - len(D)) or 1.0
-    if not (np.isfinite(scale) and scale > 0):
-        raise ValueError(f"scale must be a finite number > 0, got {scale!r}")
+    scale = positive("scale", scale)
     K: NDArray[np.float64] = np.exp(-D / scale)
     _check_semi_definite("the kernel exp(-distances / scale)", K, "distances along a tree, or Euclidean ones, would do")
     return K
@@ -123,10 +141,17 @@ def _common(one: tuple[Any, ...], other: tuple[Any, ...]) -> int:
 
 def _square(name: str, values: ArrayLike, size: int | None = None) -> NDArray[np.float64]:
     try:
+        if np.iscomplexobj(values):
+            raise TypeError
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an array of numbers, got {values!r}") from None
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or (size is not None and len(array) != size):
+    if (
+        array.ndim != 2
+        or not array.size
+        or array.shape[0] != array.shape[1]
+        or (size is not None and len(array) != size)
+    ):
         wanted = "a square array" if size is None else f"one row and column per class, shape {(size, size)}"
         raise ValueError(f"{name} must have {wanted}; got shape {array.shape}")
     if not np.isfinite(array).all():

@@ -1,8 +1,8 @@
 """Preconditioners of Newton's equations of the primal multiclass SVM: the Hessian, with less between the classes.
 
 The Hessian of an example is that of its loss in the scores, times x_i x_i'. Where features are few, that matrix is
-formed, for every class or for the mean over the classes, with the constant feature of the bias and the regulariser; where
-they are many, its diagonal is. What is formed from very many examples is formed from a part of them.
+formed, for every class or for the mean over the classes, with the constant feature of the bias and the regulariser.
+Where they are many, its diagonal is. What is formed from very many examples is formed from a part of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_matrix, issparse
 
 from larank.blocks.provider import pieces
@@ -22,9 +22,9 @@ Preconditioner = Callable[[Table], Table]
 
 _FEATURES_FOR_CLASSES = 128  # up to here there is a matrix for each class
 _FEATURES_FOR_MATRIX = 2048  # up to here there is one matrix for all of them
-_EXAMPLES = 50_000
+_EXAMPLES_FOR_CLASSES = 50_000
 _EXAMPLES_PER_FEATURE = 20
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE, _GROUPS = 4096, 4
 _LEAST_BIAS = 1e-9  # of the costs: the curvature in the biases may be none
 
 
@@ -34,57 +34,78 @@ def preconditioner_at(objective: PrimalObjective, damping: float, random: np.ran
     if d > _FEATURES_FOR_MATRIX:
         return _diagonal(objective, damping)
     sample = _sample(objective, random)
+    curvatures = objective.curvatures(sample)
     if d > _FEATURES_FOR_CLASSES or objective.label_kernel is not None:
-        scale = 1.0 if objective.label_kernel is None else float(np.trace(objective.label_kernel)) / k
-        factor = cho_factor(_matrix(objective, sample, scale * objective.curvatures(), damping), lower=True)
-        return lambda R: _like(R, cho_solve(factor, R))
-    factors = [cho_factor(_matrix(objective, sample, objective.curvatures(u), damping), lower=True) for u in range(k)]
-
-    def solve(R: Table) -> Table:
-        Z = np.zeros_like(R)
-        for u, factor in enumerate(factors):
-            Z[:, u] = cho_solve(factor, R[:, u])
-        return Z
-
-    return solve
+        alike = 1.0 if objective.label_kernel is None else float(np.trace(objective.label_kernel)) / k
+        factor = _factor(_matrix(objective, sample, curvatures.sum(axis=1) * (alike / (k - 1)), damping))
+        return lambda R: _solved(R, lambda rows: cho_solve(factor, rows))
+    factors = [_factor(_matrix(objective, sample, of_class, damping)) for of_class in curvatures.T]
+    return lambda R: _solved(
+        R, lambda rows: np.column_stack([cho_solve(factor, rows[:, u]) for u, factor in enumerate(factors)])
+    )
 
 
-def _like(R: Table, Z: NDArray[Any]) -> Table:
-    return np.ascontiguousarray(Z, R.dtype)
+def _solved(R: Table, solve: Callable[[NDArray[Any]], NDArray[Any]]) -> Table:
+    """A table like R; where there are no biases, its last row stays 0."""
+    Z = np.zeros_like(R)
+    found = solve(R)
+    Z[: len(found), : found.shape[1]] = found
+    return Z
 
 
-def _sample(objective: PrimalObjective, random: np.random.RandomState) -> NDArray[np.intp]:
-    n = objective.n_examples
-    wanted = max(_EXAMPLES, _EXAMPLES_PER_FEATURE * objective.n_features)
+def _factor(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
+    """The Cholesky factor, of a matrix that may be positive definite up to rounding only."""
+    jitter = 0.0
+    while True:
+        try:
+            found: tuple[NDArray[np.float64], bool] = cho_factor(
+                matrix + jitter * np.diag(matrix.diagonal()), lower=True, check_finite=False
+            )
+            return found
+        except LinAlgError:
+            jitter = max(1e-7, 10 * jitter)
+
+
+def _sample(objective: PrimalObjective, random: np.random.RandomState) -> NDArray[np.int64]:
+    n, d = objective.n_examples, objective.n_features
+    wanted = _EXAMPLES_FOR_CLASSES if d <= _FEATURES_FOR_CLASSES else _EXAMPLES_PER_FEATURE * d
     return np.arange(n) if n <= wanted else np.sort(random.choice(n, wanted, replace=False))
 
 
 def _matrix(
-    objective: PrimalObjective, sample: NDArray[np.intp], curvatures: NDArray[np.float64], damping: float
+    objective: PrimalObjective, sample: NDArray[np.int64], curvatures: NDArray[np.float64], damping: float
 ) -> NDArray[np.float64]:
-    """I + sum_i h_i x_i x_i', with a constant feature that is not regularised."""
-    d = objective.n_features
-    roots = np.sqrt(curvatures[sample] * (objective.n_examples / len(sample)))
-    matrix = np.zeros((d + 1, d + 1))
+    """I + sum_i h_i x_i x_i', with a constant feature that is not regularised where there are biases."""
+    d, size = objective.n_features, objective.n_features + objective.fit_intercept
+    roots = np.sqrt(curvatures * (objective.n_examples / len(sample)))
+    groups = np.array_split(np.arange(len(sample)), _GROUPS)  # whose sums do not depend on threads
+    sums = [np.zeros((size, size)) for _ in groups]
 
-    def add(part: slice) -> None:
-        rows = objective.examples.X[sample[part]]
-        rows = rows.toarray() if issparse(rows) else rows
-        scaled = np.empty((len(rows), d + 1), rows.dtype)
-        np.multiply(rows, roots[part, None], out=scaled[:, :d], casting="same_kind")
-        scaled[:, d] = roots[part]
-        products = scaled.T @ scaled
-        with objective.workers.lock:
-            matrix.__iadd__(products)
+    def add(group: int) -> None:
+        for part in pieces(len(groups[group]), _ROWS_AT_ONCE):
+            chosen = groups[group][part]
+            rows = objective.examples.X[sample[chosen]]
+            rows = rows.toarray() if issparse(rows) else rows
+            # Scaled to 1, so that no square leaves the range of float32.
+            top, most = float(np.abs(rows).max(initial=0.0)) or 1.0, float(roots[chosen].max(initial=0.0)) or 1.0
+            scaled = np.empty((len(rows), size), rows.dtype)
+            shares = (roots[chosen] / most).astype(rows.dtype)
+            np.multiply(rows / rows.dtype.type(top), shares[:, None], out=scaled[:, :d])
+            units = np.full(size, top * most)
+            if size > d:
+                scaled[:, d], units[d] = shares, most
+            sums[group] += (scaled.T @ scaled) * np.outer(units, units)
 
-    objective.workers.run(add, pieces(len(sample), _ROWS_AT_ONCE))
+    objective.workers.run(add, range(len(groups)))
+    matrix: NDArray[np.float64] = sum(sums[1:], sums[0])
     matrix[np.arange(d), np.arange(d)] += 1
-    matrix[d, d] = _bias(objective, matrix[d, d] + damping)
+    if size > d:
+        matrix[d, d] = _bias(objective, matrix[d, d] + damping)
     return matrix
 
 
 def _diagonal(objective: PrimalObjective, damping: float) -> Preconditioner:
-    X, h = objective.examples.X, objective.curvatures()
+    X, h = objective.examples.X, objective.mean_curvatures()
     squared = csr_matrix((np.square(X.data), X.indices, X.indptr), X.shape) if issparse(X) else np.square(X)
     diagonal = np.append(1 + np.asarray(squared.T @ h), _bias(objective, h.sum() + damping))
     by = (1 / diagonal).astype(X.dtype)[:, None]

@@ -277,7 +277,8 @@ class PrimalMulticlassSVC(ScoringClassifier):
         X, y = self._validated(X, y, reset=True)
         classes_of(y)
         if self._map_name() == "none":
-            vars(self).pop("map_", None)
+            if hasattr(self, "map_"):
+                del self.map_
             return X, y
         if keeps_map and hasattr(self, "map_"):
             return self.map_.transform(X), y
@@ -310,15 +311,15 @@ class PrimalMulticlassSVC(ScoringClassifier):
         classes = classes_of(y)
         costs = example_costs(self.C, features, y, classes, sample_weight, self.class_weight)
         labels = np.searchsorted(classes, y).astype(np.int32)
-        self._check_weights(np.bincount(labels, costs, minlength=len(classes)), classes)
+        self._check_weights(np.bincount(labels, weights=costs, minlength=len(classes)).astype(np.float64), classes)
         return Examples(listed(features), labels, costs, len(classes)), classes
 
     def _check_weights(self, costs: NDArray[np.float64], classes: NDArray[Any]) -> None:
         if self.fit_intercept and not costs.all():
             missing = classes[int(np.argmin(costs))].item()
             raise ValueError(
-                f"sample_weight and class_weight must leave every class some weight with fit_intercept=True, for a bias "
-                f"is bounded by the examples of its class; got none for {missing!r}"
+                "sample_weight and class_weight must leave every class some weight with fit_intercept=True, for its bias "
+                f"is bounded by its examples; got none for {missing!r}"
             )
 
     # ---- Training ----
@@ -347,7 +348,7 @@ class PrimalMulticlassSVC(ScoringClassifier):
             support_patterns=0,
             support_vectors=0,
             operations={"evaluations": objective.evaluations, "products": objective.products},
-            breakdown={},
+            breakdown=objective.seconds,
         )
         self.n_iter_ = math.ceil(self.result_.iterations)
         return outcome
@@ -373,8 +374,8 @@ class PrimalMulticlassSVC(ScoringClassifier):
         n_classes = len(self.classes_)
         if not PrimalLoss(self.loss, float(self.softmax_gamma), 1.0).is_convex(n_classes):
             warnings.warn(
-                f"loss={self.loss!r} with softmax_gamma={self.softmax_gamma} is not convex with {n_classes} classes: the "
-                "model is a local optimum, and its certificate has no dual bound",
+                f"loss={self.loss!r} with softmax_gamma={self.softmax_gamma} is not convex with {n_classes} classes: "
+                "the model is a local optimum, and its certificate has no dual bound",
                 UserWarning,
                 stacklevel=3,
             )

@@ -2,25 +2,30 @@
 
 With the label kernel K ([primal] (1.2)), K = L L', the model is W with a column per column of L, and its scores are
 X W L' + 1 b'. W is never formed: all W on the way have the form U L, with a table U that has a column per class. So the
-weights of the classes are V = U K, |W|^2 = tr(U K U'), and the gradient in W is (U + X'G) L, see core/linear/primal.hpp.
-A table stands for what it is with L behind it, and `dot` is the inner product of what two tables stand for. The biases b
-are the last row of U and V, and are neither regularised nor touched by K.
+weights of the classes are V = U K, |W|^2 = tr(U K U'), and the gradient in W is (U + X'G) L, where G has the
+derivatives of the losses in the scores, see core/linear/primal.hpp. A table stands for what it is with L behind it, and
+`dot` is the inner product of what two tables stand for. The biases b are the last row of U and V, and are neither
+regularised nor touched by K.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
 from larank.blocks.workers import Workers
 
 Table = NDArray[Any]
+
+_FIRST_SOFTMAX_GAMMA = 4.0  # of the smooth functions that stand for the maximum
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,11 @@ class Examples:
 
 
 def listed(X: Any) -> Any:
-    """Dense rows that are mostly zeros as CSR, which takes less time and, for a part of them, more memory."""
-    return X
+    """X, or a CSR matrix where a dense one is mostly zeros: passes take less time, at the price of some memory."""
+    if issparse(X):
+        return X
+    arrays = _core.listed(X)
+    return X if arrays is None else csr_matrix(arrays, X.shape)
 
 
 @dataclass(frozen=True)
@@ -106,15 +114,25 @@ class PrimalObjective:
         self.n_examples, self.n_features = examples.X.shape
         self._k = examples.n_classes
         self.is_smoothed = self._k > 2 and loss.aggregation == "smoothed-maximum"
-        self.softmax_gamma = loss.softmax_gamma if np.isfinite(loss.softmax_gamma) else 1.0
+        self.softmax_gamma = loss.softmax_gamma if np.isfinite(loss.softmax_gamma) else _FIRST_SOFTMAX_GAMMA
+        self.smoothing = loss.smoothing
         self._session = self._make_session(offsets)
         self._cuts = self._stripes()
         self._tables = [self._session.table() for _ in self._cuts[2:]]
         self.workers = workers
         self.evaluations = self.products = 0
+        self.seconds = {"passes": 0.0, "preconditioner": 0.0, "biases": 0.0}
+
+    @contextmanager
+    def timed(self, kind: str) -> Iterator[None]:
+        """Add what the block takes to the seconds of its kind."""
+        began = time.perf_counter()
+        yield
+        self.seconds[kind] += time.perf_counter() - began
 
     def _make_session(self, offsets: NDArray[np.float64] | None) -> Any:
-        X, make = self.examples.X, _core.primal_session
+        X = self.examples.X
+        make: Callable[..., Any] = _core.primal_session  # of arrays or CSR parts, in either precision
         arrays: tuple[Any, ...] = (X,)
         if issparse(X):
             arrays = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1])
@@ -138,10 +156,10 @@ class PrimalObjective:
         count = min(self._STRIPES, wanted, self.n_examples)
         return [self.n_examples * part // count for part in range(count + 1)]
 
-    def set_softmax_gamma(self, softmax_gamma: float) -> None:
-        """How near the smooth function that stands for the maximum comes to it."""
-        self.softmax_gamma = softmax_gamma
-        self._session.set_softmax_gamma(softmax_gamma)
+    def smooth(self, softmax_gamma: float, smoothing: float) -> None:
+        """Choose the smooth functions that stand for the maximum and for the hinge."""
+        self.softmax_gamma, self.smoothing = softmax_gamma, smoothing
+        self._session.smooth(softmax_gamma, smoothing)
 
     # ---- Tables ----
 
@@ -197,14 +215,20 @@ class PrimalObjective:
         def do(stripe: int) -> None:
             found[stripe] = work(self._cuts[stripe], self._cuts[stripe + 1], tables[stripe])
 
-        self.workers.run(do, range(len(tables)))
-        for table in self._tables:
-            out += table
+        with self.timed("passes"):
+            self.workers.run(do, range(len(tables)))
+            for table in self._tables:
+                out += table
         return found
 
-    def curvatures(self, label: int | None = None) -> NDArray[np.float64]:
-        """c_i times the mean curvature of the loss of each example in its scores, or that in the score of one label."""
-        found: NDArray[np.float64] = self._session.curvatures(-1 if label is None else label)
+    def curvatures(self, examples: NDArray[np.int64]) -> NDArray[np.float64]:
+        """c_i times the second derivative of the loss of each of these examples in the score of each class."""
+        found: NDArray[np.float64] = self._session.curvatures(examples)
+        return found
+
+    def mean_curvatures(self) -> NDArray[np.float64]:
+        """The same of all examples, as a mean over the classes."""
+        found: NDArray[np.float64] = self._session.mean_curvatures()
         return found
 
     def scores(self) -> NDArray[np.float64]:

@@ -2,14 +2,16 @@
 
 With the gradient 0 in the biases, the objective P being 1-strongly convex in W gives
   P - P* <= 1/2 |gradient in W|^2.
-It is the Fenchel gap, too. The dual point is the gradient G of the losses, and by Fenchel and Young the losses and their
+It is the Fenchel gap, too. The dual point is the gradient G of the losses. By Fenchel and Young the losses and their
 conjugates at G add up to <G, scores>, which leaves 1/2 |W|^2 + 1/2 |X'G L|^2 + <X'G L, W> = 1/2 |W + X'G L|^2. For the
-maximum, G comes from weights pi of the wrong classes that sum up to 1, and the gap is larger by sum_i c_i (max t - pi't).
+maximum, G comes from weights pi of the wrong classes that sum up to 1, and the gap is larger by
+sum_i c_i (max_u t_u - sum_u pi_u t_u).
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,8 @@ from larank.training.loop import ObjectiveValues
 
 _BIAS_PRECISION = 1e-11  # of the costs: what may be left of the gradient in the biases
 _BIAS_STEPS = 50
-_FIRST_SOFTMAX_GAMMA, _GROWTH = 4.0, 4.0
+_GROWTH, _LARGEST_SOFTMAX_GAMMA = 4.0, 1e12  # of the smooth functions that stand for the maximum
+_SHRINKAGE, _ROUGHLY = 0.25, 0.05  # of the widths of smoother hinges, and how well they are minimised, relatively
 
 
 class PrimalTraining:
@@ -42,9 +45,11 @@ class PrimalTraining:
         self._at: Iterate | None = None
         self._is_new = False
         self._better: Iterate | None = None
-        self._descent = self._descend(solver, self._table(start), random)
+        self._table = self._first_table(start)
+        self._smoothing = objective.smoothing
+        self._descent = self._descend(solver, random)
 
-    def _table(self, start: NDArray[Any] | None) -> Table:
+    def _first_table(self, start: NDArray[Any] | None) -> Table:
         table = self._objective.zeros()
         if start is not None:
             U = start.astype(np.float64)
@@ -53,21 +58,26 @@ class PrimalTraining:
             table[:, : U.shape[1]] = U
         return table
 
-    def _descend(self, solver: str, table: Table, random: np.random.RandomState) -> Descent:
-        """The descent, or a row of them on smooth functions that come ever nearer to the maximum."""
-        minimise = SOLVERS[solver]
-        if not self._objective.is_smoothed:
-            at = self._objective.evaluate(table)
+    def _descend(self, solver: str, random: np.random.RandomState) -> Descent:
+        """The descent; before it, some on smoother hinges, and for the maximum a row of ever less smooth ones."""
+        objective, minimise = self._objective, SOLVERS[solver]
+        wanted, softmax_gamma = objective.smoothing, objective.softmax_gamma
+        for smoothing in _smoother_hinges(objective):
+            objective.smooth(softmax_gamma, smoothing)
+            for found in minimise(objective, objective.evaluate(self._table), random):
+                yield None  # this is another objective than that which was asked for
+                if found is not None:
+                    self._table = found.table
+                    if found.bound <= _ROUGHLY * found.value:
+                        break
+        while True:
+            objective.smooth(softmax_gamma, wanted)
+            at = objective.evaluate(self._table)
             at = (yield at) or at
-            yield from minimise(self._objective, at, random)
-            return
-        softmax_gamma = _FIRST_SOFTMAX_GAMMA
-        while softmax_gamma < 1e12:
-            self._objective.set_softmax_gamma(softmax_gamma)
-            at = self._objective.evaluate(table)
-            at = (yield at) or at
-            at = yield from _until(minimise(self._objective, at, random), at)
-            table, softmax_gamma = at.table, _GROWTH * softmax_gamma
+            at = yield from _until_smoothing_tells(minimise(objective, at, random), at)
+            if not objective.is_smoothed or softmax_gamma > _LARGEST_SOFTMAX_GAMMA:
+                return
+            self._table, softmax_gamma = at.table, _GROWTH * softmax_gamma
 
     def advance(self) -> bool:
         """One pass over the data."""
@@ -102,13 +112,16 @@ class PrimalTraining:
     def evaluate(self) -> Objectives:
         """With the best biases, from which the descent goes on."""
         if self._at is None:
-            self._at = self._objective.evaluate(self._objective.zeros())
-        self._at = self._better = with_best_biases(self._objective, self._at)
+            self._objective.smooth(self._objective.softmax_gamma, self._smoothing)
+            self._at = self._objective.evaluate(self._table)
+        with self._objective.timed("biases"):
+            self._at = self._better = with_best_biases(self._objective, self._at)
         return self._objectives(self._at)
 
     def _objectives(self, at: Iterate) -> ObjectiveValues:
         dual = max(0.0, at.primal - at.bound - at.slack) if self.is_convex else np.nan
-        return ObjectiveValues(at.primal, dual, float(np.abs(at.gradient).max(initial=0.0)))
+        gradient = self._objective.weights(at.gradient)  # without what stands for nothing where K is singular
+        return ObjectiveValues(at.primal, dual, float(np.abs(gradient).max(initial=0.0)))
 
     def iterations(self) -> float:
         """Passes over the data."""
@@ -125,7 +138,13 @@ class PrimalTraining:
         return V
 
 
-def _until(descent: Descent, at: Iterate) -> Generator[Iterate | None, Iterate | None, Iterate]:
+def _smoother_hinges(objective: PrimalObjective) -> list[float]:
+    """From a width of 1 to that which is wanted: where a hinge is straight, it does not say how far to go."""
+    steps = count() if objective.loss.margin == "smoothed_hinge" else ()
+    return list(takewhile(lambda width: width > 2 * objective.smoothing, (_SHRINKAGE**step for step in steps)))
+
+
+def _until_smoothing_tells(descent: Descent, at: Iterate) -> Generator[Iterate | None, Iterate | None, Iterate]:
     """The descent, until the smooth function is farther from the maximum than from its own minimum."""
     better: Iterate | None = None
     while True:
@@ -158,7 +177,7 @@ def with_best_biases(objective: PrimalObjective, at: Iterate) -> Iterate:
         workers=objective.workers,
         offsets=objective.scores(),
     )
-    biases.set_softmax_gamma(objective.softmax_gamma)
+    biases.smooth(objective.softmax_gamma, objective.smoothing)
     best = biases.evaluate(biases.zeros())
     for number, found in enumerate(newton(biases, best, np.random.RandomState(0))):
         best = best if found is None or found.value > best.value else found

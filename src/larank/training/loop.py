@@ -170,7 +170,7 @@ def warn_if_early(
         gap += "" if outcome.exact else " by an estimate made on the way"
         warnings.warn(
             f"training was ended {reasons[outcome.status]}, after {result.iterations:.3g} passes over the "
-            f"data; the model is valid{gap if result.has_objective else ''}",
+            f"data; the model is valid{'' if math.isnan(result.gap) else gap}",
             TrainingWarning,
             stacklevel=stacklevel + 1,
         )

@@ -1,0 +1,330 @@
+"""`python -m studies maps`: low-rank kernel maps against scikit-learn's Nystroem, and as approximate kernel machines.
+
+On MNIST the time of `fit_transform`, the trace error and the memory of as many features. On covtype a map with a linear
+classifier on all training examples, against the exact kernel machine on some of them, with the same kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from studies import datasets, storage
+from studies.measure import Measurement, ask
+from studies.rivals.contest import Comparison, Findings, Settings, fastest, met, met_in_time, runs_in_turns
+from studies.rivals.maptasks import EXACT, GREEDY, NYSTROEM, RANDOM, SDM, SGDQN
+from studies.study import Say
+from studies.tables import MEGABYTE, Columns, figure, of_rows
+
+TASKS = "studies.rivals.maptasks"
+THREADS = 2
+MAPS = (RANDOM, GREEDY, NYSTROEM)
+LEARNERS = (EXACT, SDM, SGDQN)
+BAR = 0.45
+WITHIN = 0.01
+COMPONENTS, GAMMA = 1000, 0.03
+GAMMAS, COSTS = (1.0, 4.0, 16.0), (1.0, 10.0, 100.0)
+QUICK_ROWS, QUICK_COMPONENTS = 2000, 60
+
+
+# ---- Features ----
+
+
+@dataclass(frozen=True)
+class MapRun(Measurement):
+    """One `fit_transform`, and the share of the trace that the features leave."""
+
+    trace_error: float
+
+
+@dataclass(frozen=True)
+class MapRow:
+    """The shortest of the runs of a map, the mean of their trace errors over seeds, and the smallest peak.
+
+    `ratio` is to the time of Nystroem with the same gamma, `peak` above the level when the data were loaded.
+    """
+
+    problem: str
+    gamma: float
+    map: str
+    components: int
+    runs: int
+    train: float
+    train_cpu: float
+    ratio: float | None
+    ratio_cpu: float | None
+    trace_error: float
+    peak: int
+
+
+MAP_COLUMNS: Columns = {
+    "problem": figure("problem"),
+    "gamma": figure("gamma", ".4f"),
+    "map": figure("map"),
+    "components": figure("components"),
+    "runs": figure("runs"),
+    "fit_transform s": figure("train", ".3f"),
+    "ratio": figure("ratio", ".3f"),
+    "CPU s": figure("train_cpu", ".3f"),
+    "trace error": figure("trace_error", ".4f"),
+    "peak MB": figure("peak", ".0f", 1 / MEGABYTE),
+}
+
+
+def _compare_maps(settings: Settings, say: Say, found: Findings) -> None:
+    X = _pixels(settings.quick)
+    scale = 1 / (X.shape[1] * float(X.var(dtype=np.float64)))
+    components = QUICK_COMPONENTS if settings.quick else settings.options.components
+    with storage.stored("mnist", {"X_train": X}, {}) as folder:
+        for gamma in (scale, GAMMA):
+            asked = {"components": components, "gamma": gamma}
+            measures = {name: _in_turn(folder, settings.limit, map=name, **asked) for name in MAPS}
+            runs, unfinished = runs_in_turns(f"mnist, gamma {gamma:.4f}", measures, settings, say)
+            rows = [_map_row(name, runs, asked) for name in runs]
+            found.add(maps=rows, unfinished=unfinished)
+            found.lines += _judged_maps(rows)
+
+
+def _pixels(quick: bool) -> Any:
+    X = datasets.load("mnist", datasets.LINEAR).X_train
+    X = X[:QUICK_ROWS] if quick else X
+    return X.toarray().astype(np.float32)
+
+
+def _in_turn(folder: Path, limit: float, **asked: Any) -> Any:
+    """A measurement whose every call has the next seed."""
+    seeds = itertools.count()
+    return lambda: MapRun(**ask(TASKS, "features", folder, THREADS, limit, seed=next(seeds), **asked))
+
+
+def _map_row(name: str, runs: dict[str, list[MapRun]], asked: dict[str, Any]) -> MapRow:
+    best, mine, rival = fastest(runs[name]), runs[name], runs.get(NYSTROEM)
+    return MapRow(
+        problem="mnist",
+        gamma=asked["gamma"],
+        map=name,
+        components=asked["components"],
+        runs=len(mine),
+        train=best.wall,
+        train_cpu=best.cpu,
+        ratio=best.wall / fastest(rival).wall if rival else None,
+        ratio_cpu=min(run.cpu for run in mine) / min(run.cpu for run in rival) if rival else None,
+        trace_error=float(np.mean([run.trace_error for run in mine])),
+        peak=min(run.own_peak(copies_input=True) for run in mine),
+    )
+
+
+def _judged_maps(rows: Sequence[MapRow]) -> list[str]:
+    by_name = {row.map: row for row in rows}
+    ours, theirs = by_name.get(RANDOM), by_name.get(NYSTROEM)
+    if ours is None or theirs is None or ours.ratio is None or ours.ratio_cpu is None:
+        return []
+    return [
+        f"{ours.problem}, gamma {ours.gamma:.4f}: random pivots take {ours.ratio:.3f} of Nystroem's time, "
+        f"{ours.ratio_cpu:.3f} in CPU seconds; bar {BAR:g}, {met_in_time(ours.ratio, ours.ratio_cpu, BAR)}",
+        f"{ours.problem}, gamma {ours.gamma:.4f}: they leave {ours.trace_error:.4f} of the trace, Nystroem "
+        f"{theirs.trace_error:.4f}; bar: no more, {met(ours.trace_error <= theirs.trace_error)}",
+    ]
+
+
+# ---- Classification ----
+
+
+@dataclass(frozen=True)
+class LearnerRun(Measurement):
+    """One training and one prediction of the test set."""
+
+    predict: float
+    error: float
+
+
+@dataclass(frozen=True)
+class LearnerRow:
+    """The shortest of the runs of a way to learn; `map` are the seconds of the map alone, `trace_error` what it leaves.
+
+    `ratio` is to the training time of the exact machine.
+    """
+
+    problem: str
+    learner: str
+    rows: int
+    components: int | None
+    gamma: float
+    C: float
+    runs: int
+    train: float
+    ratio: float | None
+    map: float | None
+    predict: float
+    error: float
+    trace_error: float | None
+    peak: int
+
+
+LEARNER_COLUMNS: Columns = {
+    "problem": figure("problem"),
+    "learner": figure("learner"),
+    "rows": figure("rows"),
+    "components": figure("components"),
+    "gamma": figure("gamma", "g"),
+    "C": figure("C", "g"),
+    "runs": figure("runs"),
+    "train s": figure("train", ".1f"),
+    "ratio": figure("ratio", ".2f"),
+    "map s": figure("map", ".1f"),
+    "predict s": figure("predict", ".1f"),
+    "error %": figure("error", ".2f", 100),
+    "trace error": figure("trace_error", ".4f"),
+    "peak MB": figure("peak", ".0f", 1 / MEGABYTE),
+}
+
+
+def _compare_learners(settings: Settings, say: Say, found: Findings) -> None:
+    data, chosen = _forests(settings), settings.options
+    arrays = {"X_train": data.X_train, "y_train": data.y_train, "X_test": data.X_test, "y_test": data.y_test}
+    some = QUICK_ROWS // 2 if settings.quick else chosen.exact_rows
+    components = QUICK_COMPONENTS if settings.quick else chosen.rank
+    with storage.stored("covtype", arrays, {}) as folder:
+        gamma, C = _kernel(data, folder, settings, say, found)
+        given = {"gamma": gamma, "C": C, "components": components, "epochs": chosen.epochs}
+        measures = {
+            learner: partial(
+                _measure, folder, settings.limit, learner=learner, rows=some if learner == EXACT else None, **given
+            )
+            for learner in LEARNERS
+        }
+        runs, unfinished = runs_in_turns("covtype", measures, settings, say, _told)
+    counts = {EXACT: some, SDM: len(data.y_train), SGDQN: len(data.y_train)}
+    rows = [_learner_row(learner, runs, counts[learner], given) for learner in runs]
+    found.add(learners=rows, unfinished=unfinished)
+    found.lines += _judged_learners(rows)
+
+
+def _forests(settings: Settings) -> datasets.Dataset:
+    data = datasets.load("covtype", datasets.LINEAR)
+    data = data.drawn(QUICK_ROWS, 500) if settings.quick else data
+    X_train, X_test = (X.toarray().astype(np.float32) for X in (data.X_train, data.X_test))
+    return datasets.Dataset(X_train, data.y_train, X_test, data.y_test)
+
+
+def _measure(folder: Path, limit: float, **asked: Any) -> LearnerRun:
+    return LearnerRun(**ask(TASKS, "classify", folder, THREADS, limit, **asked))
+
+
+def _told(run: LearnerRun) -> str:
+    return f"trained in {run.wall:.1f} s, error {100 * run.error:.2f} %, peak {run.peak / MEGABYTE:.0f} MB"
+
+
+def _kernel(data: datasets.Dataset, folder: Path, settings: Settings, say: Say, found: Findings) -> tuple[float, float]:
+    """The gamma and the C of the exact machine that do best on held-out rows, or those that were chosen.
+
+    Of what is within one standard error of the best, the smallest gamma counts, and with it the smallest C.
+    """
+    chosen = settings.options
+    if chosen.gamma is not None and chosen.cost is not None:
+        return chosen.gamma, chosen.cost
+    size = QUICK_ROWS // 4 if settings.quick else chosen.validation_rows
+    held_out = {"X_test": data.X_train[-size:], "y_test": data.y_train[-size:]}
+    with storage.stored(
+        "validation", {"X_train": data.X_train[:size], "y_train": data.y_train[:size], **held_out}, {}
+    ) as small:
+        errors = {}
+        for gamma, C in itertools.product(GAMMAS, COSTS[:1] if settings.quick else COSTS):
+            run = _measure(small, settings.limit, learner=EXACT, rows=None, gamma=gamma, C=C)
+            errors[gamma, C] = run.error
+            say(f"covtype, {size} rows: gamma {gamma:g}, C {C:g}: error {100 * run.error:.2f} % on {size} others")
+    best = min(errors.values())
+    near = best + (best * (1 - best) / size) ** 0.5
+    gamma, C = min(pair for pair, error in errors.items() if error <= near)
+    found.others["validation"] = [{"gamma": g, "C": c, "error": error} for (g, c), error in errors.items()]
+    found.lines.append(
+        f"covtype: gamma {gamma:g} and C {C:g}, the smallest within one standard error of the best of "
+        f"{len(errors)} on {size} rows: {100 * errors[gamma, C]:.2f} %, best {100 * best:.2f} %"
+    )
+    return gamma, C
+
+
+def _learner_row(learner: str, runs: dict[str, list[LearnerRun]], rows: int, given: dict[str, Any]) -> LearnerRow:
+    best, mine, exact = fastest(runs[learner]), runs[learner], runs.get(EXACT)
+    return LearnerRow(
+        problem="covtype",
+        learner=learner,
+        rows=rows,
+        components=best.extra.get("rank"),
+        gamma=given["gamma"],
+        C=given["C"],
+        runs=len(mine),
+        train=best.wall,
+        ratio=best.wall / fastest(exact).wall if exact else None,
+        map=best.extra.get("map"),
+        predict=min(run.predict for run in mine),
+        error=best.error,
+        trace_error=best.extra.get("trace_error"),
+        peak=min(run.peak for run in mine),
+    )
+
+
+def _judged_learners(rows: Sequence[LearnerRow]) -> list[str]:
+    exact = next((row for row in rows if row.learner == EXACT), None)
+    if exact is None:
+        return []
+    return [
+        f"covtype: {row.learner} errs {100 * (row.error - exact.error):+.2f} points against the exact machine on "
+        f"{exact.rows} rows, in {row.ratio:.2f} of its time; bar {100 * WITHIN:g} point in less time, "
+        f"{met(row.error - exact.error <= WITHIN and row.train < exact.train)}"
+        for row in rows
+        if row.learner != EXACT
+    ]
+
+
+def run(settings: Settings, say: Say) -> Findings:
+    found = Findings()
+    compare = {"mnist": _compare_maps, "covtype": _compare_learners}
+    for name in settings.problems:
+        compare[name](settings, say, found)
+    found.tables = [
+        of_rows(f"Features of a kernel in float32, {THREADS} threads, wall seconds", MAP_COLUMNS, _rows(found, "maps")),
+        of_rows(
+            f"A map with a linear classifier against the exact machine, {THREADS} threads, wall seconds",
+            LEARNER_COLUMNS,
+            _rows(found, "learners"),
+        ),
+    ]
+    found.lines.append(NOTE)
+    return found
+
+
+def _rows(found: Findings, name: str) -> list[Any]:
+    return found.rows.get(name, [])
+
+
+NOTE = (
+    "Ratio: to Nystroem with the same gamma, or to the exact machine. Trace error: the share of all k(x, x) that "
+    "the features leave, mean over seeds. Peak: of the resident set above its level after the imports; that of the "
+    "features without the data."
+)
+
+STUDY = Comparison(
+    name="maps",
+    title="Low-rank kernel maps against Nystroem, and with a linear classifier against the exact kernel machine",
+    datasets=("mnist", "covtype"),
+    default_datasets=("mnist", "covtype"),
+    quick_datasets=("mnist", "covtype"),
+    run=run,
+    libraries=("larank", "scikit-learn", "numpy", "scipy"),
+    options={
+        "--components": {"type": int, "default": COMPONENTS, "help": "features on mnist; 1000"},
+        "--rank": {"type": int, "default": 2000, "help": "features on covtype, 2 MB each; 2000"},
+        "--epochs": {"type": int, "default": 10, "help": "passes of SGDQNClassifier on covtype; 10"},
+        "--exact-rows": {"type": int, "default": 50_000, "help": "rows for the exact machine on covtype; 50000"},
+        "--validation-rows": {"type": int, "default": 10_000, "help": "to choose gamma and C with; 10000"},
+        "--gamma": {"type": float, "default": None, "help": "of covtype; with --cost, nothing is chosen"},
+        "--cost": {"type": float, "default": None, "help": "C of covtype; with --gamma, nothing is chosen"},
+    },
+)

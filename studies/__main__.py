@@ -19,18 +19,21 @@ from larank.data.files import atomic_write
 from studies import drawing
 from studies.measure import load_average, versions
 from studies.papers import active as active_figures
-from studies.papers import larank, lasvm, mcsvm, sdm, sgdqn
+from studies.papers import larank, lasvm, mcsvm, primal, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
 from studies.rivals import active, binary, cache, kernel, linear, maps, memory, path, sequence, sgd
+from studies.rivals import primal as primal_rivals
 from studies.study import Outcome, Study
 
 _SINGLE = (
     sdm,
     sgdqn,
+    primal,
     lasvm,
     active_figures,
     sequence_tables,
     linear,
+    primal_rivals,
     sgd,
     kernel,
     memory,

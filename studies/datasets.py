@@ -140,6 +140,16 @@ def _letter() -> Dataset:
     return Dataset(next(X), next(y), next(X), next(y))
 
 
+def _three_letters() -> Dataset:
+    """Those of A, B and E, numbered from 0."""
+    letters, kept = _letter(), np.array([0, 1, 4])
+    parts: list[Any] = []
+    for X, y in ((letters.X_train, letters.y_train), (letters.X_test, letters.y_test)):
+        chosen = np.isin(y, kept)
+        parts += [X[chosen], np.searchsorted(kept, y[chosen])]
+    return Dataset(*parts)
+
+
 def _as_csr(data: Dataset, largest: float) -> Dataset:
     """Integer attributes from 0 to `largest` scaled to [0, 1], as CSR rows in float64."""
     X_train, X_test = (sparse.csr_matrix(X, dtype=np.float64) / largest for X in (data.X_train, data.X_test))
@@ -164,20 +174,26 @@ def _forests() -> Dataset:
 
 def _forest() -> Dataset:
     """Cover type 2 against the rest, in the sizes of the thesis."""
-    X_train, y_train, X_test, y_test = _covtype(FOREST_TRAIN, FOREST_TEST)
-    return _against_rest(Dataset(X_train.astype(np.float32), y_train, X_test.astype(np.float32), y_test), 1)
+    return _against_rest(_in_float32(Dataset(*_covtype(FOREST_TRAIN, FOREST_TEST))), 1)
 
 
 def _second_forest() -> Dataset:
     """Cover type 2 against the rest, all examples."""
-    X_train, y_train, X_test, y_test = _covtype(COVTYPE_TRAIN)
-    return _against_rest(Dataset(X_train.astype(np.float32), y_train, X_test.astype(np.float32), y_test), 1)
+    return _against_rest(_in_float32(Dataset(*_covtype(COVTYPE_TRAIN))), 1)
 
 
 def _first_group() -> Dataset:
     """The first news group against the rest."""
-    data = _against_rest(_text("news20"), 0)
+    return _in_float32(_against_rest(_text("news20"), 0))
+
+
+def _in_float32(data: Dataset) -> Dataset:
     return replace(data, X_train=data.X_train.astype(np.float32), X_test=data.X_test.astype(np.float32))
+
+
+def _divided(data: Dataset, largest: float) -> Dataset:
+    scale = np.float32(largest)
+    return replace(data, X_train=data.X_train / scale, X_test=data.X_test / scale)
 
 
 def _against_rest(data: Dataset, label: int) -> Dataset:
@@ -297,6 +313,24 @@ GRADIENT: dict[str, Problem] = {
 }
 """Of the studies of stochastic gradient descent, [thesis] table 3.4: labels of two signs, rows in float32."""
 
+LOGISTIC: dict[str, Problem] = {
+    "news20": Problem("news20", lambda: _in_float32(_text("news20")), note="tf-idf, CSR"),
+    "mnist": Problem("mnist", partial(_dense, "mnist", 255.0), note="values in [0, 1]"),
+    "covtype": Problem("covtype", lambda: _in_float32(Dataset(*_covtype(COVTYPE_TRAIN))), note="columns in [0, 1]"),
+    "letter": Problem("letter", lambda: _divided(_letter(), 15.0), note="values in [0, 1]"),
+}
+"""Of the comparison with logistic regression: rows in float32, dense but for text."""
+
+_STANDARDISED = "columns of mean 0 and variance 1 in the training part"
+SMALL: dict[str, Problem] = {
+    "abe": Problem("letter", _three_letters, note=f"letters A, B and E, {_STANDARDISED}"),
+    "dna": Problem("dna", partial(_dense, "dna"), note="as it is, 0 and 1"),
+    "sat": Problem("satimage", partial(_dense, "satimage"), note=_STANDARDISED),
+    "seg": Problem("segment", partial(_dense, "segment"), note=_STANDARDISED),
+    "wav": Problem("waveform", partial(_dense, "waveform"), note=_STANDARDISED),
+}
+"""Of [primal] table 1.1: dense rows in float32, as they are stored; the note says how the study scales them."""
+
 SEQUENCES: dict[str, Callable[[int], Dataset]] = {
     "ocr_words": _words_in_images,
     "conll2000": _chunks,
@@ -317,7 +351,7 @@ def is_available(source: str) -> bool:
 
 
 def load(name: str, problems: Mapping[str, Problem]) -> Dataset:
-    """Read one of `LINEAR`, `KERNEL`, `BINARY` or `GRADIENT`.
+    """Read one of `LINEAR`, `KERNEL`, `BINARY`, `GRADIENT`, `LOGISTIC` or `SMALL`.
 
     Raises
     ------

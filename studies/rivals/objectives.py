@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import logsumexp
 from sklearn.metrics.pairwise import rbf_kernel
 
 Weights = NDArray[np.float64]
@@ -44,6 +45,20 @@ LOSSES: dict[str, Callable[[Weights, Labels], float]] = {
 def primal(formulation: str, W: Weights, X: sparse.csr_matrix, y: Labels, C: float) -> float:
     """1/2 |W|^2 + C times the loss; W has one row per class."""
     return 0.5 * float(np.sum(W * W)) + C * LOSSES[formulation](X @ W.T, y)
+
+
+def multinomial(W: Weights, X: Any, y: Labels, C: float) -> float:
+    """1/2 |W|^2 + C sum_i log sum_u exp(s_iu - s_iy).    [primal] (1.1) with (1.4), g = 1, and the logistic loss
+
+    W has one row per class, whose last entry is the bias; it is not regularised.
+    """
+    total = 0.5 * float(np.sum(W[:, :-1] ** 2))
+    for first in range(0, len(y), _ROWS_AT_ONCE):
+        rows = slice(first, first + _ROWS_AT_ONCE)
+        scores = np.asarray(X[rows].astype(np.float64) @ W[:, :-1].T) + W[:, -1]
+        own = scores[np.arange(len(scores)), y[rows]]
+        total += C * float(np.sum(logsumexp(scores, axis=1) - own))
+    return total
 
 
 def error(W: Weights, X: sparse.csr_matrix, y: Labels) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from scipy import sparse
 
 from studies import storage, trial
 from studies.rivals.libraries import KINDS, larank, vowpal
-from studies.rivals.libraries.solver import GradientSet, TaggerFit, TrainingSet
+from studies.rivals.libraries.solver import CSR, GradientSet, TaggerFit, TrainingSet
 from studies.rivals.products import time_products
 from studies.trial import Stopwatch, imported
 
@@ -46,7 +47,7 @@ def fit_linear(request: dict[str, Any]) -> dict[str, Any]:
     solver, folder = _solver(request), Path(request["folder"])
     _, fitted, figures = trial.train(
         solver.requires,
-        lambda: _read(folder, "csr", solver.dtype),
+        lambda: _read(folder, request.get("form", CSR), solver.dtype),
         lambda data: solver.fit(data, request["tolerance"]),
     )
     np.save(request["weights"], fitted.weights())
@@ -77,6 +78,41 @@ def epoch(request: dict[str, Any]) -> dict[str, Any]:
     return {"epoch": (many - one) / EPOCHS, "product": bare}
 
 
+def passes(request: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of passes of `PrimalMulticlassSVC`, of the two bare products with X that each has, and the bytes of X."""
+    from larank.blocks.workers import Workers
+    from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
+
+    data = _read(Path(request["folder"]), request["form"], "float32")
+    X, classes = data.X, int(data.y.max()) + 1
+    examples = Examples(X, data.y.astype(np.int32), np.full(len(data.y), data.C), classes)
+    workers = Workers(request["threads"])
+    loss = PrimalLoss("log_loss", 1.0, 1.0)
+    objective = PrimalObjective(examples, loss, None, fit_intercept=True, workers=workers)
+    table, out = objective.zeros(), objective.zeros()
+    W, G = np.ones((X.shape[1], classes), X.dtype), np.ones((X.shape[0], classes), X.dtype)
+    with workers.entered():
+        seconds = {
+            "evaluation": _least_seconds(lambda: objective.evaluate(table)),
+            "product": _least_seconds(lambda: objective.product(table, out)),
+        }
+    bare = _least_seconds(lambda: (X @ W, X.T @ G))
+    return {**seconds, "bare": bare, "bytes": _bytes(X)}
+
+
+def _least_seconds(work: Callable[[], Any]) -> float:
+    seconds = []
+    for _ in range(1 + TRIALS):  # the first fetches memory from the system
+        with Stopwatch() as watch:
+            work()
+        seconds.append(watch.wall)
+    return min(seconds)
+
+
+def _bytes(X: Any) -> int:
+    return sum(array.nbytes for array in ((X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)))
+
+
 # ---- Stochastic gradient ----
 
 
@@ -104,8 +140,7 @@ def product(request: dict[str, Any]) -> dict[str, Any]:
             for _ in range(EPOCHS):
                 X @ W
         seconds.append(watch.wall / EPOCHS)
-    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
-    return {"seconds": min(seconds), "bytes": sum(array.nbytes for array in arrays)}
+    return {"seconds": min(seconds), "bytes": _bytes(X)}
 
 
 def _gradient_set(request: dict[str, Any], dtype: str) -> GradientSet:

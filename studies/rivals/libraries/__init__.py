@@ -25,6 +25,7 @@ def _by_name(*solvers: Any) -> dict[str, Any]:
 
 
 LINEAR: dict[str, LinearSolver] = _by_name(*larank.LINEAR, *liblinear.LINEAR, *scikit_learn.LINEAR, *snapml.LINEAR)
+LOGISTIC: dict[str, LinearSolver] = _by_name(larank.PRIMAL, *scikit_learn.LOGISTIC)
 GRADIENT: dict[str, GradientSolver] = _by_name(
     *larank.GRADIENT, *scikit_learn.GRADIENT, *liblinear.GRADIENT, *vowpal.GRADIENT
 )
@@ -35,6 +36,7 @@ TAGGERS = _by_name(*larank.TAGGERS, *crfsuite.TAGGERS)
 
 KINDS: dict[str, Mapping[str, Solver]] = {
     "linear": LINEAR,
+    "logistic": LOGISTIC,
     "gradient": GRADIENT,
     "kernel": KERNEL,
     "binary": BINARY,

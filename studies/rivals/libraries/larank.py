@@ -71,6 +71,32 @@ class LarankSdm(LinearSolver):
 LINEAR = (LarankSdm("larank"), LarankSdm("larank-ovr", formulation="one-vs-rest"))
 
 
+@dataclass(frozen=True)
+class LarankPrimal(LinearSolver):
+    """`PrimalMulticlassSVC` with its defaults, stopped on the relative duality gap."""
+
+    requires: str = "larank.linear.primal:PrimalMulticlassSVC"
+    dtype: str = "float32"
+    formulation: str = "multinomial"
+    tolerances: tuple[float, ...] = grid(1e-1, 1e-6, 2)
+
+    def fit(self, data: TrainingSet, tolerance: float) -> LinearFit:
+        model = imported(self.requires)(C=data.C, tol=tolerance, random_state=0)
+        with Stopwatch() as watch:
+            model.fit(data.X, data.y)
+        result = model.result_
+        extra = {
+            "iterations": result.iterations,
+            "operations": dict(result.operations),
+            "breakdown": dict(result.breakdown),
+            "status": result.status,
+        }
+        return LinearFit(lambda: np.column_stack([model.coef_, model.intercept_]).astype(np.float64), watch, extra)
+
+
+PRIMAL = LarankPrimal("larank")
+
+
 # ---- Stochastic gradient ----
 
 

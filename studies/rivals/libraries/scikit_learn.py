@@ -1,4 +1,4 @@
-"""scikit-learn: `SVC`, `LinearSVC`, `SGDClassifier`, and `SVC` trained again after each label.
+"""scikit-learn: `SVC`, `LinearSVC`, `SGDClassifier`, `LogisticRegression`, and `SVC` trained again after each label.
 
 `SVC` is a LIBSVM for dense data and one for CSR, with one thread: one-versus-one, and one-versus-rest by
 `OneVsRestClassifier`. It converts the data to float64 inside `fit` and `predict`, so there it counts. The binary
@@ -10,6 +10,8 @@ the conversion to LIBLINEAR's nodes happens inside. One-versus-rest uses `loss="
 the squared hinge, is another objective.
 
 `SGDClassifier` has its own schedule of steps, `learning_rate="optimal"`, and trains the classes one after the other.
+
+`LogisticRegression` stops by its tolerance on the gradient: the limit on its iterations, by default 100, is lifted.
 """
 
 from __future__ import annotations
@@ -139,6 +141,24 @@ class SklearnGradient(GradientSolver):
 
 
 @dataclass(frozen=True)
+class SklearnLogistic(LinearSolver):
+    requires: str = "sklearn.linear_model"
+    dtype: str = "float32"
+    formulation: str = "multinomial"
+    tolerances: tuple[float, ...] = (1e-2, 1e-4)  # the last is the default
+    solver: str = "lbfgs"
+
+    def fit(self, data: TrainingSet, tolerance: float) -> LinearFit:
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(C=data.C, solver=self.solver, tol=tolerance, max_iter=100_000)
+        with Stopwatch() as watch:
+            model.fit(data.X, data.y)
+        extra = {"iterations": int(model.n_iter_[0])}
+        return LinearFit(lambda: np.column_stack([model.coef_, model.intercept_]).astype(np.float64), watch, extra)
+
+
+@dataclass(frozen=True)
 class Retrain(Solver):
     """`SVC`, trained again from scratch after each label; it cannot start from another solution."""
 
@@ -185,4 +205,5 @@ LINEAR = (
     SklearnLinearSvc("linearsvc-ovr", formulation="one-vs-rest", multi_class="ovr"),
 )
 GRADIENT = (SklearnGradient("sgdclassifier"), SklearnGradient("sgdclassifier-averaged", average=True))
+LOGISTIC = (SklearnLogistic("lbfgs"), SklearnLogistic("newton-cg", solver="newton-cg"))
 RETRAIN = Retrain("svc-retrain")

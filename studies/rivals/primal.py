@@ -1,0 +1,392 @@
+"""`python -m studies primal-rivals`: the primal multiclass SVM, to the objective of LogisticRegression in less time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from studies import datasets, storage
+from studies.datasets import LOGISTIC
+from studies.measure import Measurement, TimeoutExceededError, ask
+from studies.rivals import libraries, objectives
+from studies.rivals.contest import (
+    ONCE_ABOVE,
+    Comparison,
+    Entrant,
+    Findings,
+    Settings,
+    Unfinished,
+    beside_before,
+    entrants,
+    fastest,
+    met_in_time,
+    runs_in_turns,
+)
+from studies.rivals.libraries.solver import CSR, DENSE
+from studies.study import Say
+from studies.tables import Columns, figure, of_breakdowns, of_rows
+
+TASKS = "studies.rivals.tasks"
+OURS = "larank"
+BAR = 1 / 2
+THREADS = os.cpu_count() or 1
+QUICK_TRAIN, QUICK_TEST = 2_000, 500
+QUICK_STEP = 4
+"""In the quick form, only every so manyth tolerance."""
+
+
+# ---- Problems and runs ----
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Training examples in float32, dense or CSR, and a C."""
+
+    name: str
+    X: Any
+    y: NDArray[np.int64]
+    C: float
+
+    @property
+    def form(self) -> str:
+        return CSR if sparse.issparse(self.X) else DENSE
+
+    def objective(self, W: NDArray[np.float64]) -> float:
+        """Of weights with the biases in their last column, in double precision."""
+        return objectives.multinomial(W, self.X, self.y, self.C)
+
+
+@dataclass(frozen=True)
+class Run(Measurement):
+    """One training and its weights, a row per class, with the biases in the last column."""
+
+    W: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Try:
+    """An entrant with a tolerance of its own."""
+
+    entrant: Entrant
+    tolerance: float
+
+    def __str__(self) -> str:
+        return f"{self.entrant}, tol={self.tolerance:g}"
+
+
+def load(name: str, quick: bool) -> Problem:
+    known = LOGISTIC
+    data = datasets.load_small(name, known, QUICK_TRAIN, QUICK_TEST) if quick else datasets.load(name, known)
+    return Problem(name, data.X_train, data.y_train, known[name].C)
+
+
+def stored(problem: Problem) -> AbstractContextManager[Path]:
+    """The training part, for the children."""
+    arrays = {**storage.matrix_arrays(f"X_train_{problem.form}", problem.X), "y_train": problem.y}
+    return storage.stored(problem.name, arrays, {"C": problem.C, "gamma": 1.0, "dtype": "float32"})
+
+
+def measure_fit(folder: Path, form: str, tried: Try, limit: float | None) -> Run:
+    """Train once, in a process of its own."""
+    weights = folder / "weights.npy"
+    asked = {"kind": "logistic", "solver": tried.entrant.solver, "python": tried.entrant.python, "form": form}
+    found = ask(TASKS, "fit_linear", folder, THREADS, limit, **asked, tolerance=tried.tolerance, weights=str(weights))
+    return Run(**found, W=np.load(weights))
+
+
+# ---- What is told ----
+
+
+@dataclass(frozen=True)
+class Row:
+    """A rival with a tolerance, and ours with the largest tolerance that gets at least as low; seconds are the least.
+
+    Ours is None where no tolerance does. `runs` counts the rival's: a slow one has a single run.
+    """
+
+    problem: str
+    solver: str
+    tolerance: float
+    iterations: int
+    runs: int
+    wall: float
+    cpu: float
+    objective: float
+    our_tolerance: float | None = None
+    our_wall: float | None = None
+    our_cpu: float | None = None
+    our_objective: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.our_wall is None else self.our_wall / self.wall
+
+    @property
+    def cpu_ratio(self) -> float | None:
+        return None if self.our_cpu is None else self.our_cpu / self.cpu
+
+
+ROW_COLUMNS: Columns = {
+    "problem": figure("problem"),
+    "solver": figure("solver"),
+    "tol": figure("tolerance", "g"),
+    "iterations": figure("iterations"),
+    "runs": figure("runs"),
+    "wall s": figure("wall", ".3f"),
+    "CPU s": figure("cpu", ".3f"),
+    "primal": figure("objective", ".3f"),
+    "larank, tol": figure("our_tolerance", "g"),
+    "wall s ": figure("our_wall", ".3f"),
+    "CPU s ": figure("our_cpu", ".3f"),
+    "primal ": figure("our_objective", ".3f"),
+    "over rival": figure("ratio", ".3f"),
+    "over rival, CPU": figure("cpu_ratio", ".3f"),
+}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the time of ours consists of: its passes, their seconds, and those of the bare products with X."""
+
+    problem: str
+    tolerance: float
+    megabytes: float
+    evaluations: int
+    products: int
+    evaluation: float
+    product: float
+    bare: float
+    train: float
+    breakdown: Mapping[str, float]
+
+    @property
+    def gigabytes(self) -> float:
+        """Of X, read per second of a product with the Hessian."""
+        return self.megabytes / 1e3 / self.product
+
+    @property
+    def share(self) -> float:
+        """Of the training time, in passes."""
+        return (self.evaluations * self.evaluation + self.products * self.product) / self.train
+
+    @property
+    def solver(self) -> str:
+        return f"{OURS}, tol={self.tolerance:g}"
+
+
+BOUND_COLUMNS: Columns = {
+    "problem": figure("problem"),
+    "training": figure("solver"),
+    "X, MB": figure("megabytes", ".0f"),
+    "evaluations": figure("evaluations"),
+    "products": figure("products"),
+    "s per evaluation": figure("evaluation", ".4f"),
+    "s per product": figure("product", ".4f"),
+    "X W and X'G, s": figure("bare", ".4f"),
+    "GB/s of X": figure("gigabytes", ".1f"),
+    "train s": figure("train", ".3f"),
+    "share in passes": figure("share", ".2f"),
+}
+
+
+# ---- One problem ----
+
+Runs = dict[Try, list[Run]]
+
+
+@dataclass(frozen=True)
+class _Contest:
+    """One problem, stored for the children."""
+
+    problem: Problem
+    folder: Path
+    settings: Settings
+    say: Say
+
+    def measure(self, tried: Try) -> Run:
+        return measure_fit(self.folder, self.problem.form, tried, self.settings.limit)
+
+    def in_turns(self, tries: Iterable[Try], repeats: int) -> tuple[Runs, list[Unfinished]]:
+        measures = {tried: partial(self.measure, tried) for tried in tries}
+        return runs_in_turns(self.problem.name, measures, replace(self.settings, repeats=repeats), self.say)
+
+    def tolerances(self, solver: str) -> tuple[float, ...]:
+        """Those it is run with, from loose to tight."""
+        known = libraries.LOGISTIC[solver].tolerances
+        return known[::-QUICK_STEP][::-1] if self.settings.quick else known
+
+    def ladder(self, target: float) -> dict[float, Run]:
+        """Runs of ours by tolerance, from the loosest to the first that gets no higher than the target."""
+        found: dict[float, Run] = {}
+        for tolerance in self.tolerances(OURS):
+            tried = Try(Entrant(OURS), tolerance)
+            try:
+                run = found[tolerance] = self.measure(tried)
+            except TimeoutExceededError as exceeded:
+                self.say(f"{self.problem.name}: {tried}: {exceeded}")
+                break
+            reached = self.problem.objective(run.W)
+            self.say(f"{self.problem.name}: {tried}: {run.wall:.2f} s, primal {reached:.3f}")
+            if reached <= target:
+                break
+        return found
+
+    def more(self, runs: Runs, tries: Iterable[Try]) -> list[Unfinished]:
+        """The other runs of these and of the rivals, in turns, except of what is slow."""
+        waiting = dict.fromkeys((*runs, *tries))
+        for tried, some in runs.items():
+            if fastest(some).wall > self.settings.once_above:
+                del waiting[tried]
+        found, failed = self.in_turns(waiting, self.settings.repeats - 1)
+        for tried, some in found.items():
+            runs.setdefault(tried, []).extend(some)
+        return failed
+
+
+def enough(ladder: Mapping[float, float], target: float) -> float | None:
+    """The largest tolerance whose objective is no higher than the target."""
+    return max((tolerance for tolerance, reached in ladder.items() if reached <= target), default=None)
+
+
+def _compared(contest: _Contest, takers: Sequence[Entrant]) -> Findings:
+    """The rivals once, ours with ever smaller tolerances, and then in turns the rivals and what ours needs."""
+    found, problem = Findings(), contest.problem
+    rivals = [taker for taker in takers if taker.solver != OURS]
+    tries = [Try(taker, tol) for taker in rivals for tol in contest.tolerances(taker.solver)]
+    runs, unfinished = contest.in_turns(tries, 1)
+    found.add(unfinished=unfinished)
+    if not runs:
+        return found
+    targets = {tried: problem.objective(run.W) for tried, (run,) in runs.items()}
+    ladder = contest.ladder(min(targets.values()))
+    reached = {tolerance: problem.objective(run.W) for tolerance, run in ladder.items()}
+    needed = {tried: enough(reached, target) for tried, target in targets.items()}
+    wanted = sorted({tol for tol in needed.values() if tol is not None}, reverse=True)
+    runs |= {Try(Entrant(OURS), tol): [ladder[tol]] for tol in wanted}
+    before = [Try(taker, tol) for taker in takers if taker.python for tol in wanted[-1:]]
+    found.add(unfinished=contest.more(runs, before))
+    found.add(rows=[_row(problem.name, tried, runs, targets[tried], needed[tried], reached) for tried in targets])
+    if wanted:
+        at_last = {taker: runs.get(Try(taker, wanted[-1]), []) for taker in takers if taker.solver == OURS}
+        passes = ask(TASKS, "passes", contest.folder, THREADS, None, form=problem.form)
+        bound = _bound(problem.name, wanted[-1], fastest(at_last[Entrant(OURS)]), passes)
+        measured = {taker: some for taker, some in at_last.items() if some}
+        found.add(bounds=[bound], before=beside_before(problem.name, measured))
+    return found
+
+
+def _row(
+    problem: str, tried: Try, runs: Runs, target: float, tolerance: float | None, ladder: Mapping[float, float]
+) -> Row:
+    theirs = runs[tried]
+    ours = runs.get(Try(Entrant(OURS), tolerance), []) if tolerance is not None else []
+    return Row(
+        problem=problem,
+        solver=tried.entrant.name,
+        tolerance=tried.tolerance,
+        iterations=int(theirs[0].extra["iterations"]),
+        runs=len(theirs),
+        wall=fastest(theirs).wall,
+        cpu=min(run.cpu for run in theirs),
+        objective=target,
+        our_tolerance=tolerance if ours else None,
+        our_wall=fastest(ours).wall if ours else None,
+        our_cpu=min(run.cpu for run in ours) if ours else None,
+        our_objective=ladder[tolerance] if ours and tolerance is not None else None,
+    )
+
+
+def _bound(problem: str, tolerance: float, run: Run, passes: Mapping[str, float]) -> Bound:
+    return Bound(
+        problem=problem,
+        tolerance=tolerance,
+        megabytes=passes["bytes"] / 1e6,
+        evaluations=int(run.extra["operations"]["evaluations"]),
+        products=int(run.extra["operations"]["products"]),
+        evaluation=passes["evaluation"],
+        product=passes["product"],
+        bare=passes["bare"],
+        train=run.wall,
+        breakdown=run.extra["breakdown"],
+    )
+
+
+# ---- All of them ----
+
+
+def judged(rows: Sequence[Row]) -> list[str]:
+    """Ours against the faster of the rivals at their default tolerance, on each problem."""
+    lines = []
+    for problem in dict.fromkeys(row.problem for row in rows):
+        default = [row for row in rows if row.problem == problem and row.tolerance == _default(row.solver)]
+        if not default:
+            lines.append(f"{problem}: no rival came to its default tolerance")
+            continue
+        best = min(default, key=lambda row: row.wall)
+        said = f"{problem}: {OURS} takes {{}} of {best.solver}'s time to the primal it has at tol={best.tolerance:g}"
+        if best.ratio is None or best.cpu_ratio is None:
+            lines.append(f"{problem}: {OURS} does not come to the primal of {best.solver} at tol={best.tolerance:g}")
+            continue
+        told = said.format(f"{best.ratio:.3f} ({best.cpu_ratio:.3f} in CPU seconds)")
+        lines.append(f"{told}; bar {BAR:g}, {met_in_time(best.ratio, best.cpu_ratio, BAR)}")
+    return lines
+
+
+def _default(solver: str) -> float:
+    return libraries.LOGISTIC[solver].tolerances[-1]
+
+
+NOTES = (
+    f"Multinomial logistic regression with free biases, C = 1, float32, {THREADS} threads, as each library takes them. "
+    "The primal is computed from everybody's weights by the same code in float64. LogisticRegression stops by tol, "
+    "whose default is 1e-4; its default limit of 100 iterations is lifted. Ours: defaults, with the largest tol, the "
+    "relative duality gap, whose primal is no higher. Wall and CPU seconds: the least of the runs, in turns.",
+    "What bounds the time: a pass reads X once and makes of each row its scores and its part of the gradient; these "
+    "are the bare products X W and X'G, with the loss between them. GB/s of X is of a product with the Hessian. Passes "
+    "are timed apart from training; what is not in passes are preconditioners, vectors and the checks of X.",
+)
+
+
+def run(settings: Settings, say: Say) -> Findings:
+    if OURS not in settings.solvers or len(settings.solvers) < 2:
+        raise ValueError(f"--solvers must have {OURS} and a rival of it, got {' '.join(settings.solvers)}")
+    found = Findings()
+    takers = entrants(settings, libraries.LOGISTIC, say)
+    for name in settings.problems:
+        if not datasets.is_available(LOGISTIC[name].source):
+            say(f"{name}: absent from the data directory, left out")
+            continue
+        problem = load(name, settings.quick)
+        with stored(problem) as folder:
+            found.add(**_compared(_Contest(problem, folder, settings, say), takers).rows)
+    rows, bounds = found.rows.get("rows", []), found.rows.get("bounds", [])
+    found.tables = [
+        of_rows("Time to the primal objective of LogisticRegression", ROW_COLUMNS, rows),
+        of_rows("What bounds the time", BOUND_COLUMNS, bounds),
+        of_breakdowns("Where the time goes, s", [bound for bound in bounds if bound.breakdown], "solver"),
+    ]
+    found.lines = [*([] if settings.quick else judged(rows)), *NOTES]
+    return found
+
+
+STUDY = Comparison(
+    name="primal-rivals",
+    title="The primal multiclass SVM against LogisticRegression, to the same objective",
+    datasets=tuple(LOGISTIC),
+    default_datasets=("news20", "mnist", "covtype"),
+    quick_datasets=("letter",),
+    run=run,
+    libraries=("larank", "scikit-learn", "numpy", "scipy"),
+    solvers=libraries.LOGISTIC,
+    limit=1200.0,
+    options={"--once-above": ONCE_ABOVE},
+)

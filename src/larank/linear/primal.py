@@ -50,8 +50,10 @@ class PrimalMulticlassSVC(ScoringClassifier):
 
     Parameters
     ----------
-    kernel : str or callable, default="linear"
-        The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see `feature_map`.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
+default="linear"
+        The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see `feature_map`. A
+        callable takes two collections of examples and returns the matrix of their kernel values.
     C : float, default=1.0
         The cost of one unit of loss against ``1/2 |W|^2``.
     loss : {"log_loss", "squared_hinge", "smoothed_hinge"}, default="log_loss"
@@ -75,7 +77,8 @@ class PrimalMulticlassSVC(ScoringClassifier):
         How kernel values become features: by `PivotedCholeskyMap` or by `KernelPCAMap`. If not given, "none" for the
         linear kernel and "cholesky" for others.
     n_components : int, optional
-        The features of the map, at most as many as examples; if not given, as many as it takes to be exact.
+        The features of the map, at most as many as examples; if not given, as many as it takes to be exact. Without a
+        map it is ignored.
     label_kernel : array of shape (n_classes, n_classes), optional
         A positive semi-definite matrix that says how alike the classes are, in the order of `classes_`; the identity if
         not given. See `larank.tree_label_kernel` and `larank.distance_label_kernel`.

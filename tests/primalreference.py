@@ -219,7 +219,8 @@ def minimum(X, labels, costs, loss, smoothing, softmax_gamma, *, label_kernel=No
         gradient = np.concatenate([w[: d * r] + (X.T @ G @ L).ravel(), by_bias])
         return 0.5 * w[: d * r] @ w[: d * r] + costs @ values, gradient
 
-    options = {"maxiter": 20_000, "maxfun": 20_000, "ftol": 1e-16, "gtol": 1e-10, "maxcor": 50}
+    # The objective is strongly convex in the weights: what is left of it is of the order of the square of the gradient.
+    options = {"maxiter": 20_000, "maxfun": 20_000, "ftol": 1e-16, "gtol": 1e-7, "maxcor": 50}
     found = minimize(objective, np.zeros(d * r + intercept * k), jac=True, method="L-BFGS-B", options=options)
     return found.fun, scores(found.x)
 

@@ -25,8 +25,8 @@ lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(shell find core -name "*.?pp")
 
-benchmark: $(VENV)/.benchmarked ## the comparisons with other libraries: linear, sgd, kernel, binary and sequence (slow)
-	for study in linear sgd kernel binary sequence; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
+benchmark: $(VENV)/.benchmarked ## the comparisons with other libraries: linear, primal, sgd, kernel, binary and sequence (slow)
+	for study in linear primal-rivals sgd kernel binary sequence; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
 
 asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in .venv-asan
 	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Ccmake.define.LARANK_SANITIZE=ON" .venv-asan/.tested

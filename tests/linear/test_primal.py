@@ -845,3 +845,17 @@ def test_shapes_are_those_documented(classes):
     assert model.n_iter_ == np.ceil(model.result_.iterations)
     assert set(model.result_.operations) >= {"evaluations", "products"}
     assert model.result_.history[-1].primal == model.result_.primal
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"kernel": "poly"}, "kernel"), ({"n_components": 5}, "n_components"), ({"feature_map": "kpca"}, "feature_map")],
+)
+def test_a_warm_start_keeps_its_map_and_refuses_another(change, name):
+    X, y = clouds(60, 3, 4)
+    model = PrimalMulticlassSVC("rbf", n_components=20, warm_start=True, random_state=0).fit(X, y)
+    first = model.map_
+    assert model.set_params(C=2.0).fit(X, y).map_ is first
+    with pytest.raises(ValueError, match=f"warm_start needs the map of the fit before.*{name}"):
+        model.set_params(**change).fit(X, y)
+    assert model.map_ is first

@@ -210,7 +210,8 @@ class _Cholesky:
         earlier = self._rows(chosen).astype(np.float64)
         left -= earlier @ earlier.T
         np.fill_diagonal(left, self.residual[chosen])
-        bound = np.sqrt(np.maximum(self.residual[chosen], 0) + _NEGATIVE[self.provider.dtype] * self.diagonal[chosen])
+        rounding = _NEGATIVE[self.provider.dtype] * np.abs(self.diagonal[chosen])
+        bound = np.sqrt(np.maximum(self.residual[chosen], 0) + rounding)
         wrong = np.abs(left) > np.outer(bound, bound)
         if wrong.any():
             i, j = np.argwhere(wrong)[0]

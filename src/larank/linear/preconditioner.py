@@ -111,7 +111,8 @@ def _diagonal(objective: PrimalObjective, damping: float) -> Preconditioner:
     X, h = objective.examples.X, objective.mean_curvatures()
     squared = csr_matrix((np.square(X.data), X.indices, X.indptr), X.shape) if issparse(X) else np.square(X)
     diagonal = np.append(1 + np.asarray(squared.T @ h), _bias(objective, h.sum() + damping))
-    by = (1 / diagonal).astype(X.dtype)[:, None]
+    by = objective.zeros()
+    by += (1 / diagonal).astype(X.dtype)[:, None]  # as a whole table, whose products take half the time
     return lambda R: R * by
 
 

@@ -296,6 +296,7 @@ default="linear"
         """X as it is, or what the map makes of it, which is that of the fit before where there was one."""
         is_mapped = self._map_name() != "none"
         if is_mapped and before is not None and before.map is not None:
+            self._check_same_map(before.map)
             return before.map.transform(X)
         if hasattr(self, "map_"):
             del self.map_
@@ -303,6 +304,20 @@ default="linear"
             return X
         self.map_ = self._new_map()
         return self.map_.fit_transform(X)
+
+    def _check_same_map(self, before: KernelMap) -> None:
+        wanted = self._new_map()
+        if type(wanted) is not type(before):
+            raise ValueError(
+                f"warm_start needs the map of the fit before, a {type(before).__name__}; got feature_map="
+                f"{self._map_name()!r}"
+            )
+        for name in ("kernel", "n_components", "gamma", "degree", "coef0"):
+            if getattr(wanted, name) != getattr(before, name):
+                raise ValueError(
+                    f"warm_start needs the map of the fit before, which had {name}={getattr(before, name)!r}; got "
+                    f"{getattr(wanted, name)!r}"
+                )
 
     def _map_name(self) -> str:
         if self.feature_map is not None:
@@ -338,7 +353,9 @@ default="linear"
                 examples, loss, label_kernel, fit_intercept=bool(self.fit_intercept), workers=workers
             )
             training = PrimalTraining(objective, self.solver, self.tol, check_random_state(self.random_state), start)
-            limits = Limits(self.tol if training.is_convex else None, self.max_iter, self.time_limit)
+            limits = Limits(
+                self.tol if training.is_convex else None, self.max_iter, self.time_limit, passes_without_check=math.inf
+            )
             outcome = train(training, limits, progress)
         if training.has_stalled and outcome.status == "converged" and not training.gap_is_closed(self.tol):
             outcome = replace(outcome, status="precision")

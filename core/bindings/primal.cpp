@@ -31,9 +31,8 @@ struct PrimalSession {
     nb::object X, labels, costs, offsets;
     larank::PrimalLosses<T> losses;
 
-    void check(int64_t first, int64_t last) const {
-        if (first < 0 || last < first || last > losses.rows())
-            throw std::invalid_argument("first and last must name rows of X");
+    void check(int64_t number, int64_t count) const {
+        if (number < 0 || number >= count) throw std::invalid_argument("there is no such stripe or example");
     }
     template <class Array>
     void check(const Array& table) const {
@@ -127,27 +126,27 @@ void bind_primal_of(nb::module_& m, const char* name) {
     nb::class_<S>(m, name)
         .def(
             "evaluate",
-            [](S& s, int64_t first, int64_t last, Table<T> V, Output<T> gradient) {
-                s.check(first, last), s.check(V), s.check(gradient);
+            [](S& s, int64_t stripe, Table<T> V, Output<T> gradient) {
+                s.check(stripe, s.losses.stripes()), s.check(V), s.check(gradient);
                 nb::gil_scoped_release released;
-                return s.losses.evaluate(first, last, V.data(), gradient.data());
+                return s.losses.evaluate(stripe, V.data(), gradient.data());
             },
-            "first"_a, "last"_a, "V"_a.noconvert(), "gradient"_a.noconvert())
+            "stripe"_a, "V"_a.noconvert(), "gradient"_a.noconvert())
         .def(
             "product",
-            [](S& s, int64_t first, int64_t last, Table<T> D, Output<T> out) {
-                s.check(first, last), s.check(D), s.check(out);
+            [](S& s, int64_t stripe, Table<T> D, Output<T> out) {
+                s.check(stripe, s.losses.stripes()), s.check(D), s.check(out);
                 nb::gil_scoped_release released;
-                s.losses.product(first, last, D.data(), out.data());
+                s.losses.product(stripe, D.data(), out.data());
             },
-            "first"_a, "last"_a, "D"_a.noconvert(), "out"_a.noconvert())
+            "stripe"_a, "D"_a.noconvert(), "out"_a.noconvert())
         .def(
             "curvatures",
             [](S& s, Vector<int64_t> examples) {
                 const int64_t k = s.losses.options().classes, count = int64_t(examples.shape(0));
                 std::vector<double> found(std::size_t(count * k));
                 for (int64_t i = 0; i < count; ++i) {
-                    s.check(examples.data()[i], examples.data()[i] + 1);
+                    s.check(examples.data()[i], s.losses.rows());
                     s.losses.curvatures(examples.data()[i], found.data() + i * k);
                 }
                 return to_numpy(std::move(found), {std::size_t(count), std::size_t(k)});
@@ -163,6 +162,7 @@ void bind_primal_of(nb::module_& m, const char* name) {
                  }
                  return to_numpy(std::move(means));
              })
+        .def_prop_ro("stripes", [](const S& s) { return s.losses.stripes(); })
         .def("table", [](S& s) { return zeros<T>(s.losses.weight_rows(), s.losses.lanes()); })
         .def("scores",
              [](S& s) {

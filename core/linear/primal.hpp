@@ -16,6 +16,7 @@
 
 #include "data/matrix.hpp"
 #include "linear/aggregation.hpp"
+#include "linear/tableproducts.hpp"
 #include "memory/aligned.hpp"
 #include "simd/units.hpp"
 
@@ -51,12 +52,14 @@ class PrimalLosses {
           offsets_(offsets),
           options_(options),
           lanes_(padded<T>(options.classes)),
+          products_(X, lanes_),
           scores_(X.rows * options.classes),
           h_(X.rows * options.classes),
           q_(has_own_gradient() ? X.rows * options.classes : 0) {}
 
     int64_t lanes() const { return lanes_; }
     int64_t rows() const { return X_.rows; }
+    int64_t stripes() const { return products_.stripes(); }
     int64_t weight_rows() const { return X_.columns + 1; }
     const PrimalOptions& options() const { return options_; }
     void smooth(double softmax_gamma, double smoothing) {
@@ -65,44 +68,33 @@ class PrimalLosses {
     }
     const T* scores() const { return scores_.data(); }
 
-    // Adds up rows first .. last - 1 at V: returns the losses, writes the gradient, keeps what `product` needs.
-    LossSums evaluate(int64_t first, int64_t last, const T* V, T* gradient) {
+    // Adds up a stripe at V: returns the losses, writes the gradient, keeps what `product` needs.
+    LossSums evaluate(int64_t stripe, const T* V, T* gradient) {
         switch (options_.loss) {
-            case Loss::squared_hinge: return evaluate_with(SquaredHingeMargin{}, first, last, V, gradient);
+            case Loss::squared_hinge: return evaluate_with(SquaredHingeMargin{}, stripe, V, gradient);
             case Loss::smoothed_hinge:
-                return evaluate_with(SmoothedHingeMargin{options_.smoothing}, first, last, V, gradient);
-            default: return evaluate_with(LogisticMargin{}, first, last, V, gradient);
+                return evaluate_with(SmoothedHingeMargin{options_.smoothing}, stripe, V, gradient);
+            default: return evaluate_with(LogisticMargin{}, stripe, V, gradient);
         }
     }
 
-    // The product of the Hessian, at the V of `evaluate`, with D.
-    void product(int64_t first, int64_t last, const T* D, T* out) const {
+    // The product of a stripe's Hessian, at the V of `evaluate`, with D.
+    void product(int64_t stripe, const T* D, T* out) const {
         const int64_t k = options_.classes;
         const double g = curvature_of_aggregation();
-        const T* const shift = D + X_.columns * lanes_;
-        AlignedArray<T> z(lanes_), change(lanes_);
-        std::vector<double> bias(std::size_t(k), 0.0);
-        clear(out);
-        for (int64_t i = first; i < last; ++i) {
-            if (costs_[i] == 0) continue;
-            const Row<T> x = X_.row(i);
-            prefetch_rows(x, out);
-            units<T>().scores(x, D, lanes_, prefetches_, z.data());
-            for (int64_t u = 0; u < k; ++u) z.data()[u] += shift[u];
+        pass(stripe, D, out, [&](int64_t i, T* z) {
             const T *const h = h_.data() + i * k, *const q = has_own_gradient() ? q_.data() + i * k : h;
-            const T own = z.data()[labels_[i]];
+            const T own = z[labels_[i]];
             double along = 0, sum = 0;  // q'a with a_u = z_y - z_u; the sign of q does not matter
-            for (int64_t u = 0; u < k; ++u) along += double(q[u]) * double(own - z.data()[u]);
+            for (int64_t u = 0; u < k; ++u) along += double(q[u]) * double(own - z[u]);
             along *= g;
             for (int64_t u = 0; u < k; ++u) {
-                const double by = double(h[u]) * double(own - z.data()[u]) - along * double(q[u]);
+                const double by = double(h[u]) * double(own - z[u]) - along * double(q[u]);
                 sum += by;
-                change.data()[u] = T(-by * costs_[i]);
+                z[u] = T(-by * costs_[i]);
             }
-            change.data()[labels_[i]] += T(sum * costs_[i]);
-            add(x, change.data(), out, bias);
-        }
-        put_biases(bias, out);
+            z[labels_[i]] += T(sum * costs_[i]);
+        });
     }
 
     // The diagonal of the Hessian of example i in its scores, times its cost.
@@ -123,38 +115,42 @@ class PrimalLosses {
     double curvature_of_aggregation() const {
         return options_.aggregation == Aggregation::sum ? 0.0 : options_.softmax_gamma;
     }
-    void clear(T* table) const { std::fill(table, table + weight_rows() * lanes_, T(0)); }
 
-    // Asks for the rows that the example will be added to, while its scores are computed.
-    void prefetch_rows(const Row<T>& x, const T* table) const {
-        if (!prefetches_ || !x.columns32) return;
-        for (int64_t j = 0; j < x.count; ++j)
-            for (int64_t m = 0; m < lanes_; m += lane_count<T>) prefetch(table + x.columns32[j] * lanes_ + m);
-    }
-    void add(const Row<T>& x, const T* coefficients, T* table, std::vector<double>& bias) const {
-        units<T>().add_row(x, coefficients, lanes_, table);
-        for (std::size_t u = 0; u < bias.size(); ++u) bias[u] += double(coefficients[u]);
-    }
-    void put_biases(const std::vector<double>& bias, T* table) const {
+    // Takes the examples of a stripe through turn(i, scores), which puts G_i in the place of the scores.
+    template <class Turn>
+    void pass(int64_t stripe, const T* V, T* out, const Turn& turn) const {
+        const int64_t k = options_.classes;
+        const T* const shift = V + X_.columns * lanes_;
+        AlignedArray<T> block_scores(products_.most_rows() * lanes_);
+        std::vector<double> bias(std::size_t(k), 0.0);
+        std::fill(out, out + weight_rows() * lanes_, T(0));
+        for (const RowBlock<T>& block : products_.blocks(stripe)) {
+            products_.scores(block, V, block_scores.data());
+            for (int64_t i = block.first; i < block.last; ++i) {
+                T* const f = block_scores.data() + (i - block.first) * lanes_;
+                for (int64_t u = 0; u < k; ++u) f[u] += shift[u];
+                if (costs_[i] == 0)
+                    std::fill(f, f + k, T(0));
+                else
+                    turn(i, f);
+                for (int64_t u = 0; u < k; ++u) bias[std::size_t(u)] += double(f[u]);
+            }
+            products_.add(block, block_scores.data(), out);
+        }
         if (!options_.intercept) return;
-        for (std::size_t u = 0; u < bias.size(); ++u) table[X_.columns * lanes_ + int64_t(u)] = T(bias[u]);
+        for (int64_t u = 0; u < k; ++u) out[X_.columns * lanes_ + u] = T(bias[std::size_t(u)]);
     }
 
     template <class Margin>
-    LossSums evaluate_with(const Margin& margin, int64_t first, int64_t last, const T* V, T* gradient) {
+    LossSums evaluate_with(const Margin& margin, int64_t stripe, const T* V, T* gradient) {
         const int64_t k = options_.classes;
         const Aggregate aggregate(options_.aggregation, options_.softmax_gamma);
-        AlignedArray<T> f(lanes_), coefficients(lanes_);
-        std::vector<double> scores(std::size_t(k), 0.0), q(scores), h(scores), bias(scores);
+        std::vector<double> scores(std::size_t(k), 0.0), q(scores), h(scores);
         const Derivatives derivatives{q.data(), h.data()};
         LossSums sums;
-        clear(gradient);
-        for (int64_t i = first; i < last; ++i) {
-            if (costs_[i] == 0) continue;
-            const Row<T> x = X_.row(i);
+        pass(stripe, V, gradient, [&](int64_t i, T* f) {
             const int64_t y = labels_[i];
-            prefetch_rows(x, gradient);
-            take_scores(i, x, V, f.data(), scores.data());
+            take_scores(i, f, scores.data());
             const AggregatedLoss loss = options_.is_multinomial()
                                             ? multinomial_loss(scores.data(), k, y, derivatives)
                                             : aggregated_loss(margin, aggregate, scores.data(), k, y, derivatives);
@@ -163,26 +159,22 @@ class PrimalLosses {
             sums.mean += costs_[i] * loss.mean;
             double sum = 0;
             for (int64_t u = 0; u < k; ++u) {
-                coefficients.data()[u] = T(-q[std::size_t(u)] * costs_[i]);
+                f[u] = T(-q[std::size_t(u)] * costs_[i]);
                 sum += q[std::size_t(u)];
                 h_.data()[i * k + u] = T(h[std::size_t(u)]);
                 if (has_own_gradient()) q_.data()[i * k + u] = T(q[std::size_t(u)]);
             }
-            coefficients.data()[y] = T(sum * costs_[i]);
-            add(x, coefficients.data(), gradient, bias);
-        }
-        put_biases(bias, gradient);
+            f[y] = T(sum * costs_[i]);
+        });
         return sums;
     }
 
-    void take_scores(int64_t i, const Row<T>& x, const T* V, T* f, double* scores) {
+    void take_scores(int64_t i, const T* f, double* scores) {
         const int64_t k = options_.classes;
-        const T *const biases = V + X_.columns * lanes_, *const offsets = offsets_ ? offsets_ + i * k : nullptr;
-        units<T>().scores(x, V, lanes_, prefetches_, f);
         for (int64_t u = 0; u < k; ++u) {
-            f[u] += biases[u] + (offsets ? offsets[u] : T(0));
-            scores[u] = double(f[u]);
-            scores_.data()[i * k + u] = f[u];
+            const T score = f[u] + (offsets_ ? offsets_[i * k + u] : T(0));
+            scores[u] = double(score);
+            scores_.data()[i * k + u] = score;
         }
     }
 
@@ -192,8 +184,8 @@ class PrimalLosses {
     const T* offsets_;
     PrimalOptions options_;
     int64_t lanes_;
-    AlignedArray<T> scores_, h_, q_;                                                        // [example][class]
-    bool prefetches_ = X_.starts && weight_rows() * lanes_ * int64_t{sizeof(T)} > 1 << 20;  // not in cache anyway
+    TableProducts<T> products_;
+    AlignedArray<T> scores_, h_, q_;  // [example][class]
 };
 
 }  // namespace larank

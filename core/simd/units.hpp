@@ -31,6 +31,16 @@ struct Row {
     const T* dense_ahead = nullptr;  // the dense row that comes next, to be fetched meanwhile
 };
 
+// Features of some sparse examples: feature c of the list has entries starts[c] to starts[c + 1] - 1.
+template <class T>
+struct Columns {
+    int64_t count;
+    const int32_t* features;
+    const int64_t* starts;
+    const int32_t* rows;
+    const T* values;
+};
+
 // The QP of one example: everything but its own coefficients held fixed. Arrays hold `lanes` values, of which the
 // first `classes` count; the others are padding, zero in `coefficients`.
 template <class T>
@@ -101,6 +111,9 @@ struct Units {
     void (*scores_of)(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out);
     void (*add_row_of)(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes,
                        T* W);
+    // The same two for many examples at once, feature by feature, see linear/columns.hpp.
+    void (*add_columns)(const Columns<T>& X, const T* V, int64_t lanes, T* F);
+    void (*sum_columns)(const Columns<T>& X, const T* G, int64_t lanes, T* W);
     // Stochastic gradient steps, see linear/gradientrows.hpp.
     T (*dot_one)(const Row<T>& x, const T* w);
     void (*add_one)(const Row<T>& x, T coefficient, T* w);

@@ -96,9 +96,6 @@ class Iterate:
 class PrimalObjective:
     """1/2 |W|^2 + sum_i c_i loss(scores of x_i, y_i), at tables U."""
 
-    _STRIPES = 8
-    _STORED_PER_STRIPE = 8  # values of X, in multiples of the features: a stripe's table is small beside its rows
-
     def __init__(
         self,
         examples: Examples,
@@ -117,8 +114,7 @@ class PrimalObjective:
         self.softmax_gamma = loss.softmax_gamma if np.isfinite(loss.softmax_gamma) else _FIRST_SOFTMAX_GAMMA
         self.smoothing = loss.smoothing
         self._session = self._make_session(offsets)
-        self._cuts = self._stripes()
-        self._tables = [self._session.table() for _ in self._cuts[2:]]
+        self._tables = [self._session.table() for _ in range(1, self._session.stripes)]
         self.workers = workers
         self.latest: Iterate | None = None
         self.evaluations = self.products = 0
@@ -149,13 +145,6 @@ class PrimalObjective:
             intercept=self.fit_intercept,
             **({} if offsets is None else {"offsets": offsets}),
         )
-
-    def _stripes(self) -> list[int]:
-        """Where stripes of rows begin and end: by the shape of X alone, so that threads do not change sums."""
-        stored = self.examples.X.nnz if issparse(self.examples.X) else self.n_examples * self.n_features
-        wanted = max(1, stored // (self._STORED_PER_STRIPE * max(1, self.n_features)))
-        count = min(self._STRIPES, wanted, self.n_examples)
-        return [self.n_examples * part // count for part in range(count + 1)]
 
     def smooth(self, softmax_gamma: float, smoothing: float) -> None:
         """Choose the smooth functions that stand for the maximum and for the hinge."""
@@ -192,7 +181,7 @@ class PrimalObjective:
     def evaluate(self, U: Table) -> Iterate:
         """The objective and its gradient, in one pass over the data."""
         V, gradient, d = self.weights(U), self.zeros(), self.n_features
-        sums = self._striped(lambda first, last, out: self._session.evaluate(first, last, V, out), gradient)
+        sums = self._striped(lambda stripe, out: self._session.evaluate(stripe, V, out), gradient)
         self.evaluations += 1
         gradient[:d] += U[:d]
         norm, bound = self._half_squared_norm(U), self._half_squared_norm(gradient)
@@ -204,17 +193,17 @@ class PrimalObjective:
     def product(self, D: Table, out: Table) -> None:
         """The Hessian at the table of the last `evaluate`, times D, in one pass over the data."""
         V, d = self.weights(D), self.n_features
-        self._striped(lambda first, last, part: self._session.product(first, last, V, part), out)
+        self._striped(lambda stripe, part: self._session.product(stripe, V, part), out)
         self.products += 1
         out[:d] += D[:d]
 
-    def _striped(self, work: Callable[[int, int, Table], Any], out: Table) -> list[Any]:
+    def _striped(self, work: Callable[[int, Table], Any], out: Table) -> list[Any]:
         """Do stripes in threads, each in a table of its own, and sum these up in their order."""
         tables = [out, *self._tables]
         found: list[Any] = [None] * len(tables)
 
         def do(stripe: int) -> None:
-            found[stripe] = work(self._cuts[stripe], self._cuts[stripe + 1], tables[stripe])
+            found[stripe] = work(stripe, tables[stripe])
 
         with self.timed("passes"):
             self.workers.run(do, range(len(tables)))

@@ -150,35 +150,63 @@ def test_without_an_intercept_there_is_no_gradient_in_the_biases(intercept):
     assert at.gradient[-1].any() == product[-1].any() == intercept
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_wide_sparse_examples_have_the_gradient_and_products_of_dense_ones(dtype):
+    # Tables of more than a megabyte, which are passed over feature by feature; few of the features occur.
+    random = np.random.default_rng(0)
+    X = sparse.random(300, 40_000, density=1e-3, random_state=0, format="csr", dtype=dtype)
+    labels, costs = random.integers(0, 5, 300).astype(np.int32), random.uniform(0, 2, 300) * (random.random(300) < 0.9)
+    used = np.unique(X.indices)
+    narrow = np.ascontiguousarray(X[:, used].toarray())
+    loss, results = PrimalLoss("squared_hinge", 2.0, 1.0), []
+    values, direction = random.normal(size=(2, len(used) + 1, 5))
+    for examples, rows in ((X, np.append(used, X.shape[1])), (narrow, np.arange(len(used) + 1))):
+        objective = PrimalObjective(
+            Examples(examples, labels, costs, 5), loss, None, fit_intercept=True, workers=Workers(1)
+        )
+        U, D, product = objective.zeros(), objective.zeros(), objective.zeros()
+        U[rows, :5], D[rows, :5] = values, direction
+        at = objective.evaluate(U)
+        objective.product(D, product)
+        results.append((at.value, at.gradient[rows, :5], product[rows, :5]))
+        assert at.gradient[:, :5].any(axis=1).sum() == len(rows)
+    close = {"rtol": 1e-9, "atol": 1e-9} if dtype == np.float64 else {"rtol": 2e-3, "atol": 2e-3}
+    for wide, dense in zip(*results, strict=True):
+        np.testing.assert_allclose(wide, dense, **close)
+
+
 # Scores that are far out, near to each other, or the same
 
 
 def evaluated(scores, labels, loss, smoothing, aggregation, gamma=1.0):
     """Loss, largest margin loss and gradient in the scores, of every row of scores on its own."""
     n, k = scores.shape
-    X, costs = np.eye(n, dtype=scores.dtype), np.ones(n)
-    session = _core.primal_session(
-        X,
-        np.asarray(labels, np.int32),
-        costs,
-        loss=loss,
-        aggregation=aggregation,
-        softmax_gamma=gamma,
-        smoothing=smoothing,
-        classes=k,
-        intercept=False,
-    )
-    V, gradient, product = session.table(), session.table(), session.table()
-    V[:n, :k] = scores
-    rows, values, largest = [], [], []
-    for i in range(n):
-        sums = session.evaluate(i, i + 1, V, gradient)
-        values.append(sums.value)
-        largest.append(sums.largest)
-        rows.append(gradient[i, :k].copy())
-    session.evaluate(0, n, V, gradient)
-    session.product(0, n, V, product)
-    return np.array(values), np.array(largest), np.array(rows), product[:n, :k].copy()
+
+    def in_one_pass(rows):
+        session = _core.primal_session(
+            np.eye(len(rows), dtype=scores.dtype),
+            np.asarray(labels, np.int32)[rows],
+            np.ones(len(rows)),
+            loss=loss,
+            aggregation=aggregation,
+            softmax_gamma=gamma,
+            smoothing=smoothing,
+            classes=k,
+            intercept=False,
+        )
+        V, part = session.table(), session.table()
+        V[:-1, :k] = scores[rows]
+        gradient, product = np.zeros((2, *V.shape))
+        for stripe in range(session.stripes):
+            sums = session.evaluate(stripe, V, part)
+            gradient += part
+            session.product(stripe, V, part)
+            product += part
+        return sums, gradient[:-1, :k], product[:-1, :k]  # the sums are those of the last stripe
+
+    sums = [in_one_pass(np.array([i]))[0] for i in range(n)]
+    _, gradient, product = in_one_pass(np.arange(n))
+    return np.array([each.value for each in sums]), np.array([each.largest for each in sums]), gradient, product
 
 
 def extreme_scores(k=4, n=70):

@@ -173,6 +173,7 @@ def test_fewer_features_than_asked_for_where_the_rank_is_lower():
     model = PivotedCholeskyMap("linear", n_components=20)
     Z = model.fit_transform(low)
     assert Z.shape == (50, 2)
+    assert Z.flags.c_contiguous
     assert model.get_feature_names_out().tolist() == ["pivotedcholeskymap0", "pivotedcholeskymap1"]
     np.testing.assert_allclose(Z @ Z.T, low @ low.T, atol=1e-10)
 
@@ -297,6 +298,7 @@ def test_transforming_takes_the_memory_of_its_result_and_tiles():
     some = np.random.default_rng(0).normal(size=(20_000, 10)).astype(np.float32)
     model = KernelPCAMap(gamma=0.02, basis_size=200, n_components=50, random_state=0, n_jobs=2).fit(some[:2000])
     assert peak(lambda: model.transform(some)) < 20_000 * 4 * 50 + TILES
+    assert peak(lambda: model.fit(some)) < TILES
 
 
 # With others

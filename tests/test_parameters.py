@@ -16,7 +16,17 @@ KINDS = [kind for kind in PUBLIC if isinstance(kind, type) and issubclass(kind, 
 BY_NAME = {kind.__name__: kind for kind in KINDS}
 
 # What only the data, or a registry above the table, can check.
-ELSEWHERE = {"class_weight", "columns", "constraints", "cost_matrix", "kernel", "label_costs", "model", "random_state"}
+ELSEWHERE = {
+    "class_weight",
+    "columns",
+    "constraints",
+    "cost_matrix",
+    "kernel",
+    "label_costs",
+    "label_kernel",
+    "model",
+    "random_state",
+}
 ELSEWHERE |= {"selection", "templates"}
 
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -171,8 +171,8 @@ void bind_primal_of(nb::module_& m, const char* name) {
                  return to_numpy(std::vector<T>(found, found + s.losses.rows() * k),
                                  {std::size_t(s.losses.rows()), std::size_t(k)});
              })
-        .def("smooth",
-            [](S& s, double softmax_gamma, double smoothing) { s.losses.smooth(softmax_gamma, smoothing); },
+        .def(
+            "smooth", [](S& s, double softmax_gamma, double smoothing) { s.losses.smooth(softmax_gamma, smoothing); },
             "softmax_gamma"_a, "smoothing"_a);
     m.def("listed", &listed<T>, "X"_a.noconvert());
     bind_dense<T>(m);

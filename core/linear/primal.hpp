@@ -86,6 +86,7 @@ class PrimalLosses {
         for (int64_t i = first; i < last; ++i) {
             if (costs_[i] == 0) continue;
             const Row<T> x = X_.row(i);
+            prefetch_rows(x, out);
             units<T>().scores(x, D, lanes_, prefetches_, z.data());
             for (int64_t u = 0; u < k; ++u) z.data()[u] += shift[u];
             const T *const h = h_.data() + i * k, *const q = has_own_gradient() ? q_.data() + i * k : h;
@@ -124,6 +125,12 @@ class PrimalLosses {
     }
     void clear(T* table) const { std::fill(table, table + weight_rows() * lanes_, T(0)); }
 
+    // Asks for the rows that the example will be added to, while its scores are computed.
+    void prefetch_rows(const Row<T>& x, const T* table) const {
+        if (!prefetches_ || !x.columns32) return;
+        for (int64_t j = 0; j < x.count; ++j)
+            for (int64_t m = 0; m < lanes_; m += lane_count<T>) prefetch(table + x.columns32[j] * lanes_ + m);
+    }
     void add(const Row<T>& x, const T* coefficients, T* table, std::vector<double>& bias) const {
         units<T>().add_row(x, coefficients, lanes_, table);
         for (std::size_t u = 0; u < bias.size(); ++u) bias[u] += double(coefficients[u]);
@@ -146,6 +153,7 @@ class PrimalLosses {
             if (costs_[i] == 0) continue;
             const Row<T> x = X_.row(i);
             const int64_t y = labels_[i];
+            prefetch_rows(x, gradient);
             take_scores(i, x, V, f.data(), scores.data());
             const AggregatedLoss loss = options_.is_multinomial()
                                             ? multinomial_loss(scores.data(), k, y, derivatives)
@@ -184,8 +192,8 @@ class PrimalLosses {
     const T* offsets_;
     PrimalOptions options_;
     int64_t lanes_;
-    AlignedArray<T> scores_, h_, q_;  // [example][class]
-    bool prefetches_ = X_.starts != nullptr;
+    AlignedArray<T> scores_, h_, q_;                                                        // [example][class]
+    bool prefetches_ = X_.starts && weight_rows() * lanes_ * int64_t{sizeof(T)} > 1 << 20;  // not in cache anyway
 };
 
 }  // namespace larank

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from larank.kernel.perceptrons import KernelPassiveAggressive, KernelPerceptron
     from larank.kernel.published import Published
     from larank.kernel.tracking import TrackingSVC
+    from larank.linear.labelkernel import distance_label_kernel, tree_label_kernel
+    from larank.linear.primal import PrimalMulticlassSVC
     from larank.linear.sdm import LinearMulticlassSVC
     from larank.linear.sgdqn import SGDQNClassifier
     from larank.maps import KernelPCAMap, PivotedCholeskyMap
@@ -39,6 +41,7 @@ __all__ = [
     "MulticlassModel",
     "MulticlassSVC",
     "PivotedCholeskyMap",
+    "PrimalMulticlassSVC",
     "Published",
     "Result",
     "SGDQNClassifier",
@@ -48,8 +51,10 @@ __all__ = [
     "TrackingSVC",
     "TrainingWarning",
     "__version__",
+    "distance_label_kernel",
     "load",
     "save",
+    "tree_label_kernel",
 ]
 
 __version__ = version("larank")
@@ -67,6 +72,7 @@ _HOME = {
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",
     "PivotedCholeskyMap": "larank.maps",
+    "PrimalMulticlassSVC": "larank.linear.primal",
     "Published": "larank.kernel.published",
     "Result": "larank.training",
     "SGDQNClassifier": "larank.linear.sgdqn",
@@ -75,8 +81,10 @@ _HOME = {
     "StructuredSVC": "larank.structured.svc",
     "TrackingSVC": "larank.kernel.tracking",
     "TrainingWarning": "larank.training",
+    "distance_label_kernel": "larank.linear.labelkernel",
     "load": "larank.data.models",
     "save": "larank.data.models",
+    "tree_label_kernel": "larank.linear.labelkernel",
 }
 
 

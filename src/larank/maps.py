@@ -23,6 +23,7 @@ from larank.blocks.lowrank import (
     cholesky_features,
     eigen_factor,
     eigen_features,
+    eigen_squares,
     pivoted_cholesky,
 )
 from larank.blocks.provider import length, rows_of
@@ -395,12 +396,16 @@ class KernelPCAMap(KernelMap):
         """Sum up |z|^2 over all training examples, for `trace_error_`."""
         with provider.threads():
             trace = float(provider.measure(X)[0].sum())
+        basis, features = provider.part(X, self.basis_, None), None
         if len(self.basis_) == length(X):
             explained = float(self.eigenvalues_.sum())
             features = (self.factor_ * self.eigenvalues_).astype(provider.dtype) if wants_features else None
-        else:
-            features = self._transformed(X)
+        elif wants_features:
+            features = np.empty((length(X), self.n_components_), provider.dtype)
+            eigen_features(provider, X, basis, self.factor_, features)
             explained = float(np.einsum("ij,ij->", features, features, dtype=np.float64))
+        else:
+            explained = eigen_squares(provider, X, basis, self.factor_)
         self.trace_error_ = max(0.0, 1 - explained / trace) if trace else 0.0
         return features
 

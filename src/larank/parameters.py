@@ -345,7 +345,6 @@ RULES = (
     # Kernels behind a map.
     acts("smoothing", loss=("smoothed_hinge",)),
     acts("feature_map", "none", kernel=("linear",), because="other kernels need one"),
-    acts("n_components", feature_map=_FEATURE_MAPS[:2]),
     acts("memory_limit", feature_map=_FEATURE_MAPS[:2]),
     # The switches of `Published`; cooling begins at epsilon_0 of [mcsvm] section 7.
     _must("active_set", "False", True, selection=("cycle",), because="it takes all in turn"),
@@ -355,7 +354,11 @@ RULES = (
 )
 
 # What an estimator does not refuse, for scikit-learn's checks set it everywhere, but the command line does.
-IGNORED = (acts("max_iter", stop=_STOPS_BY_PROOF), acts("n_iter_no_change", early_stopping=(True,)))
+IGNORED = (
+    acts("max_iter", stop=_STOPS_BY_PROOF),
+    acts("n_components", feature_map=_FEATURE_MAPS[:2]),
+    acts("n_iter_no_change", early_stopping=(True,)),
+)
 
 
 # ---- What estimators and the command line call ----

@@ -223,7 +223,7 @@ def test_help_says_which_algorithm_has_which_option_and_default() -> None:
 def test_every_parameter_that_a_text_can_be_is_an_option(algorithm: str) -> None:
     text = larank("train", "--algorithm", algorithm, "--help").stdout
     for name, default in parameters.defaults(ALGORITHMS[algorithm]).items():
-        if name in ("cost_matrix", "warm_start", "verbose", "random_state"):
+        if name in ("cost_matrix", "label_kernel", "warm_start", "verbose", "random_state"):
             continue
         spelled = {"C": "-C", "fit_intercept": "--intercept", "algorithm": f"--{algorithm}-algorithm"}
         assert f"  {spelled.get(name, '--' + name.replace('_', '-'))} " in text

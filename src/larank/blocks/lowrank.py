@@ -165,7 +165,7 @@ class _Cholesky:
             lower[first:last, :first], lower[first:last, first:last] = earlier, triangle
             widths.append(len(triangle))
             first = last
-        table = None if self.table is None else self.table[:, :rank]
+        table = None if self.table is None else _narrowed(self.table, rank)
         return CholeskyFactor(self.pivots, lower, widths, self.trace_errors, table)
 
     # The choice of pivots
@@ -210,7 +210,8 @@ class _Cholesky:
         earlier = self._rows(chosen).astype(np.float64)
         left -= earlier @ earlier.T
         np.fill_diagonal(left, self.residual[chosen])
-        bound = np.sqrt(np.maximum(self.residual[chosen], 0) + _NEGATIVE[self.provider.dtype] * self.diagonal[chosen])
+        rounding = _NEGATIVE[self.provider.dtype] * np.abs(self.diagonal[chosen])
+        bound = np.sqrt(np.maximum(self.residual[chosen], 0) + rounding)
         wrong = np.abs(left) > np.outer(bound, bound)
         if wrong.any():
             i, j = np.argwhere(wrong)[0]
@@ -223,7 +224,7 @@ class _Cholesky:
     def _check_residual(self) -> None:
         wrong = self.residual < -_NEGATIVE[self.provider.dtype] * self.diagonal
         if wrong.any():
-            raise ValueError(self._not_definite(int(np.argmin(self.residual))))
+            raise ValueError(self._not_definite(int(np.argmin(np.where(wrong, self.residual, 0)))))
 
     def _not_definite(self, example: int) -> str:
         return (
@@ -271,6 +272,16 @@ class _Cholesky:
             f"memory_limit must be at least {columns * column} bytes for {columns} components of {self.n} examples, "
             f"got {int(limit)}" + (f"; {' or '.join(ways)} would do" if ways else "")
         )
+
+
+def _narrowed(table: _Array, columns: int) -> _Array:
+    """The first columns side by side, in the memory of the table: what is to be moved lies behind where it goes."""
+    if columns == table.shape[1]:
+        return table
+    values = table.reshape(-1)
+    for rows in pieces(len(table), ROWS_AT_ONCE):
+        values[rows.start * columns : rows.stop * columns] = table[rows, :columns].copy().reshape(-1)
+    return values[: len(table) * columns].reshape(-1, columns)
 
 
 def thinned(left: _Float, floor: _Float) -> tuple[_Float, list[int]]:
@@ -416,3 +427,15 @@ def eigen_features(provider: Provider, X: Any, basis: Batch, factor: _Float, out
 
     with provider.threads():
         provider.sweep(X, basis, fill)
+
+
+def eigen_squares(provider: Provider, X: Any, basis: Batch, factor: _Float) -> float:
+    """The sum of the squares of all features of these examples, which are not kept."""
+    weights, sums = factor.astype(provider.dtype), np.zeros(-(-length(X) // ROWS_AT_ONCE))
+
+    def fill(rows: slice, values: _Array) -> None:
+        sums[rows.start // ROWS_AT_ONCE] = np.square(values @ weights, dtype=np.float64).sum()
+
+    with provider.threads():
+        provider.sweep(X, basis, fill)
+    return float(sums.sum())

@@ -12,7 +12,7 @@ An estimator class takes part by naming the fitted attributes that make up the m
 Attributes that an instance does not have are left out. `load` calls the constructor with the saved parameters
 and sets the attributes; nothing else of the class is used. Parameters and attributes may be None, booleans,
 numbers, strings, arrays of numbers or strings, CSR matrices, a `Result`, dataclasses registered with
-`persistable_value`, and lists, tuples and dicts of these.
+`persistable_value`, other registered estimators, and lists, tuples and dicts of these.
 """
 
 from __future__ import annotations
@@ -112,25 +112,36 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
         If the estimator has none of its fitted attributes.
     """
     cls = type(estimator)
-    registered, names = _registry.get(cls.__name__, (None, ()))
-    if registered is not cls:
+    if not _is_registered(cls):
         raise TypeError(f"{cls.__name__} cannot be saved: the class is not registered with larank's persistable")
-    fitted = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
-    if not fitted:
-        raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
     arrays: dict[str, NDArray[Any]] = {}
-    parameters = estimator.get_params(deep=False)
     description = {
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
         "library_version": version("larank"),
-        "class": cls.__name__,
-        "parameters": {k: _encode(v, f"parameters/{k}", arrays) for k, v in parameters.items()},
-        "attributes": {k: _encode(v, k, arrays) for k, v in fitted.items()},
+        **_parts_of(estimator, "", arrays),
     }
     content = to_bytes(arrays, metadata={"larank": json.dumps(description, allow_nan=False)})
     with atomic_write(path) as file:
         file.write(content)
+
+
+def _is_registered(cls: type[Any]) -> bool:
+    return _registry.get(cls.__name__, (None, ()))[0] is cls
+
+
+def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Class, parameters and attributes of a fitted estimator; `within` is where the names of its arrays begin."""
+    cls = type(estimator)
+    fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__][1] if hasattr(estimator, name)}
+    if not fitted:
+        raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
+    parameters = estimator.get_params(deep=False)
+    return {
+        "class": cls.__name__,
+        "parameters": {k: _encode(v, f"{within}parameters/{k}", arrays) for k, v in parameters.items()},
+        "attributes": {k: _encode(v, f"{within}{k}", arrays) for k, v in fitted.items()},
+    }
 
 
 def load(path: _PathLike) -> Any:
@@ -164,6 +175,10 @@ def load(path: _PathLike) -> Any:
     unknown = attributes.keys() - set(names)
     if unknown:
         raise ModelFileError(f"{path} holds attributes that {cls.__name__} does not have: {sorted(unknown)}")
+    return _with_attributes(estimator, attributes)
+
+
+def _with_attributes(estimator: _Estimator, attributes: Mapping[str, Any]) -> _Estimator:
     for name, value in attributes.items():
         setattr(estimator, name, value)
     return estimator
@@ -223,6 +238,8 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if type(value).__name__ in _values and _values[type(value).__name__] is type(value):
         settings = {field.name: getattr(value, field.name) for field in fields(value)}
         return {"$value": type(value).__name__, "settings": _encode(settings, name, arrays)}
+    if _is_registered(type(value)):
+        return {"$estimator": _parts_of(value, f"{name}/", arrays)}
     raise TypeError(_cannot_save(value, name))
 
 
@@ -266,6 +283,8 @@ def _decode(value: Any, array: Callable[[str], Any]) -> Any:
         return {_decode(k, array): _decode(v, array) for k, v in value["$dict"]}
     if "$value" in value:
         return _value_class(value["$value"])(**_decode(value["settings"], array))
+    if "$estimator" in value:
+        return _decode_estimator(value["$estimator"], array)
     if "$result" in value:
         return _value_class("Result").from_dict(_decode(value["$result"], array))
     if "$objects" in value:
@@ -273,6 +292,12 @@ def _decode(value: Any, array: Callable[[str], Any]) -> Any:
     if "$sparse" in value:
         return _decode_sparse(value, array)
     return _find(value["$array"], array)
+
+
+def _decode_estimator(parts: Mapping[str, Any], array: Callable[[str], Any]) -> _Estimator:
+    cls, names = _class_named(parts["class"], "an attribute")
+    attributes = {name: _decode(value, array) for name, value in parts["attributes"].items() if name in names}
+    return _with_attributes(cls(**{k: _decode(v, array) for k, v in parts["parameters"].items()}), attributes)
 
 
 def _value_class(name: str) -> type[Any]:

@@ -37,18 +37,21 @@ def preconditioner_at(objective: PrimalObjective, damping: float, random: np.ran
     curvatures = objective.curvatures(sample)
     if d > _FEATURES_FOR_CLASSES or objective.label_kernel is not None:
         alike = 1.0 if objective.label_kernel is None else float(np.trace(objective.label_kernel)) / k
-        factor = _factor(_matrix(objective, sample, curvatures.sum(axis=1) * (alike / (k - 1)), damping))
-        return lambda R: _solved(R, lambda rows: cho_solve(factor, rows))
+        matrix = _matrix(objective, sample, curvatures.sum(axis=1) * (alike / (k - 1)), damping)
+        if objective.label_kernel is not None:  # the biases are not in its geometry: what couples them is not symmetric
+            matrix[d:, :d] = matrix[:d, d:] = 0
+        factor = _factor(matrix)
+        return lambda R: _solved(objective, R, lambda rows: cho_solve(factor, rows))
     factors = [_factor(_matrix(objective, sample, of_class, damping)) for of_class in curvatures.T]
     return lambda R: _solved(
-        R, lambda rows: np.column_stack([cho_solve(factor, rows[:, u]) for u, factor in enumerate(factors)])
+        objective, R, lambda rows: np.column_stack([cho_solve(factor, rows[:, u]) for u, factor in enumerate(factors)])
     )
 
 
-def _solved(R: Table, solve: Callable[[NDArray[Any]], NDArray[Any]]) -> Table:
+def _solved(objective: PrimalObjective, R: Table, solve: Callable[[NDArray[Any]], NDArray[Any]]) -> Table:
     """A table like R; where there are no biases, its last row stays 0."""
     Z = np.zeros_like(R)
-    found = solve(R)
+    found = solve(R[: objective.n_features + objective.fit_intercept])
     Z[: len(found), : found.shape[1]] = found
     return Z
 
@@ -108,7 +111,8 @@ def _diagonal(objective: PrimalObjective, damping: float) -> Preconditioner:
     X, h = objective.examples.X, objective.mean_curvatures()
     squared = csr_matrix((np.square(X.data), X.indices, X.indptr), X.shape) if issparse(X) else np.square(X)
     diagonal = np.append(1 + np.asarray(squared.T @ h), _bias(objective, h.sum() + damping))
-    by = (1 / diagonal).astype(X.dtype)[:, None]
+    by = objective.zeros()
+    by += (1 / diagonal).astype(X.dtype)[:, None]  # as a whole table, whose products take half the time
     return lambda R: R * by
 
 

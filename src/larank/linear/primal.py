@@ -6,26 +6,29 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from larank import parameters
-from larank.base import ScoringClassifier, classes_of, example_costs, validated
+from larank.base import ScoringClassifier, check_two_classes, classes_of, example_costs, validated
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.linear.labelkernel import checked_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective, listed
 from larank.linear.primaltraining import PrimalTraining
+from larank.maps import KernelMap, KernelPCAMap, PivotedCholeskyMap
 from larank.training import Limits, Outcome, train, unchanged_on_failure, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
+
+_MAPS: dict[str, Callable[..., KernelMap]] = {"cholesky": PivotedCholeskyMap, "kpca": KernelPCAMap}
 
 
 def _is_model_of_probabilities(model: Any) -> bool:
@@ -37,9 +40,7 @@ def _is_model_of_probabilities(model: Any) -> bool:
     )
 
 
-@persistable(
-    "classes_", "coef_", "intercept_", "map_", "gamma_", "n_features_in_", "feature_names_in_", "n_iter_", "result_"
-)
+@persistable("classes_", "coef_", "intercept_", "map_", "n_features_in_", "feature_names_in_", "n_iter_", "result_")
 class PrimalMulticlassSVC(ScoringClassifier):
     """Multiclass support vector machine trained in the primal.
 
@@ -49,8 +50,10 @@ class PrimalMulticlassSVC(ScoringClassifier):
 
     Parameters
     ----------
-    kernel : str or callable, default="linear"
-        The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see `feature_map`.
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
+default="linear"
+        The kernel. "linear" is trained on `X` as it is; the others are mapped to features, see `feature_map`. A
+        callable takes two collections of examples and returns the matrix of their kernel values.
     C : float, default=1.0
         The cost of one unit of loss against ``1/2 |W|^2``.
     loss : {"log_loss", "squared_hinge", "smoothed_hinge"}, default="log_loss"
@@ -74,7 +77,8 @@ class PrimalMulticlassSVC(ScoringClassifier):
         How kernel values become features: by `PivotedCholeskyMap` or by `KernelPCAMap`. If not given, "none" for the
         linear kernel and "cholesky" for others.
     n_components : int, optional
-        The features of the map, at most as many as examples; if not given, as many as it takes to be exact.
+        The features of the map, at most as many as examples; if not given, as many as it takes to be exact. Without a
+        map it is ignored.
     label_kernel : array of shape (n_classes, n_classes), optional
         A positive semi-definite matrix that says how alike the classes are, in the order of `classes_`; the identity if
         not given. See `larank.tree_label_kernel` and `larank.distance_label_kernel`.
@@ -137,6 +141,8 @@ class PrimalMulticlassSVC(ScoringClassifier):
     (2, 26)
     """
 
+    map_: KernelMap
+
     def __init__(
         self,
         kernel: str | Callable[[Any, Any], Any] = "linear",
@@ -194,7 +200,7 @@ class PrimalMulticlassSVC(ScoringClassifier):
         return tags
 
     @with_paragraphs
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Train on `X` and `y`.
 
         Parameters
@@ -206,17 +212,15 @@ class PrimalMulticlassSVC(ScoringClassifier):
         """
         with unchanged_on_failure(self):
             parameters.check(self, feature_map=self._map_name())
-            is_warm = self.warm_start and hasattr(self, "coef_")
-            features, y = self._features(X, y, keeps_map=is_warm)
-            examples, classes = self._examples(features, y, sample_weight)
-            outcome = self._fit(examples, classes, self._start(features, classes) if is_warm else None)
+            X, y = self._validated(X, y, reset=True)
+            weights = self._weights(X, y, sample_weight)
+            start = self._before() if self.warm_start else None
+            outcome = self._fit(self._features(X, start), y, weights, start)
         self._warn(outcome)
         return self
 
     @with_paragraphs
-    def path(
-        self, X: ArrayLike, y: ArrayLike, Cs: Iterable[float], sample_weight: ArrayLike | None = None
-    ) -> list[Self]:
+    def path(self, X: Any, y: Any, Cs: Iterable[float], sample_weight: ArrayLike | None = None) -> list[Self]:
         """Train one model per value of `C`, each started from that of the next smaller one, on the same features.
 
         [path]
@@ -225,21 +229,24 @@ class PrimalMulticlassSVC(ScoringClassifier):
         models = [clone(self).set_params(C=C) for C in Cs]
         for model in models:
             parameters.check(model, feature_map=model._map_name())
-        features, labels = models[0]._features(X, y, keeps_map=False)
-        shared = {name: value for name, value in vars(models[0]).items() if name.endswith("_")}
+        first = models[0]
+        X, y = first._validated(X, y, reset=True)
+        weights = first._weights(X, y, sample_weight)
+        features = first._features(X, None)
+        shared = {name: value for name, value in vars(first).items() if name.endswith("_")}
         done: dict[int, Self] = {}
-        start = None
+        start: _Before | None = None
         for number in sorted(range(len(Cs)), key=Cs.__getitem__):
-            model = models[number]
+            done[number] = model = models[number]
             vars(model).update(shared)
-            outcome = model._fit(*model._examples(features, labels, sample_weight), start)
+            outcome = model._fit(features, y, weights, start)
             model._warn(outcome)
-            start, done[number] = model._start(features, model.classes_), model
+            start = model._before()
             if outcome.status == "interrupted":
                 break
         return [done[number] for number in sorted(done)]
 
-    @available_if(_is_model_of_probabilities)
+    @available_if(_is_model_of_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.floating[Any]]:
         """The probabilities of the classes, where the model is one of probabilities.
 
@@ -257,14 +264,14 @@ class PrimalMulticlassSVC(ScoringClassifier):
         """
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
+            scores = np.column_stack([np.zeros_like(scores), scores])
         found: NDArray[np.floating[Any]] = softmax(scores, axis=1)
         return found
 
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
         X = self._validated(X, reset=False)
         features = self.map_.transform(X) if hasattr(self, "map_") else X
-        scores = np.asarray(features @ self.coef_.T) + self.intercept_
+        scores: NDArray[np.floating[Any]] = np.asarray(features @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     # ---- What is trained on ----
@@ -272,29 +279,53 @@ class PrimalMulticlassSVC(ScoringClassifier):
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
         return validated(self, X, *y, reset=reset, sparse=not callable(self.kernel), objects=callable(self.kernel))
 
-    def _features(self, X: Any, y: Any, *, keeps_map: bool) -> tuple[Any, NDArray[Any]]:
-        """X as it is, or what the map makes of it; and y."""
-        X, y = self._validated(X, y, reset=True)
-        classes_of(y)
-        if self._map_name() == "none":
-            if hasattr(self, "map_"):
-                del self.map_
-            return X, y
-        if keeps_map and hasattr(self, "map_"):
-            return self.map_.transform(X), y
+    def _weights(self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> NDArray[np.float64]:
+        """The costs of the examples where C is 1."""
+        classes = classes_of(y)
+        weights = example_costs(1.0, X, y, classes, sample_weight, self.class_weight)
+        check_two_classes(y, weights)
+        if self.fit_intercept and not np.isin(classes, y[weights > 0]).all():
+            missing = classes[~np.isin(classes, y[weights > 0])][0].item()
+            raise ValueError(
+                "sample_weight and class_weight must leave every class some weight with fit_intercept=True, for only "
+                f"its examples bound its bias; got none for {missing!r}"
+            )
+        return weights
+
+    def _features(self, X: Any, before: _Before | None) -> Any:
+        """X as it is, or what the map makes of it, which is that of the fit before where there was one."""
+        is_mapped = self._map_name() != "none"
+        if is_mapped and before is not None and before.map is not None:
+            self._check_same_map(before.map)
+            return before.map.transform(X)
+        if hasattr(self, "map_"):
+            del self.map_
+        if not is_mapped:
+            return X
         self.map_ = self._new_map()
-        return self.map_.fit_transform(X), y
+        return self.map_.fit_transform(X)
+
+    def _check_same_map(self, before: KernelMap) -> None:
+        wanted = self._new_map()
+        if type(wanted) is not type(before):
+            raise ValueError(
+                f"warm_start needs the map of the fit before, a {type(before).__name__}; got feature_map="
+                f"{self._map_name()!r}"
+            )
+        for name in ("kernel", "n_components", "gamma", "degree", "coef0"):
+            if getattr(wanted, name) != getattr(before, name):
+                raise ValueError(
+                    f"warm_start needs the map of the fit before, which had {name}={getattr(before, name)!r}; got "
+                    f"{getattr(wanted, name)!r}"
+                )
 
     def _map_name(self) -> str:
         if self.feature_map is not None:
             return self.feature_map
         return "none" if self.kernel == "linear" else "cholesky"
 
-    def _new_map(self) -> Any:
-        from larank.maps import KernelPCAMap, PivotedCholeskyMap
-
-        kinds = {"cholesky": PivotedCholeskyMap, "kpca": KernelPCAMap}
-        return kinds[self._map_name()](
+    def _new_map(self) -> KernelMap:
+        return _MAPS[self._map_name()](
             self.kernel,
             n_components=self.n_components,
             gamma=self.gamma,
@@ -305,26 +336,13 @@ class PrimalMulticlassSVC(ScoringClassifier):
             random_state=self.random_state,
         )
 
-    def _examples(
-        self, features: Any, y: NDArray[Any], sample_weight: ArrayLike | None
-    ) -> tuple[Examples, NDArray[Any]]:
-        classes = classes_of(y)
-        costs = example_costs(self.C, features, y, classes, sample_weight, self.class_weight)
-        labels = np.searchsorted(classes, y).astype(np.int32)
-        self._check_weights(np.bincount(labels, weights=costs, minlength=len(classes)).astype(np.float64), classes)
-        return Examples(listed(features), labels, costs, len(classes)), classes
-
-    def _check_weights(self, costs: NDArray[np.float64], classes: NDArray[Any]) -> None:
-        if self.fit_intercept and not costs.all():
-            missing = classes[int(np.argmin(costs))].item()
-            raise ValueError(
-                "sample_weight and class_weight must leave every class some weight with fit_intercept=True, for its bias "
-                f"is bounded by its examples; got none for {missing!r}"
-            )
-
     # ---- Training ----
 
-    def _fit(self, examples: Examples, classes: NDArray[Any], start: NDArray[Any] | None) -> Outcome:
+    def _fit(self, features: Any, y: NDArray[Any], weights: NDArray[np.float64], before: _Before | None) -> Outcome:
+        classes = np.unique(y)
+        labels = np.searchsorted(classes, y).astype(np.int32)
+        examples = Examples(listed(features), labels, float(self.C) * weights, len(classes))
+        start = None if before is None else before.table(features.shape[1], classes)
         label_kernel = checked_label_kernel(self.label_kernel, len(classes))
         loss = PrimalLoss(self.loss, float(self.softmax_gamma), float(self.smoothing))
         workers = Workers(blas_threads() if self.n_jobs is None else self.n_jobs)
@@ -335,7 +353,9 @@ class PrimalMulticlassSVC(ScoringClassifier):
                 examples, loss, label_kernel, fit_intercept=bool(self.fit_intercept), workers=workers
             )
             training = PrimalTraining(objective, self.solver, self.tol, check_random_state(self.random_state), start)
-            limits = Limits(self.tol if training.is_convex else None, self.max_iter, self.time_limit)
+            limits = Limits(
+                self.tol if training.is_convex else None, self.max_iter, self.time_limit, passes_without_check=math.inf
+            )
             outcome = train(training, limits, progress)
         if training.has_stalled and outcome.status == "converged" and not training.gap_is_closed(self.tol):
             outcome = replace(outcome, status="precision")
@@ -360,15 +380,11 @@ class PrimalMulticlassSVC(ScoringClassifier):
         self.coef_ = np.ascontiguousarray(V[:-1].T)
         self.intercept_ = V[-1] - (V[-1].mean() if len(self.classes_) > 2 else 0)
 
-    def _start(self, features: Any, classes: NDArray[Any]) -> NDArray[Any]:
-        """The weights of the classes, with the biases in a last row."""
-        if self.coef_.shape[1] != features.shape[1] or not np.array_equal(self.classes_, classes):
-            raise ValueError(
-                f"warm_start needs the features and classes of the fit before, {self.coef_.shape[1]} and "
-                f"{self.classes_.tolist()}; got {features.shape[1]} and {classes.tolist()}"
-            )
-        V = np.vstack([self.coef_.T, self.intercept_])
-        return np.hstack([-V / 2, V / 2]) if len(classes) == 2 else V
+    def _before(self) -> _Before | None:
+        """The model of the fit before, if there was one."""
+        if not hasattr(self, "coef_"):
+            return None
+        return _Before(self.coef_, self.intercept_, self.classes_, getattr(self, "map_", None))
 
     def _warn(self, outcome: Outcome) -> None:
         n_classes = len(self.classes_)
@@ -387,3 +403,22 @@ class PrimalMulticlassSVC(ScoringClassifier):
             limit_of_precision="by the precision of X",
             stacklevel=3,
         )
+
+
+class _Before(NamedTuple):
+    """Where a warm start begins."""
+
+    coef: NDArray[Any]
+    intercept: NDArray[Any]
+    classes: NDArray[Any]
+    map: KernelMap | None
+
+    def table(self, n_features: int, classes: NDArray[Any]) -> NDArray[Any]:
+        """The weights with a column per class, and the biases in a last row."""
+        if self.coef.shape[1] != n_features or not np.array_equal(self.classes, classes):
+            raise ValueError(
+                f"warm_start needs the features and classes of the fit before, {self.coef.shape[1]} and "
+                f"{self.classes.tolist()}; got {n_features} and {classes.tolist()}"
+            )
+        V = np.vstack([self.coef.T, self.intercept])
+        return np.hstack([-V / 2, V / 2]) if len(classes) == 2 else V

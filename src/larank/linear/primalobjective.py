@@ -120,6 +120,7 @@ class PrimalObjective:
         self._cuts = self._stripes()
         self._tables = [self._session.table() for _ in self._cuts[2:]]
         self.workers = workers
+        self.latest: Iterate | None = None
         self.evaluations = self.products = 0
         self.seconds = {"passes": 0.0, "preconditioner": 0.0, "biases": 0.0}
 
@@ -196,9 +197,9 @@ class PrimalObjective:
         gradient[:d] += U[:d]
         norm, bound = self._half_squared_norm(U), self._half_squared_norm(gradient)
         value, largest, mean = (sum(getattr(stripe, name) for stripe in sums) for name in ("value", "largest", "mean"))
-        if not self.is_smoothed:
-            return Iterate(U, norm + value, gradient, norm + value, 0.0, bound)
-        return Iterate(U, norm + value, gradient, norm + largest, largest - mean, bound)
+        primal, slack = (norm + largest, largest - mean) if self.is_smoothed else (norm + value, 0.0)
+        self.latest = Iterate(U, norm + value, gradient, primal, slack, bound)
+        return self.latest
 
     def product(self, D: Table, out: Table) -> None:
         """The Hessian at the table of the last `evaluate`, times D, in one pass over the data."""

@@ -22,7 +22,8 @@ from larank.linear.primalobjective import Examples, Iterate, PrimalObjective, Ta
 from larank.training import Objectives
 from larank.training.loop import ObjectiveValues
 
-_BIAS_PRECISION = 1e-11  # of the costs: what may be left of the gradient in the biases
+_BIAS_PRECISION = 1e-3  # of the gap to stop at: what may be left of the gradient in the biases
+_LEAST_BIAS_PRECISION = 1e-13  # of the costs
 _BIAS_STEPS = 50
 _GROWTH, _LARGEST_SOFTMAX_GAMMA = 4.0, 1e12  # of the smooth functions that stand for the maximum
 _SHRINKAGE, _ROUGHLY = 0.25, 0.05  # of the widths of smoother hinges, and how well they are minimised, relatively
@@ -115,7 +116,7 @@ class PrimalTraining:
             self._objective.smooth(self._objective.softmax_gamma, self._smoothing)
             self._at = self._objective.evaluate(self._table)
         with self._objective.timed("biases"):
-            self._at = self._better = with_best_biases(self._objective, self._at)
+            self._at = self._better = with_best_biases(self._objective, self._at, self._tol)
         return self._objectives(self._at)
 
     def _objectives(self, at: Iterate) -> ObjectiveValues:
@@ -159,16 +160,17 @@ def _until_smoothing_tells(descent: Descent, at: Iterate) -> Generator[Iterate |
                 return at
 
 
-def with_best_biases(objective: PrimalObjective, at: Iterate) -> Iterate:
+def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Iterate:
     """The iterate with the biases that are best for its weights: there the bound from the gradient holds.
 
     They are those of the same problem without features, whose scores begin where the weights leave them.
     """
     examples = objective.examples
-    wanted = _BIAS_PRECISION * float(examples.costs.sum())
+    wanted = max(_BIAS_PRECISION * tol * at.primal, _LEAST_BIAS_PRECISION * float(examples.costs.sum()))
     if not objective.fit_intercept or np.abs(at.gradient[-1]).max() <= wanted:
         return at
-    at = objective.evaluate(at.table)
+    if objective.latest is not at:
+        at = objective.evaluate(at.table)
     biases = PrimalObjective(
         Examples(np.zeros((objective.n_examples, 0)), examples.labels, examples.costs, examples.n_classes),
         objective.loss,

@@ -73,7 +73,8 @@ class Limits:
 
     `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them will be made of
     the solver's own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
-    `passes_between_checks`. Without `certify` the objectives are not computed from scratch at the end.
+    `passes_between_checks`; one is made where the estimate gives hope, and in any case after `passes_without_check`.
+    Without `certify` the objectives are not computed from scratch at the end.
     """
 
     gap: float | None
@@ -83,6 +84,7 @@ class Limits:
     passes: float | None = None
     certify: bool = True
     passes_between_checks: float = 0.0
+    passes_without_check: float = 20.0  # estimates may be far too high
 
     def closing_gap(self, primal: float) -> float | None:
         """The gap at which to stop, if there is one."""
@@ -207,9 +209,7 @@ _in_training: dict[int, object] = {}  # the calls that train models, by the id o
 class _Run:
     """The history of one training run and the decisions taken from it."""
 
-    # An exact check costs a few passes: due where the estimate says the gap may be closed, or after this many.
-    _PASSES_BETWEEN_CHECKS = 20.0
-    _PROMISING = 2.0
+    _PROMISING = 2.0  # times the gap at which to stop: an exact check costs a few passes
 
     def __init__(self, training: Training, limits: Limits, progress: Progress) -> None:
         self.training, self.limits, self.progress = training, limits, progress
@@ -241,7 +241,7 @@ class _Run:
         if point.iterations < self.checked_at + self.limits.passes_between_checks:
             return False
         is_hopeless = point.gap > self._PROMISING * wanted  # an estimate that tells nothing (nan) is not
-        if is_hopeless and point.iterations < self.checked_at + self._PASSES_BETWEEN_CHECKS:
+        if is_hopeless and point.iterations < self.checked_at + self.limits.passes_without_check:
             return False
         self.checked_at = point.iterations
         exact = self.evaluate()

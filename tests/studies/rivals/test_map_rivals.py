@@ -66,7 +66,7 @@ def test_the_quick_form_shows_maps_and_learners(capsys):
     out = capsys.readouterr().out
     for name in (*maps.MAPS, *maps.LEARNERS):
         assert name in out
-    assert "smallest within one standard error" in out
+    assert "for the exact machine on" in out
 
 
 def test_findings_without_rows_have_no_tables():

@@ -1,0 +1,335 @@
+"""The losses of the primal multiclass SVM: values, gradients and Hessians against many digits, limits, convexity."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from larank import _core
+from larank.blocks.workers import Workers
+from larank.linear.labelkernel import tree_label_kernel
+from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
+from primalreference import (
+    LOSSES,
+    ExactProblem,
+    aggregation_of,
+    exact_gradient,
+    exact_loss,
+    losses_of,
+    root_of,
+)
+
+GAMMAS = (0.0, 0.05, 0.5, 1.0, 2.0, 30.0, np.inf)
+CLASSES = (2, 3, 7, 20)
+
+every_loss = pytest.mark.parametrize(("loss", "smoothing"), LOSSES)
+every_gamma = pytest.mark.parametrize("gamma", GAMMAS)
+
+
+def label_kernels(k):
+    """None is the identity."""
+    random = np.random.default_rng(k)
+    A, narrow = random.normal(size=(k, k)), random.normal(size=(k, max(1, k // 2)))
+    tree = {"first": list(range(k // 2)), "second": {"left": [k // 2], "right": list(range(k // 2 + 1, k))}}
+    return {"identity": None, "any": A @ A.T, "singular": narrow @ narrow.T, "tree": tree_label_kernel(tree)}
+
+
+class Case:
+    """A small problem with an objective of the library, a table and two directions."""
+
+    def __init__(self, loss, smoothing, gamma, k, label_kernel, *, dtype=np.float64, layout=np.asarray, n=4, d=3):
+        random = np.random.default_rng([n, k])
+        self.X = (random.normal(size=(n, d)) * (random.random((n, d)) < 0.8)).astype(dtype)
+        self.labels = random.integers(0, k, n).astype(np.int32)
+        self.costs = random.uniform(0.2, 3.0, n)
+        self.costs[-1] = 0.0  # an example without weight
+        self.k, self.d, self.dtype = k, d, dtype
+        self.L = np.eye(k) if label_kernel is None else root_of(label_kernel)
+        examples = Examples(layout(self.X), self.labels, self.costs, k)
+        self.objective = PrimalObjective(
+            examples, PrimalLoss(loss, gamma, smoothing), label_kernel, fit_intercept=True, workers=Workers(1)
+        )
+        scale = 1 / np.sqrt(np.trace(self.L @ self.L.T) / k)
+        self.U, self.A, self.B = (self.table(scale * random.normal(size=(d + 1, k))) for _ in range(3))
+        aggregation = aggregation_of(gamma)
+        if k > 2 and aggregation == "max":  # training sees a smooth function instead
+            self.objective.smooth(5.0, smoothing)
+            aggregation = ("lse", 5.0)
+        self.exact = ExactProblem(self.labels, self.costs, loss, smoothing, "sum" if k == 2 else aggregation)
+        self.largest = ExactProblem(self.labels, self.costs, loss, smoothing, "max")
+
+    def table(self, values):
+        table = self.objective.zeros()
+        table[:, : self.k] = values
+        return table
+
+    def scores(self, table):
+        """X W L' + 1 b'."""
+        W, b = self.apart(table)
+        return np.asarray(self.X, float) @ W @ self.L.T + b
+
+    def apart(self, table):
+        values = table[:, : self.k].astype(float)
+        return values[:-1] @ self.L, values[-1]
+
+    def inner(self, one, other):
+        """Of what two tables stand for."""
+        return sum((a * b).sum() for a, b in zip(self.apart(one), self.apart(other), strict=True))
+
+    def check(self, tolerance):
+        at = self.objective.evaluate(self.U)
+        F, A, B = (self.scores(table) for table in (self.U, self.A, self.B))
+        (W, _), (by_a, _), (by_b, _) = (self.apart(table) for table in (self.U, self.A, self.B))
+        about = pytest.approx
+        assert at.value == about(0.5 * (W**2).sum() + self.exact.losses(F), rel=tolerance)
+        if self.exact.kind[2] != ("lse", 5.0):
+            assert at.primal == at.value
+            assert at.slack == 0
+        else:
+            assert at.primal == about(0.5 * (W**2).sum() + self.largest.losses(F), rel=tolerance)
+            assert at.slack >= 0
+        size = np.sqrt(self.inner(at.gradient, at.gradient) * self.inner(self.A, self.A))
+        slope = (W * by_a).sum() + self.exact.slope(F, A)
+        assert self.inner(at.gradient, self.A) == about(slope, abs=tolerance * size)
+        assert at.bound == about(0.5 * (self.apart(at.gradient)[0] ** 2).sum(), rel=tolerance)
+        product = self.objective.zeros()
+        self.objective.product(self.A, product)
+        size = np.sqrt(self.inner(product, product) * self.inner(self.B, self.B))
+        bend = (by_a * by_b).sum() + self.exact.curvature(F, A, B)
+        assert self.inner(product, self.B) == about(bend, abs=tolerance * size)
+
+
+@every_loss
+@every_gamma
+@pytest.mark.parametrize("k", CLASSES)
+def test_value_gradient_and_hessian_are_those_of_the_formula_for_every_label_kernel(loss, smoothing, gamma, k):
+    for label_kernel in label_kernels(k).values():
+        Case(loss, smoothing, gamma, k, label_kernel, n=4 if k < 20 else 3).check(1e-10)
+
+
+@every_loss
+@every_gamma
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_single_precision_has_as_many_digits_as_it_can(loss, smoothing, gamma, layout):
+    for label_kernel in (None, label_kernels(7)["tree"]):
+        Case(loss, smoothing, gamma, 7, label_kernel, dtype=np.float32, layout=layout).check(2e-5)
+
+
+@every_loss
+@every_gamma
+def test_sparse_rows_are_those_of_the_formula(loss, smoothing, gamma):
+    Case(loss, smoothing, gamma, 7, label_kernels(7)["any"], layout=sparse.csr_matrix).check(1e-10)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, np.inf])
+@every_loss
+def test_products_are_differences_of_gradients(loss, smoothing, gamma):
+    case = Case(loss, smoothing, gamma, 5, label_kernels(5)["singular"], n=30)
+    objective, h = case.objective, 1e-6
+    ahead, behind = (objective.evaluate(case.U + e * case.A).gradient for e in (h, -h))
+    product = objective.zeros()
+    objective.evaluate(case.U)
+    objective.product(case.A, product)
+    np.testing.assert_allclose(product, (ahead - behind) / (2 * h), atol=1e-7 * np.abs(product).max())
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_without_an_intercept_there_is_no_gradient_in_the_biases(intercept):
+    X, labels = np.random.default_rng(0).normal(size=(9, 2)), np.arange(9, dtype=np.int32) % 3
+    examples = Examples(X, labels, np.ones(9), 3)
+    objective = PrimalObjective(
+        examples, PrimalLoss("log_loss", 1.0, 1.0), None, fit_intercept=intercept, workers=Workers(1)
+    )
+    table = objective.zeros()
+    table[0, 0] = 1.0
+    at, product = objective.evaluate(table), objective.zeros()
+    objective.product(at.gradient, product)
+    assert at.gradient[-1].any() == product[-1].any() == intercept
+
+
+# Scores that are far out, near to each other, or the same
+
+
+def evaluated(scores, labels, loss, smoothing, aggregation, gamma=1.0):
+    """Loss, largest margin loss and gradient in the scores, of every row of scores on its own."""
+    n, k = scores.shape
+    X, costs = np.eye(n, dtype=scores.dtype), np.ones(n)
+    session = _core.primal_session(
+        X,
+        np.asarray(labels, np.int32),
+        costs,
+        loss=loss,
+        aggregation=aggregation,
+        softmax_gamma=gamma,
+        smoothing=smoothing,
+        classes=k,
+        intercept=False,
+    )
+    V, gradient, product = session.table(), session.table(), session.table()
+    V[:n, :k] = scores
+    rows, values, largest = [], [], []
+    for i in range(n):
+        sums = session.evaluate(i, i + 1, V, gradient)
+        values.append(sums.value)
+        largest.append(sums.largest)
+        rows.append(gradient[i, :k].copy())
+    session.evaluate(0, n, V, gradient)
+    session.product(0, n, V, product)
+    return np.array(values), np.array(largest), np.array(rows), product[:n, :k].copy()
+
+
+def extreme_scores(k=4, n=70):
+    """Rows of values from almost 0 to 1e4; the first are all the same, and two by two the same."""
+    random = np.random.default_rng(k)
+    values = np.array([0.0, 1e-8, -1e-8, 1.0, -1.0, 30.0, -30.0, 700.0, -700.0, 1e4, -1e4])
+    same = np.repeat(values[:, None], k, axis=1)
+    pairs = np.repeat(random.choice(values, (8, k // 2)), 2, axis=1)
+    return np.vstack([same, pairs, random.choice(values, (n, k))])
+
+
+def least_of(loss):
+    """What is rounding: a hinge takes the difference of two scores from 1, the logistic loss has all digits."""
+    return 1e-300 if loss == "log_loss" else 1e-14
+
+
+@every_loss
+@pytest.mark.parametrize("gamma", [0.0, 1e-12, 0.05, 1.0, 2.0, 30.0, 1e12])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_extreme_scores_have_the_loss_and_the_gradient_of_the_formula(loss, smoothing, gamma, dtype):
+    scores = extreme_scores().astype(dtype)
+    labels = np.random.default_rng(0).integers(0, scores.shape[1], len(scores))
+    aggregation = "sum" if gamma == 0 else "interpolation"
+    values, _, gradient, product = evaluated(scores, labels, loss, smoothing, aggregation, gamma)
+    kind = (loss, smoothing, aggregation_of(gamma))
+    exact = [exact_loss(f, label, *kind) for f, label in zip(scores, labels, strict=True)]
+    least = least_of(loss)
+    np.testing.assert_allclose(values, [float(value) for value in exact], rtol=1e-12, atol=least)
+    slopes = [exact_gradient(f, label, *kind) for f, label in zip(scores, labels, strict=True)]
+    digits, least = (1e-9, least) if dtype == np.float64 else (1e-6, max(1e-37, least))
+    np.testing.assert_allclose(gradient, slopes, rtol=digits, atol=least)
+    assert np.isfinite(product).all()
+
+
+@every_loss
+@pytest.mark.parametrize("gamma", [4.0, 1e12])
+def test_the_smooth_maximum_is_right_at_extreme_scores_too(loss, smoothing, gamma):
+    scores = extreme_scores()
+    labels = np.random.default_rng(1).integers(0, scores.shape[1], len(scores))
+    values, largest, gradient, product = evaluated(scores, labels, loss, smoothing, "smoothed-maximum", gamma)
+    kind = (loss, smoothing, ("lse", gamma))
+    exact = [float(exact_loss(f, label, *kind)) for f, label in zip(scores, labels, strict=True)]
+    np.testing.assert_allclose(values, exact, rtol=1e-12, atol=1e-15)
+    top = [float(exact_loss(f, label, loss, smoothing, "max")) for f, label in zip(scores, labels, strict=True)]
+    np.testing.assert_allclose(largest, top, rtol=1e-12, atol=least_of(loss))
+    slopes = [exact_gradient(f, label, *kind) for f, label in zip(scores, labels, strict=True)]
+    # The shares of two classes that lose nearly the same depend on the rounding of their losses, times gamma.
+    uncertain = np.clip(1e-15 * gamma * np.array(top), 1e-9, 1e-6)[:, None]
+    assert (np.abs(gradient - slopes) <= uncertain * np.abs(slopes) + least_of(loss)).all()
+    assert np.isfinite(product).all()
+
+
+# The aggregation between the sum and the maximum
+
+margins = st.one_of(st.floats(-50, 50), st.sampled_from([0.0, 1e-8, -1e-8, 700.0, -700.0, 1.0]))
+
+
+@settings(max_examples=60)
+@given(st.lists(margins, min_size=3, max_size=6), st.sampled_from(LOSSES))
+def test_the_aggregation_falls_from_the_sum_to_the_maximum(scores, kind):
+    f = np.array([scores])
+    gammas = np.geomspace(1e-12, 1e12, 13)
+    values = [evaluated(f, [0], *kind, "interpolation", gamma)[0][0] for gamma in gammas]
+    (total,), (top,) = (evaluated(f, [0], *kind, "sum")[i] for i in (0, 1))
+    around = 1e-12 * total + 1e-300
+    assert all(later <= earlier + around for earlier, later in itertools.pairwise(values))
+    assert top - around <= values[-1] <= values[0] + around <= total + 2 * around
+    # What is between is of first order in gamma, or in its inverse: g/2 (sum t)^2, log(m) / g.
+    assert values[0] == pytest.approx(total, rel=1e-12 * (1 + total), abs=1e-300)
+    assert values[-1] == pytest.approx(top, rel=1e-12, abs=len(scores) * 1e-12)
+
+
+@every_loss
+def test_all_aggregations_are_the_same_for_two_classes(loss, smoothing):
+    scores = np.random.default_rng(0).normal(size=(20, 2)) * 3
+    labels = np.arange(20) % 2
+    wanted, _, slopes, bends = evaluated(scores, labels, loss, smoothing, "sum")
+    for gamma in (0.05, 1.0, 30.0):
+        values, _, gradient, product = evaluated(scores, labels, loss, smoothing, "interpolation", gamma)
+        np.testing.assert_allclose(values, wanted, rtol=1e-12)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-12)
+        np.testing.assert_allclose(product, bends, rtol=1e-9, atol=1e-12)
+
+
+# Convexity
+
+
+def rise_of_the_middle(loss, smoothing, gamma, one, other):
+    """The largest loss at a midpoint less the mean at the ends, relative, over pairs of scores."""
+    labels = np.zeros(len(one), int)
+    ends = [losses_of(f, labels, loss, smoothing, gamma)[0] for f in (one, other)]
+    middle = losses_of((one + other) / 2, labels, loss, smoothing, gamma)[0]
+    return ((middle - sum(ends) / 2) / (1 + sum(ends))).max()
+
+
+def exact_rise_of_the_middle(loss, smoothing, gamma, one, other):
+    """The same of one pair, with many digits."""
+    low, middle, high = (exact_loss(f, 0, loss, smoothing, gamma) for f in (one, (one + other) / 2, other))
+    return float(middle - (low + high) / 2)
+
+
+def random_pairs(k, n=20_000):
+    """Pairs of scores that are near and far, in all and in single classes, on small and large scales."""
+    random = np.random.default_rng(k)
+    centre = random.normal(size=(n, k)) * random.choice([0.3, 1, 4, 15], (n, 1))
+    step = random.normal(size=(n, k)) * random.choice([0.03, 0.3, 1, 5], (n, 1))
+    step *= random.random((n, k)) < random.choice([0.4, 1], (n, 1))
+    return centre + step, centre - step
+
+
+def pair_at_the_worst_point(k, loss, smoothing, gamma):
+    """Where the condition of `PrimalLoss.is_convex` is broken most: all wrong classes alike, and all moving alike."""
+    if loss == "squared_hinge":  # g z^2 = 1/2
+        step = 0.02 / np.sqrt(gamma)
+        margin = 1 - np.sqrt(0.5 / gamma)
+    elif loss == "log_loss":  # far out
+        margin, step = -12 / gamma, 1 / gamma
+    else:  # where the straight part begins
+        step = 0.3 / gamma
+        margin = 1 - smoothing - step
+    return [np.r_[margin + e * step, np.zeros(k - 1)] for e in (1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("loss", "smoothing", "gamma", "k"),
+    [
+        *[("log_loss", 1.0, gamma, k) for gamma in (0.05, 0.3, 0.6, 0.9) for k in (3, 5)],
+        *[("smoothed_hinge", width, gamma, k) for width in (1.0, 0.1) for gamma in (0.05, 1.0, 30.0) for k in (3, 6)],
+        *[("squared_hinge", 1.0, gamma, k) for gamma in (0.05, 1.0, 30.0) for k in (7, 8, 12)],
+    ],
+)
+def test_where_the_loss_is_said_not_to_be_convex_a_midpoint_lies_above_its_ends(loss, smoothing, gamma, k):
+    assert not PrimalLoss(loss, gamma, smoothing).is_convex(k)
+    pair = pair_at_the_worst_point(k, loss, smoothing, gamma)
+    assert exact_rise_of_the_middle(loss, smoothing, gamma, *pair) > 1e-15
+
+
+@pytest.mark.parametrize(
+    ("loss", "smoothing", "gamma", "k"),
+    [
+        *[("log_loss", 1.0, gamma, k) for gamma in (0.0, 1.0, 1.5, 30.0, np.inf) for k in (2, 3, 8)],
+        *[("log_loss", 1.0, gamma, 2) for gamma in (0.05, 0.9)],
+        *[("squared_hinge", 1.0, gamma, k) for gamma in (0.05, 1.0, 30.0) for k in (2, 3, 6)],
+        *[("squared_hinge", 1.0, gamma, 8) for gamma in (0.0, np.inf)],
+        *[("smoothed_hinge", 0.5, gamma, k) for gamma in (0.0, np.inf) for k in (2, 3, 8)],
+        *[("smoothed_hinge", 0.5, gamma, 2) for gamma in (0.05, 1.0)],
+    ],
+)
+def test_where_the_loss_is_said_to_be_convex_no_midpoint_lies_above_its_ends(loss, smoothing, gamma, k):
+    assert PrimalLoss(loss, gamma, smoothing).is_convex(k)
+    assert rise_of_the_middle(loss, smoothing, gamma, *random_pairs(k)) <= 1e-13
+    if 0 < gamma < np.inf:
+        pair = pair_at_the_worst_point(k, loss, smoothing, gamma)
+        assert exact_rise_of_the_middle(loss, smoothing, gamma, *pair) <= 1e-25

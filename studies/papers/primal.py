@@ -185,7 +185,7 @@ def _map(name: str, gamma: float, features: int, seed: int) -> Any:
 
 
 def _point(dataset: str, data: Dataset, name: str, share: float, run: Run) -> Point:
-    from larank.linear.primal import PrimalMulticlassSVC
+    from larank import PrimalMulticlassSVC
 
     features = round(share * len(data.y_train))
     began = time.perf_counter()

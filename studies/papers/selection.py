@@ -112,7 +112,7 @@ def trained(algorithm: str, Z: Rows, y: Labels, Cs: Sequence[float]) -> list[Any
 
 
 def _path(Z: Rows, y: NDArray[Any], Cs: Sequence[float]) -> list[Any]:
-    from larank.linear.primal import PrimalMulticlassSVC
+    from larank import PrimalMulticlassSVC
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # `unfinished` counts

@@ -75,7 +75,7 @@ LINEAR = (LarankSdm("larank"), LarankSdm("larank-ovr", formulation="one-vs-rest"
 class LarankPrimal(LinearSolver):
     """`PrimalMulticlassSVC` with its defaults, stopped on the relative duality gap."""
 
-    requires: str = "larank.linear.primal:PrimalMulticlassSVC"
+    requires: str = "larank:PrimalMulticlassSVC"
     dtype: str = "float32"
     formulation: str = "multinomial"
     tolerances: tuple[float, ...] = grid(1e-1, 1e-6, 2)

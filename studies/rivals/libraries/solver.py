@@ -57,7 +57,7 @@ class Solver:
     @property
     def is_ours(self) -> bool:
         """Whether its library is this one."""
-        return self.requires.partition(":")[0].split(".")[0] == "larank"
+        return self.requires.startswith("larank:")
 
     def forms(self, problem: Any) -> Sequence[str]:
         """Those of a kernel problem's forms that may be its fastest."""

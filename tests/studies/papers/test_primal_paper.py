@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -25,6 +26,7 @@ from studies.papers.primal import (
     Point,
     PrimalTables,
     Run,
+    _difference,
     claims,
 )
 from studies.papers.selection import MSVM, ONE_VS_REST, Choice, Defaults, Grid, split
@@ -127,7 +129,21 @@ def of_maps(*errors: float) -> dict[str, float]:
 def test_claims_on_approximation_hold_or_not(dataset, few, holds):
     found = claims(table(dataset, {1: of_maps(10, 10, 10), 1 / 8: few}))
     assert [line.endswith("so it is.") for line in found] == list(holds)
-    assert all(line.endswith(("so it is.", "not so here.")) for line in found)
+    assert all(line.endswith(("so it is.", "not so here.", "not seen here.")) for line in found)
+
+
+def test_one_split_does_not_tell_maps_apart():
+    several = table("wav", {1: of_maps(10, 10, 10), 1 / 8: of_maps(12, 12, 15)})
+    one = replace(several, points=tuple(point for point in several.points if point.seed == 0))
+    assert claims(one)[0].endswith("not to be told from one split.")
+
+
+def test_more_looks_need_a_larger_difference():
+    first, second = np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 2.5])
+    mean, chance = _difference(first, second, 1)
+    assert mean == pytest.approx(2 / 3)
+    assert chance == pytest.approx(4.303 * np.std([0.5, 1.0, 0.5], ddof=1) / np.sqrt(3), rel=1e-3)
+    assert _difference(first, second, 6)[1] > chance
 
 
 def test_a_row_of_table_1_1_is_held_to_the_paper():

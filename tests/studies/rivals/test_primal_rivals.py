@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from larank.linear.primal import PrimalMulticlassSVC
+from larank import PrimalMulticlassSVC
 from studies.rivals import objectives, primal
 from studies.rivals.contest import Entrant, Settings
 from studies.rivals.libraries import LOGISTIC

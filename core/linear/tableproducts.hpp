@@ -54,22 +54,21 @@ class TableProducts {
 
     // F has a row per row of the block.
     void scores(const RowBlock<T>& block, const T* V, T* F) const {
-        if (!by_columns_) {
-            for (int64_t i = block.first; i < block.last; ++i)
-                units<T>().scores(X_.row(i), V, lanes_, false, F + (i - block.first) * lanes_);
-            return;
+        const int64_t count = block.last - block.first;
+        if (!X_.starts) return units<T>().dense_scores(dense(block), count, X_.columns, V, lanes_, F);
+        if (by_columns_) {
+            std::fill(F, F + count * lanes_, T(0));
+            return units<T>().add_columns(block.columns(), V, lanes_, F);
         }
-        std::fill(F, F + (block.last - block.first) * lanes_, T(0));
-        units<T>().add_columns(block.columns(), V, lanes_, F);
+        for (int64_t i = 0; i < count; ++i)
+            units<T>().scores(X_.row(block.first + i), V, lanes_, false, F + i * lanes_);
     }
 
     void add(const RowBlock<T>& block, const T* G, T* W) const {
-        if (!by_columns_) {
-            for (int64_t i = block.first; i < block.last; ++i)
-                units<T>().add_row(X_.row(i), G + (i - block.first) * lanes_, lanes_, W);
-            return;
-        }
-        units<T>().sum_columns(block.columns(), G, lanes_, W);
+        const int64_t count = block.last - block.first;
+        if (!X_.starts) return units<T>().dense_add(dense(block), count, X_.columns, G, lanes_, W);
+        if (by_columns_) return units<T>().sum_columns(block.columns(), G, lanes_, W);
+        for (int64_t i = 0; i < count; ++i) units<T>().add_row(X_.row(block.first + i), G + i * lanes_, lanes_, W);
     }
 
   private:
@@ -82,6 +81,8 @@ class TableProducts {
         const int64_t wanted = stored / (stored_per_stripe * std::max<int64_t>(1, X_.columns));
         return std::max<int64_t>(1, std::min({most_stripes, wanted, X_.rows}));
     }
+
+    const T* dense(const RowBlock<T>& block) const { return X_.values + block.first * X_.columns; }
 
     RowBlock<T> block(int64_t first, int64_t last) const {
         RowBlock<T> found{first, last, {}, {}, {}, {}};

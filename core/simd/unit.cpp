@@ -6,6 +6,7 @@
 #include "kernel/gradient.hpp"
 #include "kernel/kernelrow.hpp"
 #include "linear/columns.hpp"
+#include "linear/denserows.hpp"
 #include "linear/gradientrows.hpp"
 #include "linear/rowqp.hpp"
 #include "linear/rows.hpp"
@@ -21,6 +22,8 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.add_row = add_row<T>;
     units.scores_of = scores_of<T>;
     units.add_row_of = add_row_of<T>;
+    units.dense_scores = dense_scores<T>;
+    units.dense_add = dense_add<T>;
     units.add_columns = add_columns<T>;
     units.sum_columns = sum_columns<T>;
     units.dot_one = dot_one<T>;

@@ -111,7 +111,9 @@ struct Units {
     void (*scores_of)(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out);
     void (*add_row_of)(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes,
                        T* W);
-    // The same two for many examples at once, feature by feature, see linear/columns.hpp.
+    // The same two for several examples at once: dense ones, and sparse ones feature by feature.
+    void (*dense_scores)(const T* X, int64_t count, int64_t features, const T* W, int64_t lanes, T* F);
+    void (*dense_add)(const T* X, int64_t count, int64_t features, const T* G, int64_t lanes, T* W);
     void (*add_columns)(const Columns<T>& X, const T* V, int64_t lanes, T* F);
     void (*sum_columns)(const Columns<T>& X, const T* G, int64_t lanes, T* W);
     // Stochastic gradient steps, see linear/gradientrows.hpp.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import get_blas_funcs
@@ -31,6 +32,7 @@ _MOST_TRIALS = 40
 def newton(objective: PrimalObjective, at: Iterate, random: np.random.RandomState) -> Descent:
     """Truncated Newton: conjugate gradient on Newton's equations, by products with the Hessian."""
     precondition: Preconditioner | None = None
+    scratch = _Scratch(*(objective.zeros() for _ in range(5)))  # large tables are slow to get new
     while True:
         # Biases may have no curvature at all. So much of it lets none of them move by more than 100, and goes to 0.
         damping = 0.01 * float(np.abs(at.gradient[-1]).max())
@@ -38,23 +40,33 @@ def newton(objective: PrimalObjective, at: Iterate, random: np.random.RandomStat
             with objective.timed("preconditioner"):
                 precondition = preconditioner_at(objective, damping, random)
         before = objective.products
-        direction = yield from _newton_direction(objective, at, precondition, damping)
+        yield from _newton_direction(objective, at, precondition, damping, scratch)
         if objective.products - before > _PRODUCTS_TO_KEEP:
             precondition = None
-        found = yield from _backtrack(objective, at, direction)
+        found = yield from _backtrack(objective, at, scratch.direction)
         if found is None:
             return
+        objective.give_back(at)
         at = (yield found) or found
 
 
+class _Scratch(NamedTuple):
+    direction: Table
+    toward: Table
+    product: Table
+    residual: Table
+    step: Table
+
+
 def _newton_direction(
-    objective: PrimalObjective, at: Iterate, precondition: Preconditioner, damping: float
-) -> Generator[None, None, Table]:
+    objective: PrimalObjective, at: Iterate, precondition: Preconditioner, damping: float, scratch: _Scratch
+) -> Generator[None, None, None]:
     """An approximate solution d of H d = -gradient, with damped biases, along which the objective falls."""
-    direction, product = objective.zeros(), objective.zeros()
-    residual = -at.gradient
-    step = precondition(residual)
-    toward = step.copy()
+    direction, toward, product, residual, step = scratch
+    direction[...] = 0
+    np.negative(at.gradient, out=residual)
+    precondition(residual, step)
+    toward[...] = step
     left = first = objective.dot(residual, step)
     for number in count(1):
         objective.product(toward, product)
@@ -62,17 +74,18 @@ def _newton_direction(
         yield
         curvature = objective.dot(toward, product)
         if not curvature > 0:  # only where the objective is not convex, or by rounding
-            return toward if number == 1 else direction
+            if number == 1:
+                direction[...] = toward
+            return
         length = left / curvature
         _add(direction, length, toward)
         _add(residual, -length, product)
-        step = precondition(residual)
+        precondition(residual, step)
         before, left = left, objective.dot(residual, step)
         if left <= _FORCING**2 * first or number == _MOST_PRODUCTS:
-            return direction
+            return
         toward *= toward.dtype.type(left / before)
         toward += step
-    raise AssertionError
 
 
 def _backtrack(objective: PrimalObjective, at: Iterate, direction: Table) -> _Search:
@@ -80,7 +93,10 @@ def _backtrack(objective: PrimalObjective, at: Iterate, direction: Table) -> _Se
     slope = objective.dot(at.gradient, direction)
     length = 1.0
     while slope < 0 and length > 1e-12:
-        found = objective.evaluate(_moved(at.table, length, direction))
+        moved = objective.unset()
+        np.multiply(direction, direction.dtype.type(length), out=moved)
+        moved += at.table
+        found = objective.evaluate(moved)
         if found.value <= at.value + _DECREASE * length * slope:
             return found
         if abs(length * slope) <= _rounding(at):

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix, issparse
 from larank.blocks.provider import pieces
 from larank.linear.primalobjective import PrimalObjective, Table
 
-Preconditioner = Callable[[Table], Table]
+Preconditioner = Callable[[Table, Table], None]  # of a residual, and where to write the result
 
 _FEATURES_FOR_CLASSES = 128  # up to here there is a matrix for each class
 _FEATURES_FOR_MATRIX = 2048  # up to here there is one matrix for all of them
@@ -41,19 +41,20 @@ def preconditioner_at(objective: PrimalObjective, damping: float, random: np.ran
         if objective.label_kernel is not None:  # the biases are not in its geometry: what couples them is not symmetric
             matrix[d:, :d] = matrix[:d, d:] = 0
         factor = _factor(matrix)
-        return lambda R: _solved(objective, R, lambda rows: cho_solve(factor, rows))
+        return lambda R, Z: _solve(objective, R, Z, lambda rows: cho_solve(factor, rows))
     factors = [_factor(_matrix(objective, sample, of_class, damping)) for of_class in curvatures.T]
-    return lambda R: _solved(
-        objective, R, lambda rows: np.column_stack([cho_solve(factor, rows[:, u]) for u, factor in enumerate(factors)])
+    return lambda R, Z: _solve(
+        objective,
+        R,
+        Z,
+        lambda rows: np.column_stack([cho_solve(factor, rows[:, u]) for u, factor in enumerate(factors)]),
     )
 
 
-def _solved(objective: PrimalObjective, R: Table, solve: Callable[[NDArray[Any]], NDArray[Any]]) -> Table:
-    """A table like R; where there are no biases, its last row stays 0."""
-    Z = np.zeros_like(R)
+def _solve(objective: PrimalObjective, R: Table, Z: Table, solve: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
+    """Where there are no biases, the last row of Z stays 0."""
     found = solve(R[: objective.n_features + objective.fit_intercept])
     Z[: len(found), : found.shape[1]] = found
-    return Z
 
 
 def _factor(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
@@ -113,7 +114,11 @@ def _diagonal(objective: PrimalObjective, damping: float) -> Preconditioner:
     diagonal = np.append(1 + np.asarray(squared.T @ h), _bias(objective, h.sum() + damping))
     by = objective.zeros()
     by += (1 / diagonal).astype(X.dtype)[:, None]  # as a whole table, whose products take half the time
-    return lambda R: R * by
+
+    def scale(R: Table, Z: Table) -> None:
+        np.multiply(R, by, out=Z)
+
+    return scale
 
 
 def _bias(objective: PrimalObjective, curvature: float) -> float:

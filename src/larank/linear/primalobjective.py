@@ -117,6 +117,7 @@ class PrimalObjective:
         self._tables = [self._session.table() for _ in range(1, self._session.stripes)]
         self.workers = workers
         self.latest: Iterate | None = None
+        self._spare: list[Table] = []
         self.evaluations = self.products = 0
         self.seconds = {"passes": 0.0, "preconditioner": 0.0, "biases": 0.0}
 
@@ -154,9 +155,20 @@ class PrimalObjective:
     # ---- Tables ----
 
     def zeros(self) -> Table:
-        """A new table."""
-        table: Table = self._session.table()
+        """A table of zeros."""
+        table = self.unset()
+        table[...] = 0
         return table
+
+    def unset(self) -> Table:
+        """A table that holds anything, of those given back or a new one: large ones are slow to get."""
+        table: Table = self._spare.pop() if self._spare else self._session.table()
+        return table
+
+    def give_back(self, iterate: Iterate) -> None:
+        """The tables of an iterate that nobody needs any more."""
+        if iterate is not self.latest:
+            self._spare += [iterate.table, iterate.gradient]
 
     def weights(self, U: Table) -> Table:
         """V = U K, and the biases as they are."""
@@ -180,7 +192,7 @@ class PrimalObjective:
 
     def evaluate(self, U: Table) -> Iterate:
         """The objective and its gradient, in one pass over the data."""
-        V, gradient, d = self.weights(U), self.zeros(), self.n_features
+        V, gradient, d = self.weights(U), self.unset(), self.n_features
         sums = self._striped(lambda stripe, out: self._session.evaluate(stripe, V, out), gradient)
         self.evaluations += 1
         gradient[:d] += U[:d]

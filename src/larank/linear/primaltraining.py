@@ -122,7 +122,7 @@ class PrimalTraining:
     def _objectives(self, at: Iterate) -> ObjectiveValues:
         dual = max(0.0, at.primal - at.bound - at.slack) if self.is_convex else np.nan
         gradient = self._objective.weights(at.gradient)  # without what stands for nothing where K is singular
-        return ObjectiveValues(at.primal, dual, float(np.abs(gradient).max(initial=0.0)))
+        return ObjectiveValues(at.primal, dual, float(max(gradient.max(), -gradient.min())))
 
     def iterations(self) -> float:
         """Passes over the data."""

@@ -362,6 +362,18 @@ def test_a_limit_leaves_a_valid_model_with_a_certificate(parameters, status, sof
     assert model.result_.primal == pytest.approx(reference.objective_of(model, X, y, np.ones(len(y))), rel=1e-9)
 
 
+@pytest.mark.parametrize("label_kernel", [None, ALIKE])
+@pytest.mark.filterwarnings("ignore:training was ended")
+def test_a_limit_on_the_way_through_smoother_hinges_leaves_the_best_model_so_far(label_kernel):
+    X, y = noisy()
+    before = np.inf
+    for max_iter in range(1, 16):
+        model = svc(loss="smoothed_hinge", smoothing=0.01, softmax_gamma=0, label_kernel=label_kernel)
+        primal = model.set_params(max_iter=max_iter).fit(X, y).result_.primal
+        assert primal <= 1.05 * before, "smoother hinges may disagree a little"
+        before = primal
+
+
 @pytest.fixture
 def interrupting(monkeypatch):
     """Ctrl-C in one of the passes over the data."""

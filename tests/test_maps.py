@@ -263,9 +263,15 @@ def test_too_little_memory_is_told_with_what_would_do():
     ):
         PivotedCholeskyMap(n_components=50, memory_limit=9000).fit(X)
     with pytest.raises(
-        MemoryLimitError, match=r"memory_limit must be at least 129600 bytes .*; basis_size=25 would do"
+        MemoryLimitError, match=r"memory_limit must be at least 129600 bytes .*; KernelPCAMap\(basis_size=25\) would do"
     ):
         KernelPCAMap(memory_limit=10_000).fit(X)
+    with pytest.raises(MemoryLimitError, match=r"KernelPCAMap\(basis_size=25\) with n_components=25 would do"):
+        KernelPCAMap(memory_limit=10_000, n_components=30).fit(X)
+    with pytest.raises(MemoryLimitError, match=r"n_components=\d+ or a larger tolerance or fitting"):
+        PivotedCholeskyMap(tolerance=1e-3, memory_limit=9000).fit(X)
+    with pytest.raises(MemoryLimitError, match=r"got 10$"):  # not for a single column
+        PivotedCholeskyMap(tolerance=1e-3, memory_limit=10).fit(X)
     KernelPCAMap(memory_limit=10_000, basis_size=25).fit(X)
     sample = PivotedCholeskyMap(n_components=50, memory_limit=9000 * 5, random_state=0).fit(X)
     assert sample.transform(np.repeat(X, 9, axis=0)).shape == (810, 50), "transform takes any number of examples"
@@ -292,6 +298,17 @@ def test_fitting_takes_the_memory_of_its_columns_and_tiles(given):
         columns = model.n_components_ + (given.get("block_size", 0) if "tolerance" in given else 0)
         assert used < 20_000 * 4 * columns + TILES
     assert peak(lambda: model.transform(some)) < 20_000 * 4 * model.n_components_ + TILES
+
+
+@pytest.mark.parametrize("n_components", [None, 50])
+def test_eigenvectors_take_no_more_memory_than_the_limit_they_are_held_against(n_components):
+    some = np.random.default_rng(0).normal(size=(1500, 10))
+    model = KernelPCAMap(gamma=10.0, n_components=n_components, random_state=0, n_jobs=1)
+    needed = 8 * 1500 * (1500 + (n_components or 1500))
+    for fit in (model.fit, model.fit_transform):
+        assert peak(lambda fit=fit: fit(some)) < needed + 2 * TILES
+    with pytest.raises(MemoryLimitError, match=f"at least {needed} bytes"):
+        clone(model).set_params(memory_limit=needed - 1).fit(some)
 
 
 def test_transforming_takes_the_memory_of_its_result_and_tiles():

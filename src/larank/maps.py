@@ -399,7 +399,9 @@ class KernelPCAMap(KernelMap):
         basis, features = provider.part(X, self.basis_, None), None
         if len(self.basis_) == length(X):
             explained = float(self.eigenvalues_.sum())
-            features = (self.factor_ * self.eigenvalues_).astype(provider.dtype) if wants_features else None
+            if wants_features:
+                features = np.empty(self.factor_.shape, provider.dtype)
+                np.multiply(self.factor_, self.eigenvalues_, out=features, casting="same_kind")
         elif wants_features:
             features = np.empty((length(X), self.n_components_), provider.dtype)
             eigen_features(provider, X, basis, self.factor_, features)
@@ -412,10 +414,12 @@ class KernelPCAMap(KernelMap):
     def _check_memory(self, size: int, components: int) -> None:
         needed = 8 * size * (size + components)  # in double precision, whatever the kernel values are
         if needed > self.memory_limit:
-            fit = int((self.memory_limit / 16) ** 0.5)
+            fit = max(1, int((self.memory_limit / 16) ** 0.5))
+            fewer = f" with n_components={fit}" if (self.n_components or 0) > fit else ""
             raise _core.MemoryLimitError(
                 f"memory_limit must be at least {needed} bytes for the kernel matrix of {size} examples and "
-                f"{components} eigenvectors, got {int(self.memory_limit)}; basis_size={max(fit, 1)} would do"
+                f"{components} eigenvectors, got {int(self.memory_limit)}; "
+                f"KernelPCAMap(basis_size={fit}){fewer} would do"
             )
 
     def _fill(self, provider: Provider, X: Any, basis: Batch, out: _Array) -> None:

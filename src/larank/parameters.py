@@ -400,9 +400,18 @@ def complaints(
 
     `chosen` are those that differ from the default or, on the command line, that were given.
     """
+    if "feature_map" in values:
+        values = {**values, "feature_map": feature_map_for(values["kernel"], values["feature_map"])}
     for rule in rules:
         if rule.is_for(kind, values) and rule.is_broken(values, chosen):
             yield rule.complaint(kind, values, spelling or Spelling())
+
+
+def feature_map_for(kernel: Any, feature_map: str | None) -> str:
+    """The map of a kernel; None is none for the linear kernel, and pivoted Cholesky for others."""
+    if feature_map is not None:
+        return feature_map
+    return "none" if kernel == "linear" else "cholesky"
 
 
 def defaults(kind: type) -> dict[str, Any]:

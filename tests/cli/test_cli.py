@@ -239,6 +239,7 @@ OTHERS = {
     "larank": ["--selection", "active", "--sample-size", 5, "--operations", "new,old", "--label-budget", 60],
     "lasvm": ["--no-finish", "--delta-max", 0.5, "--tau", 0.01, "--no-certify"],
     "mcsvm": ["--solver", "published"],
+    "primal": ["--kernel", "rbf", "--n-components", 5, "--memory-limit", 1e6, "--softmax-gamma", "inf"],
     "sdm": ["--no-shrinking", "--no-cooling", "--intercept-scaling", 2],
 }
 
@@ -258,6 +259,7 @@ def test_every_classifier_is_reached_with_its_own_options(algorithm: str, files:
         "larank": {"selection": "active", "sample_size": 5, "label_budget": 60},
         "lasvm": {"finish": False, "delta_max": 0.5, "tau": 0.01, "certify": False},
         "mcsvm": {"solver": "published"},
+        "primal": {"kernel": "rbf", "n_components": 5, "memory_limit": 1e6, "softmax_gamma": np.inf},
         "sdm": {"shrinking": False, "cooling": False, "intercept_scaling": 2.0},
     }.get(algorithm, {})
     assert {name: found[name] for name in expected} == expected

@@ -47,6 +47,11 @@ def same(a, b):
     return type(a) is type(b) and (a == b or a != a)
 
 
+def estimator_with(**attributes):
+    """How an estimator is written that is an attribute of another."""
+    return {"$estimator": {"class": "Toy", "parameters": {}, "attributes": attributes}}
+
+
 def rewrite(path, change, arrays=None):
     """Save a fitted Toy with its description changed, as a newer version or a vandal might have."""
     save(Toy().fit(), path)
@@ -297,6 +302,7 @@ def test_a_missing_array_is_named(file):
         (lambda d: d.update(attributes=[]), "is damaged"),
         (lambda d: d["attributes"].update(n_iter_={"$what": 1}), "is damaged"),
         (lambda d: d["attributes"].update(predict=1), r"attributes that Toy does not have: \['predict'\]"),
+        (lambda d: d["attributes"].update(notes_=estimator_with(predict=1)), r"Toy does not have: \['predict'\]"),
         (lambda d: d["parameters"].update(unheard=1), "unheard"),
     ],
 )

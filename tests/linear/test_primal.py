@@ -1,6 +1,7 @@
 """The primal multiclass SVM: optima of other solvers, certificate, label kernels, and what a person may get wrong."""
 
 import signal
+import tracemalloc
 import warnings
 from functools import cache
 
@@ -362,6 +363,18 @@ def test_a_limit_leaves_a_valid_model_with_a_certificate(parameters, status, sof
     assert model.result_.primal == pytest.approx(reference.objective_of(model, X, y, np.ones(len(y))), rel=1e-9)
 
 
+@pytest.mark.parametrize("label_kernel", [None, ALIKE])
+@pytest.mark.filterwarnings("ignore:training was ended")
+def test_a_limit_on_the_way_through_smoother_hinges_leaves_the_best_model_so_far(label_kernel):
+    X, y = noisy()
+    before = np.inf
+    for max_iter in range(1, 16):
+        model = svc(loss="smoothed_hinge", smoothing=0.01, softmax_gamma=0, label_kernel=label_kernel)
+        primal = model.set_params(max_iter=max_iter).fit(X, y).result_.primal
+        assert primal <= 1.05 * before, "smoother hinges may disagree a little"
+        before = primal
+
+
 @pytest.fixture
 def interrupting(monkeypatch):
     """Ctrl-C in one of the passes over the data."""
@@ -547,6 +560,16 @@ def test_more_features_than_a_matrix_is_formed_for_reach_the_same_optimum():
         assert newton.primal == pytest.approx(lbfgs.primal, rel=1e-7)
 
 
+def test_wide_dense_examples_are_not_copied():
+    wide = np.random.default_rng(0).normal(size=(1000, 3000)).astype(np.float32)
+    tracemalloc.start()
+    try:
+        svc(tol=1e-2).fit(wide, np.arange(1000) % 3)
+        assert tracemalloc.get_traced_memory()[1] < wide.nbytes / 2
+    finally:
+        tracemalloc.stop()
+
+
 # Probabilities
 
 
@@ -716,7 +739,7 @@ def test_a_kernel_that_is_none_is_told_with_the_pivot_that_shows_it():
 
 def test_a_memory_limit_that_does_not_hold_the_features_is_told_what_would_do():
     X, y = noisy()
-    with pytest.raises(larank.MemoryLimitError, match="memory_limit"):
+    with pytest.raises(larank.MemoryLimitError, match=r"memory_limit.*; n_components=\d+ or fitting on \d+"):
         svc(kernel="rbf", memory_limit=1000).fit(X, y)
 
 
@@ -780,6 +803,14 @@ def test_a_bad_parameter_is_named_with_what_would_do_and_leaves_the_model_as_it_
     if parameters.keys() - {"C", "class_weight", "label_kernel"}:
         with pytest.raises(ValueError, match=message):
             svc(**parameters).path(X, y, [1.0])
+
+
+def test_numbers_beyond_their_precision_are_told_from_one_another():
+    X, y = noisy()
+    with pytest.raises(ValueError, match=r"X times the square root of its costs must be at most 1e\+151"):
+        svc().fit(1e200 * X, y)
+    with pytest.raises(ValueError, match=r"second derivatives that float32 holds, got softmax_gamma=1e\+300"):
+        svc(softmax_gamma=1e300).fit(X.astype(np.float32), y)
 
 
 def test_a_class_without_weight_needs_a_model_without_biases():

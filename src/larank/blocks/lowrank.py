@@ -266,7 +266,7 @@ class _Cholesky:
             return
         rows = int(limit // (columns * self.provider.dtype.itemsize))
         ways = [f"n_components={int(limit // column)}"] if limit >= column else []
-        ways += [] if self.options.rank is not None else ["a larger tolerance"]
+        ways += ["a larger tolerance"] if self.options.tolerance and limit >= column else []
         ways += [f"fitting on {rows} of them, for transform takes any number"] if rows else []
         raise _core.MemoryLimitError(
             f"memory_limit must be at least {columns * column} bytes for {columns} components of {self.n} examples, "
@@ -364,7 +364,8 @@ def eigen_factor(provider: Provider, X: Any, basis: _Index, n_components: int | 
     n, dtype = len(K), provider.dtype
     count = n if n_components is None else n_components
     lowest = _smallest_ritz_value(K) if count < n else 0.0
-    values, vectors = eigh(K, subset_by_index=(n - count, n - 1), driver="evr", overwrite_a=True, check_finite=False)
+    # Transposed, K is in the order of columns that LAPACK wants, and is not copied.
+    values, vectors = eigh(K.T, subset_by_index=(n - count, n - 1), driver="evr", overwrite_a=True, check_finite=False)
     del K
     values, vectors = values[::-1], vectors[:, ::-1]
     noise = 32 * float(np.finfo(dtype).eps) * math.sqrt(n) * largest  # the norm of a matrix of rounding errors

@@ -296,7 +296,10 @@ def _decode(value: Any, array: Callable[[str], Any]) -> Any:
 
 def _decode_estimator(parts: Mapping[str, Any], array: Callable[[str], Any]) -> _Estimator:
     cls, names = _class_named(parts["class"], "an attribute")
-    attributes = {name: _decode(value, array) for name, value in parts["attributes"].items() if name in names}
+    attributes = {name: _decode(value, array) for name, value in parts["attributes"].items()}
+    unknown = attributes.keys() - set(names)
+    if unknown:
+        raise ModelFileError(f"an attribute holds attributes that {cls.__name__} does not have: {sorted(unknown)}")
     return _with_attributes(cls(**{k: _decode(v, array) for k, v in parts["parameters"].items()}), attributes)
 
 

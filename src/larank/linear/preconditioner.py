@@ -25,6 +25,8 @@ _FEATURES_FOR_MATRIX = 2048  # up to here there is one matrix for all of them
 _EXAMPLES_FOR_CLASSES = 50_000
 _EXAMPLES_PER_FEATURE = 20
 _ROWS_AT_ONCE, _GROUPS = 4096, 4
+_ROWS_FOR_DIAGONAL = 64  # which are wide
+_LARGEST = 1e151  # whose squares, of very many examples, float64 holds
 _LEAST_BIAS = 1e-9  # of the costs: the curvature in the biases may be none
 
 
@@ -35,6 +37,12 @@ def preconditioner_at(objective: PrimalObjective, damping: float, random: np.ran
         return _diagonal(objective, damping)
     sample = _sample(objective, random)
     curvatures = objective.curvatures(sample)
+    if not np.isfinite(curvatures).all():
+        raise ValueError(
+            f"softmax_gamma and smoothing must leave second derivatives that {objective.examples.X.dtype} holds, got "
+            f"softmax_gamma={objective.softmax_gamma} and smoothing={objective.smoothing}; softmax_gamma=numpy.inf, "
+            "the maximum itself, would do"
+        )
     if d > _FEATURES_FOR_CLASSES or objective.label_kernel is not None:
         alike = 1.0 if objective.label_kernel is None else float(np.trace(objective.label_kernel)) / k
         matrix = _matrix(objective, sample, curvatures.sum(axis=1) * (alike / (k - 1)), damping)
@@ -92,6 +100,11 @@ def _matrix(
             rows = rows.toarray() if issparse(rows) else rows
             # Scaled to 1, so that no square leaves the range of float32.
             top, most = float(np.abs(rows).max(initial=0.0)) or 1.0, float(roots[chosen].max(initial=0.0)) or 1.0
+            if top * most > _LARGEST:
+                raise ValueError(
+                    f"X times the square root of its costs must be at most {_LARGEST:g}, for float64 must hold its "
+                    f"squares; got {top:.3g} in X; scale X, or choose a smaller C"
+                )
             scaled = np.empty((len(rows), size), rows.dtype)
             shares = (roots[chosen] / most).astype(rows.dtype)
             np.multiply(rows / rows.dtype.type(top), shares[:, None], out=scaled[:, :d])
@@ -110,8 +123,11 @@ def _matrix(
 
 def _diagonal(objective: PrimalObjective, damping: float) -> Preconditioner:
     X, h = objective.examples.X, objective.mean_curvatures()
-    squared = csr_matrix((np.square(X.data), X.indices, X.indptr), X.shape) if issparse(X) else np.square(X)
-    diagonal = np.append(1 + np.asarray(squared.T @ h), _bias(objective, h.sum() + damping))
+    if issparse(X):
+        squares = csr_matrix((np.square(X.data), X.indices, X.indptr), X.shape).T @ h
+    else:  # a few rows at a time: X may be all that memory holds
+        squares = sum(h[rows] @ np.square(X[rows], dtype=np.float64) for rows in pieces(len(X), _ROWS_FOR_DIAGONAL))
+    diagonal = np.append(1 + np.asarray(squares), _bias(objective, h.sum() + damping))
     by = objective.zeros()
     by += (1 / diagonal).astype(X.dtype)[:, None]  # as a whole table, whose products take half the time
 

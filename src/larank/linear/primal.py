@@ -211,7 +211,7 @@ default="linear"
         [fitted]
         """
         with unchanged_on_failure(self):
-            parameters.check(self, feature_map=self._map_name())
+            parameters.check(self)
             X, y = self._validated(X, y, reset=True)
             weights = self._weights(X, y, sample_weight)
             start = self._before() if self.warm_start else None
@@ -228,7 +228,7 @@ default="linear"
         Cs = parameters.costs_of_path(Cs)
         models = [clone(self).set_params(C=C) for C in Cs]
         for model in models:
-            parameters.check(model, feature_map=model._map_name())
+            parameters.check(model)
         first = models[0]
         X, y = first._validated(X, y, reset=True)
         weights = first._weights(X, y, sample_weight)
@@ -320,9 +320,7 @@ default="linear"
                 )
 
     def _map_name(self) -> str:
-        if self.feature_map is not None:
-            return self.feature_map
-        return "none" if self.kernel == "linear" else "cholesky"
+        return parameters.feature_map_for(self.kernel, self.feature_map)
 
     def _new_map(self) -> KernelMap:
         return _MAPS[self._map_name()](

@@ -66,11 +66,11 @@ class PrimalTraining:
         for smoothing in _smoother_hinges(objective):
             objective.smooth(softmax_gamma, smoothing)
             for found in minimise(objective, objective.evaluate(self._table), random):
-                yield None  # this is another objective than that which was asked for
                 if found is not None:
-                    self._table = found.table
-                    if found.bound <= _ROUGHLY * found.value:
-                        break
+                    self._table = found.table  # the one before was given back, so training must not end with it
+                yield None  # this is another objective than that which was asked for
+                if found is not None and found.bound <= _ROUGHLY * found.value:
+                    break
         while True:
             objective.smooth(softmax_gamma, wanted)
             at = objective.evaluate(self._table)

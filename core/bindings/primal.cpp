@@ -145,9 +145,10 @@ void bind_primal_of(nb::module_& m, const char* name) {
             [](S& s, Vector<int64_t> examples) {
                 const int64_t k = s.losses.options().classes, count = int64_t(examples.shape(0));
                 std::vector<double> found(std::size_t(count * k));
-                for (int64_t i = 0; i < count; ++i) {
-                    s.check(examples.data()[i], s.losses.rows());
-                    s.losses.curvatures(examples.data()[i], found.data() + i * k);
+                for (int64_t i = 0; i < count; ++i) s.check(examples.data()[i], s.losses.rows());
+                {
+                    nb::gil_scoped_release released;
+                    for (int64_t i = 0; i < count; ++i) s.losses.curvatures(examples.data()[i], found.data() + i * k);
                 }
                 return to_numpy(std::move(found), {std::size_t(count), std::size_t(k)});
             },
@@ -156,9 +157,12 @@ void bind_primal_of(nb::module_& m, const char* name) {
              [](S& s) {
                  const int64_t k = s.losses.options().classes, count = s.losses.rows();
                  std::vector<double> means(std::size_t(count), 0.0), found(std::size_t(k), 0.0);
-                 for (int64_t i = 0; i < count; ++i) {
-                     s.losses.curvatures(i, found.data());
-                     for (double each : found) means[std::size_t(i)] += each / double(k - 1);
+                 {
+                     nb::gil_scoped_release released;
+                     for (int64_t i = 0; i < count; ++i) {
+                         s.losses.curvatures(i, found.data());
+                         for (double each : found) means[std::size_t(i)] += each / double(k - 1);
+                     }
                  }
                  return to_numpy(std::move(means));
              })

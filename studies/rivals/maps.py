@@ -201,7 +201,7 @@ def _compare_learners(settings: Settings, say: Say, found: Findings) -> None:
         }
         runs, unfinished = runs_in_turns("covtype", measures, settings, say, _told)
     counts = {EXACT: some, SDM: len(data.y_train), SGDQN: len(data.y_train)}
-    rows = [_learner_row(learner, runs, counts[learner], given) for learner in runs]
+    rows = [_learner_row(learner, runs, counts[learner], given) for learner in runs if runs[learner]]
     found.add(learners=rows, unfinished=unfinished)
     found.lines += _judged_learners(rows)
 

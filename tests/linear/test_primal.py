@@ -415,7 +415,7 @@ def test_ctrl_c_ends_a_path_with_the_models_so_far(interrupting):
 @every_solver
 def test_a_gap_below_the_precision_of_the_examples_is_told(solver):
     X, y = noisy()
-    model = svc(tol=1e-12, solver=solver)
+    model = svc(tol=1e-17, solver=solver)
     with pytest.warns(TrainingWarning, match="ended by the precision of X"):
         model.fit(X.astype(np.float32), y)
     assert model.result_.status == "precision"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
+from larank.blocks.provider import pieces
 from larank.linear.preconditioner import Preconditioner, preconditioner_at
 from larank.linear.primalobjective import Iterate, PrimalObjective, Table
 
@@ -99,8 +100,9 @@ def _backtrack(objective: PrimalObjective, at: Iterate, direction: Table) -> _Se
         found = objective.evaluate(moved)
         if found.value <= at.value + _DECREASE * length * slope:
             return found
-        if abs(length * slope) <= _rounding(at):
-            return None
+        if abs(length * slope) <= _rounding(at):  # values tell nothing any more, but gradients do
+            left = objective.dot(found.gradient, found.gradient)
+            return found if left < objective.dot(at.gradient, at.gradient) / 4 else None
         yield
         rise = found.value - at.value - length * slope
         shorter = -slope * length / (2 * rise) if np.isfinite(rise) else 0.0
@@ -225,7 +227,9 @@ def _moved(table: Table, length: float, direction: Table) -> Table:
 def _add(table: Table, factor: float, other: Table) -> None:
     """table += factor other, in place."""
     axpy = get_blas_funcs("axpy", dtype=table.dtype)
-    axpy(other.reshape(-1), table.reshape(-1), a=factor)
+    left, right = other.reshape(-1), table.reshape(-1)
+    for part in pieces(len(left), 1 << 30):  # some libraries count in 32 bits
+        axpy(left[part], right[part], a=factor)
 
 
 def _rounding(at: Iterate) -> float:

@@ -20,10 +20,10 @@ from larank.linear.primalobjective import PrimalObjective, Table
 
 Preconditioner = Callable[[Table, Table], None]  # of a residual, and where to write the result
 
-_FEATURES_FOR_CLASSES = 128  # up to here there is a matrix for each class
+_WEIGHTS_FOR_CLASSES = 1024  # features times classes; up to here there is a matrix for each class
 _FEATURES_FOR_MATRIX = 2048  # up to here there is one matrix for all of them
 _EXAMPLES_FOR_CLASSES = 50_000
-_EXAMPLES_PER_FEATURE = 20
+_LEAST_EXAMPLES, _EXAMPLES_PER_FEATURE = 5000, 20
 _ROWS_AT_ONCE, _GROUPS = 4096, 4
 _ROWS_FOR_DIAGONAL = 64  # which are wide
 _LARGEST = 1e151  # whose squares, of very many examples, float64 holds
@@ -43,7 +43,9 @@ def preconditioner_at(objective: PrimalObjective, damping: float, random: np.ran
             f"softmax_gamma={objective.softmax_gamma} and smoothing={objective.smoothing}; softmax_gamma=numpy.inf, "
             "the maximum itself, would do"
         )
-    if d > _FEATURES_FOR_CLASSES or objective.label_kernel is not None:
+    if d == 0:
+        return _of_biases(objective, sample, curvatures, damping)
+    if not _is_by_class(objective):
         alike = 1.0 if objective.label_kernel is None else float(np.trace(objective.label_kernel)) / k
         matrix = _matrix(objective, sample, curvatures.sum(axis=1) * (alike / (k - 1)), damping)
         if objective.label_kernel is not None:  # the biases are not in its geometry: what couples them is not symmetric
@@ -57,6 +59,23 @@ def preconditioner_at(objective: PrimalObjective, damping: float, random: np.ran
         Z,
         lambda rows: np.column_stack([cho_solve(factor, rows[:, u]) for u, factor in enumerate(factors)]),
     )
+
+
+def _is_by_class(objective: PrimalObjective) -> bool:
+    few = objective.n_features * objective.examples.n_classes <= _WEIGHTS_FOR_CLASSES
+    return few and objective.label_kernel is None
+
+
+def _of_biases(
+    objective: PrimalObjective, sample: NDArray[np.int64], curvatures: NDArray[np.float64], damping: float
+) -> Preconditioner:
+    k, share = objective.examples.n_classes, objective.n_examples / len(sample)
+    diagonal = curvatures.sum(axis=0) * share + _bias(objective, damping)
+
+    def scale(R: Table, Z: Table) -> None:
+        np.divide(R[:, :k], diagonal, out=Z[:, :k], casting="same_kind")
+
+    return scale
 
 
 def _solve(objective: PrimalObjective, R: Table, Z: Table, solve: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
@@ -80,7 +99,9 @@ def _factor(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
 
 def _sample(objective: PrimalObjective, random: np.random.RandomState) -> NDArray[np.int64]:
     n, d = objective.n_examples, objective.n_features
-    wanted = _EXAMPLES_FOR_CLASSES if d <= _FEATURES_FOR_CLASSES else _EXAMPLES_PER_FEATURE * d
+    wanted = (
+        _EXAMPLES_FOR_CLASSES if d == 0 or _is_by_class(objective) else max(_LEAST_EXAMPLES, _EXAMPLES_PER_FEATURE * d)
+    )
     return np.arange(n) if n <= wanted else np.sort(random.choice(n, wanted, replace=False))
 
 

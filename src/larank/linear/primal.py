@@ -15,8 +15,9 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from larank import parameters
+from larank import _core, parameters
 from larank.base import ScoringClassifier, check_two_classes, classes_of, example_costs, validated
+from larank.blocks.provider import length
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
@@ -63,7 +64,8 @@ default="linear"
         The aggregation ``log(2 - k + sum(exp(g * l(s)))) / g`` over the wrong classes: 0 is their sum, ``numpy.inf``
         their maximum. Between them the objective is not always convex with three classes or more: it is for
         "log_loss" from 1 on, and for "squared_hinge" with six classes at most. Elsewhere training ends at a local
-        optimum, with a warning and without a dual bound.
+        optimum, with a warning and without a dual bound. Where the maximum is meant, ``numpy.inf`` is better than a
+        very large number.
     smoothing : float, default=1.0
         How much of the hinge is rounded off, with ``loss="smoothed_hinge"``: from ``s = 1`` down to ``1 - smoothing``.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -92,7 +94,7 @@ default="linear"
     max_iter : int, default=1000
         Passes over the data after which training stops with a warning.
     time_limit : float, optional
-        Seconds after which training stops with a warning.
+        Seconds after which training stops with a warning; making the map of a kernel does not count.
     class_weight : dict or "balanced", optional
         Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
     warm_start : bool, default=False
@@ -297,6 +299,7 @@ default="linear"
         is_mapped = self._map_name() != "none"
         if is_mapped and before is not None and before.map is not None:
             self._check_same_map(before.map)
+            self._check_memory(X, before.map)
             return before.map.transform(X)
         if hasattr(self, "map_"):
             del self.map_
@@ -304,6 +307,15 @@ default="linear"
             return X
         self.map_ = self._new_map()
         return self.map_.fit_transform(X)
+
+    def _check_memory(self, X: Any, kernel_map: KernelMap) -> None:
+        itemsize = 4 if getattr(X, "dtype", None) == np.float32 else 8
+        needed = length(X) * kernel_map.n_components_ * itemsize
+        if needed > self.memory_limit:
+            raise _core.MemoryLimitError(
+                f"memory_limit must be at least {needed} bytes for {kernel_map.n_components_} features of {length(X)} "
+                f"examples, got {int(self.memory_limit)}"
+            )
 
     def _check_same_map(self, before: KernelMap) -> None:
         wanted = self._new_map()

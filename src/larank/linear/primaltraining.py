@@ -24,7 +24,7 @@ from larank.training.loop import ObjectiveValues
 
 _BIAS_PRECISION = 1e-3  # of the gap to stop at: what may be left of the gradient in the biases
 _LEAST_BIAS_PRECISION = 1e-13  # of the costs
-_BIAS_STEPS = 50
+_BIAS_PASSES = 200  # at most, over the scores
 _GROWTH, _LARGEST_SOFTMAX_GAMMA = 4.0, 1e12  # of the smooth functions that stand for the maximum
 _SHRINKAGE, _ROUGHLY = 0.25, 0.05  # of the widths of smoother hinges, and how well they are minimised, relatively
 
@@ -183,7 +183,7 @@ def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Ite
     best = biases.evaluate(biases.zeros())
     for number, found in enumerate(newton(biases, best, np.random.RandomState(0))):
         best = best if found is None or found.value > best.value else found
-        if np.abs(best.gradient).max() <= wanted or number > _BIAS_STEPS * examples.n_classes:
+        if np.abs(best.gradient).max() <= wanted or number > _BIAS_PASSES:
             break
     table = at.table.copy()
     k = examples.n_classes

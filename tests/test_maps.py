@@ -1,6 +1,5 @@
 """Kernel maps: features whose inner products are the kernel's values, or as near as their certificate says."""
 
-import os
 import subprocess
 import sys
 import tracemalloc
@@ -17,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import larank
 from larank import KernelPCAMap, LinearMulticlassSVC, MemoryLimitError, PivotedCholeskyMap, SGDQNClassifier
+from studies import datasets
 
 MAPS = [KernelPCAMap, PivotedCholeskyMap]
 PARAMETERS = {"gamma": 0.2, "degree": 3, "coef0": 0.5}
@@ -377,7 +377,7 @@ def test_a_map_of_a_sample_goes_beyond_memory_with_blocks():
     assert model.score(sample.transform(digits[1200:]), labels[1200:]) > 0.85
 
 
-@pytest.mark.skipif(not os.environ.get("LARANK_DATA"), reason="needs MNIST")
+@pytest.mark.skipif(not datasets.is_available("mnist"), reason="needs mnist, which is not in the data folder")
 def test_rank_1000_of_mnist_in_single_precision_is_no_trouble():
     code = """
 import numpy as np

@@ -16,6 +16,7 @@ EXAMPLES = {
     "c_path.py": "best C",
     "exact_kernel.py": "converged",
     "file_stream.py": "tomorrow: 26 classes, with Z",
+    "kernel_map.py": "of the kernel left out",
     "own_structure.py": "svmstruct-1slack: wrong partners",
     "own_stopping.py": "same predictions True",
     "larank_one_pass.py": "completed after 1 pass",

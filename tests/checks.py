@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, is_cl
 from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
+import pairwisereference
 import reference
 
 # Data
@@ -139,10 +140,22 @@ def _structured_optimum(K, labels, costs):
     return reference.optimum("crammer-singer", X[: len(labels)], labels, costs, labels.max() + 1)[1]
 
 
+def _pairwise_certificate(model, K, labels, costs):
+    sets = np.eye(labels.max() + 1)[labels]
+    return pairwisereference.certificate(coefficients(model, len(labels)), K, sets, costs)
+
+
+def _pairwise_optimum(K, labels, costs):
+    return pairwisereference.optimum(K, np.eye(labels.max() + 1)[labels], costs)
+
+
+PAIRWISE = Objective(_pairwise_certificate, _pairwise_optimum)
+
 # Cases
 
 # Estimator, name of a variant, what makes it quick and comparable, and its objective.
 VARIANTS = {
+    "AmbiguousClassifier": {"": ({}, PAIRWISE), "printed": ({"n_reprocess": 0}, PAIRWISE)},
     "HullerClassifier": {"": ({}, HULLS)},
     "KernelPCAMap": {"": ({}, None), "basis": ({"basis_size": 30, "n_components": 20}, None)},
     "KernelPassiveAggressive": {"": ({}, None)},

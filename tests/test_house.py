@@ -12,7 +12,13 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 
 # From the top; what stands together does not know of each other. The units of `simd` are compiled from what the folders
 # above declare for them, by unit.cpp alone.
-LAYERS = [{"bindings"}, {"linear", "kernel", "chain", "text"}, {"blocks", "data", "training"}, {"memory", "simd"}]
+LAYERS = [
+    {"bindings"},
+    {"ambiguous"},
+    {"linear", "kernel", "chain", "text"},
+    {"blocks", "data", "training"},
+    {"memory", "simd"},
+]
 
 
 def named(path):

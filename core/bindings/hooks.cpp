@@ -7,6 +7,7 @@
 #include <limits>
 #include <tuple>
 
+#include "ambiguous/pairwise.hpp"
 #include "bindings/choices.hpp"
 #include "bindings/larank.hpp"
 #include "bindings/session.hpp"
@@ -146,6 +147,31 @@ std::tuple<double, double, std::vector<double>> solve_row(const std::string& for
     return {step.violation, step.loss, moved};
 }
 
+// The set of all labels with weight, among all classes.
+larank::CandidateSet set_with(larank::CandidateSets& sets, Vector<double> weights) {
+    std::vector<int32_t> labels;
+    std::vector<double> shares;
+    for (std::size_t c = 0; c < weights.shape(0); ++c)
+        if (weights.data()[c] > 0) labels.push_back(int32_t(c)), shares.push_back(weights.data()[c]);
+    return sets[sets.number_of(labels.data(), shares.data(), int64_t(labels.size()), int64_t(weights.shape(0)))];
+}
+
+// The loss, Delta(c) and the coefficients psi of line 2 of algorithm 23.
+auto pairwise_ascent(Vector<double> scores, Vector<double> weights) {
+    larank::CandidateSets sets;
+    std::vector<double> psi(scores.shape(0));
+    const larank::Ascent at = larank::PairwiseLoss().ascend(set_with(sets, weights), scores.data(), psi.data());
+    return std::tuple{at.loss, at.delta, psi};
+}
+
+// The best coefficients of an example.
+auto pairwise_solution(Vector<double> scores, Vector<double> weights, double kappa, double cost) {
+    larank::CandidateSets sets;
+    std::vector<double> beta(scores.shape(0));
+    larank::PairwiseLoss().solve(set_with(sets, weights), scores.data(), kappa, cost, beta.data());
+    return beta;
+}
+
 }  // namespace
 
 NB_MODULE(_core_hooks, m) {
@@ -155,6 +181,9 @@ NB_MODULE(_core_hooks, m) {
     bind_session_hooks<float>(m);
     bind_session_hooks<double>(m);
     bind_chain_hooks(m);
+    m.def("pairwise_ascent", &pairwise_ascent, "scores"_a.noconvert(), "weights"_a.noconvert());
+    m.def("pairwise_solution", &pairwise_solution, "scores"_a.noconvert(), "weights"_a.noconvert(), "kappa"_a,
+          "cost"_a);
     m.def("row_scores", &row_scores, "x"_a.noconvert(), "columns"_a.noconvert(), "W"_a.noconvert());
     m.def("solve_row", &solve_row, "formulation"_a, "scores"_a.noconvert(), "coefficients"_a.noconvert(), "label"_a,
           "A"_a, "C"_a);

@@ -148,101 +148,15 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
 }
 
 template <class T>
-void feed_linear(LinearLaRank<T>& s, const larank::Matrix<T>& X, std::vector<nb::object> arrays, Vector<int64_t> ids,
-                 Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal) {
-    if (X.columns != s.solver.machine().features()) throw std::invalid_argument("the number of features has changed");
-    const larank::Examples examples = s.fed.keep(ids, labels, costs, diagonal, X.rows, std::move(arrays));
-    s.solver.feed(X, examples);
-    s.fed.accept(examples);
-}
-
-// The patterns of a linear machine slot by slot: values, columns (None if dense) and where each begins.
-template <class T>
-auto patterns_of(const LinearLaRank<T>& s) {
-    const auto& machine = s.solver.machine();
-    std::vector<T> values;
-    std::vector<int64_t> columns, starts{0};
-    bool is_dense = true;
-    for (const int32_t slot : s.solver.support().slots) {
-        const larank::Row<T> x = machine.row(slot);
-        is_dense = is_dense && x.count == machine.features() && !x.columns32 && !x.columns64;
-        for (int64_t j = 0; j < x.count; ++j) {
-            values.push_back(x.values[j]);
-            columns.push_back(x.columns32 ? int64_t{x.columns32[j]} : x.columns64 ? x.columns64[j] : j);
-        }
-        starts.push_back(int64_t(values.size()));
-    }
-    std::optional<nb::ndarray<nb::numpy, int64_t>> named_columns;
-    if (!is_dense) named_columns = to_numpy(std::move(columns));
-    return std::tuple{to_numpy(std::move(values)), named_columns, to_numpy(std::move(starts))};
-}
-
-template <class T>
-auto weights_of(const LinearLaRank<T>& s) {
-    const auto& machine = s.solver.machine();
-    const int64_t classes = machine.classes(), lanes = machine.lanes(), features = machine.features();
-    std::vector<T> W(std::size_t(classes * features));
-    for (int64_t j = 0; j < features; ++j)
-        for (int64_t y = 0; y < classes; ++y)
-            W[std::size_t(y * features + j)] = machine.weights().data()[j * lanes + y];
-    return to_numpy(std::move(W), {std::size_t(classes), std::size_t(features)});
-}
-
-template <class T, class Index>
-void bind_linear_csr(nb::class_<LinearLaRank<T>>& bound) {
-    bound.def(
-        "feed",
-        [](LinearLaRank<T>& s, Vector<T> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features,
-           Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal) {
-            feed_linear(s, matrix_of(values, columns, starts, features),
-                        {nb::cast(values), nb::cast(columns), nb::cast(starts)}, ids, labels, costs, diagonal);
-        },
-        "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "ids"_a.noconvert(),
-        "labels"_a.noconvert(), "costs"_a.noconvert(), "diagonal"_a.noconvert());
-}
-
-template <class T>
 void bind_linear_larank(nb::module_& m, const char* name) {
     using S = LinearLaRank<T>;
-    nb::class_<S> bound = bind_larank_session(bind_any_session<S>(m, name));
-    bound
-        .def(
-            "__init__",
-            [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
-               uint64_t seed,
-               int64_t features) { new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features); },
-            nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a)
-        .def(
-            "feed",
-            [](S& s, Table<T> X, Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs,
-               Vector<double> diagonal) { feed_linear(s, matrix_of(X), {nb::cast(X)}, ids, labels, costs, diagonal); },
-            "X"_a.noconvert(), "ids"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(),
-            "diagonal"_a.noconvert())
-        .def(
-            "run",
-            [](S& s, int64_t end) {
-                s.fed.check(end);
-                const nb::gil_scoped_release release;
-                s.solver.run(end);
-            },
-            "end"_a)
-        .def(
-            "finish", [](S& s) { s.solver.finish(); }, nb::call_guard<nb::gil_scoped_release>())
-        // The patterns of a saved model are the rows of the block that was fed.
-        .def(
-            "restore",
-            [](S& s, const larank::SupportArrays& saved) {
-                check_restored(s.solver, saved);
-                s.fed.check(saved.size());
-                for (int64_t n = 0; n < saved.size(); ++n)
-                    s.solver.restore(s.solver.machine().block_row(n), saved, std::size_t(n));
-            },
-            "table"_a)
-        .def_prop_ro("features", [](const S& s) { return s.solver.machine().features(); })
-        .def("patterns", &patterns_of<T>)
-        .def("weights", &weights_of<T>);
-    bind_linear_csr<T, int32_t>(bound);
-    bind_linear_csr<T, int64_t>(bound);
+    nb::class_<S> bound = bind_larank_session(bind_linear_session<S>(m, name));
+    bound.def(
+        "__init__",
+        [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
+           uint64_t seed,
+           int64_t features) { new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features); },
+        nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a);
 }
 
 auto excess_and_loss(Table<double> scores, Vector<int32_t> labels, Table<double> delta, Vector<int64_t> rows,

@@ -1,6 +1,7 @@
 // The sessions of LaRank and of the active set, which is trained further on the same patterns.
 #pragma once
 
+#include "bindings/linearsession.hpp"
 #include "bindings/session.hpp"
 #include "kernel/activeset.hpp"
 #include "kernel/kernelmachine.hpp"
@@ -17,14 +18,5 @@ struct MulticlassSolver : larank::LaRank<Machine> {
 template <class T>
 using KernelLaRank = Session<MulticlassSolver<larank::KernelMachine<T>>>;
 
-// It is fed the examples themselves and needs no kernel values.
-template <class Value>
-struct LinearLaRank {
-    using T = Value;
-
-    LinearLaRank(const larank::LaRankOptions& options, int64_t features) : solver(options, features) {}
-    LinearLaRank(const LinearLaRank&) = delete;
-
-    larank::LaRank<larank::LinearMachine<T>> solver;
-    FedExamples fed;
-};
+template <class T>
+using LinearLaRank = LinearSession<larank::LaRank<larank::LinearMachine<T>>>;

@@ -23,6 +23,7 @@ NB_MODULE(_core, m) {
     bind_perceptrons(m);
     bind_huller(m);
     bind_tracking(m);
+    bind_ambiguous(m);
     bind_kernel_maps(m);
     bind_svmlight(m);
     bind_chains(m);

@@ -70,6 +70,7 @@ class LinearMachine {
                 features_};
     }
 
+    void require(int32_t) const {}
     bool has_row(int32_t) const { return true; }
     bool can_step(int32_t) const { return true; }
     void bring_rows(const std::vector<int32_t>&) const {}
@@ -81,6 +82,9 @@ class LinearMachine {
     }
     int32_t restore_pattern(const Row<T>& x, int64_t id, int32_t label, double cost, double diagonal, double* scores) {
         scores_of(x, scores);
+        return restore_pattern(x, id, label, cost, diagonal);
+    }
+    int32_t restore_pattern(const Row<T>& x, int64_t id, int32_t label, double cost, double diagonal) {
         return add_row(x, id, label, cost, diagonal);
     }
     void add_vector(int32_t slot, int32_t y, double) { table_.add_vector(slot, y, -1); }
@@ -91,6 +95,14 @@ class LinearMachine {
         units<T>().add_row_of(row(slot), &change, &v.label, 1, lanes(), W_.data());
         return row(slot).count;
     }
+
+    // The same for all classes at once, without a look at the table.
+    void add_to_coefficients(int32_t slot, const double* changes) {
+        if (all_.size() < lanes()) all_ = AlignedArray<T>(lanes());
+        std::fill(std::copy(changes, changes + classes_, all_.data()), all_.data() + lanes(), T(0));
+        units<T>().add_row(row(slot), all_.data(), lanes(), W_.data());
+    }
+    void leave(int32_t) const {}
 
     void remember() {
         table_.remember();

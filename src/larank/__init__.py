@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from larank._core import MemoryLimitError
     from larank.active import ActiveLearner
+    from larank.ambiguous.classifier import AmbiguousClassifier, Regret
     from larank.data.models import load, save
     from larank.kernel.exact import MulticlassSVC
     from larank.kernel.huller import HullerClassifier
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActiveLearner",
+    "AmbiguousClassifier",
     "HullerClassifier",
     "KernelPCAMap",
     "KernelPassiveAggressive",
@@ -43,6 +45,7 @@ __all__ = [
     "PivotedCholeskyMap",
     "PrimalMulticlassSVC",
     "Published",
+    "Regret",
     "Result",
     "SGDQNClassifier",
     "SequenceTagger",
@@ -61,6 +64,7 @@ __version__ = version("larank")
 
 _HOME = {
     "ActiveLearner": "larank.active",
+    "AmbiguousClassifier": "larank.ambiguous.classifier",
     "HullerClassifier": "larank.kernel.huller",
     "KernelPCAMap": "larank.maps",
     "KernelPassiveAggressive": "larank.kernel.perceptrons",
@@ -74,6 +78,7 @@ _HOME = {
     "PivotedCholeskyMap": "larank.maps",
     "PrimalMulticlassSVC": "larank.linear.primal",
     "Published": "larank.kernel.published",
+    "Regret": "larank.ambiguous.classifier",
     "Result": "larank.training",
     "SGDQNClassifier": "larank.linear.sgdqn",
     "SequenceTagger": "larank.sequence.tagger",

@@ -7,18 +7,17 @@ smaller violations alone than the one before. With the linear kernel the session
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
-from larank import _core
 from larank.base import checked_cost_matrix
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
+from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
     Algorithm,
@@ -29,10 +28,8 @@ from larank.kernel.machine import (
     check_definite,
     estimate_by_losses,
     session_class,
-    support_table,
 )
 from larank.kernel.selection import Strategy
-from larank.kernel.stream import Examples, Feed, LinearFeed, feed_linear, squared_norms
 from larank.parameters import OPERATIONS
 from larank.training import ObjectiveValues, Outcome
 
@@ -57,7 +54,7 @@ class LaRank(Algorithm):
             return super().machine(X, seed)
         self.model._resolved_kernel(X)  # checks its parameters
         session = session_class("LinearLaRank", X.dtype)(**self._settings(seed), features=X.shape[1])
-        return _LinearMachine(session, X)
+        return LinearMachine(session, X)
 
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
         """A compiled session that has seen nothing."""
@@ -140,10 +137,7 @@ class LaRank(Algorithm):
         model.support_costs_ = expansion.costs
         model._state = session.state
         if model.kernel == "linear":
-            weights = session.weights()
-            coef = np.zeros((len(model.classes_), model.n_features_in_), weights.dtype)
-            coef[model._columns()] = weights
-            model.coef_ = coef[1:] - coef[:1] if len(coef) == 2 else coef
+            model.coef_ = weights_of(model, session)
 
     def restore(self, machine: Machine) -> None:
         """Let a fresh session take over the model; the label of a pattern is the class with a positive coefficient."""
@@ -170,69 +164,6 @@ class LaRank(Algorithm):
     def seconds(self, session: Any) -> dict[str, float]:
         """Of choosing and of stepping, from a sample of the operations."""
         return {"selection": session.counters.selection_seconds, "steps": session.counters.step_seconds}
-
-
-class _LinearMachine(Machine):
-    """A session that is fed the examples themselves and keeps weights: no provider, no kernel values."""
-
-    def __init__(self, session: Any, X: Any) -> None:
-        self.session, self._is_sparse = session, issparse(X)
-        self.is_ahead = False
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        dtype: np.dtype[Any] = np.dtype(self.session.dtype)
-        return dtype
-
-    def feed(self, blocks: Iterator[Examples]) -> Feed:
-        return LinearFeed(self.session, blocks)
-
-    def scores(self, X: Any, expansion: Expansion, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        scores = np.zeros((X.shape[0], coefficients.shape[1]))
-        scores[:, : self.session.classes] = X @ self.session.weights().T
-        return scores
-
-    def patterns(self, expansion: Expansion) -> Any:
-        values, columns, starts = self.session.patterns()
-        if columns is None and not self._is_sparse:
-            return values.reshape(len(starts) - 1, self.session.features)
-        columns = np.empty(0, np.int32) if columns is None else columns
-        return csr_matrix((values, columns, starts), shape=(len(starts) - 1, self.session.features))
-
-    def restore(self, model: OnlineClassifier, labels: Any, costs: Any, coefficients: csr_matrix) -> None:
-        """The rows of a block are what the session takes the patterns from."""
-        X, ids = model.support_vectors_, model.support_
-        diagonal = squared_norms(X)
-        feed_linear(self.session, Examples(X, ids, np.zeros(len(ids), np.int32), costs), diagonal)
-        self.session.restore(support_table(ids, labels, costs, diagonal, coefficients))
-
-    def block_values(self, memory_limit: float) -> float:
-        return math.inf
-
-    def rows_for(self, memory_limit: float) -> int | None:
-        return None
-
-    def check_memory(self, memory_limit: float) -> None:
-        """There is nothing it could do without."""
-        if self.session.bytes > memory_limit:
-            raise _core.MemoryLimitError(
-                f"memory_limit must be at least {self.session.bytes} bytes for the weights and "
-                f"{self.session.support_patterns} support patterns, got {memory_limit:g}"
-            )
-
-    @property
-    def kernel_values(self) -> int:
-        return 0
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        return {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        pass
 
 
 @with_paragraphs

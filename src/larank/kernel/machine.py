@@ -443,6 +443,88 @@ class Machine:
         self._threads.__exit__(*details)
 
 
+class Targets(ABC):
+    """What a stream says of its examples, one by one: all that the machine must know of it."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def classes(self) -> NDArray[Any]:
+        """The classes in it, sorted, of which there must be two or more."""
+
+    @abstractmethod
+    def united(self, before: NDArray[Any] | None, announced: ArrayLike | None) -> NDArray[Any]:
+        """The same with those of the calls before and those announced, however many there are."""
+
+    @abstractmethod
+    def costs(
+        self, settings: Settings, X: Any, classes: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        """The cost of each example; one without a cost is not visited."""
+
+    @abstractmethod
+    def check(self, costs: NDArray[np.float64]) -> None:
+        """Raise where the costs leave too little to learn from."""
+
+    @abstractmethod
+    def numbers(self, model: OnlineClassifier, session: Any, order: NDArray[np.intp]) -> NDArray[np.int32]:
+        """What the session calls the labels of the examples, which come in this order.
+
+        Classes are numbered as they arrive, which `_arrived` of the model remembers.
+        """
+
+
+@dataclass(frozen=True)
+class Labels(Targets):
+    """One label for each example."""
+
+    y: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def classes(self) -> NDArray[Any]:
+        """The labels."""
+        return classes_of(self.y)
+
+    def united(self, before: NDArray[Any] | None, announced: ArrayLike | None) -> NDArray[Any]:
+        """All labels so far."""
+        return united_labels(self.y, before, announced)
+
+    def costs(
+        self, settings: Settings, X: Any, classes: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        """`C` times the weights of example and class."""
+        return example_costs(settings.C, X, self.y, classes, sample_weight, settings.class_weight)
+
+    def check(self, costs: NDArray[np.float64]) -> None:
+        """There must be two classes."""
+        check_two_classes(self.y, costs)
+
+    def numbers(self, model: OnlineClassifier, session: Any, order: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Labels numbered in the order in which they first arrive."""
+        classes, codes = np.unique(self.y, return_inverse=True)
+        labels = classes.tolist()
+        number = {label: n for n, label in enumerate(model._arrived.tolist())}
+        _, firsts = np.unique(codes[order], return_index=True)
+        for code in codes[order[np.sort(firsts)]]:
+            number.setdefault(labels[code], len(number))
+        model._arrived = np.array(list(number), dtype=model.classes_.dtype)
+        numbers = np.array([number.get(label, -1) for label in labels], dtype=np.int32)
+        return numbers[codes]
+
+
+def united_labels(y: NDArray[Any], before: NDArray[Any] | None, announced: ArrayLike | None) -> NDArray[Any]:
+    """All labels: those in y, those of the calls before, and those announced."""
+    all_labels = [y]
+    for others, where in ((before, "of the calls before"), (announced, "in classes")):
+        if others is not None:
+            check_same_type(y, np.asarray(others), where)
+            all_labels.append(np.asarray(others))
+    return np.unique(np.concatenate(all_labels))
+
+
 class OnlineClassifier(KernelClassifier):
     """A kernel machine trained on a stream of examples by one of the algorithms."""
 
@@ -492,21 +574,23 @@ class OnlineClassifier(KernelClassifier):
         """
         return self._partial_fit(X, y, classes, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None = None
+    ) -> Self:
         with unchanged_on_failure(self):
             parameters.check(self)
             settings, algorithm = Settings.of(self), self._ALGORITHM(self)
-            X, y = self._validated(X, y, reset=True)
+            X, targets = self._examples(X, y, classes, reset=True)
             if self.kernel == "precomputed":
                 check_gram(X)
-            classes = classes_of(y)
-            costs = example_costs(settings.C, X, y, classes, sample_weight, settings.class_weight)
-            check_two_classes(y, costs)
-            algorithm.check_classes(classes)
+            known = targets.classes()
+            costs = targets.costs(settings, X, known, sample_weight)
+            targets.check(costs)
+            algorithm.check_classes(known)
             held_out = (
                 None
                 if validation is None
-                else held_out_examples(validation, partial(self._validated, reset=False), classes)
+                else held_out_examples(validation, partial(self._validated, reset=False), known)
             )
             seeds = check_random_state(settings.random_state)
             seed = int(seeds.randint(2**31 - 1))
@@ -514,14 +598,16 @@ class OnlineClassifier(KernelClassifier):
 
             for name in self._FORGOTTEN:
                 self.__dict__.pop(name, None)
-            self.classes_ = classes
-            self._arrived = np.empty(0, classes.dtype)
-            self._seen = len(y)
-            order = orders.permutation(len(y)) if settings.shuffle else np.arange(len(y))
+            self.classes_ = known
+            self._arrived = np.empty(0, known.dtype)
+            self._seen = len(targets)
+            order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
             order = order[costs[order] > 0]
-            examples = Examples(X, np.arange(len(y)), self._numbered(y, order), costs)
+            machine = algorithm.machine(X, seed)
+            labels = targets.numbers(self, machine.session, order)
+            examples = Examples(X, np.arange(len(targets)), labels, costs)
             stream = Stream(examples, order, orders if settings.shuffle else None, orders)
-            training = StreamTraining(algorithm, algorithm.machine(X, seed), stream, settings, held_out, is_whole=True)
+            training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
             outcome = self._train(training, settings.limits())
         self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
         return self
@@ -533,29 +619,35 @@ class OnlineClassifier(KernelClassifier):
             _check_takes_streams(settings)
             first = not hasattr(self, "dual_coef_")
             self._check_unchanged(algorithm, first)
-            X, y = self._validated(X, y, reset=first or self.kernel == "precomputed")
+            X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
             if self.kernel == "precomputed":
                 self._check_columns(X, first)
             elif not first and not callable(self.kernel):
                 X = _like(self.support_vectors_, X)
-            known = _united([] if first else [self.classes_], y, [] if classes is None else [np.asarray(classes)])
+            known = targets.united(None if first else self.classes_, classes)
             algorithm.check_classes(known)
             weights = settings.class_weight
             if isinstance(weights, Mapping):  # not of classes that have yet to come
                 weights = {label: weights[label] for label in known.tolist() if label in weights}
-            costs = example_costs(settings.C, X, y, known, sample_weight, weights)
+            costs = targets.costs(replace(settings, class_weight=weights), X, known, sample_weight)
             machine = self._going_on(algorithm, X, first)
             self.classes_ = known
-            ids = np.arange(self._seen, self._seen + len(y))
-            self._seen += len(y)
+            ids = np.arange(self._seen, self._seen + len(targets))
+            self._seen += len(targets)
             order = np.flatnonzero(costs > 0)
-            stream = Stream(Examples(X, ids, self._numbered(y, order), costs), order)
             machine.is_ahead = True  # of the model, if something fails from here on
+            labels = targets.numbers(self, machine.session, order)
+            stream = Stream(Examples(X, ids, labels, costs), order)
             training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
             outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
             machine.is_ahead = False
         self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
         return self
+
+    def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:
+        """Checked examples, and what to learn of them."""
+        X, y = self._validated(X, y, reset=reset)
+        return X, Labels(y)
 
     def _train(self, training: StreamTraining, limits: Limits) -> Outcome:
         algorithm, machine = training.algorithm, training.machine
@@ -614,18 +706,6 @@ class OnlineClassifier(KernelClassifier):
         """Where in `classes_` the labels are, in the order of their arrival."""
         return np.searchsorted(self.classes_, self._arrived)
 
-    def _numbered(self, y: NDArray[Any], order: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Labels numbered in the order in which they first arrive, which `_arrived` remembers."""
-        classes, codes = np.unique(y, return_inverse=True)
-        labels = classes.tolist()
-        number = {label: n for n, label in enumerate(self._arrived.tolist())}
-        _, firsts = np.unique(codes[order], return_index=True)
-        for code in codes[order[np.sort(firsts)]]:
-            number.setdefault(labels[code], len(number))
-        self._arrived = np.array(list(number), dtype=self.classes_.dtype)
-        numbers = np.array([number.get(label, -1) for label in labels], dtype=np.int32)
-        return numbers[codes]
-
     def _going_on(self, algorithm: Algorithm, X: Any, first: bool) -> Machine:
         """The machine of the calls before, rebuilt from the model if it is not there any more."""
         if first:
@@ -678,14 +758,6 @@ def _check_takes_streams(settings: Settings) -> None:
         raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
 
 
-def _united(before: list[NDArray[Any]], y: NDArray[Any], announced: list[NDArray[Any]]) -> NDArray[Any]:
-    """All classes so far."""
-    for others, name in ((before, "of the calls before"), (announced, "in classes")):
-        for labels in others:
-            check_same_type(y, labels, name)
-    return np.unique(np.concatenate([*before, y, *announced]))
-
-
 def _like(kept: Any, X: Any) -> Any:
     """Examples in the layout and precision of those a session has already."""
     if issparse(kept):
@@ -710,7 +782,7 @@ class StreamTraining:
         self.held_out = held_out
         self.is_whole = is_whole  # whether the stream is all there will be
         self.session = machine.session
-        self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch
+        self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
         self.epoch = 0
         self.visited = 0
@@ -792,11 +864,11 @@ class StreamTraining:
     @property
     def left(self) -> float:
         """How much of the epoch is."""
-        return 1 - self.visited_in_epoch / self.size
+        return 1 - self.visited_in_epoch / max(1, self.size)
 
     def estimate(self) -> ObjectiveValues | None:
         """The objectives as they were seen on the way, now and then."""
-        if self.visited < self.next_estimate and self.visited % self.size:
+        if self.visited < self.next_estimate and self.visited % max(1, self.size):
             return None
         self.next_estimate = self.visited + self.between
         return self.algorithm.estimate(self)
@@ -820,7 +892,7 @@ class StreamTraining:
 
     def iterations(self) -> float:
         """Passes over the data so far."""
-        return self.visited / len(self.stream.order)
+        return self.visited / max(1, len(self.stream.order))
 
     def details(self) -> Mapping[str, Any]:
         """Further fields of the checkpoint."""
@@ -834,7 +906,7 @@ class StreamTraining:
         }
 
     def _validate(self) -> None:
-        if self.held_out is None or (self.visited < self.next_validation and self.visited % self.size):
+        if self.held_out is None or (self.visited < self.next_validation and self.visited % max(1, self.size)):
             return
         self.next_validation = self.visited + max(1, self.size // _VALIDATIONS)
         self.feed.flush()

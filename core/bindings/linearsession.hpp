@@ -1,0 +1,119 @@
+// The sessions of solvers on linear features: fed the examples themselves, they keep weights and no kernel values.
+#pragma once
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <tuple>
+
+#include "bindings/session.hpp"
+
+template <class Solver>
+struct LinearSession {
+    using T = typename Solver::Value;
+
+    template <class... Arguments>
+    explicit LinearSession(Arguments&&... arguments) : solver(std::forward<Arguments>(arguments)...) {}
+    LinearSession(const LinearSession&) = delete;
+    LinearSession(LinearSession&&) = delete;
+
+    Solver solver;
+    FedExamples fed;
+};
+
+template <class S>
+void feed_linear(S& s, const larank::Matrix<typename S::T>& X, std::vector<nb::object> arrays, Vector<int64_t> ids,
+                 Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal) {
+    if (X.columns != s.solver.machine().features()) throw std::invalid_argument("the number of features has changed");
+    const larank::Examples examples = s.fed.keep(ids, labels, costs, diagonal, X.rows, std::move(arrays));
+    s.solver.feed(X, examples);
+    s.fed.accept(examples);
+}
+
+// The patterns of a linear machine slot by slot: values, columns (None if dense) and where each begins.
+template <class S>
+auto patterns_of(const S& s) {
+    using T = typename S::T;
+    const auto& machine = s.solver.machine();
+    std::vector<T> values;
+    std::vector<int64_t> columns, starts{0};
+    bool is_dense = true;
+    for (const int32_t slot : s.solver.support().slots) {
+        const larank::Row<T> x = machine.row(slot);
+        is_dense = is_dense && x.count == machine.features() && !x.columns32 && !x.columns64;
+        for (int64_t j = 0; j < x.count; ++j) {
+            values.push_back(x.values[j]);
+            columns.push_back(x.columns32 ? int64_t{x.columns32[j]} : x.columns64 ? x.columns64[j] : j);
+        }
+        starts.push_back(int64_t(values.size()));
+    }
+    std::optional<nb::ndarray<nb::numpy, int64_t>> named_columns;
+    if (!is_dense) named_columns = to_numpy(std::move(columns));
+    return std::tuple{to_numpy(std::move(values)), named_columns, to_numpy(std::move(starts))};
+}
+
+template <class S>
+auto weights_of(const S& s) {
+    using T = typename S::T;
+    const auto& machine = s.solver.machine();
+    const int64_t classes = machine.classes(), lanes = machine.lanes(), features = machine.features();
+    std::vector<T> W(std::size_t(classes * features));
+    for (int64_t j = 0; j < features; ++j)
+        for (int64_t y = 0; y < classes; ++y)
+            W[std::size_t(y * features + j)] = machine.weights().data()[j * lanes + y];
+    return to_numpy(std::move(W), {std::size_t(classes), std::size_t(features)});
+}
+
+template <class Index, class S>
+void bind_linear_csr(nb::class_<S>& bound) {
+    using T = typename S::T;
+    bound.def(
+        "feed",
+        [](S& s, Vector<T> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features, Vector<int64_t> ids,
+           Vector<int32_t> labels, Vector<double> costs, Vector<double> diagonal) {
+            feed_linear(s, matrix_of(values, columns, starts, features),
+                        {nb::cast(values), nb::cast(columns), nb::cast(starts)}, ids, labels, costs, diagonal);
+        },
+        "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "ids"_a.noconvert(),
+        "labels"_a.noconvert(), "costs"_a.noconvert(), "diagonal"_a.noconvert());
+}
+
+template <class S>
+nb::class_<S> bind_linear_session(nb::module_& m, const char* name) {
+    using T = typename S::T;
+    nb::class_<S> bound = bind_any_session<S>(m, name);
+    bound
+        .def(
+            "feed",
+            [](S& s, Table<T> X, Vector<int64_t> ids, Vector<int32_t> labels, Vector<double> costs,
+               Vector<double> diagonal) { feed_linear(s, matrix_of(X), {nb::cast(X)}, ids, labels, costs, diagonal); },
+            "X"_a.noconvert(), "ids"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(),
+            "diagonal"_a.noconvert())
+        .def(
+            "run",
+            [](S& s, int64_t end) {
+                s.fed.check(end);
+                const nb::gil_scoped_release release;
+                s.solver.run(end);
+            },
+            "end"_a)
+        .def(
+            "finish", [](S& s) { s.solver.finish(); }, nb::call_guard<nb::gil_scoped_release>())
+        // The patterns of a saved model are the rows of the block that was fed.
+        .def(
+            "restore",
+            [](S& s, const larank::SupportArrays& saved) {
+                check_restored(s.solver, saved);
+                s.fed.check(saved.size());
+                for (int64_t n = 0; n < saved.size(); ++n)
+                    s.solver.restore(s.solver.machine().block_row(n), saved, std::size_t(n));
+            },
+            "table"_a)
+        .def_prop_ro("features", [](const S& s) { return s.solver.machine().features(); })
+        .def("patterns", &patterns_of<S>)
+        .def("weights", &weights_of<S>);
+    bind_linear_csr<int32_t>(bound);
+    bind_linear_csr<int64_t>(bound);
+    return bound;
+}

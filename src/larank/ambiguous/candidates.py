@@ -1,0 +1,193 @@
+"""Candidate sets as users give them: labels, lists of sets, or a matrix; and how the machine numbers them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, issparse
+
+from larank.base import example_costs
+from larank.kernel.machine import OnlineClassifier, Settings, Targets, united_labels
+
+_Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Candidates(Targets):
+    """The labels each example may have, with their weights.
+
+    Parameters
+    ----------
+    weights : csr_matrix of shape (n_examples, n_labels)
+        What each candidate weighs against the others of its example; labels that are no candidates have no entry.
+    labels : ndarray of shape (n_labels,)
+        The labels of the columns, sorted.
+    """
+
+    weights: csr_matrix
+    labels: NDArray[Any]
+
+    @classmethod
+    def of(cls, y: Any, classes: ArrayLike | None = None) -> Candidates:
+        """Candidates from a list of collections or mappings, or from a matrix whose columns are `classes`."""
+        if issparse(y) or getattr(y, "ndim", 0) == 2:
+            return cls._of_matrix(y, classes)
+        return cls._of_collections(y, classes)
+
+    @classmethod
+    def of_labels(cls, y: NDArray[Any], classes: ArrayLike | None) -> Candidates:
+        """One candidate for each example."""
+        labels = united_labels(y, None, classes)
+        columns = np.searchsorted(labels, y)
+        return cls(csr_matrix((np.ones(len(y)), columns, np.arange(len(y) + 1)), shape=(len(y), len(labels))), labels)
+
+    @classmethod
+    def _of_matrix(cls, y: Any, classes: ArrayLike | None) -> Candidates:
+        if classes is None:
+            classes = list(y.columns) if hasattr(y, "columns") else np.arange(y.shape[1])
+        labels, order = _sorted(np.asarray(classes))
+        if len(labels) != y.shape[1]:
+            raise ValueError(
+                f"classes must name every column of the matrix of candidates, {y.shape[1]}; got {len(labels)} labels"
+            )
+        try:
+            weights = csr_matrix(y, dtype=np.float64)[:, order]
+        except (TypeError, ValueError):
+            raise ValueError("a matrix of candidates must hold numbers: 0 and 1, or weights") from None
+        bad = ~np.isfinite(weights.data) | (weights.data < 0)
+        if bad.any():
+            row = int(np.searchsorted(weights.indptr, int(np.argmax(bad)), side="right")) - 1
+            raise ValueError(
+                f"a matrix of candidates must hold finite numbers >= 0, got {weights.data[np.argmax(bad)]} "
+                f"for example {row}"
+            )
+        weights.eliminate_zeros()
+        weights.sort_indices()
+        return cls(weights, labels)._without_empty_sets()
+
+    @classmethod
+    def _of_collections(cls, y: Any, classes: ArrayLike | None) -> Candidates:
+        sets = [_weights_of(candidates, row) for row, candidates in enumerate(y)]
+        used = {label for candidates in sets for label in candidates}
+        if not used:
+            raise ValueError("candidates must hold labels, got none at all")
+        found = _as_labels(used)
+        labels = united_labels(found, None, None if classes is None else np.asarray(classes))
+        number = {label: n for n, label in enumerate(labels.tolist())}
+        rows = [sorted((number[label], weight) for label, weight in candidates.items()) for candidates in sets]
+        starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+        columns = np.array([column for row in rows for column, _ in row], dtype=np.int64)
+        values = np.array([weight for row in rows for _, weight in row], dtype=np.float64)
+        return cls(csr_matrix((values, columns, starts), shape=(len(rows), len(labels))), labels)._without_empty_sets()
+
+    def _without_empty_sets(self) -> Candidates:
+        empty = np.flatnonzero(np.diff(self.weights.indptr) == 0)
+        if len(empty):
+            raise ValueError(
+                f"every example must have at least one candidate, got an empty set for example {empty[0]}"
+                + (f" and {len(empty) - 1} others" if len(empty) > 1 else "")
+            )
+        return self
+
+    def __len__(self) -> int:
+        return int(self.weights.shape[0])
+
+    def classes(self) -> NDArray[Any]:
+        """The labels, two at least."""
+        if len(self.labels) < 2:
+            raise ValueError(f"y must hold at least two classes, got one class: {self.labels.tolist()[0]!r}")
+        return self.labels
+
+    def united(self, before: NDArray[Any] | None, announced: ArrayLike | None) -> NDArray[Any]:
+        """All labels so far."""
+        return united_labels(self.labels, before, announced)
+
+    def are_full(self, n_classes: int) -> NDArray[np.bool_]:
+        """Whether all of so many classes are candidates of an example, so that it says nothing."""
+        full: NDArray[np.bool_] = np.diff(self.weights.indptr) == n_classes
+        return full
+
+    def costs(
+        self, settings: Settings, X: Any, classes: NDArray[Any], sample_weight: ArrayLike | None
+    ) -> NDArray[np.float64]:
+        """`C` times the weights of the examples; those whose set is full have none."""
+        if hasattr(X, "shape") and X.shape[0] != len(self):
+            raise ValueError(f"X and y must be equally long, got {X.shape[0]} and {len(self)}")
+        costs = example_costs(settings.C, X, np.zeros(len(self)), np.zeros(1), sample_weight, None)
+        costs[self.are_full(len(classes))] = 0
+        return costs
+
+    def check(self, costs: NDArray[np.float64]) -> None:
+        """Some example must tell its candidates from other classes, and not all have the same one."""
+        if not costs.any():
+            raise ValueError("candidates must leave some example a class that is none of them, got full sets only")
+        if len(np.unique(self.weights[costs > 0].indices)) < 2:
+            raise ValueError("sample_weight must leave at least two classes with a weight above zero")
+
+    def numbers(self, model: OnlineClassifier, session: Any, order: NDArray[np.intp]) -> NDArray[np.int32]:
+        """The numbers of the sets; all classes of this call arrive at once."""
+        arrived = set(model._arrived.tolist())
+        new = [label for label in model.classes_.tolist() if label not in arrived]
+        model._arrived = np.array([*model._arrived.tolist(), *new], dtype=model.classes_.dtype)
+        for _ in new:
+            session.add_class()
+        place = {label: n for n, label in enumerate(model._arrived.tolist())}
+        places = np.array([place[label] for label in self.labels.tolist()], dtype=np.int32)
+        sets = csr_matrix((self.weights.data, places[self.weights.indices], self.weights.indptr))
+        sets.sort_indices()
+        return number_sets(session, sets, np.full(len(self), len(place)))
+
+
+def number_sets(session: Any, sets: csr_matrix, classes: NDArray[Any]) -> NDArray[np.int32]:
+    """The numbers that a session has for sets with columns in its order, each among so many classes."""
+    numbers: NDArray[np.int32] = session.number_sets(
+        sets.indptr.astype(np.int64), sets.indices.astype(np.int32), sets.data, classes.astype(np.int64)
+    )
+    return numbers
+
+
+def _weights_of(candidates: Any, row: int) -> Mapping[Any, float]:
+    """Labels with weights; a label that is named twice counts once."""
+    if isinstance(candidates, Mapping):
+        for label, weight in candidates.items():
+            if not np.isscalar(weight) or not np.isfinite(weight) or weight < 0:  # type: ignore[arg-type]
+                raise ValueError(
+                    f"weights of candidates must be finite numbers >= 0, got {weight!r} for {label!r} of example {row}"
+                )
+        return {_plain(label): float(weight) for label, weight in candidates.items() if weight > 0}
+    if isinstance(candidates, str | bytes) or not isinstance(candidates, Collection | np.ndarray):
+        raise ValueError(
+            f"candidates must be a list of collections of labels or of mappings from labels to weights, or a matrix; "
+            f"got {candidates!r} for example {row}"
+        )
+    return dict.fromkeys(map(_plain, _each(candidates)), 1.0)
+
+
+def _each(candidates: Any) -> Iterable[Any]:
+    return np.ravel(candidates).tolist() if isinstance(candidates, np.ndarray) else candidates
+
+
+def _plain(label: Any) -> Any:
+    """A label as Python has it, so that NumPy's numbers and ours are the same."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _as_labels(labels: Collection[Any]) -> NDArray[Any]:
+    kinds = {isinstance(label, str) for label in labels}
+    if len(kinds) > 1:
+        raise ValueError("candidates must be labels of one type, got words and numbers")
+    found = np.array(sorted(labels))
+    if found.ndim != 1 or found.dtype.kind not in "biufUS":
+        raise ValueError(f"candidates must be numbers or words, got {next(iter(labels))!r}")
+    return found
+
+
+def _sorted(classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    labels, order = np.unique(classes, return_index=True)
+    if classes.ndim != 1 or len(labels) < len(classes):
+        raise ValueError("classes must be a list of labels, each named once")
+    return labels, order

@@ -1,0 +1,366 @@
+"""Multiclass SVMs from sets of candidate labels: algorithm 23 of the thesis, online, with or without kernels.
+
+The session (`core/ambiguous/ambigsvm.hpp`) makes the dual step of the paper on a new example and, if asked to, goes
+back to old ones. The labels of examples are the numbers of their candidate sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, issparse
+from sklearn.utils.validation import _num_samples
+
+from larank.ambiguous.candidates import Candidates, number_sets
+from larank.data.models import persistable, persistable_value
+from larank.docstrings import with_paragraphs
+from larank.kernel.linearmachine import LinearMachine, weights_of
+from larank.kernel.machine import (
+    FITTED_ON_A_STREAM,
+    Algorithm,
+    Expansion,
+    Machine,
+    OnlineClassifier,
+    StreamTraining,
+    Targets,
+    check_definite,
+    estimate_by_losses,
+    session_class,
+)
+from larank.training import ObjectiveValues, Outcome
+
+
+@persistable_value
+@dataclass(frozen=True)
+class Regret:
+    """How much more an online learner lost on the way than its final model loses on the same examples.
+
+    `online_loss` is the mean loss of the examples, each by the model before it came; `final_loss` that by the final
+    model, None where it was not computed. Proposition 13 of the thesis bounds the difference for any model ``w``, here
+    for the final one: ``bound`` is ``|w|^2 / (2 n C) + rho C / 2`` with ``rho = 2 max k(x, x)``. Examples count by
+    their weights.
+    """
+
+    examples: int
+    online_loss: float
+    final_loss: float | None
+    bound: float
+
+    @property
+    def value(self) -> float | None:
+        """The regret itself."""
+        return None if self.final_loss is None else self.online_loss - self.final_loss
+
+
+class AmbiguousSVM(Algorithm):
+    """The dual steps under ambiguous supervision, as the machine sees them."""
+
+    solver = "ambiguous"
+    title = "Ambiguous SVM"
+    fixed = (*Algorithm.fixed, "n_reprocess")
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.keeps_rows = model.n_reprocess > 0
+        self._final_loss: float | None = None
+
+    def machine(self, X: Any, seed: int) -> Machine:
+        """One that keeps weights, for the linear kernel."""
+        if self.model.kernel != "linear":
+            return super().machine(X, seed)
+        self.model._resolved_kernel(X)  # checks its parameters
+        session = session_class("LinearAmbigSVM", X.dtype)(
+            n_reprocess=int(self.model.n_reprocess), seed=seed, features=X.shape[1]
+        )
+        return LinearMachine(session, X)
+
+    def session(self, dtype: np.dtype[Any], seed: int) -> Any:
+        """A compiled session that has seen nothing."""
+        limit = int(self.model.memory_limit)
+        return session_class("KernelAmbigSVM", dtype)(
+            n_reprocess=int(self.model.n_reprocess), seed=seed, memory_limit=limit
+        )
+
+    def begin_training(self, training: StreamTraining) -> None:
+        """Remember what the calls before have counted."""
+        self._full_sets = len(training.stream.examples) - len(training.stream.order)
+
+    def estimate(self, training: StreamTraining) -> ObjectiveValues:
+        """By the losses of the examples as they came."""
+        return estimate_by_losses(training)
+
+    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+        """(6.5) of the thesis and its dual, and the largest loss that an example's coefficients do not account for."""
+        expansion = self.expansion(training.session)
+        beta, _ = expansion.for_classes(len(self.model._arrived), absent=0.0)
+        linear = float(beta.clip(min=0).sum())
+        squared_norm = losses = costs = violation = 0.0
+        for block, scores, own in training.scanned(expansion, beta):
+            loss = training.session.losses(np.ascontiguousarray(scores), block.labels)
+            products = (own * scores).sum(axis=1)
+            squared_norm += float(products.sum())
+            losses += float(block.costs @ loss)
+            costs += float(block.costs.sum())
+            unaccounted = loss - (own.clip(min=0).sum(axis=1) - products) / block.costs
+            violation = max(violation, float(unaccounted.max()))
+        half = squared_norm / 2
+        self._check_definite(training, half, linear - half)
+        self._final_loss = losses / costs
+        return ObjectiveValues(half + losses, linear - half, violation)
+
+    def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
+        """What was not computed from scratch must be possible, too."""
+        if training.is_whole and not outcome.exact:
+            self._check_definite(training, training.session.half_squared_norm, training.session.dual)
+        if training.session.online.examples < len(training.stream.order):
+            self._final_loss = None  # it is that of more examples than came
+        return outcome
+
+    def _check_definite(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
+        at_zero = float(training.stream.examples.costs.sum())
+        check_definite(self.model, half_squared_norm, dual, at_zero, training.machine.dtype)
+
+    def expansion(self, session: Any) -> Expansion:
+        """The coefficients beta, of two classes at least."""
+        return Expansion.of(session, at_least=2)
+
+    def keep(self, session: Any, expansion: Expansion) -> None:
+        """The candidates and costs of the patterns, the weights of the linear kernel, and what it takes to go on."""
+        model = self.model
+        model.support_costs_ = expansion.costs
+        starts, labels, weights, model._known = session.sets(expansion.labels)
+        sets = csr_matrix((weights, labels, starts), shape=(len(expansion.labels), len(model._arrived)))
+        model.support_candidates_ = csr_matrix(sets @ model._to_classes(len(model._arrived)))
+        model._state = session.state
+        model.regret_ = self._regret(session)
+        if model.kernel == "linear":
+            model.coef_ = weights_of(model, session)
+
+    def _regret(self, session: Any) -> Regret:
+        online = session.online
+        costs = online.costs or 1.0
+        rho = 2 * online.largest
+        total = session.half_squared_norm + rho / 2 * online.squared_costs
+        return Regret(online.examples, online.losses / costs, self._final_loss, total / costs)
+
+    def restore(self, machine: Machine) -> None:
+        """Let a fresh session take over the model."""
+        model, session = self.model, machine.session
+        for _ in model._arrived:
+            session.add_class()
+        to_arrived = model._to_classes(max(2, len(model._arrived))).T
+        beta = csr_matrix(model.dual_coef_ @ to_arrived)
+        sets = csr_matrix(model.support_candidates_ @ to_arrived)
+        sets.sort_indices()
+        machine.restore(model, number_sets(session, sets, model._known), model.support_costs_, beta)
+        session.state = model._state
+
+    def operations(self, session: Any) -> dict[str, int]:
+        """How often each operation was performed, and how many examples were left out because their sets are full."""
+        counters = session.counters
+        return {
+            "process_new": counters.process_new,
+            "reprocess": counters.reprocess,
+            "steps": counters.steps,
+            "uninformative": self._full_sets,
+        }
+
+
+@with_paragraphs
+@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_candidates_", "coef_", "regret_", "_known", "_state")
+class AmbiguousClassifier(OnlineClassifier):
+    """Multiclass SVM trained online from sets of candidate labels, of which at least one should be right.
+
+    Names in a caption and a face, the labels of an image and one of its segments, annotators who disagree: which of
+    the candidates is right is not known. Training ranks the candidates of an example above all other classes, by the
+    mean of the hinge losses of all pairs of a candidate and another class. If wrong candidates come at random, the
+    class on top is the right one. A plain label is a set of one.
+
+    Parameters
+    ----------
+    [kernel]
+    [C]
+    n_reprocess : int, default=1
+        How many support patterns are chosen at random after each new example and get their best coefficients. 0 is
+        algorithm 23 of the thesis as printed, one step for each example; it needs no kernel values between support
+        patterns.
+    [epochs]
+    tol : float, default=1e-3
+        With ``stop="gap"`` the relative duality gap to stop at.
+    [limits]
+    [certify]
+    [memory]
+    [running]
+
+    Attributes
+    ----------
+    [model]
+    dual_coef_ : csr_matrix of shape (n_support, n_classes)
+        The coefficients ``beta``. Those of a pattern add up to zero; those of its candidates are not negative, and
+        those of other classes not positive.
+    support_costs_ : ndarray of shape (n_support,)
+        `C` times the weights of the support patterns.
+    support_candidates_ : csr_matrix of shape (n_support, n_classes)
+        The weights of their candidates, which add up to one.
+    [coef_]
+    regret_ : Regret
+        The mean loss of the examples as they came beside that by the final model, and the bound of proposition 13 of
+        the thesis on the difference.
+    result_ : Result
+        The certificate: objectives, gap, counts, seconds and the history. ``operations["uninformative"]`` counts
+        examples that were left out, because all classes are their candidates or their weight is zero.
+
+    Notes
+    -----
+    The problem is ``min 1/2 |w|^2 + C sum_i L_i``, where ``L_i`` is the mean over candidates ``y``, by their weights,
+    and over other classes ``z`` of ``max(0, 1 - s_y + s_z)``. With a single candidate it is the SVM of Weston and
+    Watkins, whose ``C`` is that of this one divided by the number of wrong classes.
+
+    In a stream, classes that come with a call of `partial_fit` take part from that call on; name all `classes` in the
+    first call where calls with parts of a stream must make the same model as one call with all of it.
+
+    References
+    ----------
+    Bordes. New Algorithms for Large-Scale Support Vector Machines. PhD thesis, 2010, section 6.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from larank import AmbiguousClassifier
+    >>> from larank.data import load_letter
+    >>> letter = load_letter()
+    >>> X, y = letter.X_train[:4000].astype("float32"), letter.y_train[:4000]
+    >>> wrong = np.random.default_rng(0).choice(np.unique(y), size=(len(y), 2))
+    >>> candidates = [{right, *others} for right, others in zip(y, wrong)]
+    >>> model = AmbiguousClassifier(C=10, gamma=0.025, epochs=5, random_state=0).fit(X, candidates)
+    >>> bool(model.score(letter.X_test.astype("float32"), letter.y_test) > 0.8)
+    True
+    """
+
+    _ALGORITHM = AmbiguousSVM
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
+        *,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        n_reprocess: int = 1,
+        epochs: int = 1,
+        stop: str = "epochs",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        shuffle: bool = True,
+        certify: bool = True,
+        memory_limit: float = 2e9,
+        batch_size: int = 256,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_reprocess = n_reprocess
+        self.epochs = epochs
+        self.stop = stop
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.shuffle = shuffle
+        self.certify = certify
+        self.memory_limit = memory_limit
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_paragraphs
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Train on `X` and candidate labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            The examples. float32 data make float32 kernel values, which are faster. With ``kernel="precomputed"`` it
+            is the square matrix of kernel values.
+        y : candidates
+            A list with a set, list, tuple or array of labels for each example; or with a dict from labels to weights,
+            such as the numbers of annotators who chose them; or an array, data frame or sparse matrix of shape
+            (n_samples, n_classes) of zeros and ones, or of weights; or an array of shape (n_samples,) with one label
+            for each example. The order of candidates does not matter, and a list that names one twice counts it once.
+            An example whose candidates are all classes is left out.
+        [sample_weight]
+        [validation]
+        classes : array of labels, optional
+            The labels of the columns, where `y` is a matrix; 0, 1, ... or the names of a data frame's columns if not
+            given. Otherwise classes that take part even if they are nobody's candidates.
+
+        [fitted]
+        """
+        return self._fit(X, y, sample_weight, validation, classes)
+
+    @with_paragraphs
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Go on training with new examples, in the order in which they come.
+
+        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up
+        to rounding and if `gamma` is a number and `classes` are named in the first. There is no certificate from
+        scratch.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+        classes : array of labels, optional
+            Classes that take part from now on, whether or not they are among the candidates; the labels of the
+            columns, where `y` is a matrix.
+        [sample_weight]
+
+        [fitted]
+        """
+        return self._partial_fit(X, y, classes, sample_weight)
+
+    def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:
+        if y is None or _is_one_label_each(y):
+            X, labels = self._validated(X, y, reset=reset)
+            return X, Candidates.of_labels(labels, classes)
+        X = self._validated(X, reset=reset)
+        if _num_samples(y) != _num_samples(X):
+            raise ValueError(f"X and y must be equally long, got {_num_samples(X)} and {_num_samples(y)}")
+        return X, Candidates.of(y, classes)
+
+
+def _is_one_label_each(y: Any) -> bool:
+    """Whether y is an array of labels, or a list of them, and not of candidates."""
+    if issparse(y):
+        return False
+    if hasattr(y, "ndim") or hasattr(y, "columns"):
+        shape = np.shape(y)
+        if len(shape) == 2:
+            return shape[1] == 1
+        y = np.asarray(y)
+        return len(y) == 0 or not (y.dtype == object and _is_collection(y[0]))
+    return not (isinstance(y, list | tuple) and len(y) > 0 and _is_collection(y[0]))
+
+
+def _is_collection(value: Any) -> bool:
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes)

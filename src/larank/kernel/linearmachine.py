@@ -1,0 +1,86 @@
+"""The machine of the linear kernel: it feeds a session the examples themselves, and the session keeps weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse
+
+from larank import _core
+from larank.kernel.machine import Expansion, Machine, OnlineClassifier, support_table
+from larank.kernel.stream import Examples, Feed, LinearFeed, feed_linear, squared_norms
+
+
+class LinearMachine(Machine):
+    """A session that is fed the examples themselves and keeps weights: no provider, no kernel values."""
+
+    def __init__(self, session: Any, X: Any) -> None:
+        self.session, self._is_sparse = session, issparse(X)
+        self.is_ahead = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        dtype: np.dtype[Any] = np.dtype(self.session.dtype)
+        return dtype
+
+    def feed(self, blocks: Iterator[Examples]) -> Feed:
+        return LinearFeed(self.session, blocks)
+
+    def scores(self, X: Any, expansion: Expansion, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = np.zeros((X.shape[0], coefficients.shape[1]))
+        scores[:, : self.session.classes] = X @ self.session.weights().T
+        return scores
+
+    def patterns(self, expansion: Expansion) -> Any:
+        values, columns, starts = self.session.patterns()
+        if columns is None and not self._is_sparse:
+            return values.reshape(len(starts) - 1, self.session.features)
+        columns = np.empty(0, np.int32) if columns is None else columns
+        return csr_matrix((values, columns, starts), shape=(len(starts) - 1, self.session.features))
+
+    def restore(self, model: OnlineClassifier, labels: Any, costs: Any, coefficients: csr_matrix) -> None:
+        """The rows of a block are what the session takes the patterns from."""
+        X, ids = model.support_vectors_, model.support_
+        diagonal = squared_norms(X)
+        feed_linear(self.session, Examples(X, ids, np.zeros(len(ids), np.int32), costs), diagonal)
+        self.session.restore(support_table(ids, labels, costs, diagonal, coefficients))
+
+    def block_values(self, memory_limit: float) -> float:
+        return math.inf
+
+    def rows_for(self, memory_limit: float) -> int | None:
+        return None
+
+    def check_memory(self, memory_limit: float) -> None:
+        """There is nothing it could do without."""
+        if self.session.bytes > memory_limit:
+            raise _core.MemoryLimitError(
+                f"memory_limit must be at least {self.session.bytes} bytes for the weights and "
+                f"{self.session.support_patterns} support patterns, got {memory_limit:g}"
+            )
+
+    @property
+    def kernel_values(self) -> int:
+        return 0
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: Any) -> None:
+        pass
+
+
+def weights_of(model: OnlineClassifier, session: Any) -> NDArray[Any]:
+    """The weights of the model, classes in its order; with two, those of the second minus those of the first."""
+    weights = session.weights()
+    coef = np.zeros((len(model.classes_), model.n_features_in_), weights.dtype)
+    coef[model._columns()] = weights
+    return coef[1:] - coef[:1] if len(coef) == 2 else coef

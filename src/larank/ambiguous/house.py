@@ -1,13 +1,12 @@
 """The simulated house of [thesis] 6.2.2 and C.5: what happens there, sentences that tell it, and data made of them.
 
-Each step draws an event, tells it in a sentence, and lets it happen. A concept has names that are its own, and a pronoun
-that it shares with others. A pronoun is used only where it can be resolved: of all arguments the words may mean, only
-one choice keeps the open rules of the verb in the universe before the event.
+Each step draws an event, tells it in a sentence, and lets it happen. A concept has names that are its own, and a
+pronoun that it shares with others. A pronoun is used only where it can be resolved: of all arguments the words may
+mean, only one choice keeps the open rules of the verb in the universe before the event.
 """
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -15,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
-from larank.ambiguous.meanings import EMPTY, Meaning
+from larank.ambiguous.draws import RandomState, candidates, drawn, random_streams, taken
+from larank.ambiguous.meanings import EMPTY, Meaning, ParseExample
 from larank.ambiguous.universe import Universe
 from larank.ambiguous.verbs import (
     CONCEPTS,
@@ -28,14 +27,12 @@ from larank.ambiguous.verbs import (
     Facts,
     Frame,
     Test,
-    drawn,
     event,
     new_universe,
 )
+from larank.parameters import finite, whole_number
 
-AMBIGUITY = 0.5  # about 55 % of the sentences then have a pronoun, as in [thesis] C.6
-
-RandomState = int | np.random.RandomState | None
+AMBIGUITY = 0.39  # about 55 % of the sentences then have a pronoun, as in [thesis] C.6
 
 # ---- Words ----
 
@@ -61,6 +58,9 @@ _MEANT_BY = {
 }
 
 
+Phrases = Mapping[str, tuple[tuple[str, ...], ...]]  # by concept
+
+
 def _phrases(concept: str, has_pronouns: bool) -> tuple[tuple[str, ...], ...]:
     """The phrases that mean one concept alone; the last word is the head."""
     is_person = concept in MEMBERS["male"] + MEMBERS["female"]
@@ -72,7 +72,9 @@ def _phrases(concept: str, has_pronouns: bool) -> tuple[tuple[str, ...], ...]:
     return tuple(phrases)
 
 
-_PHRASES = {mode: {concept: _phrases(concept, mode) for concept in CONCEPTS} for mode in (False, True)}
+_PHRASES: dict[bool, Phrases] = {
+    mode: {concept: _phrases(concept, mode) for concept in CONCEPTS} for mode in (False, True)
+}
 
 
 def _pronoun(concept: str, is_subject: bool) -> str:
@@ -119,7 +121,7 @@ def _pronouns(happening: Event, facts: Facts, random: Random, ambiguity: float) 
     used: dict[int, str] = {}
     roles = list(range(len(names)))
     while roles:
-        role = roles.pop(int(random.random() * len(roles)))
+        role = taken(random, roles)
         if random.random() >= ambiguity:
             continue
         slot = _SLOTS[frame.pattern][role]
@@ -135,14 +137,16 @@ def _is_open(facts: Facts, names: Arguments, role: int, choices: Sequence[str], 
     before, right, after = names[:role], names[role], names[role + 1 :]
     for choice in choices:
         arguments = (*before, choice, *after)
-        if choice != right and all([test(facts, arguments) for test in tests]):
-            return True
+        for test in tests:
+            if not test(facts, arguments):
+                break
+        else:
+            if choice != right:
+                return True
     return False
 
 
-def _told(
-    happening: Event, pronouns: dict[int, str], phrases: dict[str, tuple[tuple[str, ...], ...]], random: Random
-) -> _Sentence:
+def _told(happening: Event, pronouns: Mapping[int, str], phrases: Phrases, random: Random) -> _Sentence:
     frame, names = happening
     words: list[str] = []
     concepts: list[str] = []
@@ -214,9 +218,9 @@ class House:
     """
 
     def __init__(self, random_state: RandomState = None, ambiguity: float = 0.0) -> None:
-        if not isinstance(ambiguity, numbers.Real) or not 0 <= ambiguity <= 1:
-            raise ValueError(f"ambiguity is {ambiguity!r}; it must be a number from 0 to 1")
-        self._random = _random(random_state)
+        if not 0 <= finite("ambiguity", ambiguity) <= 1:
+            raise ValueError(f"ambiguity must be a number from 0 to 1, got {ambiguity!r}")
+        (self._random,) = random_streams(random_state, 1)
         self._ambiguity = float(ambiguity)
         self._phrases = _PHRASES[ambiguity > 0]
         self.universe = new_universe(self._random)
@@ -234,10 +238,6 @@ class House:
     def __iter__(self) -> Iterator[Episode]:
         while True:
             yield self.step()
-
-
-def _random(random_state: RandomState) -> Random:
-    return Random(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 # ---- Data ----
@@ -284,7 +284,7 @@ def make_triples(n: int, *, ambiguity: float = AMBIGUITY, random_state: RandomSt
     """
     house = House(random_state, ambiguity)
     words, concepts, meanings = [], [], []
-    is_ambiguous = np.zeros(_count("n", n), dtype=bool)
+    is_ambiguous = np.zeros(whole_number("n", n, at_least=0), dtype=bool)
     location, containedby = (np.full((n, len(CONCEPTS)), -1, dtype=np.int16) for _ in range(2))
     for row, episode in zip(range(n), house, strict=False):
         words.append(episode.words)
@@ -300,7 +300,36 @@ def _fill(row: NDArray[np.int16], table: Mapping[str, str]) -> None:
     row[[_NUMBERS[name] for name in table]] = [_NUMBERS[value] for value in table.values()]
 
 
-def _count(name: str, value: int) -> int:
-    if not isinstance(value, numbers.Integral) or value < 0:
-        raise ValueError(f"{name} is {value!r}; it must be an integer of at least 0")
-    return int(value)
+def make_ambiguous_house(
+    n_train: int = 2000, n_test: int = 500, *, level: int = 0, random_state: RandomState = None
+) -> tuple[list[ParseExample], list[ParseExample]]:
+    """Make sentences without pronouns, each with meanings it may have: the set AMBIGHOUSE of [thesis] 6.2.2.
+
+    Parameters
+    ----------
+    n_train, n_test : int
+        How many sentences there are for training and for test; those for test come later in the same story.
+    level : int, default=0
+        How many wrong candidates a training sentence has on average, from 0 to twice as many. They are other events
+        that could have happened then.
+    random_state : int, RandomState or None
+        What story and candidates depend on; the story is the same at every level.
+
+    Returns
+    -------
+    train, test : lists of ParseExample
+        Those for training have candidates alone; those for test have the meaning and the symbol of each word.
+    """
+    story, supervision = random_streams(random_state, 2)
+    level = whole_number("level", level, at_least=0)
+    house = House(story.getrandbits(31))
+    train = [_offered(house.step(), level, supervision) for _ in range(whole_number("n_train", n_train, at_least=0))]
+    test = [house.step() for _ in range(whole_number("n_test", n_test, at_least=0))]
+    return train, [ParseExample(seen.words, (), seen.meaning, seen.concepts) for seen in test]
+
+
+def _offered(episode: Episode, level: int, random: Random) -> ParseExample:
+    def another() -> Meaning:
+        return _meaning(event(episode.universe, random))
+
+    return ParseExample(episode.words, candidates(episode.meaning, another, level, random))

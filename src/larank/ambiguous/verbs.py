@@ -1,7 +1,8 @@
 """What is in the house and what can happen there: concepts, verbs, their rules and their effects.
 
 Everything but rooms and verbs has a location, which is a room. What is held, lies on or in furniture, or sits on a seat
-is also contained by what holds it. An event is a verb and its arguments, and coherent if it keeps all rules of the verb.
+is also contained by what holds it. An event is a verb and its arguments. It is coherent if it keeps all rules of the
+verb.
 
 A rule is open if location and containedby of the arguments decide it. Other rules are hidden: they look at states, at
 other things (is the seat taken?), or speak of what nobody would say. Hidden rules bind events, but help nobody to guess
@@ -14,11 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from larank.ambiguous.draws import drawn, taken
 from larank.ambiguous.universe import Fact, Relation, Universe, UniverseError
-
-Item = TypeVar("Item")
 
 # ---- Concepts ----
 
@@ -93,11 +93,6 @@ def new_universe(random: Random) -> Universe:
         store = drawn(random, stores)
         universe.update([("containedby", name, store), ("location", name, _ROOM_OF[store])])
     return universe
-
-
-def drawn(random: Random, items: Sequence[Item]) -> Item:
-    """One of the items, each as likely as the others."""
-    return items[int(random.random() * len(items))]
 
 
 def _members(words: Iterable[str]) -> tuple[str, ...]:
@@ -356,7 +351,8 @@ class Event(NamedTuple):
 
 
 _AWAKE = _is_not("asleep", 0)
-_FOOD, _SEAT, _ROOM = ("food",), ("seat",), ("room",)
+_NEAR = (_AWAKE, _together(0, 1), _can_take(0, 1))
+_DRINK, _FOOD, _SEAT, _ROOM = ("drink",), ("food",), ("seat",), ("room",)
 
 FRAMES = (
     Frame(
@@ -411,7 +407,7 @@ FRAMES = (
     ),
     Frame("sleep", "0 sleeps on 1", (_ACTORS, _SEAT), (_AWAKE, _together(0, 1), _is_held(0, 1)), _falls_asleep),
     Frame("wake_up", "0 wakes up in 1", (_ACTORS, _ROOM), (_is_asleep(0), _is_on_something(0), _is_in(0, 1)), _awakes),
-    Frame("play", "0 plays with 1", (_ACTORS, ("toy",)), (_AWAKE, _together(0, 1), _can_take(0, 1)), _takes),
+    Frame("play", "0 plays with 1", (_ACTORS, ("toy",)), _NEAR, _takes),
     Frame(
         "drink",
         "0 drinks 1",
@@ -419,9 +415,7 @@ FRAMES = (
         (_AWAKE, _together(0, 1), _can_take(0, 1)),
         partial(_uses_up, "fridge"),
     ),
-    Frame(
-        "eat", "0 eats 1", (_ACTORS, _FOOD), (_AWAKE, _together(0, 1), _can_take(0, 1)), partial(_uses_up, "cupboard")
-    ),
+    Frame("eat", "0 eats 1", (_ACTORS, _FOOD), _NEAR, partial(_uses_up, "cupboard")),
     Frame(
         "bring",
         "0 brings 1 to 2",
@@ -464,10 +458,10 @@ def event(universe: Universe, random: Random) -> Event:
     facts = Facts.of(universe)
     verbs = list(_FRAMES_OF)
     while verbs:
-        frames = _FRAMES_OF[verbs.pop(int(random.random() * len(verbs)))]
+        frames = _FRAMES_OF[taken(random, verbs)]
         actors = list(frames[0].choices[0])
         while actors:
-            actor = (actors.pop(int(random.random() * len(actors))),)
+            actor = (taken(random, actors),)
             found = [
                 Event(frame, names)
                 for frame in frames

@@ -144,28 +144,29 @@ class Rule:
 
 def _together(a: int, b: int) -> Rule:
     def holds(facts: Facts, names: Arguments) -> bool:
-        return facts.location[names[a]] == facts.location[names[b]]
+        room = facts.location.get(names[a])
+        return room is not None and room == facts.location.get(names[b])
 
     return Rule(f"{{{a}}} and {{{b}}} are in one room", (a, b), "location", holds)
 
 
 def _is_in(a: int, room: int) -> Rule:
     def holds(facts: Facts, names: Arguments) -> bool:
-        return facts.location[names[a]] == names[room]
+        return facts.location.get(names[a]) == names[room]
 
     return Rule(f"{{{a}}} is in {{{room}}}", (a, room), "location", holds)
 
 
 def _is_elsewhere(a: int, room: int) -> Rule:
     def holds(facts: Facts, names: Arguments) -> bool:
-        return facts.location[names[a]] != names[room]
+        return facts.location.get(names[a]) != names[room]
 
     return Rule(f"{{{a}}} is not in {{{room}}}", (a, room), "location", holds)
 
 
 def _is_in_the(room: str, a: int) -> Rule:
     def holds(facts: Facts, names: Arguments) -> bool:
-        return facts.location[names[a]] == room
+        return facts.location.get(names[a]) == room
 
     return Rule(f"{{{a}}} is in the {room}", (a,), "location", holds)
 

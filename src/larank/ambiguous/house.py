@@ -196,7 +196,7 @@ class Episode:
 
 
 class House:
-    """A house where things happen, and are told. It is an iterator without end.
+    """A house where things happen, and are told. To iterate over it is to go on with its story, which has no end.
 
     Parameters
     ----------

@@ -333,7 +333,7 @@ class Frame:
         """The tests of all rules."""
         return self._tests(self.rules)
 
-    @cache  # noqa: B019
+    @cache  # noqa: B019, frames live as long as the module
     def evidence(self, role: int, unknown: frozenset[int] = frozenset()) -> tuple[Test, ...]:
         """The tests of the open rules on one argument that can be decided without the unknown ones."""
         return tuple(

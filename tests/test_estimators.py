@@ -887,7 +887,7 @@ def test_a_stream_in_any_parts_makes_the_model_of_one_call_and_of_fit(case, cuts
 
 
 def announced(case, labels):
-    """Those that tell two classes apart by one score and more by one each, or count the others, must know what comes."""
+    """Those with one score for two classes and one each for more, or that count wrong ones, must know what comes."""
     names = ("Ambiguous", "Kernel", "SGDQN")
     return {"classes": np.unique(labels)} if case.estimator.__name__.startswith(names) else {}
 

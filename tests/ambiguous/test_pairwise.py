@@ -1,11 +1,12 @@
 """One example under the mean pairwise loss: the step of algorithm 23 and the best coefficients."""
 
 import numpy as np
-import pairwisereference as pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+
+import pairwisereference as pairwise
 from sessions import hooks
 
 

@@ -1,1 +1,1 @@
-"""Learning under ambiguous supervision: labels that are sets of candidates, and what can be built on them."""
+"""Learning from ambiguous supervision: several labels or meanings are offered, and it is not said which is right."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -154,7 +156,7 @@ def _weights_of(candidates: Any, row: int) -> Mapping[Any, float]:
     """Labels with weights; a label that is named twice counts once."""
     if isinstance(candidates, Mapping):
         for label, weight in candidates.items():
-            if not np.isscalar(weight) or not np.isfinite(weight) or weight < 0:  # type: ignore[arg-type]
+            if not isinstance(weight, Real) or not 0 <= float(weight) < math.inf:
                 raise ValueError(
                     f"weights of candidates must be finite numbers >= 0, got {weight!r} for {label!r} of example {row}"
                 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import _num_samples
 
@@ -356,7 +356,7 @@ def _is_one_label_each(y: Any) -> bool:
     if hasattr(y, "ndim") or hasattr(y, "columns"):
         shape = np.shape(y)
         if len(shape) == 2:
-            return shape[1] == 1
+            return bool(shape[1] == 1)
         y = np.asarray(y)
         return len(y) == 0 or not (y.dtype == object and _is_collection(y[0]))
     return not (isinstance(y, list | tuple) and len(y) > 0 and _is_collection(y[0]))

@@ -24,18 +24,22 @@ class LinearMachine(Machine):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Of the weights."""
         dtype: np.dtype[Any] = np.dtype(self.session.dtype)
         return dtype
 
     def feed(self, blocks: Iterator[Examples]) -> Feed:
+        """Work on a part of a stream."""
         return LinearFeed(self.session, blocks)
 
     def scores(self, X: Any, expansion: Expansion, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By the weights, whatever the coefficients."""
         scores = np.zeros((X.shape[0], coefficients.shape[1]))
         scores[:, : self.session.classes] = X @ self.session.weights().T
         return scores
 
     def patterns(self, expansion: Expansion) -> Any:
+        """The examples with coefficients, as they were given."""
         values, columns, starts = self.session.patterns()
         if columns is None and not self._is_sparse:
             return values.reshape(len(starts) - 1, self.session.features)
@@ -50,9 +54,11 @@ class LinearMachine(Machine):
         self.session.restore(support_table(ids, labels, costs, diagonal, coefficients))
 
     def block_values(self, memory_limit: float) -> float:
+        """There are none that could be too many."""
         return math.inf
 
     def rows_for(self, memory_limit: float) -> int | None:
+        """It keeps no kernel values."""
         return None
 
     def check_memory(self, memory_limit: float) -> None:
@@ -65,10 +71,12 @@ class LinearMachine(Machine):
 
     @property
     def kernel_values(self) -> int:
+        """None."""
         return 0
 
     @property
     def seconds(self) -> dict[str, float]:
+        """There is no provider that takes any."""
         return {}
 
     def __enter__(self) -> Self:

@@ -483,6 +483,7 @@ WRONG = {
     "sample_size": (_COUNT, (0, 1.5), {"selection": "active"}),
     "schedule": ("one of .*", ("random", None), {}),
     "selection": ("one of 'random', 'gradient', 'active', 'autoactive'.*", ("best", None), {}),
+    "sharpness": ("a finite number >= 0", (-1.0, None, "high"), {"epochs": 2}),
     "shrinking": (_FLAG, _NO_FLAGS, {}),
     "shuffle": (_FLAG, _NO_FLAGS, {}),
     "smoothing": (_NUMBER, _NO_NUMBERS, {}),

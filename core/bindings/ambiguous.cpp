@@ -1,6 +1,7 @@
 // The SVM under ambiguous supervision, on kernels and on linear features.
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -22,9 +23,8 @@ template <class T>
 using LinearAmbigSVM = LinearSession<larank::AmbigSVM<larank::LinearMachine<T>>>;
 
 // Sets in the manner of a CSR matrix: `labels` and `weights` of set n from starts[n] to starts[n + 1].
-template <class S>
-auto number_sets(S& s, Vector<int64_t> starts, Vector<int32_t> labels, Vector<double> weights,
-                 Vector<int64_t> classes) {
+std::vector<int32_t> numbers_in(larank::CandidateSets& sets, int64_t most_classes, Vector<int64_t> starts,
+                                Vector<int32_t> labels, Vector<double> weights, Vector<int64_t> classes) {
     const std::size_t count = classes.shape(0);
     bool is_sound = starts.shape(0) == count + 1 && starts.data()[0] == 0 && labels.shape(0) == weights.shape(0) &&
                     starts.data()[count] == int64_t(labels.shape(0));
@@ -33,11 +33,33 @@ auto number_sets(S& s, Vector<int64_t> starts, Vector<int32_t> labels, Vector<do
     std::vector<int32_t> numbers;
     for (std::size_t n = 0; n < count; ++n) {
         const int64_t from = starts.data()[n], size = starts.data()[n + 1] - from;
-        if (classes.data()[n] > s.solver.classes())
+        if (classes.data()[n] > most_classes)
             throw std::invalid_argument("a candidate set must not have more classes than the session");
-        numbers.push_back(
-            s.solver.sets().number_of(labels.data() + from, weights.data() + from, size, classes.data()[n]));
+        numbers.push_back(sets.number_of(labels.data() + from, weights.data() + from, size, classes.data()[n]));
     }
+    return numbers;
+}
+
+template <class S>
+auto number_sets(S& s, Vector<int64_t> starts, Vector<int32_t> labels, Vector<double> weights,
+                 Vector<int64_t> classes) {
+    return to_numpy(numbers_in(s.solver.sets(), s.solver.classes(), starts, labels, weights, classes));
+}
+
+// The same for the sets that the examples of these ids, all there are, have from now on.
+template <class S>
+auto replace_sets(S& s, Vector<int64_t> ids, Vector<int64_t> starts, Vector<int32_t> labels, Vector<double> weights,
+                  Vector<int64_t> classes) {
+    larank::CandidateSets fresh;
+    std::vector<int32_t> numbers = numbers_in(fresh, s.solver.classes(), starts, labels, weights, classes);
+    if (ids.shape(0) != numbers.size()) throw std::invalid_argument("ids must be one per set");
+    std::vector<int32_t> slots;
+    for (std::size_t n = 0; n < numbers.size(); ++n) slots.push_back(s.solver.table().slot_of(ids.data()[n]));
+    if (std::count_if(slots.begin(), slots.end(), [](int32_t slot) { return slot >= 0; }) < s.solver.table().size())
+        throw std::invalid_argument("ids must name all support patterns");
+    for (std::size_t n = 0; n < numbers.size(); ++n)
+        if (slots[n] >= 0) s.solver.table()[slots[n]].label = numbers[n];
+    s.solver.sets() = std::move(fresh);
     return to_numpy(std::move(numbers));
 }
 
@@ -85,6 +107,8 @@ void bind_ambiguous_session(nb::class_<S>& bound) {
     bound.def("add_class", [](S& s) { s.solver.machine().add_class(); })
         .def("number_sets", &number_sets<S>, "starts"_a.noconvert(), "labels"_a.noconvert(), "weights"_a.noconvert(),
              "classes"_a.noconvert())
+        .def("replace_sets", &replace_sets<S>, "ids"_a.noconvert(), "starts"_a.noconvert(), "labels"_a.noconvert(),
+             "weights"_a.noconvert(), "classes"_a.noconvert())
         .def("sets", &sets_of<S>, "numbers"_a.noconvert())
         .def("losses", &losses<S>, "scores"_a.noconvert(), "sets"_a.noconvert())
         .def_prop_ro("online", [](const S& s) { return s.solver.online(); })

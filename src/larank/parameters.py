@@ -198,6 +198,7 @@ _CHECKS: Mapping[str, Check] = {
     "pivots": OneOf(("random", "greedy")),
     "row_solver": OneOf(ROW_SOLVERS),
     "schedule": OneOf(("adaptive", "fixed")),
+    "sharpness": partial(positive, zero=True),
     "smoothing": positive,
     "softmax_gamma": _from_sum_to_maximum,
     "stop": OneOf(("epochs", "gap")),
@@ -331,6 +332,7 @@ RULES = (
     acts("validation_fraction", early_stopping=(True,)),
     acts("shuffle", solver=(*_ONLINE, "svmstruct"), of="StructuredSVC"),
     acts("history", "predicted", inference=("greedy",), stop=("epochs",)),
+    _must("sharpness", "0", bool, epochs=(1,), because="candidates are weighed between passes"),
     # How the solvers work.
     acts("C", solver=("larank", *_CUTTING_PLANES, "passive-aggressive"), of="StructuredSVC"),
     acts("schedule", solver=("larank",)),

@@ -17,6 +17,8 @@ from larank.kernel.machine import OnlineClassifier, Settings, Targets, united_la
 
 _Float = NDArray[np.float64]
 
+LEAST_WEIGHT = 1e-3  # of a candidate, against the best
+
 
 @dataclass(frozen=True)
 class Candidates(Targets):
@@ -146,10 +148,45 @@ class Candidates(Targets):
 
 def number_sets(session: Any, sets: csr_matrix, classes: NDArray[Any]) -> NDArray[np.int32]:
     """The numbers that a session has for sets with columns in its order, each among so many classes."""
-    numbers: NDArray[np.int32] = session.number_sets(
-        sets.indptr.astype(np.int64), sets.indices.astype(np.int32), sets.data, classes.astype(np.int64)
-    )
+    numbers: NDArray[np.int32] = session.number_sets(**_arrays(sets), classes=classes.astype(np.int64))
     return numbers
+
+
+@dataclass(frozen=True)
+class GivenSets:
+    """The sets of all examples of a fit as they were given, to be weighed by what a model makes of them."""
+
+    ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    labels: NDArray[np.int32]  # as the session numbers classes
+    weights: _Float
+    classes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, session: Any, ids: NDArray[np.int64], numbers: NDArray[np.int32]) -> GivenSets:
+        """Those that the session has under these numbers."""
+        return cls(ids, *session.sets(numbers))
+
+    def weighed(self, session: Any, scores: _Float, sharpness: float) -> NDArray[np.int32]:
+        """The numbers of new sets, in which a candidate weighs ``exp(sharpness * score)`` times what was given.
+
+        No candidate is given up for good: the least it weighs is a thousandth of the best.
+        """
+        owners = np.repeat(np.arange(len(self.ids)), np.diff(self.starts))
+        believed = sharpness * scores[owners, self.labels] + np.log(self.weights)
+        behind = believed - np.maximum.reduceat(believed, self.starts[:-1])[owners]
+        sets = csr_matrix((np.maximum(np.exp(behind), LEAST_WEIGHT), self.labels, self.starts))
+        numbers: NDArray[np.int32] = session.replace_sets(ids=self.ids, **_arrays(sets), classes=self.classes)
+        return numbers
+
+
+def _arrays(sets: csr_matrix) -> dict[str, NDArray[Any]]:
+    """As sessions take them."""
+    return {
+        "starts": sets.indptr.astype(np.int64),
+        "labels": sets.indices.astype(np.int32),
+        "weights": sets.data,
+    }
 
 
 def _weights_of(candidates: Any, row: int) -> Mapping[Any, float]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import _num_samples
 
-from larank.ambiguous.candidates import Candidates, number_sets
+from larank.ambiguous.candidates import Candidates, GivenSets, number_sets
 from larank.data.models import persistable, persistable_value
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
@@ -86,8 +86,26 @@ class AmbiguousSVM(Algorithm):
         )
 
     def begin_training(self, training: StreamTraining) -> None:
-        """Remember what the calls before have counted."""
-        self._full_sets = len(training.stream.examples) - len(training.stream.order)
+        """Remember the sets as they are given, where they may change."""
+        examples = training.stream.examples
+        self._full_sets = len(examples) - len(training.stream.order)
+        if self.model.sharpness:
+            self._given = GivenSets.of(training.session, examples.ids, examples.labels)
+
+    def begin_epoch(self, training: StreamTraining) -> None:
+        """Weigh the candidates by what the model makes of them."""
+        sharpness = float(self.model.sharpness)
+        if not sharpness:
+            return
+        stream = training.stream
+        expansion = self.expansion(training.session)
+        beta, _ = expansion.for_classes(len(self.model._arrived), absent=0.0)
+        scores = np.zeros((len(stream.examples), beta.shape[1]))
+        done = 0
+        for block, of_block, _ in training.scanned(expansion, beta):
+            scores[stream.order[done : done + len(block)]] = of_block
+            done += len(block)
+        stream.examples.labels[:] = self._given.weighed(training.session, scores, sharpness)
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """By the losses of the examples as they came."""
@@ -188,6 +206,12 @@ class AmbiguousClassifier(OnlineClassifier):
         How many support patterns are chosen at random after each new example and get their best coefficients. 0 is
         algorithm 23 of the thesis as printed, one step for each example; it needs no kernel values between support
         patterns.
+    sharpness : float, default=0.0
+        How much the model is believed about the candidates: before every pass after the first, the weight of each
+        candidate is what was given times ``exp(sharpness * score)``. 0 leaves the weights as they are; with 10 a
+        difference in score of 0.1, a tenth of the margin, counts. Where wrong candidates do not come at random, this
+        is what finds the right ones. It needs `epochs` above one; the certificate is that of the problem with the
+        last weights.
     [epochs]
     tol : float, default=1e-3
         With ``stop="gap"`` the relative duality gap to stop at.
@@ -252,6 +276,7 @@ class AmbiguousClassifier(OnlineClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         n_reprocess: int = 1,
+        sharpness: float = 0.0,
         epochs: int = 1,
         stop: str = "epochs",
         tol: float = 1e-3,
@@ -271,6 +296,7 @@ class AmbiguousClassifier(OnlineClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.n_reprocess = n_reprocess
+        self.sharpness = sharpness
         self.epochs = epochs
         self.stop = stop
         self.tol = tol
@@ -337,6 +363,10 @@ class AmbiguousClassifier(OnlineClassifier):
 
         [fitted]
         """
+        if self.sharpness:
+            raise ValueError(
+                f"sharpness acts in fit only, which passes over the same examples again; got {self.sharpness!r}"
+            )
         return self._partial_fit(X, y, classes, sample_weight)
 
     def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:

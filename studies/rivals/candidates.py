@@ -115,7 +115,7 @@ class KernelClpl(AmbiguousLearner):
 
 def drawn_labels(candidates: Candidates, seed: int) -> NDArray[np.int64]:
     """A random candidate of each example."""
-    drawn = np.random.default_rng(seed).random(candidates.shape)
+    drawn = np.random.default_rng((seed, 1)).random(candidates.shape)  # not the numbers candidates were made with
     labels: NDArray[np.int64] = np.where(candidates, drawn, -1).argmax(axis=1)
     return labels
 

@@ -21,7 +21,7 @@ from studies.measure import load_average, versions
 from studies.papers import active as active_figures
 from studies.papers import larank, lasvm, mcsvm, primal, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
-from studies.rivals import active, binary, cache, kernel, linear, maps, memory, path, sequence, sgd
+from studies.rivals import active, ambiguous, binary, cache, kernel, linear, maps, memory, path, sequence, sgd
 from studies.rivals import primal as primal_rivals
 from studies.study import Outcome, Study
 
@@ -43,6 +43,7 @@ _SINGLE = (
     cache,
     active,
     sequence,
+    ambiguous,
 )
 STUDIES: dict[str, Study] = {
     study.name: study for study in (*larank.STUDIES, *mcsvm.STUDIES, *(module.STUDY for module in _SINGLE))

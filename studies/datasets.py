@@ -66,6 +66,18 @@ class Dataset:
 
 
 @dataclass(frozen=True)
+class AmbiguousSet:
+    """Dense examples with their true labels, which no learner sees, and a 0/1 matrix of candidates, a column a class.
+
+    There is no split.
+    """
+
+    X: NDArray[np.float64]
+    y: Labels
+    candidates: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
 class Problem:
     """A data set, and the C and the gamma of the kernel exp(-gamma |x - x'|^2) it is learned with.
 
@@ -229,6 +241,12 @@ def _parts_of_speech(fold: int) -> Dataset:
     return Dataset(*found)
 
 
+def _ambiguous(name: str) -> AmbiguousSet:
+    with _stored(name) as stored:
+        X, y, candidates = (stored[key] for key in ("X", "y", "candidates"))
+    return AmbiguousSet(X.astype(np.float64), y.astype(np.int64), candidates.astype(bool))
+
+
 # ---- The problems ----
 
 LINEAR: dict[str, Problem] = {
@@ -338,6 +356,11 @@ SEQUENCES: dict[str, Callable[[int], Dataset]] = {
 }
 """Of the sequence studies, [thesis] table 5.4; ud_ewt stands in for the Wall Street Journal."""
 
+AMBIGUOUS: dict[str, Callable[[], AmbiguousSet]] = {
+    name: partial(_ambiguous, name) for name in ("pl_lost", "pl_msrcv2", "pl_birdsong", "pl_fgnet")
+}
+"""Real sets of candidates, for [thesis] section 6.1."""
+
 
 def is_available(source: str) -> bool:
     """Whether the data of this source can be read."""
@@ -377,6 +400,13 @@ def load_sequences(name: str, fold: int = 0) -> Dataset:
     _check_known(name, SEQUENCES)
     _check_available(name)
     return SEQUENCES[name](fold)
+
+
+def load_ambiguous(name: str) -> AmbiguousSet:
+    """Read one of `AMBIGUOUS`; raises as `load` does."""
+    _check_known(name, AMBIGUOUS)
+    _check_available(name)
+    return AMBIGUOUS[name]()
 
 
 def _check_known(name: str, known: Mapping[str, Any]) -> None:

@@ -13,11 +13,12 @@ from studies.rivals.libraries import (
     liblinear,
     libsvm,
     scikit_learn,
+    scikit_weak,
     skactiveml,
     snapml,
     vowpal,
 )
-from studies.rivals.libraries.solver import GradientSolver, LinearSolver, Solver
+from studies.rivals.libraries.solver import AmbiguousLearner, GradientSolver, LinearSolver, Solver
 
 
 def _by_name(*solvers: Any) -> dict[str, Any]:
@@ -33,6 +34,7 @@ KERNEL = _by_name(larank.ONLINE, larank.EXACT, intelex.SVC, *scikit_learn.KERNEL
 BINARY = _by_name(larank.LASVM, intelex.SVC, scikit_learn.SVC, libsvm.SVC)
 LEARNERS = _by_name(*larank.LEARNERS, scikit_learn.RETRAIN, *skactiveml.LEARNERS)
 TAGGERS = _by_name(*larank.TAGGERS, *crfsuite.TAGGERS)
+AMBIGUOUS: dict[str, AmbiguousLearner] = _by_name(*larank.AMBIGUOUS, *scikit_weak.LEARNERS)
 
 KINDS: dict[str, Mapping[str, Solver]] = {
     "linear": LINEAR,

@@ -16,6 +16,7 @@ import numpy as np
 from studies.rivals.libraries.solver import (
     BINARY,
     CRAMMER_SINGER,
+    AmbiguousLearner,
     GradientSet,
     GradientSolver,
     KernelFit,
@@ -23,6 +24,7 @@ from studies.rivals.libraries.solver import (
     LinearFit,
     LinearSolver,
     Objectives,
+    Predict,
     Solver,
     TaggerFit,
     Tags,
@@ -340,3 +342,28 @@ def _conll_file() -> Any:
 _EXACT = LarankTagger("larank-exact", settings={"inference": "exact", "order": 1, "n_reprocess": 5})
 _GREEDY = LarankTagger("larank-greedy", settings={"inference": "greedy", "order": 2, "n_reprocess": 1})
 TAGGERS = (_EXACT, _GREEDY, _EXACT.with_threads(2), _GREEDY.with_threads(2))
+
+
+# ---- Candidate labels ----
+
+
+@dataclass(frozen=True)
+class LarankAmbiguous(AmbiguousLearner):
+    """`AmbiguousClassifier` with one kernel."""
+
+    requires: str = "larank.ambiguous.classifier:AmbiguousClassifier"
+    kernel: str = "rbf"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def fit(self, X: Any, candidates: Any, seed: int, C: float, gamma: float = 1.0) -> Predict:
+        classifier = imported(self.requires)
+        kernel = {"gamma": gamma / X.shape[1]} if self.kernel == "rbf" else {}
+        model = classifier(kernel=self.kernel, C=C, random_state=seed, **kernel, **self.options)
+        model.fit(X, candidates)
+        return lambda queries: np.asarray(model.predict(queries)).astype(np.int64)
+
+
+AMBIGUOUS = (
+    LarankAmbiguous("larank", grid={"C": (1.0, 10.0, 100.0, 1000.0), "gamma": (0.25, 0.5, 1.0, 2.0)}),
+    LarankAmbiguous("larank-linear", kernel="linear", grid={"C": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)}),
+)

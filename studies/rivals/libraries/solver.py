@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +111,28 @@ class GradientSolver(Solver):
     formulations: tuple[str, ...] = ("one-vs-rest",)
     counts_epochs: bool = True
     rival: str = ""
+
+
+Settings = Mapping[str, Any]
+"""Of parameters that are selected, a value for each."""
+Predict = Callable[[Any], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class AmbiguousLearner(Solver):
+    """`fit(X, candidates, seed, **settings)`, with a boolean matrix of candidates, returns how labels are predicted.
+
+    `grid` has the values of every parameter that is selected, from the smoothest function on. `gamma` is given as a
+    multiple of 1 over the number of features.
+    """
+
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def settings(self, quick: bool = False) -> list[Settings]:
+        """All of the grid; if quick, two values of each parameter, from the middle."""
+        middle = {name: values[max(0, len(values) // 2 - 1) :][:2] for name, values in self.grid.items()}
+        chosen = middle if quick else self.grid
+        return [dict(zip(chosen, values, strict=True)) for values in itertools.product(*chosen.values())]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,304 @@
+"""`python -m studies ambiguous`: learning from candidate labels, real and made, beside other ways to do it.
+
+A part of the study is a function in `PARTS` that returns the cases it was run on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, parallel_config
+from numpy.typing import NDArray
+
+from studies import datasets
+from studies.datasets import AMBIGUOUS, KERNEL, AmbiguousSet, load_ambiguous
+from studies.papers.experiment import plain
+from studies.partiallabels import FOLDS, TRAIN, Split, select, with_distractors
+from studies.partiallabels import with_random_candidates as with_random
+from studies.rivals import candidates, libraries
+from studies.rivals.libraries.solver import AmbiguousLearner, Predict
+from studies.study import Outcome, Say, Study
+from studies.tables import Table
+
+OURS = "larank"
+LEARNERS: dict[str, AmbiguousLearner] = {
+    **libraries.AMBIGUOUS,
+    **{learner.name: learner for learner in candidates.LEARNERS},
+}
+LITERATURE = {"pl_lost": (70, 78), "pl_msrcv2": (46, 55), "pl_birdsong": (62, 72), "pl_fgnet": (5, 8)}
+"""Accuracy in percent of what is published on these sets, lowest and highest."""
+NEEDED = 3  # of the real sets ours has to be as accurate on as each rival
+
+SPLITS = {"real": 10, "made": 3}
+MOST = 3000  # training examples, and test examples, of a set whose candidates are made
+QUICK_MOST = 240
+QUICK_DATASETS = ("pl_lost",)
+MADE = ("letter", "usps")
+
+Make = Callable[[Any, NDArray[np.int64], int], AmbiguousSet]
+FALSE: dict[str, Make] = {
+    **{f"{false} false": partial(with_random, false=false) for false in (1, 2, 3)},
+    "distractor": with_distractors,
+}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much is wanted; none of a kind for the usual."""
+
+    quick: bool = False
+    datasets: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    learners: tuple[str, ...] = ()
+    splits: int | None = None
+
+
+# ---- One learner on one split ----
+
+
+@dataclass(frozen=True)
+class Run:
+    """Test accuracy and share of held-out predictions that are candidates, in percent, and what was selected."""
+
+    seed: int
+    accuracy: float
+    share: float
+    settings: Mapping[str, Any]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """Select on the training part of a split, train on all of it, and test."""
+
+    dataset: str
+    condition: str
+    learner: str
+    seed: int
+    quick: bool
+
+    def run(self) -> Run:
+        learner = LEARNERS[self.learner]
+        split = Split.of(_read(self.dataset, self.condition), self.seed, self._most())
+
+        def fit(X: Any, among: Any, settings: Mapping[str, Any]) -> Predict:
+            predict: Predict = learner.fit(X, among, self.seed, **settings)  # type: ignore[attr-defined]
+            return predict
+
+        began = time.perf_counter()
+        choice, share = select(fit, learner.settings(self.quick), split.X, split.candidates, self.seed, self._folds())
+        predict = fit(split.X, split.candidates, choice)
+        seconds = time.perf_counter() - began
+        accuracy = float(np.mean(predict(split.X_test) == split.y_test))
+        return Run(self.seed, 100 * accuracy, 100 * share, choice, seconds)
+
+    def _most(self) -> int | None:
+        return QUICK_MOST if self.quick else MOST if self.condition else None
+
+    def _folds(self) -> int:
+        return 2 if self.quick else FOLDS
+
+
+def _read(dataset: str, condition: str) -> AmbiguousSet:
+    if not condition:
+        return load_ambiguous(dataset)
+    X, y = datasets.load(dataset, KERNEL).merged()
+    return FALSE[condition](X.astype(np.float64), y, int(y.max()) + 1)
+
+
+# ---- Cases ----
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of examples, and by learner its runs on the same splits."""
+
+    dataset: str
+    condition: str
+    runs: Mapping[str, tuple[Run, ...]]
+
+    def accuracies(self, learner: str) -> NDArray[np.float64]:
+        return np.array([run.accuracy for run in self.runs[learner]])
+
+    def difference(self, learner: str) -> tuple[float, float]:
+        """Of our accuracy to that of another, the mean over the splits and its standard error; NaN for one split."""
+        difference = self.accuracies(OURS) - self.accuracies(learner)
+        n = len(difference)
+        return float(difference.mean()), float(difference.std(ddof=1) / n**0.5) if n > 1 else float("nan")
+
+    def wins(self, learner: str) -> tuple[int, int]:
+        """Splits on which ours is more, and less accurate."""
+        difference = self.accuracies(OURS) - self.accuracies(learner)
+        return int(np.sum(difference > 0)), int(np.sum(difference < 0))
+
+
+def _case(dataset: str, condition: str, learners: Sequence[str], seeds: Iterable[int], quick: bool, say: Say) -> Case:
+    """Runs in parallel, a thread each: the matrices are small."""
+    jobs = [Job(dataset, condition, learner, seed, quick) for seed in seeds for learner in learners]
+    runs: dict[str, list[Run]] = {}
+    for job, run in zip(jobs, _in_parallel(jobs, quick), strict=True):
+        runs.setdefault(job.learner, []).append(run)
+        name = f"{dataset} {condition}".rstrip()
+        say(f"{name}, split {job.seed}: {job.learner} {run.accuracy:.2f} %, {run.settings}, {run.seconds:.1f} s")
+    return Case(dataset, condition, {name: tuple(of) for name, of in runs.items()})
+
+
+def _in_parallel(jobs: Sequence[Job], quick: bool) -> Iterable[Run]:
+    if quick:
+        return (job.run() for job in jobs)
+    with parallel_config("loky", n_jobs=os.cpu_count(), inner_max_num_threads=1):
+        found: Iterable[Run] = Parallel(return_as="generator")(delayed(Job.run)(job) for job in jobs)
+    return found
+
+
+# ---- What was found ----
+
+
+@dataclass(frozen=True)
+class AmbiguousTables(Outcome):
+    """Accuracies on real and on made candidates."""
+
+    cases: tuple[Case, ...]
+    quick: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = plain({"cases": [asdict(case) for case in self.cases], "verdicts": self.to_lines()})
+        return found
+
+    def to_tables(self) -> list[Table]:
+        real = [case for case in self.cases if not case.condition]
+        made = [case for case in self.cases if case.condition]
+        return [
+            self._accuracies("Accuracy in percent on real candidates", real),
+            self._accuracies("Accuracy in percent on candidates made for LETTER and USPS", made),
+        ]
+
+    def to_lines(self) -> list[str]:
+        real = [case for case in self.cases if not case.condition and OURS in case.runs]
+        if self.quick or not real:
+            return []
+        rivals = [name for name in real[0].runs if not name.startswith(OURS)]
+        return [_verdict(name, real) for name in rivals]
+
+    def _accuracies(self, title: str, cases: Sequence[Case]) -> Table:
+        splits = len(next(iter(cases[0].runs.values()))) if cases else 0
+        notes = [
+            *(["Quick form: it only shows that everything works."] if self.quick else []),
+            f"Mean and standard deviation over {splits} random splits, {100 * TRAIN:g} % to train on; features "
+            f"standardised by the training part. All learners have the same splits and select their parameters by "
+            f"{FOLDS} folds of the training part: predictions that are candidates. No true label is seen.",
+            f"Less others: accuracy of {OURS} less that of the learner, with the standard error of the mean over the "
+            "splits; won, lost: splits on which it is more, or less, accurate.",
+        ]
+        headings = ("", "accuracy", "among candidates", f"{OURS} less it", "won", "lost", "s per split")
+        table = Table(title, headings, notes)
+        for case in cases:
+            table.add(f"{case.dataset} {case.condition}".rstrip(), style="bold")
+            for name, runs in case.runs.items():
+                table.add(f"  {name}", *_cells(case, name, runs))
+            if case.dataset in LITERATURE:
+                low, high = LITERATURE[case.dataset]
+                table.add("  literature", f"{low}–{high}", style="dim")
+            table.end_group()
+        return table
+
+
+def _cells(case: Case, name: str, runs: Sequence[Run]) -> list[str]:
+    accuracies = case.accuracies(name)
+    spread = accuracies.std(ddof=1) if len(runs) > 1 else float("nan")
+    share, seconds = (float(np.mean([getattr(run, key) for run in runs])) for key in ("share", "seconds"))
+    beside = ["", "", ""]
+    if OURS in case.runs and name != OURS:
+        mean, error = case.difference(name)
+        beside = [f"{mean:+.2f} ± {error:.2f}", *map(str, case.wins(name))]
+    return [f"{accuracies.mean():.2f} ± {spread:.2f}", f"{share:.2f}", *beside, f"{seconds:.1f}"]
+
+
+def _verdict(name: str, cases: Sequence[Case]) -> str:
+    held = [case.dataset for case in cases if case.difference(name)[0] >= 0]
+    needed = min(NEEDED, len(cases))
+    met = "met" if len(held) >= needed else "not met"
+    sets = f" ({', '.join(held)})" if held else ""
+    return f"{OURS} is at least as accurate as {name} on {len(held)} of {len(cases)} sets{sets}; {needed} asked: {met}"
+
+
+# ---- The parts ----
+
+
+def _real(scope: Scope, learners: Sequence[str], say: Say) -> list[Case]:
+    """Sets of candidates as they were collected."""
+    usual = QUICK_DATASETS if scope.quick else tuple(AMBIGUOUS)
+    return [
+        _case(name, "", learners, _seeds(scope, "real"), scope.quick, say)
+        for name in _present(scope, usual, AMBIGUOUS, say)
+    ]
+
+
+def _made(scope: Scope, learners: Sequence[str], say: Say) -> list[Case]:
+    """True labels with false ones beside them."""
+    usual = () if scope.quick else MADE
+    return [
+        _case(name, condition, learners, _seeds(scope, "made"), scope.quick, say)
+        for name in _present(scope, usual, MADE, say)
+        for condition in (tuple(FALSE)[:1] if scope.quick else FALSE)
+    ]
+
+
+PARTS: dict[str, Callable[[Scope, Sequence[str], Say], list[Case]]] = {"real": _real, "made": _made}
+
+
+def _seeds(scope: Scope, part: str) -> range:
+    return range(scope.splits or (1 if scope.quick else SPLITS[part]))
+
+
+def _present(scope: Scope, usual: Iterable[str], known: Iterable[str], say: Say) -> list[str]:
+    """Those wanted of this part that can be read."""
+    own = set(known)
+    wanted = [name for name in scope.datasets if name in own] if scope.datasets else list(usual)
+    found = [name for name in wanted if datasets.is_available(name)]
+    for name in wanted:
+        if name not in found:
+            say(f"{name}: absent from the data directory, left out")
+    return found
+
+
+def _run(scope: Scope, say: Say) -> AmbiguousTables:
+    learners = libraries.usable(scope.learners or tuple(LEARNERS), LEARNERS, say)
+    cases = [case for part in scope.parts or tuple(PARTS) for case in PARTS[part](scope, learners, say)]
+    if not cases:
+        raise FileNotFoundError("none of the data sets wanted is in the data directory; set LARANK_DATA")
+    return AmbiguousTables(tuple(cases), scope.quick)
+
+
+@dataclass(frozen=True)
+class AmbiguousStudy(Study):
+    """`run` takes a `Scope`."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=(), help="only these parts")
+        parser.add_argument(
+            "--solvers", nargs="+", choices=tuple(LEARNERS), default=(), metavar="NAME", help="only these learners"
+        )
+        parser.add_argument("--splits", type=int, help="how many random splits; 10, of made candidates 3, 1 if quick")
+
+    def scope(self, arguments: argparse.Namespace) -> Scope:
+        if arguments.splits is not None and arguments.splits < 1:
+            raise ValueError(f"--splits {arguments.splits}: must be at least 1")
+        chosen = self.chosen_datasets(arguments)
+        return Scope(arguments.quick, chosen, tuple(arguments.parts), tuple(arguments.solvers), arguments.splits)
+
+
+STUDY = AmbiguousStudy(
+    name="ambiguous",
+    title="Learning from candidate labels, against CLPL, PL-kNN, a random candidate and scikit-weak",
+    datasets=(*AMBIGUOUS, *MADE),
+    run=_run,
+    libraries=("larank", "scikit-learn", "scikit-weak", "numpy", "scipy"),
+)

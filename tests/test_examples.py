@@ -14,6 +14,7 @@ EXAMPLES = {
     "active_learning.py": "the best of all",
     "linear_text.py": "weston-watkins",
     "c_path.py": "best C",
+    "captions.py": "trained on the names of the caption",
     "exact_kernel.py": "converged",
     "file_stream.py": "tomorrow: 26 classes, with Z",
     "kernel_map.py": "of the kernel left out",

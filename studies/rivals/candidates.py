@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from studies.partiallabels import Candidates
 from studies.rivals.libraries.solver import AmbiguousLearner, Predict
 
-COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 LINEAR_COSTS = (1e-4, 1e-3, 1e-2, 3e-2, 1e-1, 3e-1)
-GAMMAS = (0.25, 0.5, 1.0, 2.0)
+GAMMAS = (0.1, 0.25, 0.5, 1.0, 2.0)
 """Multiples of 1 over the number of features, which are standardised."""
 NEIGHBOURS = (30, 20, 15, 10, 7, 5)  # 10 in the published comparisons
 TOLERANCE = 1e-2  # relative duality gap; with wrong labels and a large C, less takes thousands of passes

@@ -93,10 +93,10 @@ class AmbiguousSVM(Algorithm):
             self._given = GivenSets.of(training.session, examples.ids, examples.labels)
 
     def begin_epoch(self, training: StreamTraining) -> None:
-        """Weigh the candidates by what the model makes of them."""
-        sharpness = float(self.model.sharpness)
-        if not sharpness:
+        """Weigh the candidates by what the model makes of them, and believe it the more the later it is."""
+        if not self.model.sharpness:
             return
+        sharpness = self.model.sharpness * training.epoch / (training.settings.epochs - 1)
         stream = training.stream
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self.model._arrived), absent=0.0)
@@ -207,11 +207,11 @@ class AmbiguousClassifier(OnlineClassifier):
         algorithm 23 of the thesis as printed, one step for each example; it needs no kernel values between support
         patterns.
     sharpness : float, default=0.0
-        How much the model is believed about the candidates: before every pass after the first, the weight of each
-        candidate is what was given times ``exp(sharpness * score)``. 0 leaves the weights as they are; with 10 a
-        difference in score of 0.1, a tenth of the margin, counts. Where wrong candidates do not come at random, this
-        is what finds the right ones. It needs `epochs` above one; the certificate is that of the problem with the
-        last weights.
+        How much the model is believed about the candidates: before the last pass, the weight of each candidate is what
+        was given times ``exp(sharpness * score)``, and before the passes after the first it grows to that in equal
+        steps. 0 leaves the weights as they are; with 20 a difference in score of 0.05, a twentieth of the margin,
+        counts. Where wrong candidates do not come at random, this is what finds the right ones; 30 `epochs` are
+        enough. The certificate is that of the problem with the last weights.
     [epochs]
     tol : float, default=1e-3
         With ``stop="gap"`` the relative duality gap to stop at.

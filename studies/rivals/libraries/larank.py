@@ -349,21 +349,44 @@ TAGGERS = (_EXACT, _GREEDY, _EXACT.with_threads(2), _GREEDY.with_threads(2))
 
 @dataclass(frozen=True)
 class LarankAmbiguous(AmbiguousLearner):
-    """`AmbiguousClassifier` with one kernel."""
+    """`AmbiguousClassifier`; the kernel is selected like everything else, each with a grid of its own."""
 
-    requires: str = "larank.ambiguous.classifier:AmbiguousClassifier"
-    kernel: str = "rbf"
+    requires: str = "larank:AmbiguousClassifier"
+    linear: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def fit(self, X: Any, candidates: Any, seed: int, C: float, gamma: float = 1.0) -> Predict:
-        classifier = imported(self.requires)
-        kernel = {"gamma": gamma / X.shape[1]} if self.kernel == "rbf" else {}
-        model = classifier(kernel=self.kernel, C=C, random_state=seed, **kernel, **self.options)
-        model.fit(X, candidates)
-        return lambda queries: np.asarray(model.predict(queries)).astype(np.int64)
+    def settings(self, quick: bool = False) -> list[dict[str, Any]]:
+        """Those of the linear kernel, then those of the other."""
+        linear = replace(self, grid=self.linear, linear={}) if self.linear else None
+        of_linear = super(LarankAmbiguous, linear).settings(quick) if linear else []
+        return [{"kernel": "linear", **these} for these in of_linear] + super().settings(quick)
+
+    def fit(
+        self,
+        X: Any,
+        candidates: Any,
+        seed: int,
+        C: float,
+        kernel: str = "rbf",
+        gamma: float = 1.0,
+        sharpness: float = 0.0,
+    ) -> Predict:
+        scale = {"gamma": gamma / X.shape[1]} if kernel == "rbf" else {}
+        model = imported(self.requires)(
+            kernel, C=C, sharpness=sharpness, random_state=seed, certify=False, **scale, **self.options
+        )
+
+        def rows(X: Any) -> Any:  # a constant feature stands for an intercept
+            return np.column_stack([X, np.ones(len(X))] if kernel == "linear" else [X]).astype(np.float32)
+
+        model.fit(rows(X), candidates)
+        return lambda queries: np.asarray(model.predict(rows(queries))).astype(np.int64)
 
 
+_LINEAR = {"C": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)}
+_RBF = {"C": (1.0, 10.0, 100.0, 1000.0), "gamma": (0.1, 0.25, 0.5, 1.0, 2.0)}
+_SHARP = {"sharpness": (0.0, 20.0)}
 AMBIGUOUS = (
-    LarankAmbiguous("larank", grid={"C": (1.0, 10.0, 100.0, 1000.0), "gamma": (0.25, 0.5, 1.0, 2.0)}),
-    LarankAmbiguous("larank-linear", kernel="linear", grid={"C": (1e-4, 1e-3, 1e-2, 1e-1, 1.0)}),
+    LarankAmbiguous("larank", grid={**_RBF, **_SHARP}, linear={**_LINEAR, **_SHARP}, options={"epochs": 20}),
+    LarankAmbiguous("larank-plain", grid=_RBF, linear=_LINEAR, options={"epochs": 20}),
 )

@@ -195,8 +195,8 @@ class AmbiguousTables(Outcome):
             *(["Quick form: it only shows that everything works."] if self.quick else []),
             f"Mean and standard deviation over {splits} random splits, {100 * TRAIN:g} % to train on; features "
             f"standardised by the training part. All learners have the same splits and select their parameters by "
-            f"{FOLDS} folds of the training part, at most {SELECTED_ON} examples of it: predictions that are candidates. "
-            "No true label is seen.",
+            f"{FOLDS} folds of the training part, at most {SELECTED_ON} examples of it: predictions that are "
+            "candidates. No true label is seen.",
             f"Less others: accuracy of {OURS} less that of the learner, with the standard error of the mean over the "
             "splits; won, lost: splits on which it is more, or less, accurate.",
         ]

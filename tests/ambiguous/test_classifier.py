@@ -264,7 +264,7 @@ def test_sharpness_finds_the_right_one_of_candidates_that_come_together():
 def test_the_certificate_after_sharpening_is_that_of_the_last_weights():
     X, _, sets = problem(60, 4, extra=1.5)
     model = ambiguous(C=2.0, epochs=30, sharpness=5.0).fit(X, sets)
-    assert 0 <= model.result_.relative_gap < 1e-2
+    assert 0 <= model.result_.relative_gap < 0.05
     weights = sets.copy()  # those of patterns without coefficients are not known, and they have no loss
     weights[model.support_] = model.support_candidates_.toarray()
     assert (model.support_candidates_.toarray() > 0).sum() == (sets[model.support_] > 0).sum()

@@ -502,6 +502,9 @@ WRONG = {
     "validation_fraction": ("a number above 0 and below 1", (0, 1, -0.1, "some", None), {"early_stopping": True}),
     "verbose": ("an integer >= 0", (-1, "yes", None), {}),
     "warm_start": (_FLAG, _NO_FLAGS, {}),
+    "strategy": ("one of 'order-free', 'random', 'left-right'", ("best", None), {}),
+    "update": ("one of 'margin', 'mistake'", ("always", None), {}),
+    "window": ("an .*", (0, 2, -1, 1.5, None), {}),
 }
 # What is wrong in ways of its own, with the words that must be there; for estimators that have all these parameters.
 WRONG_OTHERWISE = [

@@ -114,6 +114,14 @@ class LabelRows {
         }
     }
 
+    // Line 7, by the scores of all labels: the best label and its score.
+    std::pair<int32_t, double> best(const double* scores) const {
+        std::pair<int32_t, double> found{no_label, 0.0};
+        for (int64_t y = 0; y < labels_; ++y)
+            if (scores[y] > 0 && scores[y] >= found.second) found = {int32_t(y), scores[y]};
+        return found;
+    }
+
     void add(const BinaryRows& rows, int64_t k, double alpha, const double* psi) {
         for (int64_t j = rows.indptr[k]; j < rows.indptr[k + 1]; ++j) {
             double* const w = row(rows.indices[j]);
@@ -149,16 +157,6 @@ class Ospas {
         for (auto* values : {&scores_, &psi_}) values->resize(std::size_t(weights_.labels()));
     }
 
-    // The best label of a word, and its score.
-    std::pair<int32_t, double> predict(const BinaryRows& rows, int64_t k) {
-        weights_.scores(rows, k, scores_.data());
-        int32_t best = no_label;
-        double most = 0;
-        for (std::size_t y = 0; y < scores_.size(); ++y)
-            if (scores_[y] > 0 && scores_[y] >= most) most = scores_[y], best = int32_t(y);
-        return {best, most};
-    }
-
     // Algorithm 24.
     void learn(const TaughtSentence& sentence) {
         begin(sentence);
@@ -181,6 +179,12 @@ class Ospas {
     }
 
   private:
+    // Leaves the scores of all labels in `scores_`.
+    std::pair<int32_t, double> predict(const BinaryRows& rows, int64_t k) {
+        weights_.scores(rows, k, scores_.data());
+        return weights_.best(scores_.data());
+    }
+
     void begin(const TaughtSentence& sentence) {
         unlabeled_.clear(), bag_.clear();
         for (int64_t k = sentence.begin; k < sentence.end; ++k) unlabeled_.push_back(k);

@@ -83,13 +83,17 @@ void learn(Ospas& model, Vector<int64_t> starts, Vector<int64_t> indptr, Vector<
 }
 
 // The label of each word, -1 where it has none.
-auto predict(Ospas& model, Vector<int64_t> indptr, Vector<int32_t> indices) {
+auto predict(const Ospas& model, Vector<int64_t> indptr, Vector<int32_t> indices) {
     const BinaryRows rows = rows_of(model, indptr, indices);
     check_labels(model);
     std::vector<int32_t> labels(indptr.shape(0) - 1);
+    std::vector<double> scores(std::size_t(model.weights().labels()));
     {
         nb::gil_scoped_release release;
-        for (std::size_t k = 0; k < labels.size(); ++k) labels[k] = model.predict(rows, int64_t(k)).first;
+        for (std::size_t k = 0; k < labels.size(); ++k) {
+            model.weights().scores(rows, int64_t(k), scores.data());
+            labels[k] = model.weights().best(scores.data()).first;
+        }
     }
     return to_numpy(std::move(labels));
 }
@@ -167,6 +171,6 @@ void bind_ospas(nb::module_& m) {
         .def_prop_ro("bytes", [](const Ospas& model) { return model.weights().bytes(); })
         .def_prop_ro("counters", [](const Ospas& model) { return model.counters(); })
         .def_prop_ro("online", [](const Ospas& model) { return model.online(); })
-        .def_prop_rw("weights", &weights_of, &set_weights)
+        .def_prop_rw("weights", &weights_of, &set_weights, nb::for_getter(nb::rv_policy::move))
         .def_prop_rw("state", &state_of, &set_state);
 }

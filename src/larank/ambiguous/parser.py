@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -141,6 +142,8 @@ class _ParseTraining:
     sentences: Sequence[Words]
     candidates: Sequence[tuple[Meaning, ...]]
     epochs: int
+    orders: np.random.RandomState | None
+    order: NDArray[np.int64] = field(init=False)
     learnt: int = 0
     recorded_at: int = -1
     before: tuple[int, int] = field(init=False)
@@ -154,12 +157,19 @@ class _ParseTraining:
         end = time.perf_counter() + _STEP_SECONDS
         total = self.epochs * len(self.sentences)
         while self.learnt < total:
-            i = self.learnt % len(self.sentences)
+            at = self.learnt % len(self.sentences)
+            if at == 0:
+                self._begin_epoch()
+            i = self.order[at]
             self.learner.learn(self.sentences[i], self.candidates[i])
             self.learnt += 1
             if time.perf_counter() > end:
                 break
         return self.learnt >= total
+
+    def _begin_epoch(self) -> None:
+        n = len(self.sentences)
+        self.order = np.arange(n) if self.orders is None else self.orders.permutation(n)
 
     def estimate(self) -> ObjectiveValues | None:
         """There are no objectives, but a point of the history now and then."""
@@ -209,11 +219,14 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         When a word takes a step: whenever it has a loss, or only when its best label is not in the bag, as algorithm 24
         of the thesis is printed.
     epochs : int, default=1
-        Passes over the sentences, in the order in which they come.
+        Passes over the sentences.
     time_limit : float, optional
         Seconds after which training ends with a valid model.
+    shuffle : bool, default=True
+        Whether `fit` shuffles the sentences in each epoch.
     random_state : int, RandomState or None, default=None
-        Draws the words for ``strategy="random"``. The same integer gives the same model.
+        Draws the order of the sentences, and of words with ``strategy="random"``. The same integer gives the same
+        model.
     verbose : int, default=0
         1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
 
@@ -258,6 +271,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         update: str = "margin",
         epochs: int = 1,
         time_limit: float | None = None,
+        shuffle: bool = True,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -267,6 +281,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         self.update = update
         self.epochs = epochs
         self.time_limit = time_limit
+        self.shuffle = shuffle
         self.random_state = random_state
         self.verbose = verbose
 
@@ -294,7 +309,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
     def partial_fit(self, sentences: Any, candidates: Any = None) -> Self:
         """Go on training with new sentences, in the order in which they come; the arguments are those of `fit`.
 
-        Words, symbols and relations that are new take part from then on. `epochs` acts in `fit` only.
+        Words, symbols and relations that are new take part from then on. `epochs` and `shuffle` act in `fit` only.
         """
         with unchanged_on_failure(self):
             outcome = self._partial_fit(sentences, candidates)
@@ -363,21 +378,22 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         taught = check_taught(sentences, candidates)
         if not taught[0]:
             raise ValueError("sentences is empty; at least one sentence is needed")
-        self._begin()
-        return self._train(*taught, int(self.epochs))
+        seeds = check_random_state(self.random_state)
+        self._begin(seeds)
+        orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
+        return self._train(*taught, int(self.epochs), orders)
 
     def _partial_fit(self, sentences: Any, candidates: Any) -> Outcome:
         parameters.check(self)
         taught = check_taught(sentences, candidates)
         if not hasattr(self, "_learner"):
-            self._begin()
+            self._begin(check_random_state(self.random_state))
         self._check_unchanged()
-        return self._train(*taught, 1)
+        return self._train(*taught, 1, None)
 
-    def _begin(self) -> None:
+    def _begin(self, seeds: np.random.RandomState) -> None:
         """A model that has seen nothing."""
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._learner = ParseLearner(self._settings(), seed)
+        self._learner = ParseLearner(self._settings(), int(seeds.randint(2**31 - 1)))
 
     def _settings(self) -> Settings:
         return Settings(float(self.C), int(self.window), self.strategy, self.update)
@@ -387,9 +403,15 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
             if before != now:
                 raise ValueError(f"{name} must stay as it was in the calls before, {before!r}; got {now!r}")
 
-    def _train(self, sentences: list[Words], candidates: list[tuple[Meaning, ...]], epochs: int) -> Outcome:
+    def _train(
+        self,
+        sentences: list[Words],
+        candidates: list[tuple[Meaning, ...]],
+        epochs: int,
+        orders: np.random.RandomState | None,
+    ) -> Outcome:
         learner = self._learner
-        training = _ParseTraining(learner, sentences, candidates, epochs)
+        training = _ParseTraining(learner, sentences, candidates, epochs, orders)
         limits = Limits(None, math.inf, self.time_limit, passes=epochs, certify=False)
         with progress_for(self.verbose) as progress:
             progress.start(f"OSPAS, {len(sentences)} sentences")

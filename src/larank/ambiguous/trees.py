@@ -88,7 +88,7 @@ def choices(gains: Mapping[int, Sequence[float]], numbers: Sequence[int]) -> lis
     found = []
     for number in numbers:
         ranked = [
-            sorted((place for place in gains if role < len(gains[place])), key=lambda p: -gains[p][role])  # noqa: B023
+            sorted((place for place in gains if role < len(gains[place])), key=lambda p: -gains[p][role])
             for role in range(number)
         ]
         for places in product(*(of_role[:_WORDS_PER_ROLE] for of_role in ranked)):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import lzma
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
+from larank.ambiguous.meanings import ParseExample, parse_meaning
 from larank.data import data_directory, load_letter
 from larank.data.columns import read_conll
 from studies import generated
@@ -22,6 +26,7 @@ NOISE = 0.1  # share of training labels flipped, [thesis] table 4.2
 FOLDS = 10  # of the words of OCR, [thesis] section 5.3.4
 EMBEDDED = "letter"  # comes with the library
 GENERATED = "generated"  # not read from anywhere
+GEOQUERY = "geoquery"  # questions with their meanings
 
 Labels = NDArray[np.int64]
 
@@ -247,6 +252,22 @@ def _ambiguous(name: str) -> AmbiguousSet:
     return AmbiguousSet(X.astype(np.float64), y.astype(np.int64), candidates.astype(bool))
 
 
+def load_questions() -> list[ParseExample]:
+    """The English questions of GeoQuery, in lower case, each with its one meaning in FunQL; raises as `load` does."""
+    _check_available(GEOQUERY)
+    with lzma.open(_questions_path()) as file:
+        examples = ElementTree.parse(file).getroot()
+    found = []
+    for example in examples:
+        texts = {node.get("lang"): (node.text or "").strip() for node in example if node.tag in ("nl", "mrl")}
+        found.append(ParseExample(tuple(texts["en"].lower().split()), (), parse_meaning(texts["geo-funql"])))
+    return found
+
+
+def _questions_path() -> Path:
+    return data_directory() / GEOQUERY / "geoquery_multilingual.xml.xz"
+
+
 # ---- The problems ----
 
 LINEAR: dict[str, Problem] = {
@@ -370,6 +391,8 @@ def is_available(source: str) -> bool:
         folder = data_directory() / source
     except FileNotFoundError:
         return False
+    if source == GEOQUERY:
+        return _questions_path().is_file()
     return (folder / f"{source}.npz").is_file() or (folder / "train.txt.xz").is_file()
 
 

@@ -21,6 +21,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import larank
 import pairwisereference
 import reference
+from larank.ambiguous.meanings import Meaning
 
 # Data
 
@@ -52,6 +53,8 @@ _tags = np.array(["DET", "NOUN", "VERB"])
 _draws = np.random.default_rng(0).integers(0, 2, (40, 3))
 sentences = [_words[[a, 2 + b, 4 + c][: 1 + i % 3]].tolist() for i, (a, b, c) in enumerate(_draws)]
 tags = [_tags[: len(words)].tolist() for words in sentences]
+_told = [Meaning(words[-1], tuple(map(Meaning, words[1:-1]))) for words in sentences]
+meanings = [[right, _told[i - 1]] for i, right in enumerate(_told)]
 
 # Objectives
 
@@ -195,6 +198,7 @@ VARIANTS = {
         )
         for name in ("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs")
     },
+    "SemanticParser": {"": ({}, None), "random": ({"strategy": "random", "update": "mistake"}, None)},
     "SequenceTagger": {"": ({}, None)},
     "StructuredSVC": {
         "": ({"model": larank.MulticlassModel(3)}, Objective(_structured_certificate, _structured_optimum))
@@ -276,7 +280,8 @@ class Case:
     @property
     def data(self):
         """Examples and labels."""
-        return (sentences, tags) if self.estimator is larank.SequenceTagger else (X, y)
+        of_sentences = {larank.SequenceTagger: tags, larank.SemanticParser: meanings}
+        return (sentences, of_sentences[self.estimator]) if self.estimator in of_sentences else (X, y)
 
     @property
     def kernels(self):
@@ -498,6 +503,9 @@ WRONG = {
     "validation_fraction": ("a number above 0 and below 1", (0, 1, -0.1, "some", None), {"early_stopping": True}),
     "verbose": ("an integer >= 0", (-1, "yes", None), {}),
     "warm_start": (_FLAG, _NO_FLAGS, {}),
+    "strategy": ("one of 'order-free', 'random', 'left-right'", ("best", None), {}),
+    "update": ("one of 'margin', 'mistake'", ("always", None), {}),
+    "window": ("an .*", (0, 2, -1, 1.5, None), {}),
 }
 # What is wrong in ways of its own, with the words that must be there; for estimators that have all these parameters.
 WRONG_OTHERWISE = [

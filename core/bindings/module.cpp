@@ -24,6 +24,7 @@ NB_MODULE(_core, m) {
     bind_huller(m);
     bind_tracking(m);
     bind_ambiguous(m);
+    bind_ospas(m);
     bind_kernel_maps(m);
     bind_svmlight(m);
     bind_chains(m);

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from larank._core import MemoryLimitError
     from larank.active import ActiveLearner
     from larank.ambiguous.classifier import AmbiguousClassifier, Regret
+    from larank.ambiguous.parser import SemanticParser
     from larank.data.models import load, save
     from larank.kernel.exact import MulticlassSVC
     from larank.kernel.huller import HullerClassifier
@@ -48,6 +49,7 @@ __all__ = [
     "Regret",
     "Result",
     "SGDQNClassifier",
+    "SemanticParser",
     "SequenceTagger",
     "StructuredModel",
     "StructuredSVC",
@@ -81,6 +83,7 @@ _HOME = {
     "Regret": "larank.ambiguous.classifier",
     "Result": "larank.training",
     "SGDQNClassifier": "larank.linear.sgdqn",
+    "SemanticParser": "larank.ambiguous.parser",
     "SequenceTagger": "larank.sequence.tagger",
     "StructuredModel": "larank.structured.model",
     "StructuredSVC": "larank.structured.svc",

@@ -107,6 +107,11 @@ def _from_sum_to_maximum(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number >= 0, or infinity for the maximum; got {value!r}")
 
 
+def _odd(name: str, value: Any) -> None:
+    if whole_number(name, value, at_least=1) % 2 == 0:
+        raise ValueError(f"{name} must be an odd number: a word and as many to the left as to the right; got {value!r}")
+
+
 OPERATIONS = ("new", "old", "optimize")
 ROW_SOLVERS = ("fixed-point", "exact")
 COOLING = ("none", "exponential", "linear", "logarithmic")
@@ -202,10 +207,13 @@ _CHECKS: Mapping[str, Check] = {
     "smoothing": positive,
     "softmax_gamma": _from_sum_to_maximum,
     "stop": OneOf(("epochs", "gap")),
+    "strategy": OneOf(("order-free", "random", "left-right")),
     "tau": partial(positive, least=1e-12),
     "tolerance": _share,
+    "update": OneOf(("margin", "mistake")),
     "validation_fraction": _share,
     "verbose": _whole_number_or_flag,
+    "window": _odd,
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),

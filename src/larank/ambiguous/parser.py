@@ -1,0 +1,501 @@
+"""`SemanticParser`: meanings of sentences, learned from meanings that each may have, [thesis] section 6.2.
+
+Two OSPAS models are trained side by side. The first gives each word a symbol. The second is asked once for each word
+whose symbol is a relation, and gives roles A0, A1, ... to the other words that have a symbol; the word of the relation
+itself is REL, and a word without a symbol has no role. A search then makes one tree of all roles.
+
+What the thesis leaves open is chosen as follows:
+
+- Which symbols are relations, and with how many arguments, is what the candidates have shown so far.
+- The bag of a sentence is the smallest in which each candidate finds its symbols (`larank.ambiguous.bags`).
+- The bag of roles has pairs of a symbol and its role, from all relations of that symbol in the candidates whose
+  arguments are among the symbols predicted for the sentence. A word looks at the pairs of its own symbol.
+- What a word is known by is in `larank.ambiguous.wordfeatures`; how the tree is found, in `larank.ambiguous.trees`.
+- A word for which no label has a positive score, as one that is new, has none: a mistake in training, "-" afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from larank import parameters
+from larank.ambiguous.classifier import Regret
+from larank.ambiguous.meanings import EMPTY, Meaning
+from larank.ambiguous.parselearner import Parsed, ParseLearner, Settings
+from larank.ambiguous.parserinput import Words, check_sentence, check_sentences, check_taught, check_tested
+from larank.ambiguous.trees import meaning_of
+from larank.data.models import persistable
+from larank.training import (
+    Limits,
+    ObjectiveValues,
+    Outcome,
+    Result,
+    progress_for,
+    train,
+    unchanged_on_failure,
+    warn_if_early,
+)
+
+_NOT_SEEN = ObjectiveValues(math.nan, math.nan, math.nan)
+_STEP_SECONDS = 0.05  # after which the training loop may look at limits
+_POINTS_PER_EPOCH = 50  # of the history
+
+
+class ParseScores(NamedTuple):
+    """How well meanings are predicted, as [thesis] section 6.2.2 counts it.
+
+    `precision` is the share of the predicted meanings that are right, `recall` the share of the sentences whose meaning
+    was predicted, and `f1` their harmonic mean; 0 where nothing is right.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+
+# ---- Explanations ----
+
+
+@dataclass(frozen=True)
+class WordExplanation:
+    """A word, its symbol, and by how much it beats the next best one.
+
+    A word that is new, or for which no symbol has a positive score, has the symbol "-", no runner-up, and a margin of
+    infinity.
+    """
+
+    word: str
+    symbol: str
+    runner_up: str | None
+    margin: float
+
+
+@dataclass(frozen=True)
+class RoleExplanation:
+    """The role of a word for a relation, and by how much it beats its next best role.
+
+    The margin is negative where the word had to give way, so that all relations make one tree.
+    """
+
+    place: int
+    word: str
+    symbol: str
+    role: str
+    margin: float
+
+
+@dataclass(frozen=True)
+class RelationExplanation:
+    """A relation that was found at a place of the sentence, and the roles of all other words that have a symbol."""
+
+    place: int
+    word: str
+    symbol: str
+    roles: tuple[RoleExplanation, ...]
+
+
+@dataclass(frozen=True)
+class ParseExplanation:
+    """How a sentence got its meaning; `str` is a text to be read."""
+
+    words: tuple[WordExplanation, ...]
+    relations: tuple[RelationExplanation, ...]
+    meaning: Meaning | None
+
+    def __str__(self) -> str:
+        """Words, relations, and the meaning."""
+        width = max(len(word.word) for word in self.words)
+        lines = [f"{word.word:<{width}}  {_told(word)}" for word in self.words]
+        for relation in self.relations:
+            lines.append(f"{relation.symbol} at {relation.word!r}")
+            lines += [
+                f"  {role.role:<2}  {role.symbol} at {role.word!r}, by {role.margin:.3f}"
+                for role in sorted(relation.roles, key=lambda role: (role.role == EMPTY, role.role))
+            ]
+        return "\n".join([*lines, f"meaning: {'none' if self.meaning is None else self.meaning}"])
+
+
+def _told(word: WordExplanation) -> str:
+    if word.runner_up is None:
+        return f"{word.symbol}, for nothing speaks for a symbol"
+    return f"{word.symbol}, before {word.runner_up} by {word.margin:.3f}"
+
+
+# ---- Training ----
+
+
+@dataclass
+class _ParseTraining:
+    """A learner in passes over sentences, as the training loop drives it."""
+
+    learner: ParseLearner
+    sentences: Sequence[Words]
+    candidates: Sequence[tuple[Meaning, ...]]
+    epochs: int
+    orders: np.random.RandomState | None
+    order: NDArray[np.int64] = field(init=False)
+    learnt: int = 0
+    recorded_at: int = -1
+    before: tuple[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        counters = self.learner.symbols.model.counters
+        self.before = counters.words, counters.mistakes
+
+    def advance(self) -> bool:
+        """Learn from sentences for a while; True once the epochs are over."""
+        end = time.perf_counter() + _STEP_SECONDS
+        total = self.epochs * len(self.sentences)
+        while self.learnt < total:
+            at = self.learnt % len(self.sentences)
+            if at == 0:
+                self._begin_epoch()
+            i = self.order[at]
+            self.learner.learn(self.sentences[i], self.candidates[i])
+            self.learnt += 1
+            if time.perf_counter() > end:
+                break
+        return self.learnt >= total
+
+    def _begin_epoch(self) -> None:
+        n = len(self.sentences)
+        self.order = np.arange(n) if self.orders is None else self.orders.permutation(n)
+
+    def estimate(self) -> ObjectiveValues | None:
+        """There are no objectives, but a point of the history now and then."""
+        between = max(1, len(self.sentences) // _POINTS_PER_EPOCH)
+        is_over = self.learnt >= self.epochs * len(self.sentences)
+        if self.learnt - self.recorded_at < between and not (is_over and self.learnt != self.recorded_at):
+            return None
+        self.recorded_at = self.learnt
+        return _NOT_SEEN
+
+    def evaluate(self) -> ObjectiveValues:
+        """There are none."""
+        return _NOT_SEEN
+
+    def iterations(self) -> float:
+        """Passes over the sentences so far."""
+        return self.learnt / len(self.sentences) if self.sentences else float(self.epochs)
+
+    def details(self) -> Mapping[str, Any]:
+        """The share of looks at words that were mistakes, in this call."""
+        counters = self.learner.symbols.model.counters
+        words, mistakes = counters.words - self.before[0], counters.mistakes - self.before[1]
+        return {"online_error": mistakes / words if words else None}
+
+
+# ---- The estimator ----
+
+
+@persistable("symbols_", "relations_", "regret_", "n_iter_", "result_", "_state")
+class SemanticParser(BaseEstimator):  # type: ignore[misc]
+    """Meanings of sentences, learned online from meanings that each sentence may have: OSPAS.
+
+    For training, each sentence comes with candidates: meanings of which one should be right, or several that are parts
+    of it. Which, and which word stands for which symbol, is not said. It is found out on the way, in one pass.
+
+    Parameters
+    ----------
+    C : float, default=0.1
+        The largest step for one word: larger values follow single sentences more closely.
+    window : int, default=1
+        How many words the symbol of a word depends on, an odd number. With 1 it depends on the word alone; with 3 also
+        on pairs of the word and each of its neighbours, which tells apart the meanings of words that have several.
+    strategy : {"order-free", "random", "left-right"}, default="order-free"
+        Which word of a sentence is next to look for its label in the bag: the one that is most sure of it, any, or the
+        one to the right of the last.
+    update : {"margin", "mistake"}, default="margin"
+        When a word takes a step: whenever it has a loss, or only when its best label is not in the bag, as algorithm 24
+        of the thesis is printed.
+    epochs : int, default=1
+        Passes over the sentences.
+    time_limit : float, optional
+        Seconds after which training ends with a valid model.
+    shuffle : bool, default=True
+        Whether `fit` shuffles the sentences in each epoch.
+    random_state : int, RandomState or None, default=None
+        Draws the order of the sentences, and of words with ``strategy="random"``. The same integer gives the same
+        model.
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    symbols_ : ndarray of str
+        The symbols, sorted.
+    relations_ : dict from str to tuple of int
+        The symbols that had arguments, and with how many they were seen, 0 for none.
+    regret_ : Regret
+        The mean loss of the words of the symbol model, each when it was looked at, and the bound of proposition 13 of
+        the thesis on how much more that is than the loss of the final model on the same looks.
+    result_ : Result
+        Counts, seconds and the history. There are no objectives: these are NaN.
+    n_iter_ : int
+        Passes over the sentences, rounded up.
+
+    References
+    ----------
+    Bordes. New Algorithms for Large-Scale Support Vector Machines. PhD thesis, 2010, section 6.2.
+
+    Examples
+    --------
+    >>> from larank import SemanticParser
+    >>> from larank.ambiguous.childworld import make_child_world
+    >>> train, test = make_child_world(level=1, random_state=0)
+    >>> parser = SemanticParser().fit(train)
+    >>> str(parser.predict(["mommy believes that the dog broke the box"])[0])
+    'believe(mother, break(dog, box))'
+    >>> bool(parser.score(test) > 0.8)
+    True
+    """
+
+    _learner: ParseLearner
+
+    def __init__(
+        self,
+        C: float = 0.1,
+        *,
+        window: int = 1,
+        strategy: str = "order-free",
+        update: str = "margin",
+        epochs: int = 1,
+        time_limit: float | None = None,
+        shuffle: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.window = window
+        self.strategy = strategy
+        self.update = update
+        self.epochs = epochs
+        self.time_limit = time_limit
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, sentences: Any, candidates: Any = None) -> Self:
+        """Train on sentences and the meanings they may have.
+
+        Parameters
+        ----------
+        sentences : list of sentences, or list of ParseExample
+            A sentence is a list of words, or a str that is split at blanks.
+        candidates : list of lists of meanings
+            For each sentence at least one. A meaning is a `Meaning` or its text; a sentence with only one may have it
+            without a list. Nothing, where sentences are examples: they have candidates.
+
+        Returns
+        -------
+        SemanticParser
+            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+        """
+        with unchanged_on_failure(self):
+            outcome = self._fit(sentences, candidates)
+        self._warn_if_early(outcome)
+        return self
+
+    def partial_fit(self, sentences: Any, candidates: Any = None) -> Self:
+        """Go on training with new sentences, in the order in which they come; the arguments are those of `fit`.
+
+        Words, symbols and relations that are new take part from then on. `epochs` and `shuffle` act in `fit` only.
+        """
+        with unchanged_on_failure(self):
+            outcome = self._partial_fit(sentences, candidates)
+        self._warn_if_early(outcome)
+        return self
+
+    def predict(self, sentences: Any) -> list[Meaning | None]:
+        """The meaning of each sentence: one tree of all relations that its words stand for.
+
+        Parameters
+        ----------
+        sentences : list of sentences, or list of ParseExample
+            As for `fit`. A word that was never seen has no symbol.
+
+        Returns
+        -------
+        list of Meaning or None
+            None where no valid meaning is found, that is one in which each relation has as many arguments as it was
+            seen with in training. If not all relations fit into one tree, it is the largest one.
+        """
+        check_is_fitted(self, "symbols_")
+        parsed = (self._learner.parse(words) for words in check_sentences(sentences))
+        return [meaning_of(found.tree, found.symbols) for found in parsed]
+
+    def label(self, sentences: Any) -> list[list[str]]:
+        """The symbol of each word of each sentence, "-" for words that stand for none."""
+        check_is_fitted(self, "symbols_")
+        return [self._learner.symbols_of(words) for words in check_sentences(sentences)]
+
+    def score(self, sentences: Any, meanings: Any = None) -> float:
+        """The F1 of the predicted meanings, see `evaluate`."""
+        return self.evaluate(sentences, meanings).f1
+
+    def evaluate(self, sentences: Any, meanings: Any = None) -> ParseScores:
+        """Precision, recall and F1 of the predicted meanings, which are right only as a whole.
+
+        Parameters
+        ----------
+        sentences : list of sentences, or list of ParseExample
+            As for `fit`.
+        meanings : list of Meaning or str
+            The one right meaning of each sentence, or nothing where examples have it. Symbols that were never seen in
+            training are legal; their meanings cannot be found.
+        """
+        check_is_fitted(self, "symbols_")
+        words, right = check_tested(sentences, meanings)
+        predicted = self.predict(words)
+        correct = sum(one == other for one, other in zip(predicted, right, strict=True))
+        valid = sum(meaning is not None for meaning in predicted)
+        precision, recall = correct / max(1, valid), correct / len(right)
+        return ParseScores(precision, recall, 2 * precision * recall / (precision + recall) if correct else 0.0)
+
+    def explain(self, sentence: Any) -> ParseExplanation:
+        """How a sentence gets its meaning: the symbol of each word, the roles for each relation, then the tree."""
+        check_is_fitted(self, "symbols_")
+        words = check_sentence(sentence)
+        parsed = self._learner.parse(words)
+        relations = tuple(self._relation(words, parsed, place) for place in parsed.role_scores)
+        told = tuple(self._word(words, parsed, place) for place in range(len(words)))
+        return ParseExplanation(told, relations, meaning_of(parsed.tree, parsed.symbols))
+
+    # ---- Training ----
+
+    def _fit(self, sentences: Any, candidates: Any) -> Outcome:
+        parameters.check(self)
+        taught = check_taught(sentences, candidates)
+        if not taught[0]:
+            raise ValueError("sentences is empty; at least one sentence is needed")
+        seeds = check_random_state(self.random_state)
+        self._begin(seeds)
+        orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
+        return self._train(*taught, int(self.epochs), orders)
+
+    def _partial_fit(self, sentences: Any, candidates: Any) -> Outcome:
+        parameters.check(self)
+        taught = check_taught(sentences, candidates)
+        if not hasattr(self, "_learner"):
+            self._begin(check_random_state(self.random_state))
+        self._check_unchanged()
+        return self._train(*taught, 1, None)
+
+    def _begin(self, seeds: np.random.RandomState) -> None:
+        """A model that has seen nothing."""
+        self._learner = ParseLearner(self._settings(), int(seeds.randint(2**31 - 1)))
+
+    def _settings(self) -> Settings:
+        return Settings(float(self.C), int(self.window), self.strategy, self.update)
+
+    def _check_unchanged(self) -> None:
+        for name, before, now in zip(Settings._fields, self._learner.settings, self._settings(), strict=True):
+            if before != now:
+                raise ValueError(f"{name} must stay as it was in the calls before, {before!r}; got {now!r}")
+
+    def _train(
+        self,
+        sentences: list[Words],
+        candidates: list[tuple[Meaning, ...]],
+        epochs: int,
+        orders: np.random.RandomState | None,
+    ) -> Outcome:
+        learner = self._learner
+        training = _ParseTraining(learner, sentences, candidates, epochs, orders)
+        limits = Limits(None, math.inf, self.time_limit, passes=epochs, certify=False)
+        with progress_for(self.verbose) as progress:
+            progress.start(f"OSPAS, {len(sentences)} sentences")
+            outcome = train(training, limits, progress)
+        self.symbols_ = np.array(sorted(learner.grammar), dtype=object)
+        self.relations_ = {symbol: tuple(sorted(learner.grammar[symbol])) for symbol in sorted(learner.relations)}
+        self.regret_ = self._regret()
+        symbols, roles = learner.symbols.model, learner.roles.model
+        self.result_ = Result.of(
+            outcome,
+            solver="ospas",
+            iterations=training.iterations(),
+            support_patterns=0,
+            support_vectors=0,
+            argmax_calls=symbols.counters.words + roles.counters.words,
+            operations=self._operations(),
+        )
+        self.n_iter_ = math.ceil(self.result_.iterations)
+        return outcome
+
+    def _operations(self) -> dict[str, int]:
+        """How often words were looked at, mistaken and learnt from, for symbols and for roles."""
+        models = {"symbol": self._learner.symbols.model, "role": self._learner.roles.model}
+        return {
+            f"{name}_{count}": getattr(model.counters, count)
+            for name, model in models.items()
+            for count in ("words", "mistakes", "updates")
+        }
+
+    def _regret(self) -> Regret:
+        model = self._learner.symbols.model
+        looks = max(1, model.counters.words)
+        squared_norm = float((model.weights**2).sum())
+        bound = squared_norm / (2 * looks * model.C) + model.online.largest * model.C  # rho is twice the largest
+        return Regret(model.counters.words, model.online.losses / looks, None, bound)
+
+    def _warn_if_early(self, outcome: Outcome) -> None:
+        warn_if_early(outcome, self.result_, max_iter=None, time_limit=self.time_limit, stacklevel=3)
+
+    # ---- Explanations ----
+
+    def _word(self, words: Words, parsed: Parsed, place: int) -> WordExplanation:
+        scores, names = parsed.symbol_scores[place], self._learner.symbols.names
+        symbol = parsed.symbols[place]
+        if not scores.max() > 0 or len(names) < 2:
+            return WordExplanation(words[place], symbol, None, math.inf)
+        chosen = self._learner.symbols.labels[symbol]
+        others = np.delete(np.arange(len(names)), chosen)
+        second = int(others[scores[others].argmax()])
+        return WordExplanation(words[place], symbol, names[second], float(scores[chosen] - scores[second]))
+
+    def _relation(self, words: Words, parsed: Parsed, relation: int) -> RelationExplanation:
+        arguments = parsed.tree.arguments.get(relation, ())
+        roles = []
+        for place, scores in parsed.role_scores[relation].items():
+            role = f"A{arguments.index(place)}" if place in arguments else EMPTY
+            chosen = self._learner.roles.labels[role]
+            others = np.delete(scores, chosen)
+            margin = float(scores[chosen] - others.max()) if len(others) else math.inf
+            roles.append(RoleExplanation(place, words[place], parsed.symbols[place], role, margin))
+        return RelationExplanation(relation, words[relation], parsed.symbols[relation], tuple(roles))
+
+    # ---- Models as arrays and plain values ----
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        if not hasattr(self, "_learner"):
+            raise AttributeError("_state is there once the parser is fitted")
+        return self._learner.state()
+
+    @_state.setter
+    def _state(self, state: Mapping[str, Any]) -> None:
+        self._learner = ParseLearner(self._settings(), seed=0)
+        self._learner.restore(state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything as plain arrays; the compiled objects are rebuilt from them."""
+        state: dict[str, Any] = {**super().__getstate__()}
+        return {**state, "_state": self._state} if state.pop("_learner", None) is not None else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Rebuild the compiled objects."""
+        state = dict(state)
+        kept = state.pop("_state", None)
+        super().__setstate__(state)
+        if kept is not None:
+            self._state = kept

@@ -1,0 +1,342 @@
+"""A semantic parser learns from candidates, says what it found and why, and refuses what it cannot learn from."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import larank
+from larank import SemanticParser
+from larank.ambiguous.childworld import make_child_world
+from larank.ambiguous.house import make_ambiguous_house
+from larank.ambiguous.meanings import Meaning, MeaningFormatError, ParseExample, parse_meaning
+from larank.ambiguous.trees import Choice, best_tree, choices, meaning_of
+from larank.ambiguous.wordfeatures import RoleFeatures, symbol_features
+
+SENTENCES = ["the dog sleeps", "the cat sleeps", "the dog sees the cat", "the cat sees the dog", "a cat runs"] * 8
+MEANINGS = ["sleep(dog)", "sleep(cat)", "see(dog, cat)", "see(cat, dog)", "run(cat)"] * 8
+
+
+def misaligned(parser, examples):
+    return np.mean([tuple(found) != one.symbols for found, one in zip(parser.label(examples), examples, strict=True)])
+
+
+@pytest.fixture(scope="module")
+def child():
+    """A parser of the child's world at level 1, and its test sentences."""
+    train, test = make_child_world(900, 100, level=1, random_state=0)
+    return SemanticParser(random_state=0).fit(train), train, test
+
+
+# ---- What it learns ----
+
+
+@pytest.mark.parametrize(("level", "least"), [(0, 0.91), (1, 0.89), (2, 0.88), (3, 0.86)])
+def test_the_childs_world_is_understood_after_one_pass(level, least):
+    """Means of ten splits; the thesis has 0.940, 0.926, 0.912 and 0.891 on its own set."""
+    scores = []
+    for seed in range(10):
+        train, test = make_child_world(level=level, random_state=seed)
+        scores.append(SemanticParser(random_state=seed).fit(train).score(test))
+    assert np.mean(scores) >= least
+
+
+def test_neighbours_tell_words_with_two_meanings_apart():
+    scores = {1: [], 3: []}
+    for seed in range(4):
+        train, test = make_child_world(900, 200, random_state=seed)
+        for window, found in scores.items():
+            found.append(SemanticParser(window=window, random_state=0).fit(train).score(test))
+    assert np.mean(scores[3]) > max(0.95, np.mean(scores[1]) + 0.01)
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_the_house_is_understood_and_aligned(level):
+    """Two verbs have a word that no other verb has: "plays with", "works at". Which of both means the verb is open."""
+    train, test = make_ambiguous_house(level=level, random_state=0)
+    parser = SemanticParser(random_state=0).fit(train)
+    assert parser.score(test) > 0.99
+    others = [one for one in test if not {"with", "at"} & set(one.words)]
+    assert misaligned(parser, others) == 0
+
+
+def test_words_symbols_and_relations_that_are_new_are_welcome():
+    parser = SemanticParser(random_state=0).partial_fit(SENTENCES, MEANINGS)
+    assert parser.predict(["mommy gives the dog to anna"]) == [Meaning("dog")]
+    more = ["mommy gives the dog to anna", "anna gives the cat to mommy", "mommy sleeps", "anna sees the dog"] * 8
+    told = ["give(mother, dog, anna)", "give(anna, cat, mother)", "sleep(mother)", "see(anna, dog)"] * 8
+    parser.partial_fit(more, told)
+    assert parser.predict(["anna gives the dog to mommy"]) == [parse_meaning("give(anna, dog, mother)")]
+    assert parser.relations_ == {"give": (3,), "run": (1,), "see": (2,), "sleep": (1,)}
+    assert parser.symbols_.tolist() == sorted(["anna", "cat", "dog", "give", "mother", "run", "see", "sleep"])
+
+
+def test_a_relation_may_have_different_numbers_of_arguments():
+    told = ["dog eats", "cat eats", "dog eats cake", "cat eats fish"] * 15
+    parser = SemanticParser(random_state=0).fit(told, ["eat(dog)", "eat(cat)", "eat(dog, cake)", "eat(cat, fish)"] * 15)
+    assert parser.relations_ == {"eat": (1, 2)}
+    assert list(map(str, parser.predict(["cat eats", "dog eats fish"]))) == ["eat(cat)", "eat(dog, fish)"]
+
+
+def test_flat_relations_may_be_offered_as_parts_of_one_meaning():
+    """As in figure 6.2 of the thesis: a combination of the candidates is the right meaning."""
+    train, test = make_child_world(900, 50, random_state=0)
+    parts = [[_flat(relation) for meaning in one.candidates for relation in meaning.relations()] for one in train]
+    parser = SemanticParser(window=3, random_state=0).fit([one.words for one in train], parts)
+    single = [one for one in test if len(one.meaning.relations()) == 1]
+    assert parser.score(single) > 0.5
+
+
+def _flat(relation):
+    return Meaning(relation.symbol, tuple(Meaning(argument.symbol) for argument in relation.arguments))
+
+
+# ---- Its forms of input ----
+
+
+def test_all_forms_of_input_make_the_same_model():
+    words = [sentence.split() for sentence in SENTENCES]
+    trees = [parse_meaning(text) for text in MEANINGS]
+    forms = [
+        (SENTENCES, MEANINGS),
+        (words, [[tree] for tree in trees]),
+        (tuple(map(tuple, words)), [(text, text) for text in MEANINGS]),
+        ([ParseExample(tuple(w), (tree,)) for w, tree in zip(words, trees, strict=True)], None),
+        ([ParseExample(tuple(w), (), tree) for w, tree in zip(words, trees, strict=True)], None),
+    ]
+    models = [SemanticParser(random_state=0).fit(*form) for form in forms]
+    for model in models[1:]:
+        assert np.array_equal(model._state["symbols"]["weights"], models[0]._state["symbols"]["weights"])
+        assert np.array_equal(model._state["roles"]["weights"], models[0]._state["roles"]["weights"])
+
+
+@given(st.integers(0, 1000), st.sampled_from(["random", "left-right", "order-free"]))
+@settings(max_examples=15, deadline=None)
+def test_neither_order_nor_repetition_of_candidates_matters(seed, strategy):
+    train, _ = make_child_world(30, 0, level=2, random_state=seed)
+    random = np.random.default_rng(seed)
+    mixed = []
+    for one in train:
+        again = [*one.candidates, one.candidates[0]]
+        mixed.append(ParseExample(one.words, tuple(again[i] for i in random.permutation(len(again)))))
+    first, second = (SemanticParser(strategy=strategy, random_state=1).fit(some) for some in (train, mixed))
+    for part in ("symbols", "roles"):
+        assert np.array_equal(first._state[part]["weights"], second._state[part]["weights"])
+
+
+# ---- What it predicts ----
+
+
+def test_passives_datives_and_clauses_are_told_apart(child):
+    parser, _, _ = child
+    told = {
+        "the dog broke the box": "break(dog, box)",
+        "the box was broken by the dog": "break(dog, box)",
+        "mommy gives the dog the ball": "give(mother, ball, dog)",
+        "mommy gives the ball to the dog": "give(mother, ball, dog)",
+        "mommy believes that the dog broke the box": "believe(mother, break(dog, box))",
+    }
+    assert [str(found) for found in parser.predict(list(told))] == list(told.values())
+
+
+def test_words_that_were_never_seen_have_no_symbol(child):
+    parser, _, _ = child
+    assert parser.label(["the zebra broke the box"]) == [["-", "-", "break", "-", "box"]]
+    assert parser.predict(["zebras yawn", "the zebra sleeps"]) == [None, None]
+    assert parser.label([]) == parser.predict([]) == []
+
+
+def test_labels_are_as_many_as_words(child):
+    parser, _, test = child
+    for one, found in zip(test, parser.label(test), strict=True):
+        assert len(found) == len(one.words)
+        assert set(found) <= {"-", *parser.symbols_}
+
+
+def test_predicted_meanings_keep_to_the_grammar(child):
+    parser, _, test = child
+    for meaning in parser.predict(test):
+        if meaning is None:
+            continue
+        for relation in meaning.relations():
+            assert len(relation.arguments) in parser.relations_[relation.symbol]
+
+
+def test_the_score_is_the_harmonic_mean_of_precision_and_recall():
+    parser = SemanticParser(random_state=0).fit(SENTENCES, MEANINGS)
+    sentences = ["the dog sleeps", "the cat sleeps", "zebras yawn", "a cat runs"]
+    right = ["sleep(dog)", "sleep(dog)", "yawn(zebra)", Meaning("run", (Meaning("cat"),))]
+    found = parser.evaluate(sentences, right)
+    assert found == pytest.approx((2 / 3, 2 / 4, 4 / 7))
+    assert parser.score(sentences, right) == found.f1
+    assert parser.score(["zebras yawn"], ["yawn(zebra)"]) == 0.0
+    assert parser.score([ParseExample(("a", "cat", "runs"), (), Meaning("run", (Meaning("cat"),)))]) == 1.0
+
+
+# ---- Trees ----
+
+
+def test_no_word_has_two_places_and_no_relation_is_within_itself():
+    gains = {0: [1.0], 1: [5.0], 2: [3.0]}
+    offered = {1: choices({k: gains[k] for k in (0, 2)}, [1]), 2: choices({k: gains[k] for k in (0, 1)}, [1])}
+    tree = best_tree([0, 1, 2], offered)
+    assert meaning_of(tree, ["x", "f", "g"]) == parse_meaning("g(f(x))")
+
+
+def test_a_word_gives_way_if_that_makes_one_tree_of_all():
+    offered = {1: [Choice((0,), 2.0), Choice((2,), 1.5)], 3: [Choice((0,), 2.0), Choice((1,), 0.0)]}
+    tree = best_tree([0, 1, 2, 3], offered)
+    assert tree.arguments == {1: (2,), 3: (0,)} or tree.arguments == {1: (0,), 3: (1,)}
+
+
+def test_there_is_no_valid_tree_where_a_relation_finds_no_arguments():
+    assert best_tree([0], {0: choices({}, [1])}).root is None
+    assert best_tree([0], {0: choices({}, [0, 1])}).root == 0
+    assert best_tree([], {}).root is None
+    assert best_tree([2], {}).root == 2
+    assert best_tree([2, 4], {}).root is None, "two entities are no meaning"
+
+
+def test_choices_have_all_roles_and_words_of_their_own():
+    found = choices({0: [1.0, 3.0], 1: [2.0, 2.5], 2: [0.0, 0.0]}, [1, 2])
+    assert found[0] == Choice((1, 0), 5.0)
+    assert all(len(set(choice.arguments)) == len(choice.arguments) in (1, 2) for choice in found)
+    assert found == sorted(found, key=lambda choice: -choice.score)
+
+
+# ---- Features ----
+
+
+def test_a_word_shows_itself_and_with_a_wider_window_its_neighbours():
+    assert symbol_features(["the", "dog"], 1) == [["the"], ["dog"]]
+    assert symbol_features(["the", "dog"], 3) == [["the", "the -1 |", "the 1 dog"], ["dog", "dog -1 the", "dog 1 |"]]
+
+
+def test_roles_of_the_same_build_have_the_same_features():
+    first = RoleFeatures(["the", "dog", "broke", "the", "box"], ["-", "dog", "break", "-", "box"], {"break", "see"})
+    second = RoleFeatures(["the", "cat", "saw", "the", "bird"], ["-", "cat", "see", "-", "bird"], {"break", "see"})
+    shared = set(first.of(1, 2)) & set(second.of(1, 2))
+    assert len(shared) >= 6
+    assert not set(first.of(4, 2)) & shared - {" "}
+    assert len(set(first.of(4, 2))) == len(first.of(4, 2))
+
+
+# ---- Explanations ----
+
+
+def test_an_explanation_has_words_relations_roles_and_the_tree(child):
+    parser, _, _ = child
+    sentence = "mommy believes that the dog suddenly broke the box"
+    told = parser.explain(sentence)
+    assert [word.symbol for word in told.words] == parser.label([sentence])[0]
+    assert [told.meaning] == parser.predict([sentence])
+    assert (told.words[5].symbol, told.words[5].runner_up) == ("-", None)
+    assert told.words[0].margin > 0
+    assert [relation.symbol for relation in told.relations] == ["believe", "break"]
+    believe = told.relations[0]
+    assert {(role.symbol, role.role) for role in believe.roles} >= {("mother", "A0"), ("break", "A1")}
+    text = str(told)
+    assert "mommy     mother, before" in text
+    assert "suddenly  -, for nothing speaks for a symbol" in text
+    assert "believe at 'believes'\n  A0  mother at 'mommy', by" in text
+    assert text.splitlines()[-1].startswith("meaning: ")
+    assert str(parser.explain("zebras yawn")).endswith("meaning: none")
+
+
+# ---- Models ----
+
+
+def test_a_saved_model_goes_on_where_it_was(child, tmp_path):
+    _, train, test = child
+    for parameters in ({}, {"strategy": "random", "update": "mistake", "window": 3}):
+        whole = SemanticParser(random_state=3, **parameters).partial_fit(train[:200]).partial_fit(train[200:300])
+        half = SemanticParser(random_state=3, **parameters).partial_fit(train[:200])
+        larank.save(half, tmp_path / "parser.larank")
+        for copy in (larank.load(tmp_path / "parser.larank"), pickle.loads(pickle.dumps(half))):
+            assert copy.predict(test) == half.predict(test)
+            copy.partial_fit(train[200:300])
+            assert np.array_equal(copy._state["symbols"]["weights"], whole._state["symbols"]["weights"])
+            assert np.array_equal(copy._state["roles"]["weights"], whole._state["roles"]["weights"])
+            assert copy.result_.operations == whole.result_.operations
+
+
+def test_parameters_of_a_stream_cannot_change():
+    parser = SemanticParser().partial_fit(SENTENCES, MEANINGS)
+    for name, value in {"C": 2.0, "window": 3, "strategy": "random", "update": "mistake"}.items():
+        changed = SemanticParser(**{name: value})
+        changed._state = parser._state
+        changed._learner.settings = parser._learner.settings
+        with pytest.raises(ValueError, match=rf"{name} must stay as it was in the calls before"):
+            changed.partial_fit(SENTENCES, MEANINGS)
+
+
+def test_the_result_counts_and_has_no_objectives():
+    parser = SemanticParser(random_state=0, epochs=3).fit(SENTENCES, MEANINGS)
+    result = parser.result_
+    assert (result.solver, result.status, result.iterations, parser.n_iter_) == ("ospas", "completed", 3.0, 3)
+    assert not result.has_objective
+    counts = result.operations
+    assert counts["symbol_words"] >= sum(len(sentence.split()) for sentence in SENTENCES)
+    assert counts["symbol_words"] >= counts["symbol_updates"] > 0
+    assert counts["role_updates"] > 0
+    assert parser.regret_.examples == counts["symbol_words"]
+    assert parser.regret_.online_loss > 0
+    assert parser.regret_.value is None
+
+
+# ---- Bad input ----
+
+
+@pytest.mark.parametrize(
+    ("sentences", "candidates", "error", "message"),
+    [
+        ("the dog", ["dog"], TypeError, "sentences is of type str; it must be a list of sentences"),
+        (7, ["dog"], TypeError, "sentences is of type int"),
+        ([], [], ValueError, "sentences is empty"),
+        ([["dog"], []], ["dog", "dog"], ValueError, r"sentences\[1\] is empty"),
+        (["dog", "  "], ["dog", "dog"], ValueError, r"sentences\[1\] is empty"),
+        ([["dog", 3]], ["dog"], TypeError, r"sentences\[0\]\[1\] is 3, of type int; a word is a str"),
+        ([["dog", ""]], ["dog"], ValueError, r"sentences\[0\]\[1\] is an empty word"),
+        ([4.5], ["dog"], TypeError, r"sentences\[0\] is of type float"),
+        (["dog"], ["dog", "cat"], ValueError, "sentences and candidates must be equally long, got 1 and 2"),
+        (["dog", "cat"], ["dog", []], ValueError, r"candidates\[1\] is empty; each sentence needs at least one"),
+        (["dog"], [[3]], TypeError, r"candidates\[0\]\[0\] is 3, of type int; it must be a Meaning or its text"),
+        (["dog"], [3], TypeError, r"candidates\[0\] is of type int; it must be a list of meanings"),
+        (["dog"], "dog", TypeError, "candidates is of type str"),
+        (["dog"], None, TypeError, r"candidates is None and sentences\[0\] is of type str"),
+        ([ParseExample(("dog",))], None, ValueError, r"candidates\[0\] is empty"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_named(sentences, candidates, error, message):
+    parser = SemanticParser(random_state=0).fit(SENTENCES, MEANINGS)
+    before = parser.predict(SENTENCES)
+    for train in (SemanticParser().fit, parser.fit):
+        with pytest.raises(error, match=message):
+            train(sentences, candidates)
+    assert parser.predict(SENTENCES) == before
+
+
+def test_a_malformed_meaning_is_told_by_sentence_line_and_column():
+    with pytest.raises(
+        MeaningFormatError, match=r"candidates\[1\]\[2\], line 1, column 11: expected ',' or '\)'"
+    ) as caught:
+        SemanticParser().fit(["a b", "c d"], [["x"], ["x", "y", "break(dog box)"]])
+    assert (caught.value.line, caught.value.column) == (1, 11)
+
+
+def test_what_cannot_be_scored_is_named():
+    parser = SemanticParser(random_state=0).fit(SENTENCES, MEANINGS)
+    with pytest.raises(ValueError, match="sentences and meanings must be equally long, got 1 and 0"):
+        parser.score(["a cat"], [])
+    with pytest.raises(ValueError, match="sentences is empty; a score needs"):
+        parser.score([], [])
+    with pytest.raises(TypeError, match=r"meanings\[0\] is of type list; it must be a Meaning or its text"):
+        parser.score(["a cat"], [["cat"]])
+    with pytest.raises(ValueError, match=r"sentences\[0\] has no meaning and 2 candidates"):
+        parser.score([ParseExample(("cat",), (Meaning("cat"), Meaning("dog")))])
+    with pytest.raises(TypeError, match=r"meanings is None and sentences\[0\] is of type str"):
+        parser.score(["a cat"])

@@ -1,4 +1,4 @@
-"""The command line: `larank train`, `predict`, `eval`, `info`, `tag` and `demo`.
+"""The command line: `larank train`, `predict`, `eval`, `info`, `tag`, `parse` and `demo`.
 
 Results go to standard output; progress, warnings and errors to standard error. Exit status: 0 done, 1 the
 work failed (one line says why), 2 wrong usage. What a command needs is imported when it is called.
@@ -20,6 +20,7 @@ _COMMANDS = {
     "eval": "Measure the error of a model on labelled examples.",
     "info": "Show what is in a model file.",
     "tag": "Label the tokens of sequences: chunks, names, parts of speech.",
+    "parse": "Find the meanings of sentences, learned from meanings they may have.",
     "demo": "Train LaRank in one pass on UCI LETTER, beside its paper and scikit-learn's SVC.",
 }
 
@@ -78,6 +79,10 @@ def larank(
     \b
     Sequences, from text in columns:
       larank tag train train.txt chunks.larank --test test.txt
+
+    \b
+    Sentences and the meanings they may have:
+      larank parse train train.txt child.larank --test test.txt
 
     Exit status: 0 done, 1 the work failed (one line says why), 2 wrong usage.
     """

@@ -85,6 +85,8 @@ class Told:
                 return other in SEATS and holder(actor) == other
             case "wake_up":
                 return where(actor) == other and any(holder(actor) == seat for seat in SEATS)
+            case "play" if "with" not in self.words:
+                return where(actor) == other
             case "play" | "drink" | "eat":
                 wanted = {"play": TOYS, "drink": DRINKS, "eat": FOOD}[self.verb]
                 return other in wanted and where(other) == where(actor)
@@ -98,6 +100,8 @@ class Told:
                 return other in SEATS and where(other) == where(actor) and holder(actor) == NOTHING
             case "cook":
                 return actor in PEOPLE and other in FOOD and where(actor) == where(other) == "kitchen"
+            case "work" if "at" not in self.words:
+                return actor in PEOPLE and where(actor) == other
             case "work":
                 return actor in PEOPLE and other in DESKS and where(actor) == where(other)
         raise AssertionError(self.verb)
@@ -112,6 +116,8 @@ class Told:
                 return self.hand_free(actor)
             case "give":
                 return self.awake(rest[0]) and self.hand_free(rest[0])
+            case "play" if other in ROOMS:
+                return True
             case "play" | "drink" | "eat" | "bring":
                 return self.can_take(actor, other)
             case "sit":

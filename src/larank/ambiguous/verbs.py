@@ -409,6 +409,7 @@ FRAMES = (
     Frame("sleep", "0 sleeps on 1", (_ACTORS, _SEAT), (_AWAKE, _together(0, 1), _is_held(0, 1)), _falls_asleep),
     Frame("wake_up", "0 wakes up in 1", (_ACTORS, _ROOM), (_is_asleep(0), _is_on_something(0), _is_in(0, 1)), _awakes),
     Frame("play", "0 plays with 1", (_ACTORS, ("toy",)), _NEAR, _takes),
+    Frame("play", "0 plays in 1", (_ACTORS, _ROOM), (_AWAKE, _is_in(0, 1)), _nothing),
     Frame(
         "drink",
         "0 drinks 1",
@@ -441,6 +442,7 @@ FRAMES = (
         _prepares,
     ),
     Frame("work", "0 works at 1", (_PEOPLE, ("desk",)), (_AWAKE, _together(0, 1)), _nothing),
+    Frame("work", "0 works in 1", (_PEOPLE, _ROOM), (_AWAKE, _is_in(0, 1)), _nothing),
 )
 _FRAMES_OF = {verb: tuple(frame for frame in FRAMES if frame.verb == verb) for verb in MEMBERS["verb"]}
 

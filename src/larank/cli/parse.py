@@ -175,9 +175,7 @@ def _load(model_file: Path) -> SemanticParser:
     return model
 
 
-def _figures(
-    parser: SemanticParser, words: Sequence[tuple[str, ...]], right: Sequence[Meaning]
-) -> dict[str, object]:
+def _figures(parser: SemanticParser, words: Sequence[tuple[str, ...]], right: Sequence[Meaning]) -> dict[str, object]:
     scores = parser.evaluate(words, right)
     return {
         "test sentences": len(words),

@@ -46,10 +46,6 @@ SPLITS, CURVES, GEOQUERY_SPLITS = 10, 5, 5
 QUICK_TRAIN = 150
 FIRST_SEED = 100
 """Of the generated sets: strategy, updates and the rule for ties were chosen by errors on those of seeds 0 to 5."""
-COMPANIONS = {"with", "at"}
-"""Words that come with one verb only, and it with them: "plays with", "works at". Which of both words means the verb
-cannot be known from meanings of sentences."""
-
 
 _SEEDS = f"Generated with seeds from {FIRST_SEED} on; the defaults of the parser were chosen by errors on seeds 0 to 5."
 
@@ -59,10 +55,7 @@ _SEEDS = f"Generated with seeds from {FIRST_SEED} on; the defaults of the parser
 
 @dataclass(frozen=True)
 class Curve:
-    """Share of test sentences with a wrong symbol, by number of training sentences, of one seed.
-
-    `but_companions` is the same on test sentences without `COMPANIONS`.
-    """
+    """Share of test sentences with a wrong symbol, by number of training sentences, of one seed."""
 
     update: str
     strategy: str
@@ -70,7 +63,6 @@ class Curve:
     seed: int
     sizes: tuple[int, ...]
     errors: tuple[float, ...]
-    but_companions: tuple[float, ...]
     seconds: float
 
 
@@ -127,8 +119,6 @@ class OspasFigures(Outcome):
         notes = [
             "Errors in percent: sentences with a wrong symbol anywhere. C 0.1, one pass, strategy order-free, means "
             f"over {len(self.of('order-free', 0))} seeds. The thesis draws its curves without numbers.",
-            "Below: without sentences that have 'with' or 'at'. Each comes with one verb only, so nothing in the data "
-            "says which of both words means it.",
             _SEEDS,
         ]
         table = Table("Alignment errors on the house (thesis, figure 6.3)", self._headings(), notes)
@@ -199,8 +189,6 @@ def _add_curves(table: Table, name: str, curves: Sequence[Curve]) -> None:
     seconds = np.mean([curve.seconds for curve in curves])
     errors = 100 * np.mean([curve.errors for curve in curves], axis=0)
     table.add(name, *(f"{error:.1f}" for error in errors), f"{seconds:.2f}")
-    others = 100 * np.mean([curve.but_companions for curve in curves], axis=0)
-    table.add("  without 'with', 'at'", *(f"{error:.1f}" for error in others), "")
 
 
 def _robocup() -> Table:
@@ -227,16 +215,14 @@ def _curve(strategy: str, update: str, level: int, seed: int, quick: bool) -> Cu
     sizes = QUICK_SIZES if quick else SIZES
     train, test = make_ambiguous_house(sizes[-1], HOUSE_TEST, level=level, random_state=FIRST_SEED + seed)
     parser = SemanticParser(COSTS[HOUSE], strategy=strategy, update=update, random_state=seed)
-    errors, others, seconds = [], [], 0.0
+    errors, seconds = [], 0.0
     for begin, end in zip((0, *sizes), sizes, strict=False):
         parser.partial_fit(train[begin:end])
         check_not_interrupted(parser)
         seconds += parser.result_.seconds
         wrong = [tuple(found) != one.symbols for found, one in zip(parser.label(test), test, strict=True)]
-        clear = [bad for bad, one in zip(wrong, test, strict=True) if not COMPANIONS & set(one.words)]
         errors.append(float(np.mean(wrong)))
-        others.append(float(np.mean(clear)))
-    return Curve(update, strategy, level, seed, sizes, tuple(errors), tuple(others), seconds)
+    return Curve(update, strategy, level, seed, sizes, tuple(errors), seconds)
 
 
 def _curves(scope: Scope, say: Say) -> list[Curve]:

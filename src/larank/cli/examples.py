@@ -22,7 +22,9 @@ def load(model_file: Path) -> Any:
     """Read a classifier from its file."""
     estimator = models.load(model_file)
     if not hasattr(estimator, "n_features_in_"):
-        raise ValueError(f"{model_file} holds a {type(estimator).__name__}; see `larank tag` and `larank parse` for what takes sentences")
+        raise ValueError(
+            f"{model_file} holds a {type(estimator).__name__}; see `larank tag` and `larank parse` for what takes sentences"
+        )
     return estimator
 
 

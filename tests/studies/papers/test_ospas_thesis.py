@@ -66,13 +66,9 @@ def test_means_deviations_and_what_is_expected_are_shown():
 
 
 def test_curves_are_means_over_seeds():
-    curves = [
-        Curve("margin", "order-free", 1, seed, (50, 100), (0.5, end), (0.4, 0.0), 0.2)
-        for seed, end in enumerate((0.0, 0.1))
-    ]
+    curves = [Curve("margin", "order-free", 1, seed, (50, 100), (0.5, end), 0.2) for seed, end in enumerate((0.0, 0.1))]
     lines = printed(OspasFigures(tuple(curves), ()))
-    at = lines.index("level 1 50.0 5.0 0.20")
-    assert lines[at + 1] == "without 'with', 'at' 40.0 0.0"
+    assert "level 1 50.0 5.0 0.20" in lines
 
 
 QUESTION = """<example id='{}'><nl lang='en'>

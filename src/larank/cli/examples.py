@@ -23,7 +23,7 @@ def load(model_file: Path) -> Any:
     estimator = models.load(model_file)
     if not hasattr(estimator, "n_features_in_"):
         raise ValueError(
-            f"{model_file} holds a {type(estimator).__name__}; see `larank tag` and `larank parse` for what takes sentences"
+            f"{model_file} holds a {type(estimator).__name__}; `larank tag` and `larank parse` take sentences"
         )
     return estimator
 

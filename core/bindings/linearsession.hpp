@@ -36,17 +36,21 @@ template <class S>
 auto patterns_of(const S& s) {
     using T = typename S::T;
     const auto& machine = s.solver.machine();
-    std::vector<T> values;
+    std::vector<larank::Row<T>> rows;
     std::vector<int64_t> columns, starts{0};
     bool is_dense = true;
     for (const int32_t slot : s.solver.support().slots) {
-        const larank::Row<T> x = machine.row(slot);
+        const larank::Row<T> x = rows.emplace_back(machine.row(slot));
         is_dense = is_dense && x.count == machine.features() && !x.columns32 && !x.columns64;
-        for (int64_t j = 0; j < x.count; ++j) {
-            values.push_back(x.values[j]);
+        starts.push_back(starts.back() + x.count);
+    }
+    std::vector<T> values;
+    values.reserve(std::size_t(starts.back()));
+    for (const larank::Row<T>& x : rows) {
+        values.insert(values.end(), x.values, x.values + x.count);
+        if (is_dense) continue;
+        for (int64_t j = 0; j < x.count; ++j)
             columns.push_back(x.columns32 ? int64_t{x.columns32[j]} : x.columns64 ? x.columns64[j] : j);
-        }
-        starts.push_back(int64_t(values.size()));
     }
     std::optional<nb::ndarray<nb::numpy, int64_t>> named_columns;
     if (!is_dense) named_columns = to_numpy(std::move(columns));

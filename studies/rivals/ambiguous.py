@@ -1,6 +1,6 @@
 """`python -m studies ambiguous`: learning from candidate labels, real and made, beside other ways to do it.
 
-A part of the study is a function in `PARTS` that returns the cases it was run on.
+A part of the study is a function in `CASES` that returns the cases it was run on; another measures one pass.
 """
 
 from __future__ import annotations
@@ -160,6 +160,58 @@ def _in_parallel(jobs: Sequence[Job], quick: bool) -> Iterable[Run]:
     return found
 
 
+# ---- Time ----
+
+SPEED_SHAPE, QUICK_SPEED_SHAPE = (100_000, 500, 20), (1000, 20, 5)  # examples, features, classes
+SPEED_CANDIDATES = 3
+SPEED_C = 1e-3  # |x|^2 is about the number of features
+SPEED_BAR = 2.0  # times the seconds of LaRank on the true labels
+SPEED_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of a linear learner: its best wall-clock seconds of several, and its error on new examples."""
+
+    learner: str
+    seconds: float
+    error: float
+
+
+def _linear_problem(shape: tuple[int, int, int]) -> tuple[Any, Any, Any, Any, Any]:
+    """Noisy linear classes: examples, labels, candidates, and others to test on."""
+    n, features, classes = shape
+    random = np.random.default_rng(0)
+    W = random.normal(size=(classes, features)).astype(np.float32)
+    X, X_test = (random.standard_normal((size, features), np.float32) for size in (n, max(100, n // 5)))
+    noise = 0.35 * features**0.5 * random.gumbel(size=(n, classes))
+    y = (X @ W.T + noise).argmax(axis=1)
+    candidates = with_random(X, y, classes, SPEED_CANDIDATES - 1).candidates
+    return X, y, candidates, X_test, (X_test @ W.T).argmax(axis=1)
+
+
+def _speed(scope: Scope, say: Say) -> list[Pass]:
+    """One pass over many examples, in turns, beside LaRank on the true labels."""
+    from larank import AmbiguousClassifier, LaRankClassifier
+
+    X, y, candidates, X_test, y_test = _linear_problem(QUICK_SPEED_SHAPE if scope.quick else SPEED_SHAPE)
+    alike: dict[str, Any] = {"kernel": "linear", "C": SPEED_C, "certify": False, "random_state": 0}
+    entrants: dict[str, tuple[Any, Any]] = {
+        "LaRankClassifier, true labels": (LaRankClassifier(**alike), y),
+        "AmbiguousClassifier": (AmbiguousClassifier(**alike), candidates),
+        "AmbiguousClassifier, n_reprocess=0": (AmbiguousClassifier(**alike, n_reprocess=0), candidates),
+    }
+    best = dict.fromkeys(entrants, float("inf"))
+    for turn in range(1 if scope.quick else SPEED_REPEATS):
+        for name, (model, target) in entrants.items():
+            began = time.perf_counter()
+            model.fit(X, target)
+            seconds = time.perf_counter() - began
+            best[name] = min(best[name], seconds)
+            say(f"speed, turn {turn}: {name} {seconds:.2f} s")
+    return [Pass(name, best[name], 1 - float(model.score(X_test, y_test))) for name, (model, _) in entrants.items()]
+
+
 # ---- What was found ----
 
 
@@ -168,10 +220,17 @@ class AmbiguousTables(Outcome):
     """Accuracies on real and on made candidates."""
 
     cases: tuple[Case, ...]
+    passes: tuple[Pass, ...] = ()
     quick: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain({"cases": [asdict(case) for case in self.cases], "verdicts": self.to_lines()})
+        found: dict[str, Any] = plain(
+            {
+                "cases": [asdict(case) for case in self.cases],
+                "passes": [asdict(one) for one in self.passes],
+                "verdicts": self.to_lines(),
+            }
+        )
         return found
 
     def to_tables(self) -> list[Table]:
@@ -180,6 +239,7 @@ class AmbiguousTables(Outcome):
         return [
             self._accuracies("Accuracy in percent on real candidates", real),
             self._accuracies("Accuracy in percent on candidates made for LETTER and USPS", made),
+            self._speed(),
         ]
 
     def to_lines(self) -> list[str]:
@@ -188,6 +248,21 @@ class AmbiguousTables(Outcome):
             return []
         rivals = [name for name in real[0].runs if not name.startswith(OURS)]
         return [_verdict(name, real) for name in rivals]
+
+    def _speed(self) -> Table:
+        n, features, classes = QUICK_SPEED_SHAPE if self.quick else SPEED_SHAPE
+        notes = [
+            f"{n} x {features} dense float32, {classes} classes, {SPEED_CANDIDATES} candidates each; linear kernel, C "
+            f"{SPEED_C:g}, no certificate; best wall-clock time of fit of {1 if self.quick else SPEED_REPEATS}, in "
+            f"turns. At most {SPEED_BAR:g} times the seconds of LaRank are asked of the second row.",
+            "LaRank goes back to old examples as often as its schedule finds it worth, ours to one after each new one. "
+            "What bounds it: reading X, and writing the weights of all classes back for every step.",
+        ]
+        table = Table("One pass of linear learners", ("", "seconds", "of LaRank's", "error %"), notes)
+        for one in self.passes:
+            share = one.seconds / self.passes[0].seconds
+            table.add(one.learner, f"{one.seconds:.2f}", f"{share:.2f}", f"{100 * one.error:.1f}")
+        return table
 
     def _accuracies(self, title: str, cases: Sequence[Case]) -> Table:
         splits = len(next(iter(cases[0].runs.values()))) if cases else 0
@@ -254,7 +329,8 @@ def _made(scope: Scope, learners: Sequence[str], say: Say) -> list[Case]:
     ]
 
 
-PARTS: dict[str, Callable[[Scope, Sequence[str], Say], list[Case]]] = {"real": _real, "made": _made}
+CASES: dict[str, Callable[[Scope, Sequence[str], Say], list[Case]]] = {"real": _real, "made": _made}
+PARTS = (*CASES, "speed")
 
 
 def _seeds(scope: Scope, part: str) -> range:
@@ -274,10 +350,12 @@ def _present(scope: Scope, usual: Iterable[str], known: Iterable[str], say: Say)
 
 def _run(scope: Scope, say: Say) -> AmbiguousTables:
     learners = libraries.usable(scope.learners or tuple(LEARNERS), LEARNERS, say)
-    cases = [case for part in scope.parts or tuple(PARTS) for case in PARTS[part](scope, learners, say)]
-    if not cases:
+    parts = scope.parts or tuple(part for part in PARTS if part != "speed" or not scope.datasets)
+    cases = [case for part in parts if part in CASES for case in CASES[part](scope, learners, say)]
+    if not cases and set(parts) & set(CASES):
         raise FileNotFoundError("none of the data sets wanted is in the data directory; set LARANK_DATA")
-    return AmbiguousTables(tuple(cases), scope.quick)
+    passes = _speed(scope, say) if "speed" in parts else []
+    return AmbiguousTables(tuple(cases), tuple(passes), scope.quick)
 
 
 @dataclass(frozen=True)
@@ -285,7 +363,7 @@ class AmbiguousStudy(Study):
     """`run` takes a `Scope`."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--parts", nargs="+", choices=tuple(PARTS), default=(), help="only these parts")
+        parser.add_argument("--parts", nargs="+", choices=PARTS, default=(), help="only these parts")
         parser.add_argument(
             "--solvers", nargs="+", choices=tuple(LEARNERS), default=(), metavar="NAME", help="only these learners"
         )

@@ -174,7 +174,7 @@ def test_what_is_wanted_is_taken_from_the_command_line():
     chosen.splits = 0
     with pytest.raises(ValueError, match="--splits 0: must be at least 1"):
         STUDY.scope(chosen)
-    assert list(PARTS) == ["real", "made"]
+    assert list(PARTS) == ["real", "made", "speed"]
 
 
 def test_without_data_it_says_so(tmp_path, monkeypatch):

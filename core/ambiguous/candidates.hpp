@@ -30,10 +30,13 @@ class CandidateSets {
     // The number of a set. Labels must ascend and weights must be positive; these are made to add up to one.
     int32_t number_of(const int32_t* labels, const double* weights, int64_t size, int64_t classes) {
         check(labels, weights, size, classes);
-        double total = 0;
-        for (int64_t n = 0; n < size; ++n) total += weights[n];
+        const double largest = *std::max_element(weights, weights + size);
         std::vector<double> shares(weights, weights + size);
-        for (double& share : shares) share /= total;
+        double total = 0;
+        for (double& share : shares) total += share /= largest;  // the sum of the weights themselves may overflow
+        for (double& share : shares)
+            if (!((share /= total) >= least_share))
+                throw std::invalid_argument("the weights of a candidate set must not differ by more than 1e100 times");
         const std::string key = key_of(labels, shares.data(), size, classes);
         const auto found = numbers_.find(key);
         if (found != numbers_.end()) return found->second;
@@ -62,6 +65,7 @@ class CandidateSets {
 
   private:
     static constexpr int64_t map_entry = 80;
+    static constexpr double least_share = 1e-101;
 
     static void check(const int32_t* labels, const double* weights, int64_t size, int64_t classes) {
         if (size < 1) throw std::invalid_argument("a candidate set must not be empty");

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
 import pairwisereference as pairwise
-from larank import AmbiguousClassifier, LinearMulticlassSVC
+from larank import AmbiguousClassifier, LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
 
 NAMES = np.array(["ash", "birch", "elm", "oak"])
@@ -193,6 +193,36 @@ def test_the_numbers_of_annotators_say_more_than_the_sets_of_their_labels():
     np.testing.assert_allclose(counted.support_candidates_.sum(axis=1), 1)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e308])
+def test_the_size_of_all_weights_does_not_matter(scale):
+    X, _, sets = problem(60)
+    np.testing.assert_array_equal(
+        ambiguous().fit(X, scale * sets).decision_function(X), ambiguous().fit(X, sets).decision_function(X)
+    )
+
+
+def test_entries_that_a_matrix_has_twice_add_up():
+    X, _, sets = problem(30)
+    rows = [np.flatnonzero(row) for row in sets]
+    indices = np.concatenate([np.r_[row, row] for row in rows])
+    starts = np.r_[0, np.cumsum([2 * len(row) for row in rows])]
+    twice = sparse.csr_matrix((np.ones(len(indices)), indices, starts), shape=sets.shape)
+    np.testing.assert_array_equal(
+        ambiguous().fit(X, twice).decision_function(X), ambiguous().fit(X, sets).decision_function(X)
+    )
+
+
+def test_counts_are_those_of_the_last_call():
+    X, _, sets = problem(60)
+    sets[:7] = 1
+    model = ambiguous().partial_fit(X[:30], sets[:30])
+    assert model.result_.operations["uninformative"] == 7
+    assert model.result_.operations["process_new"] == 23
+    model.partial_fit(X[30:], sets[30:])
+    assert model.result_.operations["uninformative"] == 0
+    assert model.result_.operations["process_new"] == 30
+
+
 def test_more_weight_for_the_right_candidate_is_the_same_as_more_of_the_same_example():
     X, y, _ = problem(30, 3)
     other = (y + 1) % 3
@@ -274,6 +304,15 @@ def test_the_certificate_after_sharpening_is_that_of_the_last_weights():
         assert model.result_.primal == pytest.approx(primal, rel=1e-9)
 
 
+def test_training_that_ends_between_two_weights_claims_no_lower_bound():
+    X, _, sets = problem(400, 6, 6, extra=2.0)
+    with pytest.warns(TrainingWarning):
+        model = ambiguous(C=2.0, sharpness=20.0, epochs=10**6, time_limit=0.05).fit(X, sets)
+    assert np.isfinite(model.result_.primal)
+    assert np.isnan(model.result_.dual) or model.result_.gap >= 0
+    assert model.regret_.final_loss is None, "the final model solves another problem than the one it is measured by"
+
+
 def test_a_stream_cannot_be_sharpened():
     X, _, sets = problem()
     with pytest.raises(ValueError, match="sharpness acts in fit only"):
@@ -320,7 +359,21 @@ def test_a_saved_model_goes_on_where_it_stopped(tmp_path):
         ([{0}, {1}], None, "X and y must be equally long, got 3 and 2"),
         ([{0, 1}] * 3, None, "got full sets only"),
         ([{0}] * 3, None, "at least two classes, got one class: 0"),
-        ([{0}] * 3, [0, 1], "at least two classes with a weight above zero"),
+        ([{0}] * 3, [0, 1], "at least two classes with a weight above zero .*, got 0 alone"),
+        ([{0}, {np.nan}, {1}], None, "numbers that one array can hold; got nan"),
+        ([{0}, {2**60 + 1}, {2.5}], None, "numbers that one array can hold"),
+        ([{b"a"}, {b"b"}, {b"a"}], None, "got b'[ab]'"),
+        ([{0}, {None}, {1}], None, "got None"),
+        ([{(1, 2)}, {(1, 2, 3)}, {(1, 2)}], None, r"got \(1, 2"),
+        ([[0], [["a"]], [1]], None, r"got \[\['a'\]\] for example 1"),
+        (
+            [{0: 1e10}, {1: 1e10, 0: 1e-10}, {1: 1.0}],
+            None,
+            r"differ by more than 1e\+12 times, got 1e-10 beside 1e\+10",
+        ),
+        ([{0}, {1}, {1}], {0, 1}, "classes must be a list or an array of labels"),
+        (pd.DataFrame(np.eye(3), columns=["a", 1, "b"]), None, "classes must be labels of one type"),
+        ([set(), set(), set()], None, "got empty sets only"),
         ([{0}, {1}, {1}], ["a", "b"], "same type as those in classes"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from larank import SemanticParser
 from larank.ambiguous.childworld import make_child_world
 from larank.ambiguous.house import make_ambiguous_house
 from larank.ambiguous.meanings import Meaning, MeaningFormatError, ParseExample, parse_meaning
+from larank.ambiguous.parselearner import ParseLearner
 from larank.ambiguous.trees import Choice, best_tree, choices, meaning_of
 from larank.ambiguous.wordfeatures import RoleFeatures, symbol_features
 
@@ -208,12 +210,28 @@ def test_choices_have_all_roles_and_words_of_their_own():
     assert found == sorted(found, key=lambda choice: -choice.score)
 
 
+def test_relations_with_many_arguments_find_their_words():
+    gains = {place: [float(place == role) for role in range(20)] for place in range(20)}
+    assert choices(gains, [20])[0] == Choice(tuple(range(20)), 20.0)
+
+
+def test_of_two_relations_that_want_the_same_words_both_get_all_they_can():
+    gains = {r: {p: [1 + 0.01 * p, -5 - 0.01 * p] for p in range(2, 8)} for r in (0, 1)}
+    found = best_tree(range(8), {r: choices(gains[r], [1, 2]) for r in (0, 1)})
+    assert sorted(map(len, found.arguments.values())) == [2, 2]
+
+
 # ---- Features ----
 
 
 def test_a_word_shows_itself_and_with_a_wider_window_its_neighbours():
     assert symbol_features(["the", "dog"], 1) == [["the"], ["dog"]]
-    assert symbol_features(["the", "dog"], 3) == [["the", "the -1 |", "the 1 dog"], ["dog", "dog -1 the", "dog 1 |"]]
+    (_, before, after), (_, other, end) = symbol_features(["the", "dog"], 3)
+    assert after == "the\t1\tdog"
+    assert other == "dog\t-1\tthe"
+    assert before.startswith("the\t-1\t")
+    assert end.startswith("dog\t1\t")
+    assert symbol_features(["a"], 3)[0] != symbol_features(["|", "a", "|"], 3)[1], "an edge is no word"
 
 
 def test_roles_of_the_same_build_have_the_same_features():
@@ -221,7 +239,7 @@ def test_roles_of_the_same_build_have_the_same_features():
     second = RoleFeatures(["the", "cat", "saw", "the", "bird"], ["-", "cat", "see", "-", "bird"], {"break", "see"})
     shared = set(first.of(1, 2)) & set(second.of(1, 2))
     assert len(shared) >= 6
-    assert not set(first.of(4, 2)) & shared - {" "}
+    assert not set(first.of(4, 2)) & shared - {"\t"}
     assert len(set(first.of(4, 2))) == len(first.of(4, 2))
 
 
@@ -340,3 +358,66 @@ def test_what_cannot_be_scored_is_named():
         parser.score([ParseExample(("cat",), (Meaning("cat"), Meaning("dog")))])
     with pytest.raises(TypeError, match=r"meanings is None and sentences\[0\] is of type str"):
         parser.score(["a cat"])
+
+
+# ---- While it trains, and after it has failed ----
+
+
+def test_meanings_are_found_while_another_thread_trains():
+    parser = SemanticParser(random_state=0).fit(
+        [f"w{i} v{i}" for i in range(100)], [[f"r{i}(x{i})"] for i in range(100)]
+    )
+    sentence = " ".join(f"w{i % 100}" for i in range(500))
+    is_done, failures = threading.Event(), []
+
+    def ask():
+        while not is_done.is_set():
+            try:
+                assert len(parser.label([sentence])[0]) == 500
+                parser.predict(["w1 v1"])
+            except Exception as error:
+                failures.append(error)
+                return
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for i in range(100, 140):
+        parser.partial_fit([f"w{i} v{i}"], [[f"r{i}(x{i})"]])
+    is_done.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_training_that_fails_leaves_the_parser_as_it_was(child, monkeypatch):
+    _, train, test = child
+    parser = SemanticParser(random_state=0).fit(train[:200])
+    before, symbols = parser.predict(test), list(parser.symbols_)
+    learn, calls = ParseLearner.learn, []
+
+    def fail(self, words, candidates):
+        learn(self, words, candidates)
+        calls.append(words)
+        if len(calls) == 20:
+            raise MemoryError("mine")
+
+    monkeypatch.setattr(ParseLearner, "learn", fail)
+    for call in (parser.partial_fit, parser.fit):
+        calls.clear()
+        with pytest.raises(MemoryError, match="mine"):
+            call(train[200:])
+        assert parser.predict(test) == before
+        assert list(parser.symbols_) == symbols
+
+
+def test_parameters_that_change_after_training_do_not_change_what_was_learned(child, tmp_path):
+    _, train, test = child
+    parser = SemanticParser(window=3, random_state=0).fit(train[:200])
+    before = parser.predict(test)
+    parser.set_params(window=1, C=5.0)
+    larank.save(parser, tmp_path / "parser.larank")
+    for other in (parser, larank.load(tmp_path / "parser.larank"), pickle.loads(pickle.dumps(parser))):
+        assert other.predict(test) == before
+        with pytest.raises(ValueError, match="must stay as it was"):
+            other.partial_fit(train[200:])

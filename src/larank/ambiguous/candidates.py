@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -17,7 +17,8 @@ from larank.kernel.machine import OnlineClassifier, Settings, Targets, united_la
 
 _Float = NDArray[np.float64]
 
-LEAST_WEIGHT = 1e-3  # of a candidate, against the best
+LEAST_WEIGHT = 1e-3  # of a candidate, against the best, where they are weighed by a model
+LEAST_RATIO = 1e-12  # of weights that are given: less would be lost in rounding
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,14 @@ class Candidates(Targets):
     def _of_matrix(cls, y: Any, classes: ArrayLike | None) -> Candidates:
         if classes is None:
             classes = list(y.columns) if hasattr(y, "columns") else np.arange(y.shape[1])
-        labels, order = _sorted(np.asarray(classes))
+        labels, order = _sorted(_as_labels(classes, "classes"))
         if len(labels) != y.shape[1]:
             raise ValueError(
                 f"classes must name every column of the matrix of candidates, {y.shape[1]}; got {len(labels)} labels"
             )
         try:
-            weights = csr_matrix(y, dtype=np.float64)[:, order]
+            weights = csr_matrix(y, dtype=np.float64, copy=True)[:, order]
+            weights.sum_duplicates()
         except (TypeError, ValueError):
             raise ValueError("a matrix of candidates must hold numbers: 0 and 1, or weights") from None
         bad = ~np.isfinite(weights.data) | (weights.data < 0)
@@ -70,30 +72,38 @@ class Candidates(Targets):
                 f"for example {row}"
             )
         weights.eliminate_zeros()
-        weights.sort_indices()
-        return cls(weights, labels)._without_empty_sets()
+        return cls(weights, labels)._checked()
 
     @classmethod
     def _of_collections(cls, y: Any, classes: ArrayLike | None) -> Candidates:
         sets = [_weights_of(candidates, row) for row, candidates in enumerate(y)]
         used = {label for candidates in sets for label in candidates}
         if not used:
-            raise ValueError("candidates must hold labels, got none at all")
-        found = _as_labels(used)
-        labels = united_labels(found, None, None if classes is None else np.asarray(classes))
+            raise ValueError("every example must have at least one candidate, got empty sets only")
+        found = _as_labels(list(used), "candidates")
+        labels = united_labels(found, None, None if classes is None else _as_labels(classes, "classes"))
         number = {label: n for n, label in enumerate(labels.tolist())}
         rows = [sorted((number[label], weight) for label, weight in candidates.items()) for candidates in sets]
         starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         columns = np.array([column for row in rows for column, _ in row], dtype=np.int64)
         values = np.array([weight for row in rows for _, weight in row], dtype=np.float64)
-        return cls(csr_matrix((values, columns, starts), shape=(len(rows), len(labels))), labels)._without_empty_sets()
+        return cls(csr_matrix((values, columns, starts), shape=(len(rows), len(labels))), labels)._checked()
 
-    def _without_empty_sets(self) -> Candidates:
+    def _checked(self) -> Candidates:
+        """Itself, or an error if an example has no candidate, or weights that are too different to be compared."""
         empty = np.flatnonzero(np.diff(self.weights.indptr) == 0)
         if len(empty):
             raise ValueError(
                 f"every example must have at least one candidate, got an empty set for example {empty[0]}"
                 + (f" and {len(empty) - 1} others" if len(empty) > 1 else "")
+            )
+        largest = np.maximum.reduceat(self.weights.data, self.weights.indptr[:-1])
+        light = self.weights.data / np.repeat(largest, np.diff(self.weights.indptr)) < LEAST_RATIO
+        if light.any():
+            row = int(np.searchsorted(self.weights.indptr, int(np.argmax(light)), side="right")) - 1
+            raise ValueError(
+                f"weights of candidates must not differ by more than {1 / LEAST_RATIO:g} times, got "
+                f"{self.weights.data[np.argmax(light)]:g} beside {largest[row]:g} for example {row}"
             )
         return self
 
@@ -119,8 +129,6 @@ class Candidates(Targets):
         self, settings: Settings, X: Any, classes: NDArray[Any], sample_weight: ArrayLike | None
     ) -> NDArray[np.float64]:
         """`C` times the weights of the examples; those whose set is full have none."""
-        if hasattr(X, "shape") and X.shape[0] != len(self):
-            raise ValueError(f"X and y must be equally long, got {X.shape[0]} and {len(self)}")
         costs = example_costs(settings.C, X, np.zeros(len(self)), np.zeros(1), sample_weight, None)
         costs[self.are_full(len(classes))] = 0
         return costs
@@ -130,7 +138,10 @@ class Candidates(Targets):
         if not costs.any():
             raise ValueError("candidates must leave some example a class that is none of them, got full sets only")
         if len(np.unique(self.weights[costs > 0].indices)) < 2:
-            raise ValueError("sample_weight must leave at least two classes with a weight above zero")
+            raise ValueError(
+                "candidates and sample_weight must leave at least two classes with a weight above zero in examples "
+                f"that tell something, got {self.labels[self.weights[costs > 0].indices[0]].item()!r} alone"
+            )
 
     def numbers(self, model: OnlineClassifier, session: Any, order: NDArray[np.intp]) -> NDArray[np.int32]:
         """The numbers of the sets; all classes of this call arrive at once."""
@@ -203,7 +214,10 @@ def _weights_of(candidates: Any, row: int) -> Mapping[Any, float]:
             f"candidates must be a list of collections of labels or of mappings from labels to weights, or a matrix; "
             f"got {candidates!r} for example {row}"
         )
-    return dict.fromkeys(map(_plain, _each(candidates)), 1.0)
+    try:
+        return dict.fromkeys(map(_plain, _each(candidates)), 1.0)
+    except TypeError:
+        raise ValueError(f"candidates must be labels, got {candidates!r} for example {row}") from None
 
 
 def _each(candidates: Any) -> Iterable[Any]:
@@ -215,13 +229,21 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _as_labels(labels: Collection[Any]) -> NDArray[Any]:
-    kinds = {isinstance(label, str) for label in labels}
-    if len(kinds) > 1:
-        raise ValueError("candidates must be labels of one type, got words and numbers")
-    found = np.array(sorted(labels))
-    if found.ndim != 1 or found.dtype.kind not in "biufUS":
-        raise ValueError(f"candidates must be numbers or words, got {next(iter(labels))!r}")
+def _as_labels(labels: Any, name: str) -> NDArray[Any]:
+    """An array of labels, none of which is changed by being in it."""
+    if isinstance(labels, Set | str) or not isinstance(labels, Collection | np.ndarray):
+        raise ValueError(f"{name} must be a list or an array of labels, got {labels!r}")
+    plain = [_plain(label) for label in labels]
+    if len({isinstance(label, str) for label in plain}) > 1:
+        raise ValueError(f"{name} must be labels of one type, got words and numbers")
+    try:
+        found = np.array(plain)
+        is_kept = found.ndim == 1 and found.dtype.kind in "biufU" and found.tolist() == plain
+    except (TypeError, ValueError):  # of different lengths, or not to be compared
+        is_kept = False
+    if not is_kept:
+        odd = next((label for label in plain if not isinstance(label, str | int | float) or label != label), plain[0])
+        raise ValueError(f"{name} must be words, or numbers that one array can hold; got {odd!r}")
     return found
 
 

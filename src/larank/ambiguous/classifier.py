@@ -6,6 +6,7 @@ back to old ones. The labels of examples are the numbers of their candidate sets
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -88,7 +89,8 @@ class AmbiguousSVM(Algorithm):
     def begin_training(self, training: StreamTraining) -> None:
         """Remember the sets as they are given, where they may change."""
         examples = training.stream.examples
-        self._full_sets = len(examples) - len(training.stream.order)
+        self._left_out = len(examples) - len(training.stream.order)
+        self._before = self._counts(training.session)
         if self.model.sharpness:
             self._given = GivenSets.of(training.session, examples.ids, examples.labels)
 
@@ -127,8 +129,11 @@ class AmbiguousSVM(Algorithm):
             violation = max(violation, float(unaccounted.max()))
         half = squared_norm / 2
         self._check_definite(training, half, linear - half)
-        self._final_loss = losses / costs
-        return ObjectiveValues(half + losses, linear - half, violation)
+        if not self.model.sharpness:
+            self._final_loss = losses / costs
+        # Coefficients of examples whose candidates weigh something else since the last visit keep no bounds.
+        is_between = bool(self.model.sharpness) and training.epoch > 0 and training.visited_in_epoch < training.size
+        return ObjectiveValues(half + losses, math.nan if is_between else linear - half, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """What was not computed from scratch must be possible, too."""
@@ -178,14 +183,13 @@ class AmbiguousSVM(Algorithm):
         session.state = model._state
 
     def operations(self, session: Any) -> dict[str, int]:
-        """How often each operation was performed, and how many examples were left out because their sets are full."""
-        counters = session.counters
-        return {
-            "process_new": counters.process_new,
-            "reprocess": counters.reprocess,
-            "steps": counters.steps,
-            "uninformative": self._full_sets,
-        }
+        """Of this call: how often each operation was performed, and how many examples were left out."""
+        now = self._counts(session)
+        return {**{name: now[name] - self._before[name] for name in now}, "uninformative": self._left_out}
+
+    @staticmethod
+    def _counts(session: Any) -> dict[str, int]:
+        return {name: getattr(session.counters, name) for name in ("process_new", "reprocess", "steps")}
 
 
 @with_paragraphs
@@ -211,7 +215,8 @@ class AmbiguousClassifier(OnlineClassifier):
         was given times ``exp(sharpness * score)``, and before the passes after the first it grows to that in equal
         steps. 0 leaves the weights as they are; with 20 a difference in score of 0.05, a twentieth of the margin,
         counts. Where wrong candidates do not come at random, this is what finds the right ones; 30 `epochs` are
-        enough. The certificate is that of the problem with the last weights.
+        enough. The certificate is that of the problem with the last weights; where training ends within a pass after
+        the first, there is no dual objective.
     [epochs]
     tol : float, default=1e-3
         With ``stop="gap"`` the relative duality gap to stop at.
@@ -233,10 +238,11 @@ class AmbiguousClassifier(OnlineClassifier):
     [coef_]
     regret_ : Regret
         The mean loss of the examples as they came beside that by the final model, and the bound of proposition 13 of
-        the thesis on the difference.
+        the thesis on the difference. With `sharpness` the final model solves another problem, and its loss is None.
     result_ : Result
         The certificate: objectives, gap, counts, seconds and the history. ``operations["uninformative"]`` counts
-        examples that were left out, because all classes are their candidates or their weight is zero.
+        examples that were left out, because all classes are their candidates or their weight is zero. Counts are those
+        of the last call.
 
     Notes
     -----

@@ -59,6 +59,10 @@ class Meaning:
     arguments: tuple[Meaning, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.symbol, str) or not isinstance(self.arguments, tuple):
+            raise TypeError(
+                f"a Meaning takes a str and a tuple of meanings, got {self.symbol!r} and {self.arguments!r}"
+            )
         if not self.symbol or self.symbol == EMPTY or not self.symbol.isprintable():
             raise ValueError(f"symbol is {self.symbol!r}; {_WANTED}")
         for argument in self.arguments:
@@ -156,7 +160,7 @@ def read_examples(source: PathLike | Iterable[str], *, needs_candidates: bool = 
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
         with located(name), opened(source) as file:
-            lines: Iterable[str] = file.read().decode("utf-8-sig").splitlines()
+            lines: Iterable[str] = (line.removesuffix("\r") for line in file.read().decode("utf-8-sig").split("\n"))
     else:
         lines = source
     return [_example(block, name, needs_candidates) for block in _blocks(lines)]

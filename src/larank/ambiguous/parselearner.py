@@ -100,6 +100,16 @@ class ParseLearner:
         self.grammar: dict[str, set[int]] = {}  # numbers of arguments, by symbol
         self.relations: set[str] = set()
 
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> ParseLearner:
+        """The learner of which this is the state."""
+        learner = cls(Settings(*state["settings"]), seed=0)
+        learner.symbols.restore(state["symbols"])
+        learner.roles.restore(state["roles"])
+        learner.grammar = {symbol: set(numbers) for symbol, numbers in state["grammar"].items()}
+        learner.relations = {symbol for symbol, numbers in learner.grammar.items() if max(numbers) > 0}
+        return learner
+
     # ---- Learning ----
 
     def learn(self, words: Sequence[str], candidates: Sequence[Meaning]) -> None:
@@ -141,21 +151,23 @@ class ParseLearner:
 
     def symbols_of(self, words: Sequence[str]) -> list[str]:
         """The symbol of each word, "-" for none."""
-        numbers = self.symbols.model.predict(*self.symbols.rows(symbol_features(words, self.settings.window)))
+        return self._named(self.symbols.model.predict(*self.symbols.rows(symbol_features(words, self.settings.window))))
+
+    def _named(self, numbers: NDArray[np.int32]) -> list[str]:
         return [self.symbols.names[max(0, number)] for number in numbers.tolist()]
 
     def parse(self, words: Sequence[str]) -> Parsed:
         """Symbols, scores of roles, and the best tree."""
-        symbols = self.symbols_of(words)
-        symbol_scores = self.symbols.model.scores(*self.symbols.rows(symbol_features(words, self.settings.window)))
+        rows = self.symbols.rows(symbol_features(words, self.settings.window))
+        symbols, symbol_scores = self._named(self.symbols.model.predict(*rows)), self.symbols.model.scores(*rows)
         features = RoleFeatures(words, symbols, self.relations)
         scores, offered = {}, {}
         for relation, symbol in enumerate(symbols):
             if symbol not in self.relations:
                 continue
             places = _others(symbols, relation)
-            rows = self.roles.rows(features.of(place, relation) for place in places)
-            scores[relation] = dict(zip(places, self.roles.model.scores(*rows), strict=True))
+            of_roles = self.roles.model.scores(*self.roles.rows(features.of(place, relation) for place in places))
+            scores[relation] = dict(zip(places, of_roles, strict=True))
             gains = {place: self._gains(of_place) for place, of_place in scores[relation].items()}
             numbers = sorted(self.grammar[symbol])
             offered[relation] = choices(gains, numbers)
@@ -172,14 +184,8 @@ class ParseLearner:
     def state(self) -> dict[str, Any]:
         """Lists and arrays."""
         grammar = {symbol: sorted(numbers) for symbol, numbers in sorted(self.grammar.items())}
-        return {"symbols": self.symbols.state(), "roles": self.roles.state(), "grammar": grammar}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the learner of which this is the state."""
-        self.symbols.restore(state["symbols"])
-        self.roles.restore(state["roles"])
-        self.grammar = {symbol: set(numbers) for symbol, numbers in state["grammar"].items()}
-        self.relations = {symbol for symbol, numbers in self.grammar.items() if max(numbers) > 0}
+        taggers = {"symbols": self.symbols.state(), "roles": self.roles.state()}
+        return {"settings": list(self.settings), **taggers, "grammar": grammar}
 
 
 def _others(symbols: Sequence[str], relation: int) -> list[int]:

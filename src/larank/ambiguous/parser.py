@@ -379,21 +379,22 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         if not taught[0]:
             raise ValueError("sentences is empty; at least one sentence is needed")
         seeds = check_random_state(self.random_state)
-        self._begin(seeds)
+        learner = self._beginner(seeds)
         orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
-        return self._train(*taught, int(self.epochs), orders)
+        return self._train(learner, *taught, int(self.epochs), orders)
 
     def _partial_fit(self, sentences: Any, candidates: Any) -> Outcome:
         parameters.check(self)
         taught = check_taught(sentences, candidates)
         if not hasattr(self, "_learner"):
-            self._begin(check_random_state(self.random_state))
+            return self._train(self._beginner(check_random_state(self.random_state)), *taught, 1, None)
         self._check_unchanged()
-        return self._train(*taught, 1, None)
+        # Others may predict meanwhile, and what fails must leave nothing behind.
+        return self._train(ParseLearner.of(self._learner.state()), *taught, 1, None)
 
-    def _begin(self, seeds: np.random.RandomState) -> None:
-        """A model that has seen nothing."""
-        self._learner = ParseLearner(self._settings(), int(seeds.randint(2**31 - 1)))
+    def _beginner(self, seeds: np.random.RandomState) -> ParseLearner:
+        """Who has seen nothing."""
+        return ParseLearner(self._settings(), int(seeds.randint(2**31 - 1)))
 
     def _settings(self) -> Settings:
         return Settings(float(self.C), int(self.window), self.strategy, self.update)
@@ -405,17 +406,18 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
 
     def _train(
         self,
+        learner: ParseLearner,
         sentences: list[Words],
         candidates: list[tuple[Meaning, ...]],
         epochs: int,
         orders: np.random.RandomState | None,
     ) -> Outcome:
-        learner = self._learner
         training = _ParseTraining(learner, sentences, candidates, epochs, orders)
         limits = Limits(None, math.inf, self.time_limit, passes=epochs, certify=False)
         with progress_for(self.verbose) as progress:
             progress.start(f"OSPAS, {len(sentences)} sentences")
             outcome = train(training, limits, progress)
+        self._learner = learner
         self.symbols_ = np.array(sorted(learner.grammar), dtype=object)
         self.relations_ = {symbol: tuple(sorted(learner.grammar[symbol])) for symbol in sorted(learner.relations)}
         self.regret_ = self._regret()
@@ -484,8 +486,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
 
     @_state.setter
     def _state(self, state: Mapping[str, Any]) -> None:
-        self._learner = ParseLearner(self._settings(), seed=0)
-        self._learner.restore(state)
+        self._learner = ParseLearner.of(state)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything as plain arrays; the compiled objects are rebuilt from them."""

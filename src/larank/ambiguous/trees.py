@@ -3,14 +3,14 @@
 Every relation takes as many arguments as its symbol has been seen with, each a word of its own. An argument that is a
 relation brings its own arguments along. No word is the argument of two relations, and no relation is within itself. Of
 all such choices the search wants the one with the fewest words left over, and among these the highest score, which is
-what the chosen roles score above no role. It keeps the best partial choices while it goes from relation to relation.
+what the chosen roles score above no role. It keeps the best partial choices while it goes from relation to relation,
+and looks at a few words for each role only, so it may miss the best tree where there are many of either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import NamedTuple
 
 from larank.ambiguous.meanings import Meaning
@@ -18,6 +18,7 @@ from larank.ambiguous.meanings import Meaning
 _BEAM = 100  # partial choices that are kept
 _WORDS_PER_ROLE = 5
 _CHOICES = 40  # of arguments, per relation
+_PREFIXES = 1000  # choices for the first roles of a relation that are kept: all, of four roles and fewer
 
 
 class Choice(NamedTuple):
@@ -87,24 +88,31 @@ def choices(gains: Mapping[int, Sequence[float]], numbers: Sequence[int]) -> lis
     """
     found = []
     for number in numbers:
-        ranked = [
-            sorted((place for place in gains if role < len(gains[place])), key=lambda p: -gains[p][role])
-            for role in range(number)
-        ]
-        for places in product(*(of_role[:_WORDS_PER_ROLE] for of_role in ranked)):
-            if len(set(places)) == number:
-                found.append(Choice(places, sum(gains[place][role] for role, place in enumerate(places))))
+        prefixes = [Choice((), 0.0)]
+        for role in range(number):
+            able = (place for place in gains if role < len(gains[place]))
+            best = sorted(able, key=lambda place: -gains[place][role])[:_WORDS_PER_ROLE]
+            longer = [
+                Choice((*prefix.arguments, place), prefix.score + gains[place][role])
+                for prefix in prefixes
+                for place in best
+                if place not in prefix.arguments
+            ]
+            prefixes = sorted(longer, key=lambda choice: -choice.score)[:_PREFIXES]
+        found += prefixes
     return sorted(found, key=lambda choice: -choice.score)[:_CHOICES]
 
 
 def best_tree(places: Sequence[int], offered: Mapping[int, Sequence[Choice]]) -> Tree:
     """The best tree of the words at these places, given what their relations offer; others have no arguments."""
     partials = [_Partial()]
+    best = partials[0]
     for relation, of_relation in offered.items():
         grown = (partial.with_choice(relation, choice) for partial in partials for choice in of_relation)
         possible = [*(partial for partial in grown if partial is not None), *(p.without() for p in partials)]
-        partials = sorted(possible, key=lambda p: (p.failed, -p.score))[:_BEAM]
-    best = max(partials, key=_Partial.rank)
+        partials = sorted(possible, key=lambda p: (p.failed, -p.score))
+        best = max(partials, key=_Partial.rank)  # of all that were found, once there is no other relation
+        partials = partials[:_BEAM]
     roots = [place for place in places if place not in best.parents]
     with_arguments = [place for place in roots if best.arguments.get(place)]
     valid = [place for place in with_arguments or roots if _is_valid(place, best, offered)]

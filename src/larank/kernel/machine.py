@@ -517,6 +517,8 @@ class Labels(Targets):
 
 def united_labels(y: NDArray[Any], before: NDArray[Any] | None, announced: ArrayLike | None) -> NDArray[Any]:
     """All labels: those in y, those of the calls before, and those announced."""
+    if announced is not None and np.ndim(announced) != 1:
+        raise ValueError(f"classes must be a list or an array of labels, got {announced!r}")
     all_labels = [y]
     for others, where in ((before, "of the calls before"), (announced, "in classes")):
         if others is not None:

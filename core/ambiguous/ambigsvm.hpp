@@ -82,6 +82,18 @@ class AmbigSVM {
         at_ = 0;
     }
 
+    // A class joins: from now on it is a wrong one of the patterns, too. Their coefficients may exceed the bounds, which
+    // are smaller then, until they are visited again.
+    void add_class() {
+        machine_.add_class();
+        for (const int32_t slot : table().present()) {
+            const CandidateSet set = sets_[table()[slot].label];
+            const std::vector<int32_t> labels(set.labels, set.labels + set.size);
+            const std::vector<double> weights(set.weights, set.weights + set.size);
+            table()[slot].label = sets_.number_of(labels.data(), weights.data(), set.size, classes());
+        }
+    }
+
     // Works on until `end` examples of the block are done.
     void run(int64_t end) {
         while (at_ < end) {

@@ -1,7 +1,6 @@
 // Candidate sets: the labels an example may have, each set kept once and known by its number.
 //
-// A set also says how many classes there were when it came: those of them that are not in it are the wrong ones. A
-// class that comes later is not a wrong one of the examples before it, so the bounds of their coefficients stay.
+// A set also says how many classes there are: those of them that are not in it are the wrong ones.
 #pragma once
 
 #include <algorithm>

@@ -104,7 +104,7 @@ template <class S>
 void bind_ambiguous_session(nb::class_<S>& bound) {
     using State = std::tuple<double, double, double, int64_t, double, double, double, double, uint64_t>;
     bind_objectives(bound);
-    bound.def("add_class", [](S& s) { s.solver.machine().add_class(); })
+    bound.def("add_class", [](S& s) { s.solver.add_class(); })
         .def("number_sets", &number_sets<S>, "starts"_a.noconvert(), "labels"_a.noconvert(), "weights"_a.noconvert(),
              "classes"_a.noconvert())
         .def("replace_sets", &replace_sets<S>, "ids"_a.noconvert(), "starts"_a.noconvert(), "labels"_a.noconvert(),

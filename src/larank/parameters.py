@@ -340,7 +340,7 @@ RULES = (
     acts("validation_fraction", early_stopping=(True,)),
     acts("shuffle", solver=(*_ONLINE, "svmstruct"), of="StructuredSVC"),
     acts("history", "predicted", inference=("greedy",), stop=("epochs",)),
-    _must("sharpness", "0", bool, epochs=(1,), because="candidates are weighed between passes"),
+    _must("sharpness", "0", bool, epochs=(1,), because="candidates are weighed between passes; stop must be 'epochs'"),
     # How the solvers work.
     acts("C", solver=("larank", *_CUTTING_PLANES, "passive-aggressive"), of="StructuredSVC"),
     acts("schedule", solver=("larank",)),

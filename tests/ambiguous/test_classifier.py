@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, KFold
 
 import larank
 import pairwisereference as pairwise
@@ -253,7 +254,7 @@ def test_a_class_that_is_nobodys_candidate_may_be_announced():
     assert "yew" not in model.predict(X)
 
 
-def test_new_classes_join_a_stream_and_old_patterns_keep_their_bounds():
+def test_new_classes_join_a_stream():
     X, y, _ = problem(90, 3, seed=1)
     order = np.argsort(y, kind="stable")
     model = ambiguous(C=10.0)
@@ -262,6 +263,49 @@ def test_new_classes_join_a_stream_and_old_patterns_keep_their_bounds():
     assert list(model.classes_) == list(NAMES[:3])
     assert model.score(X, NAMES[y]) > 0.8
     assert np.abs(model.dual_coef_).max() <= 10.0 * (1 + 1e-12)
+
+
+def test_a_class_that_comes_alone_does_not_swallow_the_others():
+    X, y, _ = problem(400, 4, extra=0)
+    order = np.argsort(y == 3, kind="stable")
+    X, y = X[order], y[order]
+    for kernel in ("linear", "rbf"):
+        model = ambiguous(kernel, gamma=0.1)
+        model.partial_fit(X[y < 3], [{label} for label in y[y < 3].tolist()])
+        model.partial_fit(X[y == 3], [{3}] * 100)
+        assert model.score(X, y) > 0.75
+        assert np.mean(model.predict(X) == 3) < 0.5
+
+
+def test_predictions_among_the_candidates_are_what_selection_can_go_by():
+    X, y, sets = problem(200)
+    model = ambiguous(C=3.0, epochs=5).fit(X, sets)
+    predicted = model.predict(X)
+    share = np.mean(sets[np.arange(200), predicted] > 0)
+    assert share > np.mean(predicted == y)
+    lists = [set(np.flatnonzero(row).tolist()) for row in sets]
+    assert model.score(X, sets) == model.score(X, sparse.csr_matrix(sets)) == model.score(X, lists) == share
+    weights = np.arange(200.0)
+    hits = sets[np.arange(200), predicted] > 0
+    assert model.score(X, lists, sample_weight=weights) == pytest.approx(np.average(hits, weights=weights))
+    assert model.score(X[:2], [{"unheard of"}, {"as well"}]) == 0
+    with pytest.raises(ValueError, match="X and y must be equally long, got 3 and 200"):
+        model.score(X[:3], lists)
+    search = GridSearchCV(
+        ambiguous(), {"C": [0.1, 10.0]}, cv=KFold(3, shuffle=True, random_state=0), error_score="raise"
+    )
+    assert search.fit(X, lists).best_score_ > 0.7
+
+
+def test_labels_in_a_matrix_are_noticed():
+    X, y, _ = problem(60)
+    pairs = np.column_stack([y + 1, (y + 1) % 4 + 1])
+    with (
+        pytest.warns(UserWarning, match=r"60 of 60 examples have all 2 classes as candidates .* y.tolist"),
+        pytest.raises(ValueError, match="full sets only"),
+    ):
+        ambiguous().fit(X, pairs)
+    assert ambiguous().fit(X, pairs.tolist()).score(X, y + 1) > 0.5
 
 
 def test_two_classes_have_one_decision():
@@ -353,6 +397,8 @@ def test_a_saved_model_goes_on_where_it_stopped(tmp_path):
         (np.eye(3), ["a", "b", "a"], "classes must be a list of labels, each named once"),
         ([{0}, {1, "oak"}, {1}], None, "labels of one type, got words and numbers"),
         ([{0}, 3, {1}], None, "got 3 for example 1"),
+        ([None, {0, 1}, {1}], None, "got None for example 0"),
+        ([0, {0, 1}, {1}], None, "got 0 for example 0"),
         ([{0}, "oak", {1}], None, "got 'oak' for example 1"),
         ([{0}, {1: -1.0}, {1}], None, "got -1.0 for 1 of example 1"),
         ([{0}, {1: "two"}, {1}], None, "got 'two' for 1 of example 1"),
@@ -386,9 +432,7 @@ def test_wrong_candidates_are_named(y, classes, message):
             getattr(ambiguous(), call)(X, y, classes=classes)
 
 
-def test_the_score_is_that_of_true_labels():
+def test_the_score_of_labels_is_that_of_true_labels():
     X, y, sets = problem()
     model = ambiguous().fit(X, sets)
     assert model.score(X, y) == np.mean(model.predict(X) == y)
-    with pytest.raises(ValueError, match=r"mix of|multiclass|multilabel"):
-        model.score(X, sets)

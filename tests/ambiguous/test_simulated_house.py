@@ -10,7 +10,7 @@ import pytest
 from larank.ambiguous.house import AMBIGUITY, Episode, House, make_ambiguous_house, make_triples
 from larank.ambiguous.meanings import read_examples, write_examples
 from larank.ambiguous.universe import UniverseError
-from larank.ambiguous.verbs import CONCEPTS, FRAMES, MEMBERS, Event, event, execute, is_coherent, new_universe
+from larank.ambiguous.verbs import CONCEPTS, FRAMES, MEMBERS, Event, Frame, event, execute, is_coherent, new_universe
 
 VERBS = ["move", "get", "give", "put", "sleep", "wake_up", "play", "drink", "eat", "bring", "drop", "sit", "stand_up"]
 VERBS += ["cook", "work"]
@@ -405,3 +405,17 @@ def test_test_sentences_have_their_meaning_and_aligned_symbols(tmp_path):
 def test_counts_that_are_none_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name} must be"):
         make_ambiguous_house(**{"n_train": 2, "n_test": 2, name: value})
+
+
+@pytest.mark.parametrize(
+    ("verb", "pattern", "roles", "message"),
+    [
+        ("fly", "0 flies to 1", (("male",), ("room",)), "verb must be one of the house, move, get, .*; got 'fly'"),
+        ("move", "0 goes to 2", (("male",), ("room",)), "pattern must have the digits 0, 1"),
+        ("move", "0 1 goes", (("male",), ("room",)), "the word of the verb after the first"),
+        ("move", "0 goes to 1", (("male",), ("castle",)), "roles must be classes of the house, .*; got 'castle'"),
+    ],
+)
+def test_a_word_of_the_grammar_without_a_sense_is_refused(verb, pattern, roles, message):
+    with pytest.raises(ValueError, match=message):
+        Frame(verb, pattern, roles, (), lambda facts, names: None)

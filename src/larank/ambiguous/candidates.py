@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from numbers import Real
@@ -133,10 +134,24 @@ class Candidates(Targets):
         costs[self.are_full(len(classes))] = 0
         return costs
 
+    def warn_if_most_are_full(self, n_classes: int) -> None:
+        """A matrix of labels, taken for one of weights, looks like that."""
+        full = int(self.are_full(n_classes).sum())
+        if 2 * full > len(self):
+            warnings.warn(
+                f"{full} of {len(self)} examples have all {n_classes} classes as candidates and are left out; an array "
+                "with two dimensions is a matrix of weights: if it holds labels, give a list, such as y.tolist()",
+                UserWarning,
+                stacklevel=5,
+            )
+
     def check(self, costs: NDArray[np.float64]) -> None:
         """Some example must tell its candidates from other classes, and not all have the same one."""
         if not costs.any():
-            raise ValueError("candidates must leave some example a class that is none of them, got full sets only")
+            raise ValueError(
+                "candidates must leave some example a class that is none of them, got full sets only; every weight "
+                "above zero makes a candidate, and lists hold labels: a matrix of zeros and ones must be an array"
+            )
         if len(np.unique(self.weights[costs > 0].indices)) < 2:
             raise ValueError(
                 "candidates and sample_weight must leave at least two classes with a weight above zero in examples "

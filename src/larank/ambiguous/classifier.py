@@ -246,12 +246,17 @@ class AmbiguousClassifier(OnlineClassifier):
 
     Notes
     -----
+    ``epochs=20`` with ``sharpness=20`` is a good start, and better than one pass on most data; `C` and `gamma` can be
+    selected by `score` on candidates that were held out. A large `C` learns wrong candidates by heart.
+
     The problem is ``min 1/2 |w|^2 + C sum_i L_i``, where ``L_i`` is the mean over candidates ``y``, by their weights,
     and over other classes ``z`` of ``max(0, 1 - s_y + s_z)``. With a single candidate it is the SVM of Weston and
     Watkins, whose ``C`` is that of this one divided by the number of wrong classes.
 
-    In a stream, classes that come with a call of `partial_fit` take part from that call on; name all `classes` in the
-    first call where calls with parts of a stream must make the same model as one call with all of it.
+    In a stream, classes that come with a call of `partial_fit` take part from that call on, and reprocessing ranks the
+    candidates of old patterns above them, too: without it (``n_reprocess=0``), a new class that comes alone is
+    predicted far too often. Name all `classes` in the first call where calls with parts of a stream must make the same
+    model as one call with all of it.
 
     References
     ----------
@@ -337,7 +342,8 @@ class AmbiguousClassifier(OnlineClassifier):
             such as the numbers of annotators who chose them; or an array, data frame or sparse matrix of shape
             (n_samples, n_classes) of zeros and ones, or of weights; or an array of shape (n_samples,) with one label
             for each example. The order of candidates does not matter, and a list that names one twice counts it once.
-            An example whose candidates are all classes is left out.
+            An example whose candidates are all classes is left out. A weight says how much the ranking of a candidate
+            above the other classes counts; it does not rank it above other candidates, which `sharpness` does.
         [sample_weight]
         [validation]
         classes : array of labels, optional
@@ -382,7 +388,37 @@ class AmbiguousClassifier(OnlineClassifier):
         X = self._validated(X, reset=reset)
         if _num_samples(y) != _num_samples(X):
             raise ValueError(f"X and y must be equally long, got {_num_samples(X)} and {_num_samples(y)}")
-        return X, Candidates.of(y, classes)
+        candidates = Candidates.of(y, classes)
+        if getattr(y, "ndim", 0) == 2:
+            candidates.warn_if_most_are_full(len(candidates.labels))
+        return X, candidates
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """The share of predictions that are right: true labels, or one of the candidates.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            The examples.
+        y : true labels, or candidates
+            Labels of shape (n_samples,), or candidates as `fit` takes them; the columns of a matrix are `classes_`.
+            Candidates of examples that were held out are what parameters can be selected by, where nobody knows the
+            true labels.
+        sample_weight : array of shape (n_samples,), optional
+            How much each example counts.
+        """
+        if y is None or _is_one_label_each(y):
+            return float(super().score(X, y, sample_weight))
+        is_matrix = issparse(y) or getattr(y, "ndim", 0) == 2
+        candidates = Candidates.of(y, self.classes_ if is_matrix and not hasattr(y, "columns") else None)
+        predicted = self.predict(X)
+        if len(predicted) != len(candidates):
+            raise ValueError(f"X and y must be equally long, got {len(predicted)} and {len(candidates)}")
+        columns = {label: n for n, label in enumerate(candidates.labels.tolist())}
+        found = np.array([columns.get(label, -1) for label in predicted.tolist()])
+        among = candidates.weights.toarray()[np.arange(len(found)), found] > 0
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average((found >= 0) & among, weights=weights))
 
 
 def _is_one_label_each(y: Any) -> bool:
@@ -394,8 +430,8 @@ def _is_one_label_each(y: Any) -> bool:
         if len(shape) == 2:
             return bool(shape[1] == 1)
         y = np.asarray(y)
-        return len(y) == 0 or not (y.dtype == object and _is_collection(y[0]))
-    return not (isinstance(y, list | tuple) and len(y) > 0 and _is_collection(y[0]))
+        return not (y.dtype == object and any(map(_is_collection, y)))
+    return not (isinstance(y, list | tuple) and any(map(_is_collection, y)))
 
 
 def _is_collection(value: Any) -> bool:

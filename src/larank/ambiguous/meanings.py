@@ -58,6 +58,9 @@ class Meaning:
     symbol: str
     arguments: tuple[Meaning, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Meaning {self}>"
+
     def __post_init__(self) -> None:
         if not isinstance(self.symbol, str) or not isinstance(self.arguments, tuple):
             raise TypeError(
@@ -207,7 +210,9 @@ def _example(block: list[tuple[int, str]], name: str, needs_candidates: bool) ->
     try:
         candidates = tuple(parse_meaning(text, line=number) for number, text in others)
     except MeaningFormatError as error:
-        raise MeaningFormatError(error.message, error.line, error.column, name) from None
+        text = dict(others)[error.line]
+        hint = "" if "(" in text else "; if this line is a sentence, put an empty line before it"
+        raise MeaningFormatError(f"{error.message}{hint}", error.line, error.column, name) from None
     return ParseExample(tuple(sentence.split()), candidates)
 
 

@@ -323,6 +323,21 @@ class Frame:
     rules: tuple[Rule, ...]
     effect: Effect
 
+    def __post_init__(self) -> None:
+        """Every word of the grammar must have a sense: a verb of the house, and arguments of its classes."""
+        if self.verb not in MEMBERS["verb"]:
+            raise ValueError(f"verb must be one of the house, {', '.join(MEMBERS['verb'])}; got {self.verb!r}")
+        tokens = self.pattern.split()
+        wanted = [str(role) for role in range(len(self.roles))]
+        if sorted(token for token in tokens if token.isdigit()) != wanted or tokens[1:2] == [] or tokens[1].isdigit():
+            raise ValueError(
+                f"pattern must have the digits {', '.join(wanted)} for the arguments, each once, and the word of the "
+                f"verb after the first; got {self.pattern!r}"
+            )
+        for word in (word for words in self.roles for word in words):
+            if word not in MEMBERS:
+                raise ValueError(f"roles must be classes of the house, {', '.join(MEMBERS)}; got {word!r}")
+
     @cached_property
     def choices(self) -> tuple[tuple[str, ...], ...]:
         """The concepts that each argument may be."""

@@ -211,7 +211,7 @@ def test_options_left_away_keep_the_defaults_shown(algorithm: str, files: Files,
 
 def test_help_says_which_algorithm_has_which_option_and_default() -> None:
     text = " ".join(larank("train", "--help").stdout.split())
-    assert "(sdm: gap; larank, lasvm, huller, tracking: epochs)" in text
+    assert "(sdm: gap; larank, lasvm, ambiguous, huller, tracking: epochs)" in text
     assert "--intercept-scaling <float> sdm: " in text
     assert "--cost-matrix" not in text
     assert "--tracking-algorithm <process-reprocess|simple> tracking: " in text

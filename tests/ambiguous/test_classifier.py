@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -168,6 +169,7 @@ def test_all_ways_to_write_candidates_make_one_model():
         (sparse.csr_matrix(sets), NAMES),
         (sparse.coo_array(sets), NAMES),
         (pd.DataFrame(sets[:, [2, 0, 3, 1]], columns=shuffled), None),
+        (pl.DataFrame(sets[:, [2, 0, 3, 1]], schema=list(shuffled)), None),
         (np.array([set(NAMES[row]) for row in rows], dtype=object), None),
     ):
         model = ambiguous().fit(X, y, classes=classes)

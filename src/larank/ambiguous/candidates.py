@@ -40,7 +40,7 @@ class Candidates(Targets):
     @classmethod
     def of(cls, y: Any, classes: ArrayLike | None = None) -> Candidates:
         """Candidates from a list of collections or mappings, or from a matrix whose columns are `classes`."""
-        if issparse(y) or getattr(y, "ndim", 0) == 2:
+        if is_matrix(y):
             return cls._of_matrix(y, classes)
         return cls._of_collections(y, classes)
 
@@ -61,7 +61,7 @@ class Candidates(Targets):
                 f"classes must name every column of the matrix of candidates, {y.shape[1]}; got {len(labels)} labels"
             )
         try:
-            weights = csr_matrix(y, dtype=np.float64, copy=True)[:, order]
+            weights = csr_matrix(y if issparse(y) else np.asarray(y), dtype=np.float64, copy=True)[:, order]
             weights.sum_duplicates()
         except (TypeError, ValueError):
             raise ValueError("a matrix of candidates must hold numbers: 0 and 1, or weights") from None
@@ -170,6 +170,11 @@ class Candidates(Targets):
         sets = csr_matrix((self.weights.data, places[self.weights.indices], self.weights.indptr))
         sets.sort_indices()
         return number_sets(session, sets, np.full(len(self), len(place)))
+
+
+def is_matrix(y: Any) -> bool:
+    """Whether candidates are an array, data frame or sparse matrix of weights."""
+    return len(getattr(y, "shape", ())) == 2
 
 
 def number_sets(session: Any, sets: csr_matrix, classes: NDArray[Any]) -> NDArray[np.int32]:

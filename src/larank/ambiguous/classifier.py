@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import _num_samples
 
-from larank.ambiguous.candidates import Candidates, GivenSets, number_sets
+from larank.ambiguous.candidates import Candidates, GivenSets, is_matrix, number_sets
 from larank.data.models import persistable, persistable_value
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
@@ -389,7 +389,7 @@ class AmbiguousClassifier(OnlineClassifier):
         if _num_samples(y) != _num_samples(X):
             raise ValueError(f"X and y must be equally long, got {_num_samples(X)} and {_num_samples(y)}")
         candidates = Candidates.of(y, classes)
-        if getattr(y, "ndim", 0) == 2:
+        if is_matrix(y):
             candidates.warn_if_most_are_full(len(candidates.labels))
         return X, candidates
 
@@ -409,8 +409,7 @@ class AmbiguousClassifier(OnlineClassifier):
         """
         if y is None or _is_one_label_each(y):
             return float(super().score(X, y, sample_weight))
-        is_matrix = issparse(y) or getattr(y, "ndim", 0) == 2
-        candidates = Candidates.of(y, self.classes_ if is_matrix and not hasattr(y, "columns") else None)
+        candidates = Candidates.of(y, self.classes_ if is_matrix(y) and not hasattr(y, "columns") else None)
         predicted = self.predict(X)
         if len(predicted) != len(candidates):
             raise ValueError(f"X and y must be equally long, got {len(predicted)} and {len(candidates)}")
@@ -423,12 +422,9 @@ class AmbiguousClassifier(OnlineClassifier):
 
 def _is_one_label_each(y: Any) -> bool:
     """Whether y is an array of labels, or a list of them, and not of candidates."""
-    if issparse(y):
-        return False
-    if hasattr(y, "ndim") or hasattr(y, "columns"):
-        shape = np.shape(y)
-        if len(shape) == 2:
-            return bool(shape[1] == 1)
+    if is_matrix(y):
+        return bool(y.shape[1] == 1) and not issparse(y)
+    if hasattr(y, "shape"):
         y = np.asarray(y)
         return not (y.dtype == object and any(map(_is_collection, y)))
     return not (isinstance(y, list | tuple) and any(map(_is_collection, y)))

@@ -82,8 +82,8 @@ class AmbigSVM {
         at_ = 0;
     }
 
-    // A class joins: from now on it is a wrong one of the patterns, too. Their coefficients may exceed the bounds, which
-    // are smaller then, until they are visited again.
+    // A class joins: from now on it is a wrong one of the patterns, too. Their coefficients may exceed the bounds,
+    // which are smaller then, until they are visited again.
     void add_class() {
         machine_.add_class();
         for (const int32_t slot : table().present()) {

@@ -155,7 +155,7 @@ class AmbiguousSVM(Algorithm):
         """The candidates and costs of the patterns, the weights of the linear kernel, and what it takes to go on."""
         model = self.model
         model.support_costs_ = expansion.costs
-        starts, labels, weights, model._known = session.sets(expansion.labels)
+        starts, labels, weights, _ = session.sets(expansion.labels)
         sets = csr_matrix((weights, labels, starts), shape=(len(expansion.labels), len(model._arrived)))
         model.support_candidates_ = csr_matrix(sets @ model._to_classes(len(model._arrived)))
         model._state = session.state
@@ -179,7 +179,8 @@ class AmbiguousSVM(Algorithm):
         beta = csr_matrix(model.dual_coef_ @ to_arrived)
         sets = csr_matrix(model.support_candidates_ @ to_arrived)
         sets.sort_indices()
-        machine.restore(model, number_sets(session, sets, model._known), model.support_costs_, beta)
+        numbers = number_sets(session, sets, np.full(sets.shape[0], len(model._arrived)))
+        machine.restore(model, numbers, model.support_costs_, beta)
         session.state = model._state
 
     def operations(self, session: Any) -> dict[str, int]:
@@ -193,7 +194,7 @@ class AmbiguousSVM(Algorithm):
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_candidates_", "coef_", "regret_", "_known", "_state")
+@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_candidates_", "coef_", "regret_", "_state")
 class AmbiguousClassifier(OnlineClassifier):
     """Multiclass SVM trained online from sets of candidate labels, of which at least one should be right.
 

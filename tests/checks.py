@@ -159,6 +159,11 @@ PAIRWISE = Objective(_pairwise_certificate, _pairwise_optimum)
 # Estimator, name of a variant, what makes it quick and comparable, and its objective.
 VARIANTS = {
     "AmbiguousClassifier": {"": ({}, PAIRWISE), "printed": ({"n_reprocess": 0}, PAIRWISE)},
+    "ConceptLabeler": {
+        "": ({"hidden_size": 16, "embedding_size": 8}, None),
+        "left-right": ({"strategy": "left-right", "hidden_size": 5, "window": 3}, None),
+        "independent": ({"strategy": "independent", "window": 1}, None),
+    },
     "HullerClassifier": {"": ({}, HULLS)},
     "KernelPCAMap": {"": ({}, None), "basis": ({"basis_size": 30, "n_components": 20}, None)},
     "KernelPassiveAggressive": {"": ({}, None)},
@@ -280,7 +285,7 @@ class Case:
     @property
     def data(self):
         """Examples and labels."""
-        of_sentences = {larank.SequenceTagger: tags, larank.SemanticParser: meanings}
+        of_sentences = {larank.SequenceTagger: tags, larank.SemanticParser: meanings, larank.ConceptLabeler: tags}
         return (sentences, of_sentences[self.estimator]) if self.estimator in of_sentences else (X, y)
 
     @property
@@ -461,18 +466,21 @@ WRONG = {
     "degree": (_COUNT, (0, 1.5, "3"), {}),
     "delta_max": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
     "early_stopping": (_FLAG, _NO_FLAGS, {}),
+    "embedding_size": (_COUNT, (0, 2.5, None), {}),
     "epochs": (_COUNT, (0, -1, 2.5, "9", True), {}),
     "finish": (_FLAG, _NO_FLAGS, {}),
     "fit_intercept": (_FLAG, _NO_FLAGS, {}),
     "feature_map": ("one of 'cholesky', 'kpca', 'none'", ("nystroem", 3), {}),
     "formulation": ("one of .*", ("cs", None, 2), {}),
     "gamma": ("'scale', 'auto' or a finite number > 0", (0, -1.0, np.nan, np.inf, "big", None), {}),
+    "hidden_size": (_COUNT, (0, 2.5, None), {}),
     "history": ("one of .*", ("false", None), {}),
     "inference": ("one of 'exact', 'greedy'", ("beam", None), {}),
     "init": ("one of 'larank', 'zero'", ("random", None), {}),
     "intercept_scaling": (_NUMBER, (0, -1, None), {}),
     "kernel": ("one of 'linear', 'rbf', .*'precomputed'", ("gauss", None, 3), {}),
     "label_budget": (_COUNT, (0, -1, 2.5, "9", True), {}),
+    "learning_rate": (_NUMBER, _NO_NUMBERS, {}),
     "loss": ("one of '.*", ("square", None), {}),
     "margin": ("a finite number >= 0", (-0.1, np.nan, np.inf, "1", None), {}),
     "max_iter": (_COUNT, (0, 1.5, "9", True), {}),
@@ -496,6 +504,7 @@ WRONG = {
     "solver": (".*", ("smo", 3), {}),
     "stop": ("one of .*", ("never",), {}),
     "t0": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
+    "supervision": ("one of 'aligned', 'bags'", ("weak", None), {}),
     "tau": (_NUMBER, _NO_NUMBERS, {}),
     "time_limit": (_NUMBER, (0, -1, "1h", np.inf), {}),
     "tol": ("a .*number .*", (0, -1e-3, np.nan, "tight"), {"stop": "gap"}),
@@ -503,7 +512,7 @@ WRONG = {
     "validation_fraction": ("a number above 0 and below 1", (0, 1, -0.1, "some", None), {"early_stopping": True}),
     "verbose": ("an integer >= 0", (-1, "yes", None), {}),
     "warm_start": (_FLAG, _NO_FLAGS, {}),
-    "strategy": ("one of 'order-free', 'random', 'left-right'", ("best", None), {}),
+    "strategy": ("one of .order-free., .*", ("best", None), {}),
     "update": ("one of 'margin', 'mistake'", ("always", None), {}),
     "window": ("an .*", (0, 2, -1, 1.5, None), {}),
 }

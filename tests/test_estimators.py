@@ -62,6 +62,7 @@ OWN_TESTS = {
     "label_costs",
     "class_weight",
     "random_state",
+    "relations",
     "cost_matrix",
     "label_kernel",
 }
@@ -877,7 +878,9 @@ def test_a_stream_in_any_parts_makes_the_model_of_one_call_and_of_fit(case, cuts
     kernel = {"kernel": "precomputed"} if case.has_kernel else {}
     labels = labels % 2 if case.has_kernel and len(cuts) % 2 else labels  # two classes, or more
     once = {"epochs": 1} if "epochs" in case.parameters else {}
-    whole = case.make(shuffle=False, **kernel, **once).fit(some, labels)
+    whole = case.make(shuffle=False, **kernel, **once)
+    decays = case.estimator is larank.ConceptLabeler  # the learning rate, in `fit`
+    whole = whole.partial_fit(some, labels) if decays else whole.fit(some, labels)
     model = case.make(**kernel)
     for rows in splits(40, *cuts):
         block = part(some, rows)[:, : rows[-1] + 1] if case.has_kernel else part(some, rows)

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "label_kernel",
     "model",
     "random_state",
+    "relations",
 }
 ELSEWHERE |= {"selection", "templates"}
 

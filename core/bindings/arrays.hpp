@@ -25,6 +25,7 @@ void bind_mcsvm(nb::module_& m);
 void bind_perceptrons(nb::module_& m);
 void bind_ambiguous(nb::module_& m);
 void bind_ospas(nb::module_& m);
+void bind_concepts(nb::module_& m);
 void bind_huller(nb::module_& m);
 void bind_tracking(nb::module_& m);
 void bind_kernel_maps(nb::module_& m);

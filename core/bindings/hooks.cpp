@@ -9,6 +9,7 @@
 
 #include "ambiguous/pairwise.hpp"
 #include "bindings/choices.hpp"
+#include "bindings/concepts.hpp"
 #include "bindings/larank.hpp"
 #include "bindings/session.hpp"
 #include "kernel/huller.hpp"
@@ -181,6 +182,7 @@ NB_MODULE(_core_hooks, m) {
     bind_session_hooks<float>(m);
     bind_session_hooks<double>(m);
     bind_chain_hooks(m);
+    concepts::bind_labeler<double>(m, "ConceptLabelerInDouble");
     m.def("pairwise_ascent", &pairwise_ascent, "scores"_a.noconvert(), "weights"_a.noconvert());
     m.def("pairwise_solution", &pairwise_solution, "scores"_a.noconvert(), "weights"_a.noconvert(), "kappa"_a,
           "cost"_a);

@@ -25,6 +25,7 @@ NB_MODULE(_core, m) {
     bind_tracking(m);
     bind_ambiguous(m);
     bind_ospas(m);
+    bind_concepts(m);
     bind_kernel_maps(m);
     bind_svmlight(m);
     bind_chains(m);

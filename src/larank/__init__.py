@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from larank._core import MemoryLimitError
     from larank.active import ActiveLearner
     from larank.ambiguous.classifier import AmbiguousClassifier, Regret
+    from larank.ambiguous.concepts import ConceptLabeler
     from larank.ambiguous.parser import SemanticParser
     from larank.data.models import load, save
     from larank.kernel.exact import MulticlassSVC
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ActiveLearner",
     "AmbiguousClassifier",
+    "ConceptLabeler",
     "HullerClassifier",
     "KernelPCAMap",
     "KernelPassiveAggressive",
@@ -67,6 +69,7 @@ __version__ = version("larank")
 _HOME = {
     "ActiveLearner": "larank.active",
     "AmbiguousClassifier": "larank.ambiguous.classifier",
+    "ConceptLabeler": "larank.ambiguous.concepts",
     "HullerClassifier": "larank.kernel.huller",
     "KernelPCAMap": "larank.maps",
     "KernelPassiveAggressive": "larank.kernel.perceptrons",

@@ -151,14 +151,27 @@ _ONLINE = ("larank", "perceptron", "passive-aggressive")
 _CUTTING_PLANES = ("svmstruct", "svmstruct-1slack")
 _DESCENTS = ("newton", "lbfgs", "cg")
 _FEATURE_MAPS = ("cholesky", "kpca", "none")
-_POSITIVE = ("C", "alpha", "delta_max", "epsilon", "intercept_scaling", "memory_limit", "t0", "time_limit", "tol")
+_POSITIVE = (
+    "C",
+    "alpha",
+    "delta_max",
+    "epsilon",
+    "intercept_scaling",
+    "learning_rate",
+    "memory_limit",
+    "t0",
+    "time_limit",
+    "tol",
+)
 _COUNTS = (
     "basis_size",
     "batch_size",
     "block_size",
     "budget",
     "degree",
+    "embedding_size",
     "epochs",
+    "hidden_size",
     "label_budget",
     "max_iter",
     "n_components",
@@ -208,6 +221,7 @@ _CHECKS: Mapping[str, Check] = {
     "softmax_gamma": _from_sum_to_maximum,
     "stop": OneOf(("epochs", "gap")),
     "strategy": OneOf(("order-free", "random", "left-right")),
+    "supervision": OneOf(("aligned", "bags")),
     "tau": partial(positive, least=1e-12),
     "tolerance": _share,
     "update": OneOf(("margin", "mistake")),
@@ -216,6 +230,7 @@ _CHECKS: Mapping[str, Check] = {
     "window": _odd,
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
+    ("ConceptLabeler", "strategy"): OneOf(("order-free", "left-right", "independent")),
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
     ("LinearMulticlassSVC", "stop"): OneOf(("gap", "violation")),
     ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from larank.ambiguous.draws import RandomState, candidates, drawn, random_streams, taken
 from larank.ambiguous.meanings import EMPTY, Meaning, ParseExample
 from larank.ambiguous.universe import Universe
+from larank.ambiguous.universes import Universes
 from larank.ambiguous.verbs import (
     CONCEPTS,
     FRAMES,
@@ -268,6 +269,11 @@ class Triples:
     location: NDArray[np.int16]
     containedby: NDArray[np.int16]
     is_ambiguous: NDArray[np.bool_]
+
+    @property
+    def universes(self) -> Universes:
+        """What was known before each event, as a `ConceptLabeler` takes it."""
+        return Universes(self.names, len(self.names), {"location": self.location, "containedby": self.containedby})
 
 
 def make_triples(n: int, *, ambiguity: float = AMBIGUITY, random_state: RandomState = None) -> Triples:

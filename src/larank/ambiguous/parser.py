@@ -17,9 +17,8 @@ What the thesis leaves open is chosen as follows:
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -32,12 +31,13 @@ from larank import parameters
 from larank.ambiguous.classifier import Regret
 from larank.ambiguous.meanings import EMPTY, Meaning
 from larank.ambiguous.parselearner import Parsed, ParseLearner, Settings
-from larank.ambiguous.parserinput import Words, check_sentence, check_sentences, check_taught, check_tested
+from larank.ambiguous.parserinput import check_sentence, check_sentences, check_taught, check_tested
+from larank.ambiguous.passes import SentencePasses
+from larank.ambiguous.sentences import Words
 from larank.ambiguous.trees import meaning_of
 from larank.data.models import persistable
 from larank.training import (
     Limits,
-    ObjectiveValues,
     Outcome,
     Result,
     progress_for,
@@ -45,10 +45,6 @@ from larank.training import (
     unchanged_on_failure,
     warn_if_early,
 )
-
-_NOT_SEEN = ObjectiveValues(math.nan, math.nan, math.nan)
-_STEP_SECONDS = 0.05  # after which the training loop may look at limits
-_POINTS_PER_EPOCH = 50  # of the history
 
 
 class ParseScores(NamedTuple):
@@ -129,70 +125,6 @@ def _told(word: WordExplanation) -> str:
     if word.runner_up is None:
         return f"{word.symbol}, for nothing speaks for a symbol"
     return f"{word.symbol}, before {word.runner_up} by {word.margin:.3f}"
-
-
-# ---- Training ----
-
-
-@dataclass
-class _ParseTraining:
-    """A learner in passes over sentences, as the training loop drives it."""
-
-    learner: ParseLearner
-    sentences: Sequence[Words]
-    candidates: Sequence[tuple[Meaning, ...]]
-    epochs: int
-    orders: np.random.RandomState | None
-    order: NDArray[np.int64] = field(init=False)
-    learnt: int = 0
-    recorded_at: int = -1
-    before: tuple[int, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        counters = self.learner.symbols.model.counters
-        self.before = counters.words, counters.mistakes
-
-    def advance(self) -> bool:
-        """Learn from sentences for a while; True once the epochs are over."""
-        end = time.perf_counter() + _STEP_SECONDS
-        total = self.epochs * len(self.sentences)
-        while self.learnt < total:
-            at = self.learnt % len(self.sentences)
-            if at == 0:
-                self._begin_epoch()
-            i = self.order[at]
-            self.learner.learn(self.sentences[i], self.candidates[i])
-            self.learnt += 1
-            if time.perf_counter() > end:
-                break
-        return self.learnt >= total
-
-    def _begin_epoch(self) -> None:
-        n = len(self.sentences)
-        self.order = np.arange(n) if self.orders is None else self.orders.permutation(n)
-
-    def estimate(self) -> ObjectiveValues | None:
-        """There are no objectives, but a point of the history now and then."""
-        between = max(1, len(self.sentences) // _POINTS_PER_EPOCH)
-        is_over = self.learnt >= self.epochs * len(self.sentences)
-        if self.learnt - self.recorded_at < between and not (is_over and self.learnt != self.recorded_at):
-            return None
-        self.recorded_at = self.learnt
-        return _NOT_SEEN
-
-    def evaluate(self) -> ObjectiveValues:
-        """There are none."""
-        return _NOT_SEEN
-
-    def iterations(self) -> float:
-        """Passes over the sentences so far."""
-        return self.learnt / len(self.sentences) if self.sentences else float(self.epochs)
-
-    def details(self) -> Mapping[str, Any]:
-        """The share of looks at words that were mistakes, in this call."""
-        counters = self.learner.symbols.model.counters
-        words, mistakes = counters.words - self.before[0], counters.mistakes - self.before[1]
-        return {"online_error": mistakes / words if words else None}
 
 
 # ---- The estimator ----
@@ -412,7 +344,15 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         epochs: int,
         orders: np.random.RandomState | None,
     ) -> Outcome:
-        training = _ParseTraining(learner, sentences, candidates, epochs, orders)
+        def learn(rows: NDArray[np.int64]) -> None:
+            for i in rows:
+                learner.learn(sentences[i], candidates[i])
+
+        def counts() -> tuple[int, int]:
+            counters = learner.symbols.model.counters
+            return counters.words, counters.mistakes
+
+        training = SentencePasses(len(sentences), epochs, orders, learn, counts)
         limits = Limits(None, math.inf, self.time_limit, passes=epochs, certify=False)
         with progress_for(self.verbose) as progress:
             progress.start(f"OSPAS, {len(sentences)} sentences")

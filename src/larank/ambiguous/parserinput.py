@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from larank.ambiguous.meanings import Meaning, MeaningFormatError, ParseExample, parse_meaning
+from larank.ambiguous.sentences import Words, check_equally_long, check_list, check_words
 
-Words = tuple[str, ...]
 _WANTED = "a list of sentences, each a list of words or a str, or a list of ParseExample"
 
 
@@ -25,7 +25,7 @@ def check_taught(sentences: Any, candidates: Any) -> tuple[list[Words], list[tup
     else:
         wanted = "a list with a list of meanings, or one meaning, for each sentence"
         offered = _listed(candidates, "candidates", wanted)
-        _check_equally_long(given, offered, "candidates")
+        check_equally_long(given, offered, "candidates")
     return words, [_meanings(of_sentence, f"candidates[{i}]") for i, of_sentence in enumerate(offered)]
 
 
@@ -37,7 +37,7 @@ def check_tested(sentences: Any, meanings: Any) -> tuple[list[Words], list[Meani
         known: Sequence[Any] = [_right_of_example(example, i) for i, example in enumerate(given)]
     else:
         known = _listed(meanings, "meanings", "a list with one meaning for each sentence")
-        _check_equally_long(given, known, "meanings")
+        check_equally_long(given, known, "meanings")
     if not words:
         raise ValueError("sentences is empty; a score needs at least one sentence")
     return words, [_right(meaning, f"meanings[{i}]") for i, meaning in enumerate(known)]
@@ -49,32 +49,11 @@ def check_sentence(sentence: Any) -> Words:
 
 
 def _listed(value: Any, name: str, wanted: str) -> Sequence[Any]:
-    if isinstance(value, str | bytes | ParseExample | Meaning) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} is of type {type(value).__name__}; it must be {wanted}")
-    return list(value)
-
-
-def _check_equally_long(sentences: Sequence[Any], others: Sequence[Any], name: str) -> None:
-    if len(sentences) != len(others):
-        raise ValueError(f"sentences and {name} must be equally long, got {len(sentences)} and {len(others)}")
+    return check_list(value, name, wanted, but=(ParseExample, Meaning))
 
 
 def _words(sentence: Any, name: str) -> Words:
-    if isinstance(sentence, ParseExample):
-        sentence = sentence.words
-    if isinstance(sentence, str):
-        sentence = sentence.split()
-    elif isinstance(sentence, bytes) or not isinstance(sentence, Iterable):
-        raise TypeError(f"{name} is of type {type(sentence).__name__}; a sentence is a list of words or a str")
-    words = tuple(sentence)
-    if not words:
-        raise ValueError(f"{name} is empty; a sentence needs at least one word")
-    for k, word in enumerate(words):
-        if not isinstance(word, str):
-            raise TypeError(f"{name}[{k}] is {word!r}, of type {type(word).__name__}; a word is a str")
-        if not word:
-            raise ValueError(f"{name}[{k}] is an empty word")
-    return tuple(str(word) for word in words)
+    return check_words(sentence.words if isinstance(sentence, ParseExample) else sentence, name)
 
 
 def _of_example(example: Any, i: int) -> Any:

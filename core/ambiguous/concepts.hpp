@@ -1,0 +1,178 @@
+// Concept labelling [thesis] C.4: words get their concepts one after another, and what is known helps with the rest.
+//
+// Inference. Words start without labels. In each step the pair of a word and a concept with the highest score s(j, c)
+// is chosen among the words whose turn it is, and the word is labeled (C.3):
+//
+//   order-free    all words that have no label yet: the most certain one comes first
+//   left-right    the first word that has no label yet
+//   independent   each word by itself; labels do not count for other words (NN of table C.2)
+//
+// Learning. In each step let (i, y_i) be the right labels of the words whose turn it is, and (j, c) the wrong label
+// with the highest score. A step is a mistake if s(j, c) is higher than all s(i, y_i). Then the sentence ends with an
+// early update, a step of gradient descent on the ranking constraints (C.6),
+//
+//   L = margin + s(j, c) - mean of s(i, y_i).
+//
+// If the best right label wins, but by less than `margin`, the sentence ends in the same way, with this label in place
+// of the mean. Steps go down to -`overshoot` L at most, as far as L is linear: without this bound the weights of a
+// product of linear layers can grow without end.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "ambiguous/conceptnetwork.hpp"
+
+namespace larank {
+
+enum class LabelOrder { order_free, left_right, independent };
+
+struct ConceptSettings {
+    LabelOrder order;
+    double margin;
+};
+
+struct ConceptCounters {
+    int64_t sentences = 0;
+    int64_t mistakes = 0;  // sentences
+    int64_t updates = 0;
+    int64_t scores = 0;  // words, each as often as it was looked at
+};
+
+// A word and the symbol it may get.
+struct ConceptChoice {
+    int64_t word = -1;
+    int32_t symbol = no_symbol;
+    double score = -std::numeric_limits<double>::infinity();
+};
+
+template <class T>
+class ConceptLabeler {
+  public:
+    ConceptLabeler(const ConceptShape& shape, const ConceptSettings& settings)
+        : network_(shape), settings_(settings), is_concept_(std::size_t(shape.symbols), 0) {}
+
+    ConceptNetwork<T>& network() { return network_; }
+    // Which symbols may be labels, where there are no relations; with relations these are all that the universe has.
+    std::vector<uint8_t>& is_concept() { return is_concept_; }
+    const ConceptCounters& counters() const { return counters_; }
+
+    // Calls step(choice) for each word, in the order in which they are labeled; `scores` of the network are those by
+    // which it was chosen.
+    template <class Step>
+    void predict(const ConceptSentence& sentence, Step step) {
+        read(sentence, shape().reach());
+        for (int64_t t = 0; t < sentence.size; ++t) {
+            take_turn(t);
+            const ConceptChoice best = find([](int64_t, int32_t) { return true; });
+            check(best);
+            step(best);
+            settle(best);
+        }
+    }
+
+    // Whether the sentence was labeled without a mistake.
+    bool learn(const ConceptSentence& sentence, const int32_t* labels, double rate) {
+        for (int64_t i = 0; i < sentence.size; ++i) is_concept_[std::size_t(labels[i])] = 1;
+        read(sentence, shape().reach());
+        terms_.clear();
+        double loss = 0;
+        bool is_right = true;
+        for (int64_t t = 0; t < sentence.size; ++t) {
+            take_turn(t);
+            const ConceptChoice right = find([&](int64_t i, int32_t c) { return c == labels[i]; });
+            const ConceptChoice wrong = find([&](int64_t i, int32_t c) { return c != labels[i]; });
+            check(right);
+            const bool is_mistake = wrong.score >= right.score;
+            if (wrong.score + settings_.margin > right.score) loss += rank(right, wrong, is_mistake, labels);
+            is_right &= !is_mistake;
+            if (settings_.order == LabelOrder::independent) continue;
+            if (!terms_.empty()) break;
+            settle(right);
+        }
+        finish(loss, rate, is_right);
+        return is_right;
+    }
+
+  private:
+    static constexpr double overshoot = 2;
+
+    const ConceptShape& shape() const { return network_.shape(); }
+
+    void read(const ConceptSentence& sentence, int64_t reach) {
+        network_.read(sentence, reach);
+        offered_.clear();
+        for (int32_t c = none_symbol + 1; c < shape().symbols; ++c)
+            if (shape().relations == 0 ? is_concept_[std::size_t(c)] != 0 : sentence.universe[c] != no_symbol)
+                offered_.push_back(c);
+    }
+
+    // The words whose turn it is in step t, scored.
+    void take_turn(int64_t t) {
+        turn_.clear();
+        if (settings_.order == LabelOrder::order_free) {
+            for (int64_t i = 0; i < network_.size(); ++i)
+                if (network_.label(i) == no_symbol) turn_.push_back(i);
+        } else {
+            turn_.push_back(t);
+        }
+        for (const int64_t i : turn_) network_.score(i);
+        counters_.scores += int64_t(turn_.size());
+    }
+
+    void settle(const ConceptChoice& choice) {
+        if (settings_.order != LabelOrder::independent) network_.set_label(choice.word, choice.symbol);
+    }
+
+    // The highest score among the words whose turn it is and the symbols that are allowed.
+    template <class Allowed>
+    ConceptChoice find(Allowed allowed) const {
+        ConceptChoice best;
+        for (const int64_t i : turn_)
+            for (const int32_t c : offered_)
+                if (network_.scores(i)[c] > best.score && allowed(i, c)) best = {i, c, network_.scores(i)[c]};
+        return best;
+    }
+
+    static void check(const ConceptChoice& choice) {
+        if (!std::isfinite(choice.score)) throw std::domain_error("scores overflow: choose a smaller learning_rate");
+    }
+
+    // Adds the terms of a constraint that is violated; its loss.
+    double rank(const ConceptChoice& right, const ConceptChoice& wrong, bool is_mistake, const int32_t* labels) {
+        terms_.push_back({wrong.word, wrong.symbol, -1.0});
+        if (!is_mistake) {
+            terms_.push_back({right.word, right.symbol, 1.0});
+            return settings_.margin + wrong.score - right.score;
+        }
+        const double share = 1 / double(turn_.size());
+        double mean = 0;
+        for (const int64_t i : turn_) {
+            terms_.push_back({i, labels[i], share});
+            mean += share * double(network_.scores(i)[labels[i]]);
+        }
+        return settings_.margin + wrong.score - mean;
+    }
+
+    void finish(double loss, double rate, bool is_right) {
+        ++counters_.sentences;
+        counters_.mistakes += !is_right;
+        if (terms_.empty()) return;
+        network_.ascend(terms_, rate, (1 + overshoot) * loss);
+        ++counters_.updates;
+    }
+
+    ConceptNetwork<T> network_;
+    ConceptSettings settings_;
+    std::vector<uint8_t> is_concept_;
+    ConceptCounters counters_;
+    std::vector<int64_t> turn_;
+    std::vector<int32_t> offered_;
+    std::vector<ScoreTerm> terms_;
+};
+
+}  // namespace larank

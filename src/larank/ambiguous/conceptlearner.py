@@ -1,0 +1,202 @@
+"""What a concept labeller has learned: words, symbols and the weights of its network, as arrays with names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from larank import _core
+from larank.ambiguous.meanings import EMPTY
+from larank.ambiguous.sentences import Words
+from larank.ambiguous.universe import UniverseError
+from larank.ambiguous.universes import ABSENT, NOTHING, Universes
+
+Floats = NDArray[np.float32]
+
+_BEYOND = 0  # the word beyond the ends of a sentence
+_UNKNOWN = -1
+NONE, _EMPTY = 0, 1  # the symbol of what a relation does not say, and that of words without a concept
+_LARGEST_ENTRY = 0.5  # of new vectors
+
+
+class Settings(NamedTuple):
+    """What a learner is made with, and cannot change later."""
+
+    strategy: str
+    supervision: str
+    embedding_size: int
+    hidden_size: int
+    window: int
+
+
+class Weights(NamedTuple):
+    """The parameters of the network, see core/ambiguous/conceptnetwork.hpp; a row of W is what one input contributes.
+
+    `Wg` has the rows of the words of the window from left to right, then those of the concepts.
+    """
+
+    D: Floats
+    C: Floats
+    Wg: Floats
+    bg: Floats
+    Wh: Floats
+    bh: Floats
+
+
+class ConceptLearner:
+    """The names of words and symbols, the relations that count, and the weights.
+
+    Symbol 0 is "none", symbol 1 "-"; those that may be labels are concepts. Word 0 lies beyond the ends of a sentence.
+    """
+
+    def __init__(self, settings: Settings, relations: Sequence[str], seed: int) -> None:
+        self.settings, self.relations, self.seed = settings, tuple(relations), seed
+        self.words: dict[str, int] = {}
+        self.symbols: dict[str, int] = {"": NONE, EMPTY: _EMPTY}
+        self.concepts = {EMPTY}
+        d, N, parts = settings.embedding_size, settings.hidden_size, 1 + len(self.relations)
+        random = np.random.RandomState([seed, 0])
+        self.weights = Weights(
+            np.empty((0, d), np.float32),
+            np.empty((0, d), np.float32),
+            _uniform(random, (settings.window * d * (1 + parts), N)),
+            np.zeros((1, N), np.float32),
+            _uniform(random, (parts * d, N)),
+            np.zeros((1, N), np.float32),
+        )
+
+    # ---- What is known ----
+
+    def add_words(self, sentences: Iterable[Words]) -> None:
+        """Words that are new take part from now on."""
+        for words in sentences:
+            for word in words:
+                self.words.setdefault(word, len(self.words) + 1)
+
+    def add_concepts(self, names: Iterable[str]) -> None:
+        """Concepts that are new may be labels from now on."""
+        for name in names:
+            self.symbols.setdefault(name, len(self.symbols))
+            self.concepts.add(name)
+
+    def add_universes(self, universes: Universes) -> None:
+        """Concepts of universes, and what else the relations that count lead to."""
+        self.add_concepts(universes.names[: universes.n_concepts])
+        used = np.unique(np.concatenate([np.unique(universes.tables[name]) for name in self.relations]))
+        for number in used[used >= 0]:
+            self.symbols.setdefault(universes.names[number], len(self.symbols))
+
+    @property
+    def names(self) -> list[str]:
+        """Of the symbols."""
+        return list(self.symbols)
+
+    def labeler(self, margin: float = 0.0, known: Collection[str] | None = None) -> _core.ConceptLabeler:
+        """The compiled labeller with these weights; what is new gets vectors.
+
+        Without relations it offers the concepts that are `known`, or all, and those it meets in learning from then on.
+        """
+        known = self.concepts if known is None else known
+        self.weights = self.weights._replace(
+            D=self._grown(self.weights.D, 1 + len(self.words), 1), C=self._grown(self.weights.C, len(self.symbols), 2)
+        )
+        settings = self.settings
+        labeler = _core.ConceptLabeler(
+            words=len(self.weights.D),
+            symbols=len(self.weights.C),
+            relations=len(self.relations),
+            d=settings.embedding_size,
+            N=settings.hidden_size,
+            window=settings.window,
+            strategy=settings.strategy,
+            margin=margin,
+        )
+        labeler.weights = self.weights
+        labeler.is_concept = np.array([name in known for name in self.symbols], dtype=np.uint8)
+        return labeler
+
+    def _grown(self, vectors: Floats, size: int, stream: int) -> Floats:
+        """With random vectors for those that are new, the same whenever they come."""
+        shape = size, self.settings.embedding_size
+        drawn = np.random.RandomState([self.seed, stream]).uniform(-_LARGEST_ENTRY, _LARGEST_ENTRY, shape)
+        return np.concatenate([vectors, drawn[len(vectors) :].astype(np.float32)])
+
+    # ---- Sentences as numbers ----
+
+    def corpus(
+        self, sentences: Sequence[Words], universes: Universes | None, labels: Sequence[Words] = ()
+    ) -> _core.ConceptCorpus:
+        """Sentences with the universe of each, or one for all, and the labels of their words if there are."""
+        starts = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
+        words = np.array([number for each in sentences for number in self.word_numbers(each)], dtype=np.int32)
+        numbers = np.array([self.symbols[name] for each in labels for name in each], dtype=np.int32)
+        states = self.states(universes)
+        rows = np.arange(len(sentences)) if len(states) == len(sentences) else np.zeros(len(sentences), dtype=np.int64)
+        return _core.ConceptCorpus(starts, words, numbers, rows, states)
+
+    def word_numbers(self, words: Words) -> list[int]:
+        """-1 for those that were never seen."""
+        return [self.words.get(word, _UNKNOWN) for word in words]
+
+    def states(self, universes: Universes | None) -> NDArray[np.int32]:
+        """By state, relation and symbol, the symbol that the relation leads to; -1 for what is not there."""
+        if universes is None or not self.relations:
+            return np.zeros((1, len(self.relations), len(self.symbols)), dtype=np.int32)
+        codes = np.array([self.symbols.get(name, _UNKNOWN) for name in universes.names] + [0, 0], dtype=np.int32)
+        known_concepts = codes[: universes.n_concepts]
+        self._check_known(universes, np.flatnonzero(known_concepts == _UNKNOWN))
+        states = np.full((len(universes), len(self.relations), len(self.symbols)), -1, dtype=np.int32)
+        states[:, :, : _EMPTY + 1] = NONE
+        for r, relation in enumerate(self.relations):
+            table = universes.tables[relation]
+            values = codes[table]
+            self._check_known(universes, table[(values == _UNKNOWN) & (table >= 0)])
+            values[table == NOTHING], values[table == ABSENT] = NONE, -1
+            states[:, r, known_concepts] = values
+        return states
+
+    @staticmethod
+    def _check_known(universes: Universes, unknown: NDArray[np.integer[Any]]) -> None:
+        if len(unknown):
+            raise UniverseError(
+                f"universes has {universes.names[unknown[0]]!r}, which was not there in training; `partial_fit` takes "
+                "in what is new"
+            )
+
+    # ---- As plain values ----
+
+    def state(self) -> dict[str, Any]:
+        """Lists and arrays."""
+        return {
+            "settings": list(self.settings),
+            "relations": list(self.relations),
+            "seed": self.seed,
+            "words": list(self.words),
+            "symbols": list(self.symbols)[_EMPTY + 1 :],
+            "concepts": sorted(self.concepts),
+            "weights": list(self.weights),
+        }
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any]) -> ConceptLearner:
+        """The learner of which this is the state."""
+        learner = cls(Settings(*state["settings"]), state["relations"], int(state["seed"]))
+        learner.words = {word: number for number, word in enumerate(state["words"], start=_BEYOND + 1)}
+        learner.symbols |= {name: number for number, name in enumerate(state["symbols"], start=_EMPTY + 1)}
+        learner.concepts = set(state["concepts"])
+        learner.weights = Weights(*(np.ascontiguousarray(array, dtype=np.float32) for array in state["weights"]))
+        return learner
+
+    def copy(self) -> ConceptLearner:
+        """A learner that knows the same, and learns on its own."""
+        return ConceptLearner.of(self.state())
+
+
+def _uniform(random: np.random.RandomState, shape: tuple[int, int]) -> Floats:
+    """Weights such that inputs of variance 1 have outputs of variance 1."""
+    largest = math.sqrt(3 / shape[0])
+    return random.uniform(-largest, largest, shape).astype(np.float32)

@@ -1,0 +1,349 @@
+"""`ConceptLabeler`: the concept each word stands for, by what is known of the world; [thesis] appendix C.
+
+The network is in `core/ambiguous/conceptnetwork.hpp`, inference and learning are in `core/ambiguous/concepts.hpp`. What
+the thesis leaves open is chosen as follows:
+
+- New vectors are drawn uniformly from -0.5 to 0.5, linear layers such that inputs of variance 1 give outputs of
+  variance 1; biases begin with 0.
+- The ranking constraints (C.6) of a mistake count as their mean. A sentence is also learned from where the right label
+  wins by less than a margin. Each step is bounded by what it may change, so that training cannot diverge.
+- The learning rate goes down to zero in `fit`, in proportion to what is left to do, and is constant in `partial_fit`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from larank import parameters
+from larank.ambiguous.conceptexplaining import ConceptExplanation, explained
+from larank.ambiguous.conceptinput import (
+    check_concepts,
+    check_has_relations,
+    check_labels_exist,
+    check_relations,
+    check_sentences,
+    check_universes,
+)
+from larank.ambiguous.conceptlearner import ConceptLearner, Settings
+from larank.ambiguous.passes import SentencePasses
+from larank.ambiguous.sentences import Words, check_words
+from larank.ambiguous.universes import Universes
+from larank.data.models import persistable
+from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
+
+_SENTENCES_AT_ONCE = 64
+
+_Taught = tuple[list[Words], list[Words], Universes | None]
+
+
+@persistable("concepts_", "relations_", "words_", "n_iter_", "result_", "_state")
+class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
+    """The concept each word of a sentence stands for, learned from sentences and what is known of the world.
+
+    Words are labelled one after another, the most certain one first. What is known of the concepts found so far, and of
+    those that a word may mean, helps with the rest: "he" is who is where the rice is, if it is cooked.
+
+    Parameters
+    ----------
+    relations : list of str, optional
+        The relations of the universes that count. By default all that they have; with an empty list none does.
+    strategy : {"order-free", "left-right", "independent"}, default="order-free"
+        Which word is labelled next: the most certain one, the next one, or each by itself, without looking at the
+        concepts of others.
+    supervision : {"aligned", "bags"}, default="aligned"
+        What is known in training: the concept of each word, or which concepts are in the sentence.
+    embedding_size : int, default=20
+        The size of the vectors of words and concepts.
+    hidden_size : int, default=200
+        The size of the space where words with their context meet concepts.
+    window : int, default=13
+        How many words the concept of a word depends on, an odd number: as many to the left as to the right.
+    learning_rate : float, default=0.03
+        The step of the gradient descent. `fit` lets it go down to zero.
+    margin : float, default=1.0
+        By how much the right label should win.
+    epochs : int, default=10
+        Passes over the sentences.
+    time_limit : float, optional
+        Seconds after which training ends with a valid model.
+    shuffle : bool, default=True
+        Whether `fit` shuffles the sentences in each epoch.
+    random_state : int, RandomState or None, default=None
+        Draws the first weights and the order of the sentences. The same integer gives the same model.
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    concepts_ : ndarray of str
+        The concepts that a word may have, "-" among them for words that have none.
+    relations_ : tuple of str
+        The relations that count.
+    words_ : ndarray of str
+        The words that were seen.
+    concept_vectors_ : ndarray of shape (n_concepts, embedding_size)
+        What was learned of each concept of `concepts_`; those used alike are close to each other.
+    result_ : Result
+        Counts, seconds and the history. There are no objectives: these are NaN.
+    n_iter_ : int
+        Passes over the sentences, rounded up.
+
+    References
+    ----------
+    Bordes. New Algorithms for Large-Scale Support Vector Machines. PhD thesis, 2010, appendix C.
+
+    Examples
+    --------
+    >>> from larank import ConceptLabeler
+    >>> from larank.ambiguous.house import make_triples
+    >>> train, test = make_triples(2000, random_state=0), make_triples(200, random_state=1)
+    >>> labeler = ConceptLabeler(random_state=0).fit(train.words, train.concepts, train.universes)
+    >>> bool(labeler.score(test.words, test.concepts, test.universes) > 0.9)
+    True
+    """
+
+    _learner: ConceptLearner
+
+    def __init__(
+        self,
+        relations: Any = None,
+        *,
+        strategy: str = "order-free",
+        supervision: str = "aligned",
+        embedding_size: int = 20,
+        hidden_size: int = 200,
+        window: int = 13,
+        learning_rate: float = 0.03,
+        margin: float = 1.0,
+        epochs: int = 10,
+        time_limit: float | None = None,
+        shuffle: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.relations = relations
+        self.strategy = strategy
+        self.supervision = supervision
+        self.embedding_size = embedding_size
+        self.hidden_size = hidden_size
+        self.window = window
+        self.learning_rate = learning_rate
+        self.margin = margin
+        self.epochs = epochs
+        self.time_limit = time_limit
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, sentences: Any, concepts: Any, universes: Any = None) -> Self:
+        """Train on sentences, their concepts, and what was known when they were said.
+
+        Parameters
+        ----------
+        sentences : list of sentences
+            A sentence is a list of words, or a str that is split at blanks.
+        concepts : list of lists of str
+            For each sentence the concept of each word, "-" for words that have none; or with ``supervision="bags"`` its
+            concepts in any order, where those that are "-" may be left out.
+        universes : Universe, list of Universe, or Universes, optional
+            What was known before each sentence, or all the time. Concepts must be those of the universe of their
+            sentence, unless no relation counts.
+
+        Returns
+        -------
+        ConceptLabeler
+            Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+        """
+        with unchanged_on_failure(self):
+            outcome = self._fit(sentences, concepts, universes)
+        self._warn_if_early(outcome)
+        return self
+
+    def partial_fit(self, sentences: Any, concepts: Any, universes: Any = None) -> Self:
+        """Go on training with new sentences, in the order in which they come; the arguments are those of `fit`.
+
+        Words, concepts and values that are new take part from then on. `epochs` and `shuffle` act in `fit` only, and
+        the learning rate is constant.
+        """
+        with unchanged_on_failure(self):
+            outcome = self._partial_fit(sentences, concepts, universes)
+        self._warn_if_early(outcome)
+        return self
+
+    def predict(self, sentences: Any, universes: Any = None) -> list[list[str]]:
+        """The concept of each word of each sentence, "-" for words that have none.
+
+        Parameters
+        ----------
+        sentences : list of sentences
+            As for `fit`. A word that was never seen is labelled by those around it.
+        universes : Universe, list of Universe, or Universes, optional
+            What is known before each sentence. Words get concepts that are there. Needed if relations count, with no
+            other concepts than in training.
+        """
+        check_is_fitted(self, "concepts_")
+        words = check_sentences(sentences)
+        corpus = self._learner.corpus(words, self._universes(universes, len(words)))
+        names = np.array(self._learner.names, dtype=object)[self._learner.labeler().predict(corpus, 0, corpus.size)]
+        ends = np.cumsum([len(each) for each in words])
+        return [list(labels) for labels in np.split(names, ends[:-1])] if words else []
+
+    def score(self, sentences: Any, concepts: Any, universes: Any = None) -> float:
+        """The share of sentences in which every word gets its concept: 1 - (C.2) of the thesis."""
+        check_is_fitted(self, "concepts_")
+        words = check_sentences(sentences)
+        right = check_concepts(concepts, words)
+        if not words:
+            raise ValueError("sentences is empty; a score needs at least one sentence")
+        found = self.predict(words, universes)
+        return float(np.mean([tuple(one) == other for one, other in zip(found, right, strict=True)]))
+
+    def explain(self, sentence: Any, universe: Any = None) -> ConceptExplanation:
+        """How a sentence is labelled: which word when, what decided it, and which facts were used.
+
+        Parameters
+        ----------
+        sentence : list of str or str
+            One sentence.
+        universe : Universe, or Universes with one state, optional
+            What is known before it.
+        """
+        check_is_fitted(self, "concepts_")
+        words = check_words(sentence, "sentence")
+        return explained(self._learner, words, self._universes(universe, 1, "universe"))
+
+    @property
+    def concept_vectors_(self) -> NDArray[np.float32]:
+        """C(name(c)) of the concepts."""
+        check_is_fitted(self, "concepts_")
+        return self._learner.weights.C[[self._learner.symbols[name] for name in self.concepts_]]
+
+    # ---- Training ----
+
+    def _fit(self, sentences: Any, concepts: Any, universes: Any) -> Outcome:
+        parameters.check(self)
+        words, labels, known = self._taught(sentences, concepts, universes)
+        if not words:
+            raise ValueError("sentences is empty; at least one sentence is needed")
+        seeds = check_random_state(self.random_state)
+        learner = self._beginner(seeds, known)
+        orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
+        return self._train(learner, words, labels, known, int(self.epochs), orders, decays=True)
+
+    def _partial_fit(self, sentences: Any, concepts: Any, universes: Any) -> Outcome:
+        parameters.check(self)
+        words, labels, known = self._taught(sentences, concepts, universes)
+        if hasattr(self, "_learner"):
+            self._check_unchanged()
+            learner = self._learner.copy()  # others may predict meanwhile, and what fails must leave nothing behind
+            check_has_relations(known, learner.relations)
+        else:
+            learner = self._beginner(check_random_state(self.random_state), known)
+        return self._train(learner, words, labels, known, 1, None, decays=False)
+
+    def _taught(
+        self, sentences: Any, concepts: Any, universes: Any
+    ) -> tuple[list[Words], list[Words], Universes | None]:
+        words = check_sentences(sentences)
+        if self.supervision == "bags":
+            raise NotImplementedError('supervision="bags" is not there yet')
+        labels = check_concepts(concepts, words, are_bags=self.supervision == "bags")
+        return words, labels, check_universes(universes, len(words))
+
+    def _beginner(self, seeds: np.random.RandomState, universes: Universes | None) -> ConceptLearner:
+        """Who has seen nothing."""
+        relations = check_relations(self.relations, universes)
+        return ConceptLearner(self._settings(), relations, int(seeds.randint(2**31 - 1)))
+
+    def _settings(self) -> Settings:
+        sizes = int(self.embedding_size), int(self.hidden_size), int(self.window)
+        return Settings(self.strategy, self.supervision, *sizes)
+
+    def _check_unchanged(self) -> None:
+        for name, before, now in zip(Settings._fields, self._learner.settings, self._settings(), strict=True):
+            if before != now:
+                raise ValueError(f"{name} must stay as it was in the calls before, {before!r}; got {now!r}")
+
+    def _universes(self, universes: Any, n_sentences: int, name: str = "universes") -> Universes | None:
+        known = check_universes(universes, n_sentences, name) if self._learner.relations else None
+        check_has_relations(known, self._learner.relations)
+        return known
+
+    def _train(
+        self,
+        learner: ConceptLearner,
+        words: list[Words],
+        labels: list[Words],
+        universes: Universes | None,
+        epochs: int,
+        orders: np.random.RandomState | None,
+        *,
+        decays: bool,
+    ) -> Outcome:
+        known = set(learner.concepts)
+        learner.add_words(words)
+        if universes is not None and learner.relations:
+            check_labels_exist(labels, universes)
+            learner.add_universes(universes)
+        learner.add_concepts(name for names in labels for name in names)
+        labeler = learner.labeler(float(self.margin), known)
+        corpus = learner.corpus(words, universes, labels)
+        labeler.check(corpus)
+        total = epochs * len(words)
+
+        def learn(rows: NDArray[np.int64]) -> None:
+            done = passes.learnt + np.arange(len(rows))
+            left = 1 - done / total if decays else np.ones(len(rows))
+            labeler.learn(corpus, rows, self.learning_rate * left)
+
+        def counts() -> tuple[int, int]:
+            return labeler.counters.sentences, labeler.counters.mistakes
+
+        passes = SentencePasses(len(words), epochs, orders, learn, counts, _SENTENCES_AT_ONCE)
+        limits = Limits(None, math.inf, self.time_limit, passes=epochs, certify=False)
+        with progress_for(self.verbose) as progress:
+            progress.start(f"concepts, {len(words)} sentences")
+            outcome = train(passes, limits, progress)
+        learner.weights = type(learner.weights)(*labeler.weights)
+        self._keep(learner)
+        counters = labeler.counters
+        self.result_ = Result.of(
+            outcome,
+            solver="concepts",
+            iterations=passes.iterations(),
+            support_patterns=0,
+            support_vectors=0,
+            argmax_calls=counters.scores,
+            operations={name: getattr(counters, name) for name in ("sentences", "mistakes", "updates")},
+        )
+        self.n_iter_ = math.ceil(self.result_.iterations)
+        return outcome
+
+    def _keep(self, learner: ConceptLearner) -> None:
+        self._learner = learner
+        self.relations_ = learner.relations
+        self.words_ = np.array(list(learner.words), dtype=object)
+        self.concepts_ = np.array([name for name in learner.names if name in learner.concepts], dtype=object)
+
+    def _warn_if_early(self, outcome: Outcome) -> None:
+        warn_if_early(outcome, self.result_, max_iter=None, time_limit=self.time_limit, stacklevel=3)
+
+    # ---- Models as arrays and plain values ----
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        if not hasattr(self, "_learner"):
+            raise AttributeError("_state is there once the labeler is fitted")
+        return self._learner.state()
+
+    @_state.setter
+    def _state(self, state: Mapping[str, Any]) -> None:
+        self._learner = ConceptLearner.of(state)

@@ -7,15 +7,17 @@
 //   left-right    the first word that has no label yet
 //   independent   each word by itself; labels do not count for other words (NN of table C.2)
 //
-// Learning. In each step let (i, y_i) be the right labels of the words whose turn it is, and (j, c) the wrong label
-// with the highest score. A step is a mistake if s(j, c) is higher than all s(i, y_i). Then the sentence ends with an
-// early update, a step of gradient descent on the ranking constraints (C.6),
+// Learning. In each step the good labels are those that are right: (i, y_i) for the words whose turn it is, or, where
+// only a bag is known, the pairs of a word and a label left in the bag that a lexicon allows (ambiguous/lexicon.hpp).
+// Let (j, c) be the other label with the highest score. A step is a mistake if s(j, c) is higher than that of all good
+// labels. Then the sentence ends with an early update, a step of gradient descent on the ranking constraints (C.6), or
+// those of C.7,
 //
-//   L = margin + s(j, c) - mean of s(i, y_i).
+//   L = margin + s(j, c) - mean of s over the good labels.
 //
-// If the best right label wins, but by less than `margin`, the sentence ends in the same way, with this label in place
-// of the mean. Steps go down to -`overshoot` L at most, as far as L is linear: without this bound the weights of a
-// product of linear layers can grow without end.
+// If the best good label wins, but by less than `margin`, the sentence ends in the same way, with this label in place
+// of the mean. Otherwise its word is labeled, and the label is taken out of the bag. Steps go down to -`overshoot` L at
+// most, as far as L is linear: without this bound the weights of a product of linear layers can grow without end.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +25,11 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "ambiguous/conceptnetwork.hpp"
+#include "ambiguous/lexicon.hpp"
 
 namespace larank {
 
@@ -75,31 +79,76 @@ class ConceptLabeler {
         }
     }
 
-    // Whether the sentence was labeled without a mistake.
+    // Whether the sentence was labeled without a mistake; one label per word.
     bool learn(const ConceptSentence& sentence, const int32_t* labels, double rate) {
-        for (int64_t i = 0; i < sentence.size; ++i) is_concept_[std::size_t(labels[i])] = 1;
+        return learn(sentence, labels, AlignedLabels{labels}, rate);
+    }
+
+    // The same with a bag of as many labels.
+    bool learn_bag(const ConceptSentence& sentence, const int32_t* bag, ConceptLexicon& lexicon, double rate) {
+        lexicon.share_out(sentence, bag);
+        return learn(sentence, bag, BagOfLabels(sentence.size, bag, lexicon), rate);
+    }
+
+  private:
+    static constexpr double overshoot = 2;
+
+    struct AlignedLabels {
+        bool contains(int64_t i, int32_t c) const { return c == labels[i]; }
+        void take(const ConceptChoice&) {}
+
+        const int32_t* labels;
+    };
+
+    class BagOfLabels {
+      public:
+        BagOfLabels(int64_t size, const int32_t* bag, const ConceptLexicon& lexicon) : left_(bag, bag + size) {
+            for (int64_t i = 0; i < size; ++i)
+                for (int64_t k = 0; k < size; ++k) {
+                    double share = 0;
+                    for (int64_t other = 0; other < size; ++other)
+                        if (bag[other] == bag[k]) share += lexicon.share(i, other);
+                    if (share > least_share) allowed_.push_back({i, bag[k]});
+                }
+            std::sort(allowed_.begin(), allowed_.end());
+        }
+        bool contains(int64_t i, int32_t c) const {
+            return std::binary_search(allowed_.begin(), allowed_.end(), std::pair{i, c}) &&
+                   std::find(left_.begin(), left_.end(), c) != left_.end();
+        }
+        void take(const ConceptChoice& choice) { left_.erase(std::find(left_.begin(), left_.end(), choice.symbol)); }
+
+      private:
+        static constexpr double least_share = 0.1;  // of a word, that a label of the bag must have
+
+        std::vector<int32_t> left_;
+        std::vector<std::pair<int64_t, int32_t>> allowed_;
+    };
+
+    template <class Good>
+    bool learn(const ConceptSentence& sentence, const int32_t* met, Good good, double rate) {
+        for (int64_t i = 0; i < sentence.size; ++i) is_concept_[std::size_t(met[i])] = 1;
         read(sentence, shape().reach());
         terms_.clear();
         double loss = 0;
         bool is_right = true;
         for (int64_t t = 0; t < sentence.size; ++t) {
             take_turn(t);
-            const ConceptChoice right = find([&](int64_t i, int32_t c) { return c == labels[i]; });
-            const ConceptChoice wrong = find([&](int64_t i, int32_t c) { return c != labels[i]; });
+            const ConceptChoice right = find([&](int64_t i, int32_t c) { return good.contains(i, c); });
+            const ConceptChoice wrong = find([&](int64_t i, int32_t c) { return !good.contains(i, c); });
+            if (right.word < 0 && wrong.word >= 0) break;  // the lexicon leaves nothing
             check(right);
             const bool is_mistake = wrong.score >= right.score;
-            if (wrong.score + settings_.margin > right.score) loss += rank(right, wrong, is_mistake, labels);
+            if (wrong.score + settings_.margin > right.score) loss += rank(right, wrong, is_mistake, good);
             is_right &= !is_mistake;
             if (settings_.order == LabelOrder::independent) continue;
             if (!terms_.empty()) break;
             settle(right);
+            good.take(right);
         }
         finish(loss, rate, is_right);
         return is_right;
     }
-
-  private:
-    static constexpr double overshoot = 2;
 
     const ConceptShape& shape() const { return network_.shape(); }
 
@@ -142,18 +191,20 @@ class ConceptLabeler {
         if (!std::isfinite(choice.score)) throw std::domain_error("scores overflow: choose a smaller learning_rate");
     }
 
-    // Adds the terms of a constraint that is violated; its loss.
-    double rank(const ConceptChoice& right, const ConceptChoice& wrong, bool is_mistake, const int32_t* labels) {
+    // Adds the terms of constraints that are violated; their mean loss.
+    template <class Good>
+    double rank(const ConceptChoice& right, const ConceptChoice& wrong, bool is_mistake, const Good& good) {
         terms_.push_back({wrong.word, wrong.symbol, -1.0});
-        if (!is_mistake) {
-            terms_.push_back({right.word, right.symbol, 1.0});
-            return settings_.margin + wrong.score - right.score;
-        }
-        const double share = 1 / double(turn_.size());
+        const std::size_t first = terms_.size();
+        for (const int64_t i : turn_)
+            for (const int32_t c : offered_)
+                if (is_mistake ? good.contains(i, c) : i == right.word && c == right.symbol)
+                    terms_.push_back({i, c, 1.0});
+        const double share = 1 / double(terms_.size() - first);
         double mean = 0;
-        for (const int64_t i : turn_) {
-            terms_.push_back({i, labels[i], share});
-            mean += share * double(network_.scores(i)[labels[i]]);
+        for (std::size_t k = first; k < terms_.size(); ++k) {
+            terms_[k].weight = share;
+            mean += share * double(network_.scores(terms_[k].word)[terms_[k].symbol]);
         }
         return settings_.margin + wrong.score - mean;
     }

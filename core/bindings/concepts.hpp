@@ -85,6 +85,7 @@ class Corpus {
                         "labels must be concepts of the universe of their sentence");
         checked_ = {shape.words, shape.symbols, shape.relations};
     }
+    bool knows_all_words() const { return is_within(words_, 0, std::numeric_limits<int64_t>::max()); }
     bool is_checked_for(const larank::ConceptShape& shape) const {
         return checked_ == std::array{shape.words, shape.symbols, shape.relations};
     }
@@ -153,6 +154,16 @@ void check_concepts(Labeler<T>& labeler) {
     require(std::find(is_concept.begin(), is_concept.end(), 1) != is_concept.end(), "there must be a concept");
 }
 
+// A lexicon has no row for words that were never seen.
+inline void check_order(const larank::ConceptShape& shape, const Corpus& corpus, const larank::ConceptLexicon& lexicon,
+                        Vector<int64_t> order) {
+    require(is_within(order, 0, corpus.size()), "order must be sentences");
+    require(corpus.is_checked_for(shape), "the corpus must be checked: call check");
+    require(corpus.knows_all_words(), "a lexicon needs words that are known");
+    require(lexicon.words() == shape.words && lexicon.symbols() == shape.symbols,
+            "the lexicon must have the words and symbols of the labeler");
+}
+
 // The sentences `order` of the corpus, each with its rate.
 template <class T>
 void learn(Labeler<T>& labeler, const Corpus& corpus, Vector<int64_t> order, Vector<double> rates) {
@@ -163,6 +174,33 @@ void learn(Labeler<T>& labeler, const Corpus& corpus, Vector<int64_t> order, Vec
     for (std::size_t k = 0; k < order.shape(0); ++k) {
         const int64_t i = order.data()[k];
         labeler.learn(corpus.sentence(i), corpus.labels(i), rates.data()[k]);
+    }
+}
+
+// The same, where labels are bags. The lexicon learns from a sentence first, unless its rate is zero.
+template <class T>
+void learn_bags(Labeler<T>& labeler, const Corpus& corpus, larank::ConceptLexicon& lexicon, Vector<int64_t> order,
+                Vector<double> rates, double lexicon_rate) {
+    require(order.shape(0) == rates.shape(0), "rates must be one per sentence");
+    check_order(labeler.network().shape(), corpus, lexicon, order);
+    nb::gil_scoped_release release;
+    for (std::size_t k = 0; k < order.shape(0); ++k) {
+        const int64_t i = order.data()[k];
+        if (lexicon_rate > 0) lexicon.learn(corpus.sentence(i), corpus.labels(i), lexicon_rate);
+        labeler.learn_bag(corpus.sentence(i), corpus.labels(i), lexicon, rates.data()[k]);
+    }
+}
+
+// Only the lexicon.
+template <class T>
+void learn_lexicon(Labeler<T>& labeler, const Corpus& corpus, larank::ConceptLexicon& lexicon, Vector<int64_t> order,
+                   Vector<double> rates) {
+    require(order.shape(0) == rates.shape(0), "rates must be one per sentence");
+    check_order(labeler.network().shape(), corpus, lexicon, order);
+    nb::gil_scoped_release release;
+    for (std::size_t k = 0; k < order.shape(0); ++k) {
+        const int64_t i = order.data()[k];
+        lexicon.learn(corpus.sentence(i), corpus.labels(i), rates.data()[k]);
     }
 }
 
@@ -218,6 +256,9 @@ void bind_labeler(nb::module_& m, const char* name) {
         .def(
             "check", [](L& self, Corpus& corpus) { corpus.check_labels(self.network().shape()); }, "corpus"_a)
         .def("learn", &learn<T>, "corpus"_a, "order"_a.noconvert(), "rates"_a.noconvert())
+        .def("learn_bags", &learn_bags<T>, "corpus"_a, "lexicon"_a, "order"_a.noconvert(), "rates"_a.noconvert(),
+             "lexicon_rate"_a)
+        .def("learn_lexicon", &learn_lexicon<T>, "corpus"_a, "lexicon"_a, "order"_a.noconvert(), "rates"_a.noconvert())
         .def("predict", &predict<T>, "corpus"_a, "first"_a, "end"_a)
         .def("trace", &trace<T>, "corpus"_a, "i"_a)
         .def_prop_rw("weights", &weights_of<T>, &set_weights<T>, nb::for_getter(nb::rv_policy::move))

@@ -51,9 +51,9 @@ class Reason:
 
 @dataclass(frozen=True)
 class LabelStep:
-    """A word that got its concept, by how much it won over the next best one, and why: strongest reasons first.
+    """A word that got its concept, by how much it won over the runner-up, and why: strongest reasons first.
 
-    Where there is no other concept, there is no runner-up and the margin is infinite.
+    Where there is nothing to compare with, there is no runner-up, no reason, and the margin is infinite.
     """
 
     place: int
@@ -104,8 +104,10 @@ def _stated(fact: Fact) -> str:
     return f"{fact.relation}({fact.concept}) = {fact.value or 'nothing'}"
 
 
-def explained(learner: ConceptLearner, words: Words, universes: Universes | None) -> ConceptExplanation:
-    """Label a sentence, and say how."""
+def explained(
+    learner: ConceptLearner, words: Words, universes: Universes | None, against: str | None = None
+) -> ConceptExplanation:
+    """Label a sentence, and say how; labels are compared with the concept `against`, or each with the next best."""
     labeler = learner.labeler()
     order, scores = labeler.trace(learner.corpus([words], universes), 0)
     if learner.relations:
@@ -118,7 +120,7 @@ def explained(learner: ConceptLearner, words: Words, universes: Universes | None
     for place, of_symbols in zip(order.tolist(), np.where(is_offered, scores, -np.inf), strict=True):
         chosen = int(of_symbols.argmax())
         of_symbols[chosen], lead = -np.inf, float(of_symbols[chosen])
-        second = int(of_symbols.argmax())
+        second = int(of_symbols.argmax()) if against is None else learner.symbols[against]
         has_rival = np.isfinite(of_symbols[second])
         reasons = sorted(sources.reasons(place, chosen, second), key=lambda reason: -abs(reason.amount))
         steps.append(

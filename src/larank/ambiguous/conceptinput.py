@@ -22,7 +22,7 @@ def check_sentences(sentences: Any) -> list[Words]:
 
 
 def check_concepts(concepts: Any, sentences: Sequence[Words], *, are_bags: bool = False) -> list[Words]:
-    """The concept of each word; or bags, filled up with "-" to the size of their sentence."""
+    """The concept of each word; or bags, sorted and filled up with "-" to the size of their sentence."""
     what = "a list of concepts for each sentence"
     given = check_list(concepts, "concepts", f"a list with {what}")
     check_equally_long(sentences, given, "concepts")
@@ -36,7 +36,8 @@ def check_concepts(concepts: Any, sentences: Sequence[Words], *, are_bags: bool 
                 f"concepts[{i}] has {len(checked)} concepts, sentences[{i}] {len(words)} words; there must be {wanted} "
                 f'the words, "{EMPTY}" for a word without a concept'
             )
-        found.append((*checked, *(EMPTY,) * (len(words) - len(checked))))
+        whole = (*checked, *(EMPTY,) * (len(words) - len(checked)))
+        found.append(tuple(sorted(whole)) if are_bags else whole)
     return found
 
 

@@ -20,7 +20,7 @@ Floats = NDArray[np.float32]
 _BEYOND = 0  # the word beyond the ends of a sentence
 _UNKNOWN = -1
 NONE, _EMPTY = 0, 1  # the symbol of what a relation does not say, and that of words without a concept
-_LARGEST_ENTRY = 0.5  # of new vectors
+_LARGEST_ENTRY = 0.25  # of new vectors
 
 
 class Settings(NamedTuple):
@@ -47,6 +47,13 @@ class Weights(NamedTuple):
     bh: Floats
 
 
+class Lexicon(NamedTuple):
+    """Which word goes with which symbol, learned from bags; see core/ambiguous/lexicon.hpp."""
+
+    scores: NDArray[np.float64]
+    is_met: NDArray[np.uint8]
+
+
 class ConceptLearner:
     """The names of words and symbols, the relations that count, and the weights.
 
@@ -68,6 +75,7 @@ class ConceptLearner:
             _uniform(random, (parts * d, N)),
             np.zeros((1, N), np.float32),
         )
+        self.lexicon = Lexicon(np.zeros((0, 0)), np.zeros(0, np.uint8))  # grows where labels are bags
 
     # ---- What is known ----
 
@@ -118,6 +126,13 @@ class ConceptLearner:
         labeler.weights = self.weights
         labeler.is_concept = np.array([name in known for name in self.symbols], dtype=np.uint8)
         return labeler
+
+    def bag_lexicon(self) -> _core.ConceptLexicon:
+        """The compiled lexicon; what is new goes with everything alike."""
+        scores, is_met = self.lexicon
+        more = 1 + len(self.words) - len(scores), len(self.symbols) - len(is_met)
+        padded = np.pad(scores, [(0, more[0]), (0, more[1])])
+        return _core.ConceptLexicon(padded, np.pad(is_met, (0, more[1])))
 
     def _grown(self, vectors: Floats, size: int, stream: int) -> Floats:
         """With random vectors for those that are new, the same whenever they come."""
@@ -179,6 +194,7 @@ class ConceptLearner:
             "symbols": list(self.symbols)[_EMPTY + 1 :],
             "concepts": sorted(self.concepts),
             "weights": list(self.weights),
+            "lexicon": list(self.lexicon),
         }
 
     @classmethod
@@ -189,6 +205,8 @@ class ConceptLearner:
         learner.symbols |= {name: number for number, name in enumerate(state["symbols"], start=_EMPTY + 1)}
         learner.concepts = set(state["concepts"])
         learner.weights = Weights(*(np.ascontiguousarray(array, dtype=np.float32) for array in state["weights"]))
+        scores, is_met = state["lexicon"]
+        learner.lexicon = Lexicon(np.asarray(scores, dtype=np.float64), np.asarray(is_met, dtype=np.uint8))
         return learner
 
     def copy(self) -> ConceptLearner:

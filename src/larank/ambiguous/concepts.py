@@ -3,10 +3,13 @@
 The network is in `core/ambiguous/conceptnetwork.hpp`, inference and learning are in `core/ambiguous/concepts.hpp`. What
 the thesis leaves open is chosen as follows:
 
-- New vectors are drawn uniformly from -0.5 to 0.5, linear layers such that inputs of variance 1 give outputs of
+- New vectors are drawn uniformly from -0.25 to 0.25, linear layers such that inputs of variance 1 give outputs of
   variance 1; biases begin with 0.
 - The ranking constraints (C.6) of a mistake count as their mean. A sentence is also learned from where the right label
   wins by less than a margin. Each step is bounded by what it may change, so that training cannot diverge.
+- Bags: the constraints of C.7 alone give the right bags, but with labels on the wrong words. A lexicon of words and
+  concepts, learned from the bags first, says which pairs of a word and a label C.7 may raise
+  (`core/ambiguous/lexicon.hpp`).
 - The learning rate goes down to zero in `fit`, in proportion to what is left to do, and is constant in `partial_fit`.
 """
 
@@ -32,7 +35,7 @@ from larank.ambiguous.conceptinput import (
     check_sentences,
     check_universes,
 )
-from larank.ambiguous.conceptlearner import ConceptLearner, Settings
+from larank.ambiguous.conceptlearner import ConceptLearner, Lexicon, Settings, Weights
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words, check_words
 from larank.ambiguous.universes import Universes
@@ -40,6 +43,8 @@ from larank.data.models import persistable
 from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
 
 _SENTENCES_AT_ONCE = 64
+_LEXICON_RATE = 0.5
+_LEXICON_LOOKS, _LEXICON_PASSES = 20_000, 20  # at sentences before the epochs of `fit`, whichever is less
 
 _Taught = tuple[list[Words], list[Words], Universes | None]
 
@@ -66,7 +71,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         The size of the space where words with their context meet concepts.
     window : int, default=13
         How many words the concept of a word depends on, an odd number: as many to the left as to the right.
-    learning_rate : float, default=0.03
+    learning_rate : float, default=0.05
         The step of the gradient descent. `fit` lets it go down to zero.
     margin : float, default=1.0
         By how much the right label should win.
@@ -121,7 +126,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         embedding_size: int = 20,
         hidden_size: int = 200,
         window: int = 13,
-        learning_rate: float = 0.03,
+        learning_rate: float = 0.05,
         margin: float = 1.0,
         epochs: int = 10,
         time_limit: float | None = None,
@@ -171,7 +176,8 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         """Go on training with new sentences, in the order in which they come; the arguments are those of `fit`.
 
         Words, concepts and values that are new take part from then on. `epochs` and `shuffle` act in `fit` only, and
-        the learning rate is constant.
+        the learning rate is constant. With bags, `fit` first finds out from all sentences which word goes with which
+        concept; here this is learned along with the rest, which takes more sentences.
         """
         with unchanged_on_failure(self):
             outcome = self._partial_fit(sentences, concepts, universes)
@@ -206,7 +212,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         found = self.predict(words, universes)
         return float(np.mean([tuple(one) == other for one, other in zip(found, right, strict=True)]))
 
-    def explain(self, sentence: Any, universe: Any = None) -> ConceptExplanation:
+    def explain(self, sentence: Any, universe: Any = None, *, against: str | None = None) -> ConceptExplanation:
         """How a sentence is labelled: which word when, what decided it, and which facts were used.
 
         Parameters
@@ -215,10 +221,15 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
             One sentence.
         universe : Universe, or Universes with one state, optional
             What is known before it.
+        against : str, optional
+            A concept that labels are compared with, to see why a word is not this one. By default each is compared with
+            the next best.
         """
         check_is_fitted(self, "concepts_")
         words = check_words(sentence, "sentence")
-        return explained(self._learner, words, self._universes(universe, 1, "universe"))
+        if against is not None and against not in self._learner.concepts:
+            raise ValueError(f"against is {against!r}, which is no concept of the labeler; see `concepts_`")
+        return explained(self._learner, words, self._universes(universe, 1, "universe"), against)
 
     @property
     def concept_vectors_(self) -> NDArray[np.float32]:
@@ -249,12 +260,8 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
             learner = self._beginner(check_random_state(self.random_state), known)
         return self._train(learner, words, labels, known, 1, None, decays=False)
 
-    def _taught(
-        self, sentences: Any, concepts: Any, universes: Any
-    ) -> tuple[list[Words], list[Words], Universes | None]:
+    def _taught(self, sentences: Any, concepts: Any, universes: Any) -> _Taught:
         words = check_sentences(sentences)
-        if self.supervision == "bags":
-            raise NotImplementedError('supervision="bags" is not there yet')
         labels = check_concepts(concepts, words, are_bags=self.supervision == "bags")
         return words, labels, check_universes(universes, len(words))
 
@@ -297,12 +304,20 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         labeler = learner.labeler(float(self.margin), known)
         corpus = learner.corpus(words, universes, labels)
         labeler.check(corpus)
+        are_bags = self.supervision == "bags"
+        lexicon = learner.bag_lexicon() if are_bags else None
+        if decays and lexicon is not None:
+            order, rates = _lexicon_schedule(len(words), orders)
+            labeler.learn_lexicon(corpus, lexicon, order, rates)
         total = epochs * len(words)
 
         def learn(rows: NDArray[np.int64]) -> None:
             done = passes.learnt + np.arange(len(rows))
-            left = 1 - done / total if decays else np.ones(len(rows))
-            labeler.learn(corpus, rows, self.learning_rate * left)
+            rates = self.learning_rate * (1 - done / total if decays else np.ones(len(rows)))
+            if lexicon is None:
+                labeler.learn(corpus, rows, rates)
+            else:
+                labeler.learn_bags(corpus, lexicon, rows, rates, 0.0 if decays else _LEXICON_RATE)
 
         def counts() -> tuple[int, int]:
             return labeler.counters.sentences, labeler.counters.mistakes
@@ -312,7 +327,9 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         with progress_for(self.verbose) as progress:
             progress.start(f"concepts, {len(words)} sentences")
             outcome = train(passes, limits, progress)
-        learner.weights = type(learner.weights)(*labeler.weights)
+        learner.weights = Weights(*labeler.weights)
+        if lexicon is not None:
+            learner.lexicon = Lexicon(lexicon.scores, lexicon.is_met)
         self._keep(learner)
         counters = labeler.counters
         self.result_ = Result.of(
@@ -347,3 +364,11 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
     @_state.setter
     def _state(self, state: Mapping[str, Any]) -> None:
         self._learner = ConceptLearner.of(state)
+
+
+def _lexicon_schedule(n: int, orders: np.random.RandomState | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Sentences to learn a lexicon from, in passes, and the rate of each."""
+    looks = min(_LEXICON_LOOKS, _LEXICON_PASSES * n)
+    passes = -(-looks // n)
+    order = np.concatenate([np.arange(n) if orders is None else orders.permutation(n) for _ in range(passes)])[:looks]
+    return order, _LEXICON_RATE * (1 - np.arange(looks) / looks)

@@ -1,0 +1,333 @@
+"""ConceptLabeler: what it learns with and without knowledge, streams, universes, explanations and bad input."""
+
+import numpy as np
+import pytest
+
+import larank
+from larank import ConceptLabeler
+from larank.ambiguous.house import House, make_triples
+from larank.ambiguous.universe import Relation, Universe, UniverseError
+from larank.ambiguous.universes import Universes
+
+LOCATION = Relation("location", of=frozenset({"actor", "thing"}), to=frozenset({"room"}), acyclic=True)
+MOOD = Relation("mood", of=frozenset({"actor"}), values=frozenset({"happy", "sad"}))
+CONCEPTS = {"john": "actor", "mark": "actor", "rice": "thing", "kitchen": "room", "hall": "room", "cook": "verb"}
+SMALL = {"hidden_size": 32, "embedding_size": 8, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def triples():
+    return make_triples(2000, random_state=1), make_triples(400, random_state=2)
+
+
+@pytest.fixture(scope="module")
+def labeler(triples):
+    train, _ = triples
+    return ConceptLabeler(random_state=0).fit(train.words, train.concepts, train.universes)
+
+
+def house_of(john="kitchen", mark="hall", rice="kitchen", relations=(LOCATION,)):
+    universe = Universe(CONCEPTS, relations)
+    universe.update([("location", "john", john), ("location", "mark", mark), ("location", "rice", rice)])
+    return universe
+
+
+def who_is_he(n=200, seed=0):
+    """Sentences where "he" is who is where the rice is."""
+    random = np.random.default_rng(seed)
+    universes, concepts = [], []
+    for is_john in random.random(n) < 0.5:
+        room, other = random.permutation(["kitchen", "hall"]).tolist()
+        universes.append(house_of(*((room, other) if is_john else (other, room)), room))
+        concepts.append(["john" if is_john else "mark", "cook", "-", "rice"])
+    return ["he cooks the rice"] * n, concepts, universes
+
+
+# What is learned
+
+
+def error(labeler, triples):
+    return 1 - labeler.score(triples.words, triples.concepts, triples.universes)
+
+
+def test_knowledge_resolves_what_words_alone_cannot(triples, labeler):
+    train, test = triples
+    blind = ConceptLabeler((), random_state=0).fit(train.words, train.concepts, train.universes)
+    assert error(labeler, test) < 0.1
+    assert error(labeler, train) < 0.01
+    assert error(blind, test) > 0.3
+
+
+def test_without_relations_the_universe_does_not_count(triples):
+    train, test = triples
+    blind = ConceptLabeler((), epochs=2, **SMALL).fit(train.words, train.concepts, train.universes)
+    without = ConceptLabeler((), epochs=2, **SMALL).fit(train.words, train.concepts)
+    np.testing.assert_array_equal(blind.concept_vectors_, without.concept_vectors_)
+    mixed = Universes(test.names, len(test.names), {"location": test.location[::-1]})
+    assert blind.predict(test.words, test.universes) == blind.predict(test.words, mixed) == blind.predict(test.words)
+
+
+def test_he_is_who_is_where_the_rice_is():
+    sentences, concepts, universes = who_is_he()
+    labeler = ConceptLabeler(**SMALL).fit(sentences, concepts, universes)
+    assert labeler.score(*who_is_he(50, seed=1)) == 1
+    for strategy in ("left-right", "independent"):
+        other = ConceptLabeler(strategy=strategy, **SMALL).fit(sentences, concepts, universes)
+        assert other.score(*who_is_he(50, seed=1)) < 0.9
+
+
+def test_the_same_seed_makes_the_same_model(triples):
+    train, _ = triples
+    some = train.words[:300], train.concepts[:300]
+    one, same, other = (ConceptLabeler(epochs=2, random_state=seed).fit(*some) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.concept_vectors_, same.concept_vectors_)
+    assert not np.array_equal(one.concept_vectors_, other.concept_vectors_)
+
+
+def test_concepts_used_alike_are_close(triples):
+    train, _ = triples
+    blind = ConceptLabeler((), random_state=0).fit(train.words, train.concepts)
+    names = blind.concepts_.tolist()
+    vectors = blind.concept_vectors_
+    distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    rooms = ["kitchen", "livingroom", "bedroom", "bathroom", "hall", "garden"]
+    nearest = [names[distances[names.index(room)].argmin()] for room in rooms]
+    assert sum(name in rooms for name in nearest) >= 4
+
+
+# Bags
+
+
+def shuffled(triples, seed=0):
+    """Bags without the empty concept, in any order."""
+    random = np.random.default_rng(seed)
+    return [random.permutation([name for name in names if name != "-"]).tolist() for names in triples.concepts]
+
+
+def test_bags_say_enough(triples):
+    train, test = triples
+    labeler = ConceptLabeler(supervision="bags", random_state=0).fit(train.words, shuffled(train), train.universes)
+    assert error(labeler, test) < 0.1
+    assert labeler.result_.operations["mistakes"] > 0
+
+
+def test_the_order_in_a_bag_does_not_count(triples):
+    train, _ = triples
+    words, universes = train.words[:200], House(0).universe
+    one, other = (
+        ConceptLabeler((), supervision="bags", epochs=2, **SMALL).fit(words, shuffled(train, seed)[:200], universes)
+        for seed in (0, 1)
+    )
+    np.testing.assert_array_equal(one.concept_vectors_, other.concept_vectors_)
+
+
+def test_bags_can_be_learned_from_a_stream(triples):
+    train, test = triples
+    labeler = ConceptLabeler(supervision="bags", random_state=0)
+    bags = shuffled(train)
+    for _ in range(4):
+        labeler.partial_fit(train.words, bags, train.universes)
+    assert error(labeler, test) < 0.2
+
+
+def test_bags_may_be_empty_but_not_too_large():
+    labeler = ConceptLabeler(supervision="bags", epochs=200, **SMALL)
+    assert labeler.fit(["the rice", "so what"], [["rice"], []]).predict(["so what"]) == [["-", "-"]]
+    with pytest.raises(ValueError, match=r"concepts\[0\] has 3 concepts, sentences\[0\] 2 words; .*at most as many"):
+        labeler.fit(["the rice"], [["rice", "rice", "rice"]])
+
+
+# Streams
+
+
+def test_a_stream_brings_new_words_and_concepts():
+    sentences, concepts, universes = who_is_he()
+    labeler = ConceptLabeler(**SMALL).fit(sentences, concepts, universes)
+    grown = Universe({**CONCEPTS, "gina": "actor"}, [LOCATION])
+    grown.set("location", "gina", "hall")
+    labeler.partial_fit(["she cooks", "gina cooks"] * 20, [["gina", "cook"]] * 40, grown)
+    assert labeler.predict(["gina cooks"], grown) == [["gina", "cook"]]
+    assert "gina" in labeler.concepts_
+    assert "she" in labeler.words_
+    assert labeler.score(*who_is_he(50, seed=1)) > 0.9
+    assert "gina" not in labeler.predict(["gina cooks the rice"], house_of())[0]  # she is not there
+
+
+def test_a_stream_that_fails_leaves_the_model_as_it_was():
+    sentences, concepts, universes = who_is_he()
+    labeler = ConceptLabeler(**SMALL).fit(sentences, concepts, universes)
+    before = labeler.concept_vectors_.copy()
+    with pytest.raises(ValueError, match="no concept of the universe"):
+        labeler.partial_fit(["she cooks"], [["gina", "cook"]], house_of())
+    np.testing.assert_array_equal(labeler.concept_vectors_, before)
+    assert "she" not in labeler.words_
+
+
+def test_a_saved_model_goes_on_as_the_original(tmp_path):
+    sentences, concepts, universes = who_is_he()
+    labeler = ConceptLabeler(**SMALL).fit(sentences, concepts, universes)
+    larank.save(labeler, tmp_path / "house.larank")
+    loaded = larank.load(tmp_path / "house.larank")
+    assert loaded.relations_ == labeler.relations_
+    for model in (labeler, loaded):
+        model.partial_fit(sentences[:20], concepts[:20], universes[:20])
+    np.testing.assert_array_equal(labeler.concept_vectors_, loaded.concept_vectors_)
+    assert str(labeler.explain(sentences[0], universes[0])) == str(loaded.explain(sentences[0], universes[0]))
+
+
+# Universes
+
+
+def test_one_universe_many_and_tables_are_the_same():
+    sentences, concepts, universes = who_is_he()
+    labeler = ConceptLabeler(**SMALL).fit(sentences, concepts, universes)
+    assert labeler.predict(sentences, universes) == labeler.predict(sentences, Universes.of(universes))
+    assert labeler.predict(sentences[:3], house_of()) == labeler.predict(sentences[:3], [house_of()] * 3)
+
+
+def test_values_that_are_no_concepts_count_too():
+    moods = np.random.default_rng(0).choice(["happy", "sad"], 100)
+    universes, concepts = [], []
+    for mood in moods:
+        universe = house_of(relations=(LOCATION, MOOD))
+        universe.update([("mood", "john", mood), ("mood", "mark", "sad" if mood == "happy" else "happy")])
+        universes.append(universe)
+        concepts.append(["john" if mood == "happy" else "mark", "-"])
+    labeler = ConceptLabeler(**SMALL).fit(["he laughs"] * 100, concepts, universes)
+    assert labeler.relations_ == ("location", "mood")
+    assert labeler.score(["he laughs"] * 100, concepts, universes) == 1
+    assert "happy" not in labeler.concepts_
+
+
+def test_the_house_can_be_told_by_its_own_universes():
+    house = House(random_state=0, ambiguity=0.5)
+    episodes = [house.step() for _ in range(200)]
+    given = [e.words for e in episodes], [e.concepts for e in episodes], [e.universe for e in episodes]
+    labeler = ConceptLabeler(epochs=2, **SMALL).fit(*given)
+    assert labeler.relations_ == ("location", "containedby", "inherit", "state")
+    assert len(labeler.concepts_) == 59
+
+
+# Explanations
+
+
+def test_an_explanation_has_the_labels_in_their_order_and_what_decided_them():
+    sentences, concepts, universes = who_is_he()
+    labeler = ConceptLabeler(**SMALL).fit(sentences, concepts, universes)
+    universe = house_of("hall", "kitchen", "kitchen")
+    explanation = labeler.explain("he cooks the rice", universe, against="john")
+    assert list(explanation.concepts) == labeler.predict(["he cooks the rice"], house_of("hall", "kitchen"))[0]
+    last = explanation.steps[-1]
+    assert (last.word, last.concept, last.runner_up) == ("he", "mark", "john")
+    assert any(fact == ("location", "mark", "kitchen") for fact in last.facts)
+    assert str(explanation).count("\n") > 3
+    assert "location(mark) = kitchen" in str(explanation)
+
+
+@pytest.mark.parametrize("strategy", ["order-free", "left-right", "independent"])
+@pytest.mark.parametrize("relations", [None, ()])
+def test_reasons_add_up_to_the_margin(strategy, relations):
+    sentences, concepts, universes = who_is_he()
+    labeler = ConceptLabeler(relations, strategy=strategy, **SMALL).fit(sentences, concepts, universes)
+    for words in ("he cooks the rice", "he", "never seen before", "the rice cooks the rice he"):
+        for step in labeler.explain(words, universes[0]).steps:
+            assert sum(reason.amount for reason in step.reasons) == pytest.approx(step.margin, abs=1e-3)
+
+
+def test_a_concept_to_compare_with_must_be_known(labeler):
+    with pytest.raises(ValueError, match="against is 'attic'"):
+        labeler.explain("he", House(0).universe, against="attic")
+
+
+def test_a_single_concept_has_no_runner_up():
+    labeler = ConceptLabeler(**SMALL).fit(["a b"], [["-", "-"]])
+    assert [step.runner_up for step in labeler.explain("a b").steps] == [None, None]
+    assert "before" not in str(labeler.explain("a b"))
+
+
+# Bad input
+
+WRONG = [
+    (("he cooks", [["john"]], None), "sentences is of type str"),
+    ((["he cooks"], [["john"]], None), r"concepts\[0\] has 1 concepts, sentences\[0\] 2 words"),
+    ((["he cooks"], [["john", "cook"]] * 2, None), "sentences and concepts must be equally long, got 1 and 2"),
+    ((["he cooks"], [["john", 3]], None), r"concepts\[0\]\[1\] is 3, of type int"),
+    (([""], [[]], None), r"sentences\[0\] is empty"),
+    (([], [], None), "sentences is empty"),
+    ((["he cooks"], [["john", "cook"]], "kitchen"), "universes is of type str"),
+    ((["he cooks"], [["john", "cook"]], [3]), r"universes\[0\] is of type int"),
+    ((["he cooks"], [["gina", "cook"]], house_of()), r"concepts\[0\]\[0\] is 'gina', which is no concept"),
+    (
+        (["he", "she"], [["john"], ["john"]], [house_of()] * 3),
+        "sentences and universes must be equally long, got 2 and 3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "complaint"), WRONG, ids=[complaint for _, complaint in WRONG])
+def test_bad_input_is_named(given, complaint):
+    with pytest.raises((TypeError, ValueError), match=complaint):
+        ConceptLabeler(**SMALL).fit(*given)
+
+
+@pytest.mark.parametrize(
+    ("relations", "complaint"),
+    [
+        ("location", "relations must be None or a list of names"),
+        (["place"], "relations has 'place'; universes has location"),
+        (["location", "location"], "twice"),
+        ([3], "relations must have names"),
+    ],
+)
+def test_relations_must_be_those_of_the_universes(relations, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        ConceptLabeler(relations, **SMALL).fit(["he"], [["john"]], house_of())
+
+
+def test_relations_need_universes():
+    with pytest.raises(ValueError, match="no universes"):
+        ConceptLabeler(["location"], **SMALL).fit(["he"], [["john"]])
+    labeler = ConceptLabeler(**SMALL).fit(["he"], [["john"]], house_of())
+    with pytest.raises(ValueError, match="universes is None; the labeler was trained with location"):
+        labeler.predict(["he"])
+    with pytest.raises(ValueError, match="universes has the relations mood"):
+        labeler.predict(["he"], Universe({"john": "actor"}, [MOOD]))
+
+
+def test_what_the_universe_has_must_have_been_there_in_training():
+    labeler = ConceptLabeler(**SMALL).fit(["he"], [["john"]], house_of())
+    with pytest.raises(UniverseError, match="'attic', which was not there in training"):
+        labeler.predict(["he"], Universe({**CONCEPTS, "attic": "room"}, [LOCATION]))
+
+
+@pytest.mark.parametrize("name", ["strategy", "supervision", "embedding_size", "hidden_size", "window"])
+def test_what_the_network_is_made_of_cannot_change_on_a_stream(name):
+    labeler = ConceptLabeler(**SMALL).fit(["he"], [["john"]])
+    values = {"strategy": "left-right", "supervision": "bags"}
+    labeler.set_params(**{name: values.get(name, 5)})
+    with pytest.raises(ValueError, match=f"{name} must stay as it was"):
+        labeler.partial_fit(["he"], [["john"]])
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"names": ("a", "a")}, "twice"),
+        ({"n_concepts": 5}, "n_concepts is 5"),
+        ({"tables": {"r": np.zeros((2, 3), int)}}, "2 columns"),
+        ({"tables": {"r": np.zeros((2, 2))}}, "must have integers"),
+        ({"tables": {"r": np.full((2, 2), 2)}}, "leads beyond the names"),
+        ({"tables": {"r": np.full((2, 2), -3)}}, "leads beyond the names"),
+    ],
+)
+def test_tables_of_universes_are_checked(given, complaint):
+    good = {"names": ("a", "b"), "n_concepts": 2, "tables": {"r": np.zeros((2, 2), int)}}
+    Universes(**good)
+    with pytest.raises(UniverseError, match=complaint):
+        Universes(**{**good, **given})
+
+
+def test_universes_must_have_the_same_relations():
+    with pytest.raises(UniverseError, match=r"universes\[1\] has the relations mood"):
+        Universes.of([house_of(), Universe({"john": "actor"}, [MOOD])])

@@ -123,16 +123,20 @@ def change(universe: Universe, facts: Sequence[Fact], places: Sequence[str]) -> 
     """Change facts at once; the error of those that cannot be says at which place it goes wrong."""
     try:
         universe.update(facts)
-    except UniverseError as error:
-        fine, wrong, said = 0, len(facts), error  # so many of them would do, and so many would not
+    except UniverseError:
+        twin, fine, wrong = universe.copy(), 0, len(facts)  # so many of the facts would do, and so many would not
         while wrong - fine > 1:
             middle = (fine + wrong) // 2
             try:
-                universe.copy().update(facts[:middle])
+                twin.update(facts[fine:middle])
                 fine = middle
-            except UniverseError as another:
-                wrong, said = middle, another
-        raise ValueError(f"{places[wrong - 1]}: {said}") from None
+            except UniverseError:
+                wrong = middle
+        try:
+            twin.update(facts[fine:wrong])
+        except UniverseError as error:
+            raise ValueError(f"{places[fine]}: {error}") from None
+        raise
 
 
 def check_name(name: str, what: str) -> None:

@@ -1,4 +1,4 @@
-"""The command line: `larank train`, `predict`, `eval`, `info`, `tag`, `parse` and `demo`.
+"""The command line: `larank train`, `predict`, `eval`, `info`, `tag`, `parse`, `label-concepts` and `demo`.
 
 Results go to standard output; progress, warnings and errors to standard error. Exit status: 0 done, 1 the
 work failed (one line says why), 2 wrong usage. What a command needs is imported when it is called.
@@ -21,16 +21,17 @@ _COMMANDS = {
     "info": "Show what is in a model file.",
     "tag": "Label the tokens of sequences: chunks, names, parts of speech.",
     "parse": "Find the meanings of sentences, learned from meanings they may have.",
+    "label-concepts": "Find the concepts that words stand for, by what is known of the world.",
     "demo": "Train LaRank in one pass on UCI LETTER, beside its paper and scikit-learn's SVC.",
 }
 
 
 class _Commands(TyperGroup):
-    """Commands that are imported when they are called, each from the module of its name."""
+    """Commands that are imported when they are called, each from the module of its name without hyphens."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)
-        found = import_module(f"larank.cli.{name}").app
+        found = import_module(f"larank.cli.{name}".replace("-", "")).app
         return name, typer.main.get_command(found if isinstance(found, typer.Typer) else found(rest)), rest
 
 
@@ -83,6 +84,10 @@ def larank(
     \b
     Sentences and the meanings they may have:
       larank parse train train.txt child.larank --test test.txt
+
+    \b
+    Sentences, and a table of what is known of what they speak of:
+      larank label-concepts train house.csv train.txt house.larank --test test.txt
 
     Exit status: 0 done, 1 the work failed (one line says why), 2 wrong usage.
     """

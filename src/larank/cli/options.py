@@ -162,7 +162,7 @@ class _Option:
         self.argument = f"{algorithm}_{parameter}" if is_taken else parameter
         self.spelled = _SPELLED.get(parameter, f"--{self.argument.replace('_', '-')}")
         self.choices = tuple(dict.fromkeys(choice for entry in entries.values() for choice in entry.choices))
-        self.is_list = first.form.startswith("collection")
+        self.is_list = first.form.startswith(("collection", "list of str"))
         self.is_choice = bool(self.choices) and not self.is_list and "or float" not in first.form
         self.is_flag = first.form.startswith("bool")
         self._type = {"float": float, "int": int, "bool": bool}.get(first.form.split(",")[0])
@@ -175,12 +175,12 @@ class _Option:
     @property
     def is_possible(self) -> bool:
         """Whether a text can be the value."""
-        return self.parameter not in _LEFT_OUT and (bool(self.choices) or self._type is not None)
+        return self.parameter not in _LEFT_OUT and (bool(self.choices) or self.is_list or self._type is not None)
 
     def value(self, given: Any) -> Any:
         """What the estimator takes."""
         if self.is_list:
-            return tuple(part.strip() for part in given.split(","))
+            return tuple(part.strip() for part in given.split(",") if part.strip())
         if self.is_choice:
             return given.value
         try:
@@ -194,14 +194,16 @@ class _Option:
         said = _first_sentence(next(iter(self.entries.values())).text, known)
         kind: Any = _enum(self.parameter, self.choices) if self.is_choice else self._type or str
         spelled = f"{self.spelled}/--no-{self.spelled[2:]}" if self.is_flag else self.spelled
-        metavar = ",".join(self.choices) if self.is_list else "|".join(("NUMBER", *self.choices))
+        metavar = None if self.is_choice or not self.choices else "|".join(("NUMBER", *self.choices))
+        if self.is_list:
+            metavar = ",".join(self.choices) or "NAME,..."
         return _argument(
             self.argument,
             kind | None,
             None,
             spelled,
             help=f"{whose}: {said}" if whose else said,
-            metavar=_METAVARS.get(self.parameter, metavar if self.choices and not self.is_choice else None),
+            metavar=_METAVARS.get(self.parameter, metavar),
             show_default=self._shown_default(kinds),
         )
 

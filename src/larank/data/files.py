@@ -82,6 +82,23 @@ def decompressed(file: io.BufferedReader) -> Any:
     return next(openers, nullcontext)(file)
 
 
+def read_text(path: PathLike) -> str:
+    """The text of a file in UTF-8, compressed or not, without a byte order mark.
+
+    Raises
+    ------
+    DataFormatError
+        If it is not UTF-8, or the compressed data are damaged.
+    """
+    with located(path), opened(path) as file:
+        content: bytes = file.read()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataFormatError(f"{path}, line {line}: the text is not UTF-8") from None
+
+
 def share_read(file: IO[bytes]) -> float | None:
     """How much of a file was read so far, between 0 and 1; None where that cannot be told, as of a pipe."""
     size = os.fstat(file.fileno()).st_size

@@ -1,0 +1,214 @@
+"""`larank label-concepts train` and `apply`: the concepts of words, by a table of what is known and a story."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from larank.ambiguous.concepts import ConceptLabeler
+from larank.ambiguous.stories import StorySentence, read_story, story_text
+from larank.ambiguous.universe import Universe
+from larank.ambiguous.universetable import UniverseTable, read_table
+from larank.cli.console import (
+    Debug,
+    NewModelFile,
+    Quiet,
+    Seed,
+    check_outputs,
+    check_replaceable,
+    print_line,
+    print_values,
+    say_if_stopped_early,
+    work,
+    write_text,
+)
+from larank.cli.options import Given, with_options_of
+from larank.data import models
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+_TABLE_HELP = "CSV with the columns concept, kind and words, and one for each relation: what is known at the beginning."
+_STORY_HELP = (
+    "Text in blocks, an empty line between them: a sentence, then its concepts; facts such as location(john) = kitchen "
+    "before it; # begins a comment."
+)
+
+TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help=_TABLE_HELP, show_default=False)]
+StoryFile = Annotated[Path, typer.Argument(metavar="STORY", help=_STORY_HELP, show_default=False)]
+LabelerFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file written by `larank label-concepts train`.")
+]
+
+
+@app.callback()
+def larank_label_concepts() -> None:
+    """Find the concept that each word of a sentence stands for, by what is known of the world.
+
+    TABLE has what is known at the beginning: a row for each concept, a column for each relation. STORY has sentences,
+    and between them the facts that change. Every story begins with the table.
+
+    \b
+    Examples:
+      larank label-concepts train house.csv train.txt house.larank --test test.txt
+      larank label-concepts apply house.larank house.csv new.txt --explain
+    """
+
+
+def train(
+    table_file: TableFile,
+    story_file: StoryFile,
+    model_file: NewModelFile,
+    given: Given,
+    seed: Seed = 0,
+    test_file: Annotated[
+        Path | None,
+        typer.Option("--test", metavar="STORY", help="Measure the error on this story, with the concept of each word."),
+    ] = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train a labeler on a story with the concepts of its words, and write it to a model file.
+
+    The column words of TABLE adds a sentence of one word for each word and concept.
+
+    \b
+    Examples:
+      larank label-concepts train house.csv train.txt house.larank --test test.txt
+      larank label-concepts train house.csv train.txt house.larank --relations location --epochs 20
+    """
+    with work(debug):
+        check_outputs([model_file], [table_file, story_file, test_file])
+        check_replaceable(model_file)
+        labeler = given.estimator(random_state=seed, verbose=0 if quiet else 1)
+        table = read_table(table_file)
+        test = None if test_file is None else _story(test_file, table.universe, needs_concepts=True)
+        are_bags = labeler.supervision == "bags"
+        story = _story(story_file, table.universe, needs_concepts=True, are_bags=are_bags)
+        labeler.fit(*_columns([*story, *_named(table)]))
+        models.save(labeler, model_file)
+        say_if_stopped_early(labeler, model_file)
+        if not quiet:
+            _print_figures(labeler, test)
+            print_line(f"model written to {model_file}")
+
+
+app.command()(with_options_of({"concepts": ConceptLabeler}, train))
+
+
+@app.command()
+def apply(
+    model_file: LabelerFile,
+    table_file: TableFile,
+    story_file: StoryFile,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write; standard output if left away.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say, as comments, how each sentence got its concepts.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Write a story with the concept of each word, as it can be read again.
+
+    Concepts that STORY may have are not used.
+
+    \b
+    Examples:
+      larank label-concepts apply house.larank house.csv new.txt
+      larank label-concepts apply house.larank house.csv new.txt --output labelled.txt --explain
+    """
+    with work(debug):
+        if output is not None:
+            check_outputs([output], [model_file, table_file, story_file])
+        labeler = _load(model_file)
+        universe = read_table(table_file).universe
+        _check_fits(labeler, universe, model_file, table_file)
+        story = _story(story_file, universe, needs_concepts=False, are_bags=True)
+        write_text(output, _labelled(labeler, story, universe, explain))
+
+
+# ---- Files ----
+
+
+def _story(path: Path, universe: Universe, *, needs_concepts: bool, are_bags: bool = False) -> list[StorySentence]:
+    sentences = read_story(path, universe, needs_concepts=needs_concepts, are_bags=are_bags)
+    if not sentences:
+        raise ValueError(f"{path} holds no sentences")
+    return sentences
+
+
+def _named(table: UniverseTable) -> Iterator[StorySentence]:
+    """A sentence for each word of the table, and each concept it may stand for."""
+    for word, concepts in table.words.items():
+        for concept in concepts:
+            yield StorySentence((word,), (concept,), table.universe)
+
+
+def _load(model_file: Path) -> ConceptLabeler:
+    model = models.load(model_file)
+    if not isinstance(model, ConceptLabeler):
+        raise ValueError(
+            f"{model_file} holds a {type(model).__name__}; `larank label-concepts` needs one that labels words"
+        )
+    return model
+
+
+def _check_fits(labeler: ConceptLabeler, universe: Universe, model_file: Path, table_file: Path) -> None:
+    """A table must have the relations that count; then it may have no new concepts."""
+    for relation in labeler.relations_:
+        if relation not in universe.relations:
+            known = ", ".join(universe.relations) or "none"
+            raise ValueError(f"{table_file} has the relations {known}; {model_file} was trained with {relation}, too")
+    concepts = set(labeler.concepts_)
+    for concept in universe.concepts if labeler.relations_ else ():
+        if concept not in concepts:
+            raise ValueError(f"{table_file} has the concept {concept!r}; {model_file} was trained without it")
+
+
+# ---- Sentences ----
+
+
+def _columns(
+    story: Sequence[StorySentence],
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]], list[Universe]]:
+    """Sentences, concepts and universes, as a labeler takes them."""
+    return (
+        [sentence.words for sentence in story],
+        [sentence.concepts or () for sentence in story],
+        [sentence.universe for sentence in story],
+    )
+
+
+def _labelled(
+    labeler: ConceptLabeler, story: Sequence[StorySentence], universe: Universe, explain: bool
+) -> Iterator[str]:
+    if explain:
+        found = [labeler.explain(sentence.words, sentence.universe) for sentence in story]
+        concepts, comments = [each.concepts for each in found], [str(each).splitlines() for each in found]
+    else:
+        words, _, universes = _columns(story)
+        concepts, comments = [tuple(names) for names in labeler.predict(words, universes)], None
+    labelled = (replace(sentence, concepts=names) for sentence, names in zip(story, concepts, strict=True))
+    return story_text(labelled, universe, comments)
+
+
+def _print_figures(labeler: ConceptLabeler, test: Sequence[StorySentence] | None) -> None:
+    figures: dict[str, object] = {}
+    if test is not None:
+        error = 1 - labeler.score(*_columns(test))
+        figures = {"test sentences": len(test), "test sentence error": f"{error:.2%}"}
+    result = labeler.result_
+    print_values(
+        {
+            **figures,
+            "words": len(labeler.words_),
+            "concepts": len(labeler.concepts_) - 1,  # one is "-"
+            "relations": len(labeler.relations_),
+            "passes": f"{result.iterations:g}",
+            "seconds": f"{result.seconds:.2f}",
+        }
+    )

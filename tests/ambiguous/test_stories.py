@@ -1,0 +1,210 @@
+"""A story holds sentences and what was known when each was said, and what cannot be is said with the line."""
+
+import gzip
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from larank.ambiguous.house import AMBIGUITY, House
+from larank.ambiguous.stories import StorySentence, read_story, write_story
+from larank.ambiguous.universe import Relation, Universe, UniverseError
+from larank.ambiguous.universetable import read_table, write_table
+from larank.data import DataFormatError
+
+CONCEPTS = {"john": "actor", "go": "verb", "kitchen": "room", "hall": "room", "box": "thing", "bag": "thing"}
+RELATIONS = [
+    Relation("location", of=frozenset({"actor", "thing"}), to=frozenset({"room"}), acyclic=True),
+    Relation("containedby", of=frozenset({"thing"}), to=frozenset({"thing"}), acyclic=True),
+    Relation("state", of=frozenset({"actor"}), values=frozenset({"awake", "asleep"})),
+]
+
+
+@pytest.fixture
+def universe():
+    made = Universe(CONCEPTS, RELATIONS)
+    made.update([("location", "john", "kitchen"), ("containedby", "box", "bag")])
+    return made
+
+
+@pytest.fixture
+def story_of(tmp_path, universe):
+    def read(text, **options):
+        (tmp_path / "story.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
+        before = universe.copy()
+        try:
+            return read_story(tmp_path / "story.txt", universe, **options)
+        finally:
+            assert universe == before
+
+    return read
+
+
+def test_facts_hold_from_where_they_are_told(story_of):
+    text = """# a comment
+he goes to the hall
+john go - - hall
+
+location(john)=hall
+# a comment
+state(john) =  asleep
+he sleeps
+
+he snores
+
+state(john) =
+
+location(john) =
+he is nowhere
+"""
+    first, second, third, last = story_of(text)
+    assert first.words == ("he", "goes", "to", "the", "hall")
+    assert first.concepts == ("john", "go", "-", "-", "hall")
+    assert second.concepts is None
+    assert [each.universe.get("location", "john") for each in (first, second, last)] == ["kitchen", "hall", None]
+    assert [each.universe.get("state", "john") for each in (first, second, last)] == [None, "asleep", None]
+    assert third.universe is second.universe
+
+
+def test_facts_that_follow_each_other_hold_together(story_of):
+    (sentence,) = story_of("containedby(bag) = box\ncontainedby(box) =\nit is in there\n")
+    assert dict(sentence.universe.table("containedby")) == {"bag": "box"}
+
+
+def test_a_fact_told_twice_is_no_contradiction(story_of):
+    (sentence,) = story_of("location(john) = hall\nlocation(john) = hall\nhe is\n")
+    assert sentence.universe.get("location", "john") == "hall"
+
+
+def test_of_facts_with_an_empty_line_between_them_the_last_counts(story_of):
+    (sentence,) = story_of("location(john) = hall\n\nlocation(john) = kitchen\nhe is\n")
+    assert sentence.universe.get("location", "john") == "kitchen"
+
+
+def test_concepts_may_be_a_bag_in_any_order(story_of):
+    (sentence,) = story_of("john goes to the hall\nhall john go\n", are_bags=True)
+    assert sentence.concepts == ("hall", "john", "go")
+
+
+def test_a_story_may_be_empty_compressed_and_of_another_system(story_of):
+    assert story_of("") == story_of("# nothing\n\nlocation(john) = hall\n") == []
+    text = "\ufefflocation(john) = hall\r\nhe is here\r\n\r\n"
+    assert story_of(gzip.compress(text.encode())) == story_of(text) == story_of("location(john) = hall\nhe is here")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\nlocation(mary) = hall\n", "line 2: concept is 'mary', which is not known"),
+        ("location(john) = moon\n", r"line 1: location\(john\) cannot be 'moon', which is not known; it may be any"),
+        ("location(john) = box\n", r"line 1: location\(john\) cannot be 'box', which is of kind thing"),
+        ("location(hall) = kitchen\n", "line 1: location is not of 'hall', of kind room"),
+        ("owner(box) = john\n", "line 1: relation is 'owner'; this universe has"),
+        ("owner(box) =\n", "line 1: relation is 'owner'; this universe has"),
+        ("state(john) = hungry\n", "line 1: .* it may be 'asleep', 'awake'"),
+        ("he is\n\nstate(john) = awake\n# so\ncontainedby(bag) = box\n\n", r"line 5: containedby\(bag\) = box leads"),
+        ("containedby(bag) = bag\n", "line 1: .* back to itself"),
+        ("location(john) = hall\nlocation(john) = kitchen\n", "line 2: .* contradicts 'location.* = hall' in line 1"),
+        ("location(john) =\nlocation(john) = hall\n", "line 2: .* contradicts"),
+        ("location(john) = the hall\n", r"line 1: 'location\(john\) = the hall' is no fact; one is written"),
+        ("location (john) = hall\n", "line 1: .* is no fact"),
+        ("location(john, box) = hall\n", "line 1: .* is no fact"),
+        ("(john) = hall\n", "line 1: .* is no fact"),
+        ("a b\n- -\n- -\n", "line 3: a sentence has one line of concepts; .*put an empty line before it"),
+        ("a b\nlocation(john) = hall\n", "line 2: there is a fact after the sentence; put an empty line before it"),
+        ("a b\n- -\nlocation(john) = hall\n", "line 3: there is a fact after the sentence"),
+        ("a b\n- c\n", "line 2: 'c' is no concept of the universe; if this line is a sentence, put an empty line"),
+        ("a b\n-\n", "line 2: there are 1 concepts for 2 words; there must be one for each"),
+        ("a b\n- - -\n", "line 2: there are 3 concepts for 2 words"),
+        (b"a\n\n\xff\n", "line 3: the text is not UTF-8"),
+    ],
+)
+def test_what_is_no_story_is_refused_with_the_line(story_of, text, message):
+    with pytest.raises(DataFormatError, match=rf"story\.txt, {message}"):
+        story_of(text)
+
+
+def test_a_sentence_may_need_concepts(story_of):
+    with pytest.raises(DataFormatError, match="line 4: the sentence 'he went' has no concepts"):
+        story_of("he goes\njohn go\n\nhe went\n", needs_concepts=True)
+
+
+def test_a_bag_has_no_more_concepts_than_there_are_words(story_of):
+    with pytest.raises(DataFormatError, match="line 2: there are 3 concepts for 2 words; there must be at most"):
+        story_of("he goes\njohn go hall\n", are_bags=True)
+
+
+@given(st.lists(st.text(alphabet="joh(n) =#-\n", max_size=12), max_size=6))
+def test_whatever_a_file_holds_is_read_or_refused(tmp_path_factory, lines):
+    universe = Universe(CONCEPTS, RELATIONS)
+    path = tmp_path_factory.getbasetemp() / "any.txt"
+    path.write_text("\n".join(lines))
+    try:
+        story = read_story(path, universe)
+    except DataFormatError:
+        return
+    write_story(path, story, universe)
+    assert read_story(path, universe) == story
+
+
+# ---- Writing ----
+
+
+@pytest.mark.parametrize("name", ["story.txt", "story.txt.gz"])
+def test_episodes_of_the_house_are_read_as_they_were_written(name, tmp_path):
+    house = House(random_state=0, ambiguity=AMBIGUITY)
+    write_table(tmp_path / "house.csv", house.universe, relations=["location", "containedby"])
+    universe = read_table(tmp_path / "house.csv").universe
+    episodes = list(islice(house, 200))[100:]
+    write_story(tmp_path / name, episodes, universe)
+    story = read_story(tmp_path / name, universe)
+    for sentence, episode in zip(story, episodes, strict=True):
+        assert (sentence.words, sentence.concepts) == (episode.words, episode.concepts)
+        for relation in ("location", "containedby"):
+            assert sentence.universe.table(relation) == episode.universe.table(relation)
+    assert len({id(sentence.universe) for sentence in story}) < len(story)
+
+
+def test_only_changes_are_written(universe, tmp_path):
+    later = universe.copy()
+    later.update([("location", "john", "hall"), ("containedby", "box", None)])
+    told = [
+        StorySentence(("he", "goes"), ("john", "go"), universe),
+        StorySentence(("he", "went"), None, later),
+        StorySentence(("it", "is", "empty"), (), later),
+    ]
+    write_story(tmp_path / "story.txt", told, universe)
+    text = "he goes\njohn go\n\nlocation(john) = hall\ncontainedby(box) =\nhe went\n\nit is empty\n-\n\n"
+    assert (tmp_path / "story.txt").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("words", "concepts", "message"),
+    [
+        ((), None, "there must be words"),
+        (("the box",), None, "without blanks"),
+        (("",), None, "without blanks"),
+        (("#", "box"), None, "must not look like a comment or a fact"),
+        (("location(john)", "=", "hall"), None, "must not look like a comment or a fact"),
+        (("f", "(x)=", "3"), None, "must not look like a comment or a fact"),
+        (("mary",), ("mary",), "has 'mary', which is no concept"),
+        (("john",), ("john", "-"), "2 concepts for 1 words"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(words, concepts, message, universe, tmp_path):
+    (tmp_path / "story.txt").write_text("as before")
+    told = [StorySentence(("a",), None, universe), StorySentence(words, concepts, universe)]
+    with pytest.raises(ValueError, match=rf"sentences\[1\].*{message}"):
+        write_story(tmp_path / "story.txt", told, universe)
+    assert (tmp_path / "story.txt").read_text() == "as before"
+
+
+def test_facts_that_the_first_universe_cannot_have_are_not_written(universe, tmp_path):
+    other = Universe({**CONCEPTS, "moon": "room"}, RELATIONS)
+    other.set("location", "john", "moon")
+    with pytest.raises(UniverseError, match=r"sentences\[0\] has another universe: .* 'moon', which is not known"):
+        write_story(tmp_path / "story.txt", [StorySentence(("a",), None, other)], universe)
+    with pytest.raises(ValueError, match="universe has 'a b'"):
+        write_story(tmp_path / "story.txt", [], Universe({"a b": "thing"}, []))
+    assert list(tmp_path.iterdir()) == []

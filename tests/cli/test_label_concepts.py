@@ -1,0 +1,203 @@
+"""`larank label-concepts`: what it writes, and how it says that it failed."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from larank import ConceptLabeler, LinearMulticlassSVC, cli
+from larank.ambiguous.house import AMBIGUITY, House
+from larank.ambiguous.stories import read_story, write_story
+from larank.ambiguous.universetable import read_table, write_table
+from larank.data import models
+
+SMALL = ("--hidden-size", 20, "--embedding-size", 5, "--window", 9, "--epochs", 2)
+
+
+def label_concepts(*arguments: object, code: int = 0) -> Any:
+    """Run a command in this process and check its exit status."""
+    result = CliRunner().invoke(cli.app, ["label-concepts", *(str(argument) for argument in arguments)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def failure(*arguments: object) -> str:
+    """Run a command that must fail; return its one line on standard error."""
+    result = label_concepts(*arguments, code=1)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("larank: error: ")
+    assert result.stdout == ""
+    return line
+
+
+class Files(NamedTuple):
+    table: Path
+    train: Path
+    test: Path
+    model: Path
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """A table of the house, a story told there, how it goes on, and a model of it."""
+    folder = tmp_path_factory.mktemp("house")
+    files = Files(*(folder / name for name in ("house.csv", "train.txt", "test.txt", "house.larank")))
+    story = House(random_state=0, ambiguity=AMBIGUITY)
+    write_table(files.table, story.universe, {"dad": ["john"]}, relations=["location", "containedby"])
+    universe = read_table(files.table).universe
+    write_story(files.train, islice(story, 300), universe)
+    write_story(files.test, islice(story, 20), universe)
+    label_concepts("train", files.table, files.train, files.model, *SMALL, "--quiet")
+    return files
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Files:
+    """Files of a user, with a concept that the story does not speak of."""
+    files = Files(*(tmp_path / name for name in ("own.csv", "train.txt", "test.txt", "own.larank")))
+    files.table.write_text(
+        "concept,kind,words,location:room\n"
+        "john,actor,john,kitchen\nmary,actor,mary,hall\nzoe,actor,zoe,hall\n"
+        "kitchen,room,kitchen,\nhall,room,hall,\nsing,verb,sings,\n"
+    )
+    lines = []
+    for n in range(40):  # they change places
+        places = ("kitchen", "hall") if n % 2 else ("hall", "kitchen")
+        lines += [f"location(john) = {places[0]}", f"location(mary) = {places[1]}"]
+        room = places[n // 2 % 2]
+        lines += [f"somebody sings in the {room}", f"{('john', 'mary')[n // 2 % 2]} sing - - {room}", ""]
+    files.train.write_text("location(zoe) =\n" + "\n".join(lines))
+    files.test.write_text("somebody sings in the hall\nmary sing - - hall\n\nzoe sings\nzoe sing\n")
+    return files
+
+
+def figures_of(text: str) -> dict[str, str]:
+    rows = [line.rsplit(maxsplit=1) for line in text.splitlines() if not line.startswith("model")]
+    return {name.strip(): value for name, value in rows}
+
+
+def test_a_labeler_is_trained_measured_and_written(house, tmp_path):
+    path = tmp_path / "house.larank"
+    options = ("--relations", "location", "--strategy", "left-right", "--seed", 4)
+    shown = label_concepts("train", house.table, house.train, path, "--test", house.test, *options, *SMALL).stdout
+    labeler = models.load(path)
+    assert (labeler.strategy, labeler.hidden_size, labeler.random_state) == ("left-right", 20, 4)
+    assert labeler.relations_ == ("location",)
+    story = read_story(house.test, read_table(house.table).universe)
+    error = 1 - labeler.score([s.words for s in story], [s.concepts for s in story], [s.universe for s in story])
+    figures = figures_of(shown)
+    assert figures["test sentences"] == "20"
+    assert figures["test sentence error"] == f"{error:.2%}"
+    assert (figures["words"], figures["concepts"]) == (str(len(labeler.words_)), "58")
+    assert (figures["relations"], figures["passes"]) == ("1", "2")
+    assert "dad" in labeler.words_
+    assert f"model written to {path}" in shown.replace("\n", "")
+
+
+def test_relations_are_a_list_which_may_be_empty(house, tmp_path):
+    def relations(*given: object) -> tuple[str, ...]:
+        path = tmp_path / "house.larank"
+        label_concepts("train", house.table, house.train, path, "--quiet", *SMALL, "--epochs", 1, *given)
+        return models.load(path).relations_
+
+    assert relations() == relations("--relations", "location, containedby") == ("location", "containedby")
+    assert relations("--relations", "") == ()
+    line = failure("train", house.table, house.train, tmp_path / "x.larank", "--relations", "owner", *SMALL, "--quiet")
+    assert "relations has 'owner'; universes has location, containedby" in line
+    assert re.search(r"--relations NAME,\.\.\. +The relations", label_concepts("train", "--help").stdout)
+
+
+def test_with_a_table_of_ones_own_a_word_means_who_is_there(own):
+    options = ("--hidden-size", 40, "--epochs", 60)
+    shown = label_concepts("train", own.table, own.train, own.model, "--test", own.test, *options).stdout
+    assert figures_of(shown)["test sentence error"] == "0.00%"
+    new = own.test.with_name("new.txt")
+    new.write_text("location(john) = hall\nlocation(mary) = kitchen\nlocation(zoe) = \nsomebody sings in the hall\n")
+    assert "john sing - - hall" in label_concepts("apply", own.model, own.table, new).stdout
+
+
+def test_what_is_written_can_be_read_and_is_the_same_story(house, tmp_path):
+    labeler, universe = models.load(house.model), read_table(house.table).universe
+    story = read_story(house.test, universe)
+    label_concepts("apply", house.model, house.table, house.test, "--output", tmp_path / "labelled.txt")
+    found = read_story(tmp_path / "labelled.txt", universe, needs_concepts=True)
+    assert [each.words for each in found] == [each.words for each in story]
+    assert [each.universe for each in found] == [each.universe for each in story]
+    labels = labeler.predict([each.words for each in story], [each.universe for each in story])
+    assert [each.concepts for each in found] == [tuple(names) for names in labels]
+    assert (
+        label_concepts("apply", house.model, house.table, house.test).stdout == (tmp_path / "labelled.txt").read_text()
+    )
+
+
+def test_the_labels_of_a_model_are_right_by_its_own_measure(house, tmp_path):
+    label_concepts("apply", house.model, house.table, house.test, "--output", tmp_path / "labelled.txt")
+    arguments = ("train", house.table, house.train, tmp_path / "again.larank", "--test", tmp_path / "labelled.txt")
+    assert figures_of(label_concepts(*arguments, *SMALL).stdout)["test sentence error"] == "0.00%"
+
+
+def test_explanations_are_comments(house, tmp_path):
+    plain = label_concepts("apply", house.model, house.table, house.test).stdout
+    shown = label_concepts("apply", house.model, house.table, house.test, "--explain").stdout
+    assert [line for line in shown.splitlines() if not line.startswith("#")] == plain.splitlines()
+    assert re.search(r"^# +1\. \w+ +\S+, before \S+ by", shown, re.MULTILINE)
+
+
+def test_bags_are_handed_over_as_they_are(own, monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(ConceptLabeler, "fit", lambda self, *given: seen.extend([self.supervision, *given]))
+    monkeypatch.setattr(models, "save", lambda *_: None)
+    monkeypatch.setattr("larank.cli.labelconcepts.say_if_stopped_early", lambda *_: None)
+    story = tmp_path / "bags.txt"
+    story.write_text("somebody sings in the hall\nhall mary sing\n\nla la la\n-\n")
+    label_concepts("train", own.table, story, own.model, "--supervision", "bags", "--quiet")
+    supervision, _, concepts, universes = seen
+    assert supervision == "bags"
+    assert concepts[:3] == [("hall", "mary", "sing"), ("-",), ("john",)]
+    assert len(universes) == len(concepts) == 2 + 6
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("table", "", "own.csv, line 1: the table is empty"),
+        ("table", "concept,containedby\nbox,box\n", r"own.csv, line 2, column 'containedby': .* back to itself"),
+        ("table", "concept,location\njohn,moon\n", "own.csv, line 2, column 'location': 'moon' is no concept"),
+        ("train", "location(john) = moon\nhe sings\njohn sing\n", "train.txt, line 1: .* 'moon', which is not known"),
+        ("train", "location(bob) = hall\nhe sings\njohn sing\n", "train.txt, line 1: concept is 'bob'"),
+        ("train", "he sings\njohn\n", "train.txt, line 2: there are 1 concepts for 2 words"),
+        ("train", "he sings\n", "train.txt, line 1: the sentence 'he sings' has no concepts"),
+        ("train", "# nothing\n", "train.txt holds no sentences"),
+        ("test", "he sings\n", "test.txt, line 1: the sentence 'he sings' has no concepts"),
+    ],
+)
+def test_files_that_are_wrong_are_refused_with_the_place(name, text, message, own):
+    getattr(own, name).write_text(text)
+    assert re.search(message, failure("train", own.table, own.train, own.model, "--test", own.test))
+    assert not own.model.exists()
+
+
+def test_a_table_must_fit_the_model(house, own, tmp_path):
+    assert "own.csv has the relations location; " in failure("apply", house.model, own.table, own.test)
+    text = house.table.read_text()
+    (tmp_path / "larger.csv").write_text(f"{text}bob,actor,,,\n")
+    line = failure("apply", house.model, tmp_path / "larger.csv", house.test)
+    assert "larger.csv has the concept 'bob'; " in line
+    assert "was trained without it" in line
+
+
+def test_what_cannot_be_done_is_said_in_a_line(house, tmp_path):
+    assert "no such file" in failure("train", tmp_path / "no.csv", house.train, tmp_path / "x.larank").lower()
+    assert "is not a larank model" in failure("apply", house.table, house.table, house.test)
+    models.save(LinearMulticlassSVC().fit([[0.0], [1.0]], [0, 1]), tmp_path / "linear.larank")
+    assert "holds a LinearMulticlassSVC" in failure("apply", tmp_path / "linear.larank", house.table, house.test)
+    assert "exists and is not a larank model" in failure("train", house.table, house.train, house.test)
+    label_concepts("train", house.table, house.train, tmp_path / "x.larank", "--window", 2, code=2)
+    label_concepts("train", house.table, house.train, tmp_path / "x.larank", "--strategy", "backwards", code=2)
+    label_concepts("train", house.table, house.train, house.train, code=2)
+    label_concepts("apply", house.model, house.table, house.test, "--output", house.test, code=2)

@@ -297,7 +297,7 @@ def test_where_every_pronoun_is_tried_none_is_left_out_but_for_a_reason():
 
 
 def test_about_55_percent_of_sentences_are_ambiguous():
-    assert make_triples(10000, random_state=11).is_ambiguous.mean() == pytest.approx(0.55, abs=0.03)
+    assert make_triples(10000, random_state=11).is_ambiguous.mean() == pytest.approx(0.53, abs=0.02)
 
 
 class _Forgetful:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larank.ambiguous.conceptlearner import NONE, ConceptLearner
+from larank.ambiguous.meanings import EMPTY
 from larank.ambiguous.sentences import Words
 from larank.ambiguous.universe import Fact
 from larank.ambiguous.universes import Universes
@@ -194,7 +195,7 @@ class _Sources:
         return vectors
 
     def _facts(self, symbol: int, part: int) -> tuple[Fact, ...]:
-        """What a part says of a concept; the first one is its name, and no fact."""
-        if part == 0:
+        """What a part says of a concept; the first one is its name, and no fact, and "-" has none."""
+        if part == 0 or self.names[symbol] == EMPTY:
             return ()
         return (Fact(self.relations[part - 1], self.names[symbol], self.names[self._values[part, symbol]] or None),)

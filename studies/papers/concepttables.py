@@ -385,7 +385,11 @@ def _draw_curve(outcome: ConceptFigures, axes: Any) -> None:
     axes.plot(sizes, [np.mean(found) for found in errors], "o-", markersize=3, color=PALETTE[0], label="here")
     axes.fill_between(sizes, [min(found) for found in errors], [max(found) for found in errors], alpha=0.2)
     axes.plot(*POINT, "s", color=PALETTE[1], label="thesis")
-    axes.set(xscale="log", yscale="symlog")
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=0.1)  # an error may be 0
+    axes.set_ylim(bottom=0)
+    axes.set_xticks(sizes, [f"{size:,}".replace(",", " ") for size in sizes], rotation=30)
+    axes.set_xticks([], minor=True)
     axes.legend(frameon=False)
 
 
@@ -400,4 +404,4 @@ def _draw_bars(outcome: ConceptFigures, axes: Any) -> None:
     axes.barh(places + 0.2, published, 0.4, color=PALETTE[1], label="thesis")
     axes.barh(places - 0.2, [means[row] for row in rows], 0.4, color=PALETTE[0], label="here")
     axes.set_yticks(places, rows)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.12))  # beside the shortest bars

@@ -19,7 +19,7 @@ from larank.data.files import atomic_write
 from studies import drawing
 from studies.measure import load_average, versions
 from studies.papers import active as active_figures
-from studies.papers import larank, lasvm, mcsvm, ospas, primal, sdm, sgdqn
+from studies.papers import concepts, larank, lasvm, mcsvm, ospas, primal, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
 from studies.rivals import active, ambiguous, binary, cache, kernel, linear, maps, memory, path, sequence, sgd
 from studies.rivals import primal as primal_rivals
@@ -33,6 +33,7 @@ _SINGLE = (
     active_figures,
     sequence_tables,
     ospas,
+    concepts,
     linear,
     primal_rivals,
     sgd,

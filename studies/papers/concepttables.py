@@ -1,0 +1,407 @@
+"""What the study of concept labelling found, as tables beside those of [thesis] appendix C, and as a drawing."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from studies.drawing import PALETTE
+from studies.papers.experiment import plain
+from studies.study import Outcome
+from studies.tables import Table
+
+# ---- Table C.2 ----
+
+
+class Method(NamedTuple):
+    """A row of table C.2: the strategy of a `ConceptLabeler` or another learner, what it knows, and its errors."""
+
+    learner: str
+    relations: tuple[str, ...]
+    paper: tuple[float, float] | None
+
+
+TAGGER, MEMORY = "tagger", "memory"
+LOCATION, CONTAINED_BY = "location", "containedby"
+BOTH = (LOCATION, CONTAINED_BY)
+OF_X, OF_CONTAIN, OF_LOC, OF_BOTH = "NN_OF, x", "NN_OF, x+u (contain)", "NN_OF, x+u (loc)", "NN_OF, x+u (loc, contain)"
+LR_BOTH, SVM_X, SVM_BOTH = "NN_LR, x+u (loc, contain)", "SVMstruct, x", "SVMstruct, x+u (loc, contain)"
+METHODS = {  # train and test error in percent.    [thesis] table C.2
+    SVM_X: Method(TAGGER, (), (42.26, 42.61)),
+    SVM_BOTH: Method(TAGGER, BOTH, (18.68, 23.57)),
+    "NN, x": Method("independent", (), (35.80, 36.97)),
+    "NN_LR, x": Method("left-right", (), (32.80, 35.80)),
+    LR_BOTH: Method("left-right", BOTH, (5.42, 5.75)),
+    OF_X: Method("order-free", (), (32.50, 35.87)),
+    OF_CONTAIN: Method("order-free", (CONTAINED_BY,), (15.15, 17.04)),
+    OF_LOC: Method("order-free", (LOCATION,), (5.07, 5.22)),
+    OF_BOTH: Method("order-free", BOTH, (0.0, 0.11)),
+    "memory, x": Method(MEMORY, (), None),
+}
+TIE = 0.2
+"""Points by which two errors of the thesis differ at least, if their order says something."""
+
+Errors = Mapping[str, float]
+EXPECTED: dict[str, tuple[str, Callable[[Errors], bool]]] = {  # of mean test errors
+    LR_BOTH: ("> order-free", lambda error: error[LR_BOTH] > error[OF_BOTH]),
+    OF_X: ("30–42", lambda error: 30 <= error[OF_X] <= 42),
+    OF_CONTAIN: ("loc to x", lambda error: error[OF_LOC] <= error[OF_CONTAIN] <= error[OF_X]),
+    OF_LOC: ("≤ 8", lambda error: error[OF_LOC] <= 8),
+    OF_BOTH: ("≤ 0.5", lambda error: error[OF_BOTH] <= 0.5),
+}
+
+# ---- The rest of the appendix ----
+
+NEIGHBOURS = {  # [thesis] table C.3
+    "gina": ("francoise", "maggie"),
+    "mark": ("harry", "john"),
+    "cat": ("hamster", "dog"),
+    "football": ("toy", "videogame"),
+    "chocolate": ("salad", "milk"),
+    "desk": ("bed", "table"),
+    "livingroom": ("kitchen", "garden"),
+    "get": ("sit", "give"),
+}
+WEAK, WEAK_BAR = (0.64, 0.72), 1.5  # [thesis] C.7, train and test
+WEAK_BAGS = 0.0  # wrong bags in training
+POINT = (5000, 3.1)  # [thesis] C.6, training triples and test error
+SECONDS_BAR, WORDS_BAR = 600.0, 20_000.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A count of the simulation, of the thesis and of ours."""
+
+    what: str
+    paper: str
+    found: float
+    form: str
+
+
+@dataclass(frozen=True)
+class RowErrors:
+    """Sentences with a wrong label in percent, of one row and one seed."""
+
+    row: str
+    seed: int
+    train: float
+    test: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """Of one seed: two nearest concepts by concept; by class, its size, how many of the nearest and of the two nearest
+    concepts are of the same class, and how many would be by chance, as shares."""
+
+    seed: int
+    nearest: Mapping[str, tuple[str, str]]
+    purity: Mapping[str, tuple[int, float, float, float]]
+
+
+@dataclass(frozen=True)
+class Weak:
+    """Errors in percent of a labeller that learned from bags: sentences, and bags of training sentences."""
+
+    seed: int
+    train: float
+    test: float
+    bags: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """Test error in percent after so many training triples."""
+
+    seed: int
+    size: int
+    error: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of training and of one prediction, whole and in parts, and what was counted on the way."""
+
+    triples: int
+    epochs: int
+    training: Mapping[str, float]
+    sentences: int
+    words: int
+    prediction: Mapping[str, float]
+    words_scored: float
+    updates: float
+
+
+def mean_and_deviation(values: Sequence[float], form: str = ".2f") -> str:
+    """Of the seeds."""
+    if not values:
+        return "-"
+    return f"{np.mean(values):{form}}" + (f" ± {np.std(values, ddof=1):{form}}" if len(values) > 1 else "")
+
+
+_HELD = {True: "yes", False: "no", None: ""}
+
+
+@dataclass(frozen=True)
+class ConceptFigures(Outcome):
+    """All parts; those that were not asked for are empty."""
+
+    sizes: tuple[int, int]
+    cells: tuple[Cell, ...] = ()
+    errors: tuple[RowErrors, ...] = ()
+    closeness: tuple[Closeness, ...] = ()
+    weak: tuple[Weak, ...] = ()
+    points: tuple[Point, ...] = ()
+    speed: Speed | None = None
+    left_out: tuple[str, ...] = ()
+    quick: bool = False
+    seeds_note: str = ""
+    tagger_note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = plain(asdict(self))
+        means = self.means()
+        verdicts = {row: EXPECTED[row][1](means) for row in EXPECTED if row in means and not self.quick}
+        return {**found, "means": plain(dict(means)), "as_expected": verdicts}
+
+    def to_tables(self) -> list[Table]:
+        """Those of parts that were not run have no rows."""
+        return [
+            self._simulation(),
+            self._errors(),
+            self._orders(),
+            self._neighbours(),
+            self._purity(),
+            self._weak(),
+            self._curve(),
+            self._speed(),
+            self._shares(),
+        ]
+
+    def to_lines(self) -> list[str]:
+        return list(self.left_out)
+
+    def of(self, row: str) -> list[RowErrors]:
+        """Of all seeds."""
+        return [one for one in self.errors if one.row == row]
+
+    def means(self) -> Errors:
+        """Mean test error by row; NaN for a row that was not run."""
+        found = {row: float(np.mean([one.test for one in self.of(row)])) for row in METHODS if self.of(row)}
+        return defaultdict(lambda: math.nan, found)
+
+    # ---- The house, and table C.2 ----
+
+    def _simulation(self) -> Table:
+        notes = [
+            f"Counted in the first data set of {self.sizes[0]} training triples; words without pronouns in sentences "
+            "of make_ambiguous_house. A word is ambiguous if it stands for several concepts there."
+        ]
+        table = Table("The simulated house (thesis, C.6)", ("", "thesis", "here"), notes)
+        for cell in self.cells:
+            table.add(cell.what, cell.paper, format(cell.found, cell.form))
+        return table
+
+    def _errors(self) -> Table:
+        seeds = len({one.seed for one in self.errors})
+        notes = [
+            "Share of sentences with at least one wrong label, in percent: mean and standard deviation over "
+            f"{seeds} seeds of data and weights; {self.sizes[0]} training and {self.sizes[1]} test triples. "
+            f"{self.seeds_note}",
+            self.tagger_note,
+            "memory: what the same sentence meant most often in training; in a sentence that never came, what each "
+            "word meant most often. It shows how far words alone lead in this house.",
+        ]
+        headings = ("", "train, thesis", "test, thesis", "train", "test", "seconds", "expected", "as expected")
+        table = Table("Errors (thesis, table C.2)", headings, [*self._quick_note(), *notes])
+        means = self.means()
+        for row, method in METHODS.items():
+            if not (found := self.of(row)):
+                continue
+            paper = [f"{value:.2f}" for value in method.paper] if method.paper else ["-", "-"]
+            ours = [mean_and_deviation([getattr(one, name) for one in found]) for name in ("train", "test")]
+            seconds = f"{np.mean([one.seconds for one in found]):.1f}"
+            bar, holds = EXPECTED.get(row, ("", None))
+            held = None if holds is None or self.quick else holds(means)
+            table.add(row, *paper, *ours, seconds, bar, _HELD[held])
+        return table
+
+    def _orders(self) -> Table:
+        notes = [
+            "Neighbours in the order of the thesis's test errors. Seeds: in how many of ours the first has a smaller "
+            f"error than the second. Tie: the thesis's two errors differ by less than {TIE:g} points."
+        ]
+        headings = ("less error", "more error", "thesis", "ours", "seeds", "same order")
+        table = Table("Order of the test errors (thesis, table C.2)", headings, notes)
+        means = self.means()
+        published = {row: method.paper[1] for row, method in METHODS.items() if method.paper}
+        for less, more in pairwise(sorted(published, key=published.__getitem__)):
+            if not (self.of(less) and self.of(more)):
+                continue
+            pairs = list(zip(self.of(less), self.of(more), strict=True))
+            smaller = sum(one.test < other.test for one, other in pairs)
+            tie = "tie; " if published[more] - published[less] < TIE else ""
+            table.add(
+                less,
+                more,
+                f"{published[less]:.2f} < {published[more]:.2f}",
+                f"{means[less]:.2f}, {means[more]:.2f}",
+                f"{smaller} of {len(pairs)}",
+                tie + _HELD[means[less] < means[more]],
+            )
+        return table
+
+    # ---- Table C.3 ----
+
+    def _neighbours(self) -> Table:
+        notes = ["By Euclidean distance of concept_vectors_, NN_OF with both relations, first seed."]
+        table = Table("Nearest concepts (thesis, table C.3)", ("concept", "thesis", "here"), notes)
+        for query, published in NEIGHBOURS.items() if self.closeness else ():
+            table.add(query, ", ".join(published), ", ".join(self.closeness[0].nearest[query]))
+        return table
+
+    def _purity(self) -> Table:
+        notes = [
+            f"Share of concepts in percent whose nearest neighbour is of the same class, and share of the same class "
+            f"among the two nearest, over {len(self.closeness)} seeds. By chance: among all other concepts. Concepts "
+            "of no class (coat, book) may be neighbours, but are not asked about."
+        ]
+        table = Table("Neighbours of the same class", ("class", "concepts", "nearest", "two nearest", "chance"), notes)
+        for name in self.closeness[0].purity if self.closeness else ():
+            found = [one.purity[name] for one in self.closeness]
+            size, _, _, chance = found[0]
+            shares = (mean_and_deviation([100 * one[place] for one in found], ".0f") for place in (1, 2))
+            table.add(name, str(size), *shares, f"{100 * chance:.0f}")
+        return table
+
+    # ---- Bags, the learning curve, speed ----
+
+    def _weak(self) -> Table:
+        notes = [
+            'supervision="bags": each training sentence comes with its concepts in alphabetical order, "-" for each '
+            f"word that has none. Errors as above, over {len(self.weak)} seeds; bags: training sentences whose "
+            "predicted bag is wrong."
+        ]
+        headings = ("", "train", "test", "bags, train", "seconds", "expected", "as expected")
+        table = Table("Learning from bags (thesis, C.7)", headings, [*self._quick_note(), *notes])
+        if self.weak:
+            table.add("thesis", *(f"{value:.2f}" for value in (*WEAK, WEAK_BAGS)), style="dim")
+            found = {name: [getattr(one, name) for one in self.weak] for name in ("train", "test", "bags")}
+            held = None if self.quick else bool(np.mean(found["test"]) <= WEAK_BAR)
+            seconds = f"{np.mean([one.seconds for one in self.weak]):.1f}"
+            cells = map(mean_and_deviation, found.values())
+            table.add("NN_OF, x+u (loc, contain)", *cells, seconds, f"test ≤ {WEAK_BAR:g}", _HELD[held])
+        return table
+
+    def of_size(self, size: int) -> list[Point]:
+        """The points of all seeds."""
+        return [point for point in self.points if point.size == size]
+
+    def _curve(self) -> Table:
+        seeds = len({point.seed for point in self.points})
+        notes = [f"NN_OF with both relations and the same parameters throughout; the first triples of {seeds} seeds."]
+        headings = ("training triples", "test error, thesis", "test error", "seconds")
+        table = Table("Test error by training triples (thesis, C.6)", headings, [*self._quick_note(), *notes])
+        for size in sorted({point.size for point in self.points}):
+            found = self.of_size(size)
+            published = {POINT[0]: POINT[1], 50_000: METHODS[OF_BOTH].paper[1]}.get(size)  # type: ignore[index]
+            errors = mean_and_deviation([point.error for point in found])
+            seconds = f"{np.mean([point.seconds for point in found]):.1f}"
+            table.add(str(size), "-" if published is None else f"{published:g}", errors, seconds)
+        return table
+
+    def _speed(self) -> Table:
+        table = Table(
+            "Speed of NN_OF with both relations", ("", "here", "expected", "as expected"), self._speed_notes()
+        )
+        if self.speed:
+            training, prediction = (sum(part.values()) for part in (self.speed.training, self.speed.prediction))
+            words, sentences = self.speed.words / prediction, self.speed.sentences / prediction
+            in_time, is_fast = (None, None) if self.quick else (training <= SECONDS_BAR, words >= WORDS_BAR)
+            table.add(
+                f"training, {self.speed.triples} triples, {self.speed.epochs} epochs, s",
+                f"{training:.1f}",
+                f"≤ {SECONDS_BAR:g}",
+                _HELD[in_time],
+            )
+            table.add("prediction, words/s", f"{words:.0f}", f"≥ {WORDS_BAR:g}", _HELD[is_fast])
+            table.add("prediction, sentences/s", f"{sentences:.0f}")
+        return table
+
+    def _speed_notes(self) -> list[str]:
+        if not self.speed:
+            return []
+        return [
+            f"Wall-clock time, one thread; the best of three predictions of {self.speed.sentences} sentences. In "
+            f"training, {self.speed.words_scored:.1f} words were scored and {self.speed.updates:.2f} steps taken per "
+            "sentence and pass."
+        ]
+
+    def _shares(self) -> Table:
+        notes = [
+            "Labelling in training is estimated: as many passes as training has, each as long as the compiled core "
+            "takes to label the training sentences with the final weights; steps are the rest. In truth a sentence "
+            "that is learned from is not labelled to its end, so the share of labelling is an upper bound.",
+        ]
+        table = Table("Where the time goes", ("", "seconds", "share in %"), notes)
+        for title, parts in (
+            (("training", self.speed.training), ("prediction", self.speed.prediction)) if self.speed else ()
+        ):
+            table.add(title, style="bold")
+            for name, seconds in parts.items():
+                table.add(f"  {name}", f"{seconds:.2f}", f"{100 * seconds / sum(parts.values()):.0f}")
+            table.end_group()
+        return table
+
+    def _quick_note(self) -> list[str]:
+        return ["Quick form: it only shows that everything works."] if self.quick else []
+
+
+# ---- The drawing ----
+
+
+def draw(outcome: ConceptFigures, figure: Any) -> None:
+    """The learning curve, and table C.2 as bars."""
+    figure.set_size_inches(11, 4)
+    curve, bars = figure.subplots(1, 2)
+    _draw_curve(outcome, curve)
+    _draw_bars(outcome, bars)
+
+
+def _draw_curve(outcome: ConceptFigures, axes: Any) -> None:
+    axes.set(title="Order-free, both relations", xlabel="training triples", ylabel="test error (%)")
+    if not outcome.points:
+        return
+    sizes = sorted({point.size for point in outcome.points})
+    errors = [[point.error for point in outcome.of_size(size)] for size in sizes]
+    axes.plot(sizes, [np.mean(found) for found in errors], "o-", markersize=3, color=PALETTE[0], label="here")
+    axes.fill_between(sizes, [min(found) for found in errors], [max(found) for found in errors], alpha=0.2)
+    axes.plot(*POINT, "s", color=PALETTE[1], label="thesis")
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=0.1)  # an error may be 0
+    axes.set_ylim(bottom=0)
+    axes.set_xticks(sizes, [f"{size:,}".replace(",", " ") for size in sizes], rotation=30)
+    axes.set_xticks([], minor=True)
+    axes.legend(frameon=False)
+
+
+def _draw_bars(outcome: ConceptFigures, axes: Any) -> None:
+    axes.set(title="Table C.2", xlabel="test error (%)")
+    rows = [row for row in METHODS if outcome.of(row)]
+    if not rows:
+        return
+    means = outcome.means()
+    places = np.arange(len(rows))[::-1]
+    published = [method.paper[1] if (method := METHODS[row]).paper else 0.0 for row in rows]
+    axes.barh(places + 0.2, published, 0.4, color=PALETTE[1], label="thesis")
+    axes.barh(places - 0.2, [means[row] for row in rows], 0.4, color=PALETTE[0], label="here")
+    axes.set_yticks(places, rows)
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.12))  # beside the shortest bars

@@ -55,12 +55,12 @@ for sentence in STORY.strip().splitlines():
     explanation = labeler.explain(sentence, universe)
     print(f"{sentence}\n  {' '.join(explanation.concepts)}")
     for step in explanation.steps:
-        if step.word in ("he", "she", "it", "him", "her", "there", "ball") and step.facts:
-            facts = ", ".join(f"{f.relation}({f.concept}) = {f.value or 'nothing'}" for f in step.facts[:3])
-            print(f"  {step.word} is {step.concept}: {facts}")
+        if step.word in ("he", "she", "it", "him", "ball") and step.facts:
+            print(f"  {step.word} is {step.concept}: {', '.join(map(str, step.facts[:3]))}")
     event = event_of(explanation.concepts, universe)
     if event is None:
         print("  which cannot be")
     else:
         execute(universe, event)
-print(f"\nthe football is held by {universe.get('containedby', 'football')}, in the {universe.get('location', 'football')}")
+place, holder = (universe.get(relation, "football") for relation in RELATIONS)
+print(f"\nthe football is in the {place}, with the {holder}")

@@ -164,6 +164,7 @@ VARIANTS = {
         "left-right": ({"strategy": "left-right", "hidden_size": 5, "window": 3}, None),
         "independent": ({"strategy": "independent", "window": 1}, None),
         "bags": ({"supervision": "bags", "hidden_size": 8, "window": 3}, None),
+        "bags-left-right": ({"supervision": "bags", "strategy": "left-right", "hidden_size": 8}, None),
     },
     "HullerClassifier": {"": ({}, HULLS)},
     "KernelPCAMap": {"": ({}, None), "basis": ({"basis_size": 30, "n_components": 20}, None)},

@@ -62,25 +62,66 @@ def labelled(network, strategy, symbols):
     return steps
 
 
-def violated(network, strategy, symbols, right, margin):
+class Aligned:
+    """The right label of each word."""
+
+    def __init__(self, labels):
+        self.labels = labels
+
+    def contains(self, i, c):
+        return self.labels[i] == c
+
+    def take(self, c):
+        pass
+
+
+class Bag:
+    """Labels that are left in a bag, for words that have a tenth of their largest share of them in a lexicon."""
+
+    def __init__(self, scores, words, bag):
+        self.left = list(bag)
+        labels = sorted(set(bag))
+        p = np.zeros_like(scores[words])
+        p[:, labels] = np.exp(scores[words][:, labels])
+        p /= p.sum(axis=1, keepdims=True)
+        shares = p[:, bag]
+        for _ in range(10):
+            shares = shares / shares.sum(axis=0)
+            shares /= shares.sum(axis=1, keepdims=True)
+        of_labels = np.zeros_like(p)
+        np.add.at(of_labels.T, bag, shares.T)
+        self.allowed = (of_labels >= 0.1 * of_labels.max(axis=1, keepdims=True)) & (of_labels > 0)
+
+    def contains(self, i, c):
+        return c in self.left and bool(self.allowed[i, c])
+
+    def take(self, c):
+        self.left.remove(c)
+
+
+def violated(network, strategy, symbols, good, margin):
     """What is learned from a sentence: states with weights, whose sum of s, plus the constant, is the loss."""
     labels, terms, constant = [None] * len(network.words), [], 0.0
     for t in range(len(labels)):
-        words = turn(strategy, labels, t)
-        good = max(((j, right[j]) for j in words), key=lambda pair: network.score(labels, *pair))
-        bad = max(
-            ((j, c) for j in words for c in symbols if c != right[j]), key=lambda pair: network.score(labels, *pair)
-        )
-        lead = network.score(labels, *good) - network.score(labels, *bad)
-        if lead < margin:
-            raised = [good] if lead > 0 else [(j, right[j]) for j in words]
+        pairs = [(j, c) for j in turn(strategy, labels, t) for c in symbols]
+        raised = [pair for pair in pairs if good.contains(*pair)]
+        if not raised:
+            if strategy == "independent":
+                continue
+            break
+        best = max(raised, key=lambda pair: network.score(labels, *pair))
+        others = [pair for pair in pairs if pair not in raised]
+        bad = max(others, key=lambda pair: network.score(labels, *pair), default=None)
+        lead = np.inf if bad is None else network.score(labels, *best) - network.score(labels, *bad)
+        if lead < margin or lead <= 0:
+            raised = [best] if lead > 0 else raised
             terms += [(list(labels), *bad, 1.0), *((list(labels), *pair, -1 / len(raised)) for pair in raised)]
             constant += margin
-        if strategy == "independent":
-            continue
-        if terms:
-            break
-        labels[good[0]] = good[1]
+        if strategy != "independent":
+            if terms:
+                break
+            labels[best[0]] = best[1]
+        good.take(best[1])
     return terms, constant
 
 

@@ -103,11 +103,12 @@ class ConceptNetwork {
     ConceptWeights<T>& weights() { return weights_; }
     const ConceptShape& shape() const { return weights_.shape; }
 
-    // A sentence without labels. With a `reach` of 0, words are looked at without their neighbours.
-    void read(const ConceptSentence& sentence, int64_t reach) {
-        sentence_ = sentence, reach_ = std::min(reach, shape().reach());
+    // A sentence without labels.
+    void read(const ConceptSentence& sentence) {
+        sentence_ = sentence;
         const int64_t n = sentence.size, d = shape().d, size = shape().concept_size();
         labels_.assign(std::size_t(n), no_symbol);
+        has_scores_.assign(std::size_t(n), 0);
         X_.reset(n, shape().window * d);
         for (int64_t i = 0; i < n; ++i)
             each_place(i, [&](int64_t place, int32_t word) { std::copy_n(vector(word), d, X_[i] + place * d); });
@@ -126,14 +127,15 @@ class ConceptNetwork {
     int64_t size() const { return sentence_.size; }
     int32_t label(int64_t i) const { return labels_[std::size_t(i)]; }
 
-    // s(j, c) for all symbols c.
-    const T* score(int64_t j) {
+    // s(j, c) for these symbols, unless they are known since the labels nearby have changed.
+    void score(int64_t j, const std::vector<int32_t>& symbols) {
+        if (has_scores_[std::size_t(j)]) return;
+        has_scores_[std::size_t(j)] = 1;
         const int64_t size = shape().concept_size();
         std::copy_n(r_[j], size, q_[j]);
         add_products(weights_.Wh.data(), size, g_[j], q_[j]);
         const T constant = dot(g_[j], weights_.bh.data(), lanes());
-        for (int64_t c = 0; c < shape().symbols; ++c) scores_[j][c] = constant + dot(q_[j], concepts_[c], size);
-        return scores_[j];
+        for (const int32_t c : symbols) scores_[j][c] = constant + dot(q_[j], concepts_[c], size);
     }
 
     // What `score` found last.
@@ -144,6 +146,7 @@ class ConceptNetwork {
         find_h(c, h_[j]);
         each_near(j, [&](int64_t i) {
             if (label(i) != no_symbol) return;
+            has_scores_[std::size_t(i)] = 0;
             add_combination(concepts_[c], concept_at(i, j), g_[i]);
             add_products(concept_at(j, i), shape().concept_size(), h_[j], r_[i]);
         });
@@ -170,7 +173,7 @@ class ConceptNetwork {
     // Calls use(place, word) for the window of word i, but for words that were never seen.
     template <class Use>
     void each_place(int64_t i, Use use) const {
-        for (int64_t offset = -reach_; offset <= reach_; ++offset) {
+        for (int64_t offset = -shape().reach(); offset <= shape().reach(); ++offset) {
             const int64_t at = i + offset;
             const int32_t word = at < 0 || at >= sentence_.size ? padding_word : sentence_.words[at];
             if (word != unknown_word) use(offset + shape().reach(), word);
@@ -178,8 +181,8 @@ class ConceptNetwork {
     }
     template <class Use>
     void each_near(int64_t j, Use use) const {
-        const int64_t end = std::min(sentence_.size, j + reach_ + 1);
-        for (int64_t i = std::max<int64_t>(0, j - reach_); i < end; ++i)
+        const int64_t end = std::min(sentence_.size, j + shape().reach() + 1);
+        for (int64_t i = std::max<int64_t>(0, j - shape().reach()); i < end; ++i)
             if (i != j) use(i);
     }
 
@@ -316,8 +319,8 @@ class ConceptNetwork {
 
     ConceptWeights<T> weights_;
     ConceptSentence sentence_{};
-    int64_t reach_ = 0;
     std::vector<int32_t> labels_;
+    std::vector<uint8_t> has_scores_;    // and nothing has changed since
     ScratchRows<T> X_;                   // words of the window, by word
     ScratchRows<T> concepts_;            // C(c), by symbol
     ScratchRows<T> g_, r_, q_, scores_;  // by word without a label

@@ -69,7 +69,7 @@ class ConceptLabeler {
     // which it was chosen.
     template <class Step>
     void predict(const ConceptSentence& sentence, Step step) {
-        read(sentence, shape().reach());
+        read(sentence);
         for (int64_t t = 0; t < sentence.size; ++t) {
             take_turn(t);
             const ConceptChoice best = find([](int64_t, int32_t) { return true; });
@@ -86,6 +86,7 @@ class ConceptLabeler {
 
     // The same with a bag of as many labels.
     bool learn_bag(const ConceptSentence& sentence, const int32_t* bag, ConceptLexicon& lexicon, double rate) {
+        if (sentence.size == 0) return true;
         lexicon.share_out(sentence, bag);
         return learn(sentence, bag, BagOfLabels(sentence.size, bag, lexicon), rate);
     }
@@ -97,19 +98,23 @@ class ConceptLabeler {
         bool contains(int64_t i, int32_t c) const { return c == labels[i]; }
         void take(const ConceptChoice&) {}
 
+        static constexpr bool may_run_out = false;
         const int32_t* labels;
     };
 
+    // The labels of a bag that are left, as far as the lexicon allows them for a word.
     class BagOfLabels {
       public:
         BagOfLabels(int64_t size, const int32_t* bag, const ConceptLexicon& lexicon) : left_(bag, bag + size) {
-            for (int64_t i = 0; i < size; ++i)
-                for (int64_t k = 0; k < size; ++k) {
-                    double share = 0;
-                    for (int64_t other = 0; other < size; ++other)
-                        if (bag[other] == bag[k]) share += lexicon.share(i, other);
-                    if (share > least_share) allowed_.push_back({i, bag[k]});
-                }
+            std::vector<double> shares(std::size_t(*std::max_element(bag, bag + size)) + 1);
+            for (int64_t i = 0; i < size; ++i) {
+                for (int64_t k = 0; k < size; ++k) shares[std::size_t(bag[k])] = 0;
+                for (int64_t k = 0; k < size; ++k) shares[std::size_t(bag[k])] += lexicon.share(i, k);
+                double most = 0;
+                for (int64_t k = 0; k < size; ++k) most = std::max(most, shares[std::size_t(bag[k])]);
+                for (int64_t k = 0; k < size; ++k)
+                    if (shares[std::size_t(bag[k])] >= least_share * most) allowed_.push_back({i, bag[k]});
+            }
             std::sort(allowed_.begin(), allowed_.end());
         }
         bool contains(int64_t i, int32_t c) const {
@@ -118,8 +123,10 @@ class ConceptLabeler {
         }
         void take(const ConceptChoice& choice) { left_.erase(std::find(left_.begin(), left_.end(), choice.symbol)); }
 
+        static constexpr bool may_run_out = true;
+
       private:
-        static constexpr double least_share = 0.1;  // of a word, that a label of the bag must have
+        static constexpr double least_share = 0.1;  // beside the label of the bag with the largest share of the word
 
         std::vector<int32_t> left_;
         std::vector<std::pair<int64_t, int32_t>> allowed_;
@@ -128,7 +135,7 @@ class ConceptLabeler {
     template <class Good>
     bool learn(const ConceptSentence& sentence, const int32_t* met, Good good, double rate) {
         for (int64_t i = 0; i < sentence.size; ++i) is_concept_[std::size_t(met[i])] = 1;
-        read(sentence, shape().reach());
+        read(sentence);
         terms_.clear();
         double loss = 0;
         bool is_right = true;
@@ -136,13 +143,17 @@ class ConceptLabeler {
             take_turn(t);
             const ConceptChoice right = find([&](int64_t i, int32_t c) { return good.contains(i, c); });
             const ConceptChoice wrong = find([&](int64_t i, int32_t c) { return !good.contains(i, c); });
-            if (right.word < 0 && wrong.word >= 0) break;  // the lexicon leaves nothing
+            if (Good::may_run_out && right.word < 0) {  // other words have taken what this one may have
+                check(wrong);
+                is_right = false;
+                if (settings_.order == LabelOrder::independent) continue;
+                break;
+            }
             check(right);
             const bool is_mistake = wrong.score >= right.score;
             if (wrong.score + settings_.margin > right.score) loss += rank(right, wrong, is_mistake, good);
             is_right &= !is_mistake;
-            if (settings_.order == LabelOrder::independent) continue;
-            if (!terms_.empty()) break;
+            if (settings_.order != LabelOrder::independent && !terms_.empty()) break;
             settle(right);
             good.take(right);
         }
@@ -152,8 +163,8 @@ class ConceptLabeler {
 
     const ConceptShape& shape() const { return network_.shape(); }
 
-    void read(const ConceptSentence& sentence, int64_t reach) {
-        network_.read(sentence, reach);
+    void read(const ConceptSentence& sentence) {
+        network_.read(sentence);
         offered_.clear();
         for (int32_t c = none_symbol + 1; c < shape().symbols; ++c)
             if (shape().relations == 0 ? is_concept_[std::size_t(c)] != 0 : sentence.universe[c] != no_symbol)
@@ -169,7 +180,7 @@ class ConceptLabeler {
         } else {
             turn_.push_back(t);
         }
-        for (const int64_t i : turn_) network_.score(i);
+        for (const int64_t i : turn_) network_.score(i, offered_);
         counters_.scores += int64_t(turn_.size());
     }
 

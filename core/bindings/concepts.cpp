@@ -11,8 +11,7 @@ void bind_concepts(nb::module_& m) {
         .def(nb::init<Vector<int64_t>, Vector<int32_t>, Vector<int32_t>, Vector<int64_t>, concepts::Universes>(),
              "starts"_a.noconvert(), "words"_a.noconvert(), "labels"_a.noconvert(), "universe_of"_a.noconvert(),
              "universes"_a.noconvert())
-        .def_prop_ro("size", &concepts::Corpus::size)
-        .def_prop_ro("words", &concepts::Corpus::words);
+        .def_prop_ro("size", &concepts::Corpus::size);
     nb::class_<ConceptLexicon>(m, "ConceptLexicon")
         .def(
             "__init__",

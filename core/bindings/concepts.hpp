@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -58,7 +59,6 @@ class Corpus {
     }
 
     int64_t size() const { return int64_t(universe_of_.shape(0)); }
-    int64_t words() const { return int64_t(words_.shape(0)); }
     int64_t start(int64_t i) const { return starts_.data()[i]; }
     const int32_t* labels(int64_t i) const { return labels_.data() + start(i); }
 
@@ -83,9 +83,10 @@ class Corpus {
             for (int64_t k = start(i); k < start(i + 1); ++k)
                 require(sentence(i).universe[labels_.data()[k]] != larank::no_symbol,
                         "labels must be concepts of the universe of their sentence");
+        knows_all_words_ = is_within(words_, 0, shape.words);
         checked_ = {shape.words, shape.symbols, shape.relations};
     }
-    bool knows_all_words() const { return is_within(words_, 0, std::numeric_limits<int64_t>::max()); }
+    bool knows_all_words() const { return knows_all_words_; }
     bool is_checked_for(const larank::ConceptShape& shape) const {
         return checked_ == std::array{shape.words, shape.symbols, shape.relations};
     }
@@ -96,6 +97,7 @@ class Corpus {
     Vector<int64_t> universe_of_;
     Universes universes_;
     std::array<int64_t, 3> checked_{};  // the shape that the labels were checked for
+    bool knows_all_words_ = false;
 };
 
 template <class T>
@@ -148,60 +150,60 @@ void set_weights(Labeler<T>& labeler, std::tuple<Table<T>, Table<T>, Table<T>, T
     pad<T>(bh, 1, s.N, w.lanes, w.bh.data());
 }
 
-template <class T>
-void check_concepts(Labeler<T>& labeler) {
-    const std::vector<uint8_t>& is_concept = labeler.is_concept();
-    require(std::find(is_concept.begin(), is_concept.end(), 1) != is_concept.end(), "there must be a concept");
+// Calls use(sentence, labels, rate) for the sentences `order` of the corpus, each with its rate.
+template <class Use>
+void each_sentence(const larank::ConceptShape& shape, const Corpus& corpus, Vector<int64_t> order, Vector<double> rates,
+                   Use use) {
+    require(order.shape(0) == rates.shape(0), "rates must be one per sentence");
+    require(is_within(order, 0, corpus.size()), "order must be sentences");
+    require(std::all_of(rates.data(), rates.data() + rates.size(), [](double rate) { return std::isfinite(rate); }),
+            "rates must be finite");
+    require(corpus.is_checked_for(shape), "the corpus must be checked: call check");
+    nb::gil_scoped_release release;
+    for (std::size_t k = 0; k < order.shape(0); ++k)
+        use(corpus.sentence(order.data()[k]), corpus.labels(order.data()[k]), rates.data()[k]);
 }
 
 // A lexicon has no row for words that were never seen.
-inline void check_order(const larank::ConceptShape& shape, const Corpus& corpus, const larank::ConceptLexicon& lexicon,
-                        Vector<int64_t> order) {
-    require(is_within(order, 0, corpus.size()), "order must be sentences");
-    require(corpus.is_checked_for(shape), "the corpus must be checked: call check");
-    require(corpus.knows_all_words(), "a lexicon needs words that are known");
+inline void check_lexicon(const larank::ConceptLexicon& lexicon, const larank::ConceptShape& shape,
+                          const Corpus& corpus) {
+    require(corpus.knows_all_words(), "a lexicon needs words that are known, in a corpus that is checked");
     require(lexicon.words() == shape.words && lexicon.symbols() == shape.symbols,
             "the lexicon must have the words and symbols of the labeler");
 }
 
-// The sentences `order` of the corpus, each with its rate.
 template <class T>
 void learn(Labeler<T>& labeler, const Corpus& corpus, Vector<int64_t> order, Vector<double> rates) {
-    require(order.shape(0) == rates.shape(0), "rates must be one per sentence");
-    require(is_within(order, 0, corpus.size()), "order must be sentences");
-    require(corpus.is_checked_for(labeler.network().shape()), "the corpus must be checked: call check");
-    nb::gil_scoped_release release;
-    for (std::size_t k = 0; k < order.shape(0); ++k) {
-        const int64_t i = order.data()[k];
-        labeler.learn(corpus.sentence(i), corpus.labels(i), rates.data()[k]);
-    }
+    each_sentence(
+        labeler.network().shape(), corpus, order, rates,
+        [&](const auto& sentence, const int32_t* labels, double rate) { labeler.learn(sentence, labels, rate); });
 }
 
 // The same, where labels are bags. The lexicon learns from a sentence first, unless its rate is zero.
 template <class T>
 void learn_bags(Labeler<T>& labeler, const Corpus& corpus, larank::ConceptLexicon& lexicon, Vector<int64_t> order,
                 Vector<double> rates, double lexicon_rate) {
-    require(order.shape(0) == rates.shape(0), "rates must be one per sentence");
-    check_order(labeler.network().shape(), corpus, lexicon, order);
-    nb::gil_scoped_release release;
-    for (std::size_t k = 0; k < order.shape(0); ++k) {
-        const int64_t i = order.data()[k];
-        if (lexicon_rate > 0) lexicon.learn(corpus.sentence(i), corpus.labels(i), lexicon_rate);
-        labeler.learn_bag(corpus.sentence(i), corpus.labels(i), lexicon, rates.data()[k]);
-    }
+    check_lexicon(lexicon, labeler.network().shape(), corpus);
+    each_sentence(labeler.network().shape(), corpus, order, rates,
+                  [&](const auto& sentence, const int32_t* bag, double rate) {
+                      if (lexicon_rate > 0) lexicon.learn(sentence, bag, lexicon_rate);
+                      labeler.learn_bag(sentence, bag, lexicon, rate);
+                  });
 }
 
 // Only the lexicon.
 template <class T>
 void learn_lexicon(Labeler<T>& labeler, const Corpus& corpus, larank::ConceptLexicon& lexicon, Vector<int64_t> order,
                    Vector<double> rates) {
-    require(order.shape(0) == rates.shape(0), "rates must be one per sentence");
-    check_order(labeler.network().shape(), corpus, lexicon, order);
-    nb::gil_scoped_release release;
-    for (std::size_t k = 0; k < order.shape(0); ++k) {
-        const int64_t i = order.data()[k];
-        lexicon.learn(corpus.sentence(i), corpus.labels(i), rates.data()[k]);
-    }
+    check_lexicon(lexicon, labeler.network().shape(), corpus);
+    each_sentence(labeler.network().shape(), corpus, order, rates,
+                  [&](const auto& sentence, const int32_t* bag, double rate) { lexicon.learn(sentence, bag, rate); });
+}
+
+template <class T>
+void check_concepts(Labeler<T>& labeler) {
+    const std::vector<uint8_t>& is_concept = labeler.is_concept();
+    require(std::find(is_concept.begin(), is_concept.end(), 1) != is_concept.end(), "there must be a concept");
 }
 
 // The labels of all words of the sentences [first, end).

@@ -56,8 +56,8 @@ def test_scores_are_what_a_label_adds_to_the_sum_over_words(strategy, relations,
     network = conceptreference.Network(weights, words, universe, WINDOW)
     labels = [None] * len(words)
     for place, of_symbols in zip(order, scores, strict=True):
-        expected = [network.score(labels, place, c) for c in range(SYMBOLS)]
-        np.testing.assert_allclose(of_symbols, expected, atol=1e-9)
+        expected = [network.score(labels, place, c) for c in CONCEPTS]
+        np.testing.assert_allclose(of_symbols[1:], expected, atol=1e-9)
         if strategy != "independent":
             labels[place] = 1 + int(of_symbols[1:].argmax())
 
@@ -118,17 +118,43 @@ def test_a_step_goes_along_the_gradient(strategy, relations, margin, seed):
         steps = conceptreference.labelled(network, strategy, CONCEPTS)
         labels = [dict(steps)[j] for j in range(len(words))]
         labels[steps[-1][0]] = 1 + labels[steps[-1][0]] % (SYMBOLS - 1)
-    terms, _ = conceptreference.violated(network, strategy, CONCEPTS, labels, margin)
+    good = conceptreference.Aligned(labels)
+    terms, _ = conceptreference.violated(network, strategy, CONCEPTS, good, margin)
     assert terms
-    expected = conceptreference.gradient(network, terms)
     given = corpus(words, labels, universe)
     labeler.check(given)
-    rate = 1e-7
-    labeler.learn(given, np.zeros(1, dtype=np.int64), np.array([rate]))
+    labeler.learn(given, FIRST, np.array([RATE]))
+    assert_moved_along(labeler, weights, conceptreference.gradient(network, terms))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("margin", [0.0, 1.0])
+@pytest.mark.parametrize("sharpness", [0.0, 1.0, 30.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_step_with_a_bag_raises_the_pairs_that_the_lexicon_allows(strategy, margin, sharpness, seed):
+    labeler, weights = random_labeler(seed, strategy, 2, margin)
+    words, bag, universe = random_sentence(seed, 2)
+    words = np.maximum(words, 1).tolist()  # a lexicon knows all of them
+    scores = sharpness * np.random.default_rng(seed).normal(size=(WORDS, SYMBOLS))
+    network = conceptreference.Network(weights, words, universe, WINDOW)
+    good = conceptreference.Bag(scores, words, bag)
+    terms, _ = conceptreference.violated(network, strategy, CONCEPTS, good, margin)
+    given = corpus(words, bag, universe)
+    labeler.check(given)
+    lexicon = _core.ConceptLexicon(scores, np.isin(range(SYMBOLS), bag).astype(np.uint8))
+    labeler.learn_bags(given, lexicon, FIRST, np.array([RATE]), 0.0)
+    assert_moved_along(labeler, weights, conceptreference.gradient(network, terms))
+    np.testing.assert_array_equal(lexicon.scores, scores)
+
+
+FIRST, RATE = np.zeros(1, dtype=np.int64), 1e-7
+
+
+def assert_moved_along(labeler, weights, gradient):
     for name, before, after, slopes in zip(
-        ("D", "C", "Wg", "bg", "Wh", "bh"), weights, labeler.weights, expected, strict=True
+        ("D", "C", "Wg", "bg", "Wh", "bh"), weights, labeler.weights, gradient, strict=True
     ):
-        np.testing.assert_allclose((before - after) / rate, slopes, atol=1e-4, rtol=1e-4, err_msg=name)
+        np.testing.assert_allclose((before - after) / RATE, slopes, atol=1e-4, rtol=1e-4, err_msg=name)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -184,6 +210,19 @@ def test_what_would_be_read_beyond_the_tables_is_refused(change, complaint):
     given = {"words": [1], "labels": [2], "universe": np.zeros((2, SYMBOLS), int)} | change
     with pytest.raises(ValueError, match=complaint):
         labeler.check(corpus(given["words"], given["labels"], given["universe"]))
+
+
+def test_right_labels_without_a_score_are_no_silent_success():
+    labeler, weights = random_labeler(0)
+    broken = tuple(np.full_like(array, np.nan) for array in weights)
+    words, labels, universe = random_sentence(0)
+    given = corpus(words, labels, universe)
+    labeler.check(given)
+    labeler.weights = broken
+    with pytest.raises(ValueError, match="scores overflow"):
+        labeler.learn(given, FIRST, np.ones(1))
+    with pytest.raises(ValueError, match="rates must be finite"):
+        labeler.learn(given, FIRST, np.array([np.nan]))
 
 
 def test_a_corpus_must_be_checked_before_it_is_learned_from():

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV
 
 import larank
 from larank import ConceptLabeler
@@ -134,8 +136,39 @@ def test_bags_can_be_learned_from_a_stream(triples):
 def test_bags_may_be_empty_but_not_too_large():
     labeler = ConceptLabeler(supervision="bags", epochs=200, **SMALL)
     assert labeler.fit(["the rice", "so what"], [["rice"], []]).predict(["so what"]) == [["-", "-"]]
+    assert labeler.fit([["the", "rice"]], [(name for name in ["rice"])]).concepts_.tolist() == ["-", "rice"]
+    assert labeler.fit(["the rice"], [{"rice"}]).concepts_.tolist() == ["-", "rice"]
     with pytest.raises(ValueError, match=r"concepts\[0\] has 3 concepts, sentences\[0\] 2 words; .*at most as many"):
         labeler.fit(["the rice"], [["rice", "rice", "rice"]])
+
+
+@pytest.mark.parametrize("strategy", ["order-free", "left-right", "independent"])
+def test_long_bags_are_learned_from(strategy):
+    words = [f"w{k}" for k in range(30)]
+    random = np.random.default_rng(0)
+    sentences = [random.choice(words, 12, replace=False).tolist() for _ in range(400)]
+    bags = [[word.upper() for word in sentence] for sentence in sentences]
+    labeler = ConceptLabeler((), supervision="bags", strategy=strategy, window=3, **SMALL)
+    labeler.partial_fit(sentences[:1], bags[:1])
+    assert labeler.result_.operations["updates"] == 1
+    labeler.fit(sentences, [random.permutation(bag).tolist() for bag in bags])
+    assert labeler.score(sentences, bags) > 0.9
+
+
+def test_words_that_are_rare_enter_the_lexicon():
+    sentences = ["the rice"] * 20_500 + ["the soup"]
+    labeler = ConceptLabeler((), supervision="bags", epochs=1, shuffle=False, **SMALL)
+    labeler.fit(sentences, [["rice"]] * 20_500 + [["soup"]])
+    learner = labeler._learner
+    assert learner.lexicon.scores[learner.words["soup"], learner.symbols["soup"]] > 0
+
+
+def test_the_time_limit_also_holds_for_the_lexicon():
+    sentences = [[f"w{k}" for k in range(200)]] * 40
+    labeler = ConceptLabeler((), supervision="bags", time_limit=0.05, epochs=1, **SMALL)
+    with pytest.warns(larank.TrainingWarning):
+        labeler.fit(sentences, [["a", "b"]] * 40)
+    assert labeler.result_.seconds < 2
 
 
 # Streams
@@ -209,6 +242,44 @@ def test_the_house_can_be_told_by_its_own_universes():
     assert len(labeler.concepts_) == 59
 
 
+def test_what_cross_validation_makes_of_universes_is_taken(triples):
+    train, _ = triples
+    rows = [3, 5, 8]
+    some = [train.words[row] for row in rows], [train.concepts[row] for row in rows]
+    one = ConceptLabeler(epochs=2, **SMALL).fit(*some, train.universes[rows])
+    other = ConceptLabeler(epochs=2, **SMALL).fit(*some, [train.universes[row] for row in rows])
+    np.testing.assert_array_equal(one.concept_vectors_, other.concept_vectors_)
+    assert len(train.universes[10:14]) == 4
+    with pytest.raises(UniverseError, match=r"universes\[1\] has other names"):
+        Universes.join([train.universes[0], Universes.of([house_of()])])
+
+
+def test_grids_are_searched_with_universes(triples):
+    train, _ = triples
+    n = 120
+    universes = train.universes[:n]
+    with sklearn.config_context(enable_metadata_routing=True):
+        labeler = ConceptLabeler(epochs=1, **SMALL).set_fit_request(universes=True).set_score_request(universes=True)
+        search = GridSearchCV(labeler, {"window": [1, 3]}, cv=2)
+        search.fit(train.words[:n], train.concepts[:n], universes=universes)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_a_value_that_a_relation_may_have_is_known_before_it_occurs():
+    universe = house_of(relations=(LOCATION, MOOD))
+    universe.set("mood", "john", "happy")
+    labeler = ConceptLabeler(**SMALL).fit(["he laughs"], [["john", "-"]], universe)
+    universe.set("mood", "john", "sad")
+    assert len(labeler.predict(["he laughs"], universe)[0]) == 2
+
+
+def test_what_was_a_value_in_training_is_no_concept():
+    universe = house_of(relations=(LOCATION, MOOD))
+    labeler = ConceptLabeler(**SMALL).fit(["he laughs"], [["john", "-"]], universe)
+    with pytest.raises(UniverseError, match="'happy', which was not there in training"):
+        labeler.predict(["he laughs"], Universe({**CONCEPTS, "happy": "actor"}, [LOCATION, MOOD]))
+
+
 # Explanations
 
 
@@ -233,6 +304,13 @@ def test_reasons_add_up_to_the_margin(strategy, relations):
     for words in ("he cooks the rice", "he", "never seen before", "the rice cooks the rice he"):
         for step in labeler.explain(words, universes[0]).steps:
             assert sum(reason.amount for reason in step.reasons) == pytest.approx(step.margin, abs=1e-3)
+
+
+def test_what_lies_beyond_the_ends_is_one_reason_for_each_part():
+    labeler = ConceptLabeler(**SMALL).fit(["he", "she"], [["john"], ["mark"]], house_of())
+    reasons = labeler.explain("he", house_of()).steps[0].reasons
+    assert [reason.source for reason in reasons].count("ends") == 2  # by name and by location
+    assert [reason.source for reason in reasons].count("bias") == 1
 
 
 def test_a_concept_to_compare_with_must_be_known(labeler):
@@ -295,6 +373,33 @@ def test_relations_need_universes():
         labeler.predict(["he"], Universe({"john": "actor"}, [MOOD]))
 
 
+def test_no_sentences_have_no_concepts():
+    labeler = ConceptLabeler(**SMALL).fit(["he"], [["john"]], house_of())
+    assert labeler.predict([]) == labeler.predict([], []) == []
+    with pytest.raises(ValueError, match="the first call needs at least one sentence"):
+        ConceptLabeler(**SMALL).partial_fit([], [])
+    labeler.partial_fit([], [])
+    assert labeler.predict(["he"], house_of()) == [["john"]]
+
+
+def test_one_sentence_is_explained_in_one_universe():
+    labeler = ConceptLabeler(**SMALL).fit(["he"], [["john"]], house_of())
+    with pytest.raises(TypeError, match="universe is of type list"):
+        labeler.explain("he", [house_of()] * 2)
+    with pytest.raises(ValueError, match="universe is None"):
+        labeler.explain("he")
+
+
+def test_relations_cannot_change_on_a_stream():
+    labeler = ConceptLabeler(["location"], **SMALL).fit(["he"], [["john"]], house_of())
+    labeler.set_params(relations=())
+    with pytest.raises(ValueError, match=r"relations must stay as in the calls before, \('location',\)"):
+        labeler.partial_fit(["he"], [["john"]], house_of())
+    blind = ConceptLabeler(**SMALL).fit(["he"], [["john"]])
+    with pytest.raises(ValueError, match="universes must be None as in the first call"):
+        blind.partial_fit(["he"], [["john"]], house_of())
+
+
 def test_what_the_universe_has_must_have_been_there_in_training():
     labeler = ConceptLabeler(**SMALL).fit(["he"], [["john"]], house_of())
     with pytest.raises(UniverseError, match="'attic', which was not there in training"):
@@ -316,7 +421,12 @@ def test_what_the_network_is_made_of_cannot_change_on_a_stream(name):
         ({"names": ("a", "a")}, "twice"),
         ({"n_concepts": 5}, "n_concepts is 5"),
         ({"tables": {"r": np.zeros((2, 3), int)}}, "2 columns"),
-        ({"tables": {"r": np.zeros((2, 2))}}, "must have integers"),
+        ({"tables": {"r": np.zeros((2, 2))}}, "an array of integers"),
+        ({"tables": {"r": [[0, 0]]}}, "an array of integers, got list"),
+        ({"names": ("a", "-")}, "names has '-'"),
+        ({"names": ("a", "")}, "names has ''"),
+        ({"names": ("a", 3)}, "names has 3"),
+        ({"tables": {"r": np.zeros((1, 2), int), "s": np.full((1, 2), -2)}}, "the table of s has -2"),
         ({"tables": {"r": np.full((2, 2), 2)}}, "leads beyond the names"),
         ({"tables": {"r": np.full((2, 2), -3)}}, "leads beyond the names"),
     ],

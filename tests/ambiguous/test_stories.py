@@ -115,8 +115,8 @@ def test_a_story_may_be_empty_compressed_and_of_another_system(story_of):
         ("a b\nlocation(john) = hall\n", "line 2: there is a fact after the sentence; put an empty line before it"),
         ("a b\n- -\nlocation(john) = hall\n", "line 3: there is a fact after the sentence"),
         ("a b\n- c\n", "line 2: 'c' is no concept of the universe; if this line is a sentence, put an empty line"),
-        ("a b\n-\n", "line 2: there are 1 concepts for 2 words; there must be one for each"),
-        ("a b\n- - -\n", "line 2: there are 3 concepts for 2 words"),
+        ("a b\n-\n", "line 2: the line has 1 concepts, the sentence 2 words; there must be one for each"),
+        ("a b\n- - -\n", "line 2: the line has 3 concepts, the sentence 2 words"),
         (b"a\n\n\xff\n", "line 3: the text is not UTF-8"),
     ],
 )
@@ -131,7 +131,7 @@ def test_a_sentence_may_need_concepts(story_of):
 
 
 def test_a_bag_has_no_more_concepts_than_there_are_words(story_of):
-    with pytest.raises(DataFormatError, match="line 2: there are 3 concepts for 2 words; there must be at most"):
+    with pytest.raises(DataFormatError, match=r"line 2: the line has 3 concepts, the sentence 2 words; .* at most"):
         story_of("he goes\njohn go hall\n", are_bags=True)
 
 

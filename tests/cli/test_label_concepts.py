@@ -170,7 +170,7 @@ def test_bags_are_handed_over_as_they_are(own, monkeypatch, tmp_path):
         ("table", "concept,location\njohn,moon\n", "own.csv, line 2, column 'location': 'moon' is no concept"),
         ("train", "location(john) = moon\nhe sings\njohn sing\n", "train.txt, line 1: .* 'moon', which is not known"),
         ("train", "location(bob) = hall\nhe sings\njohn sing\n", "train.txt, line 1: concept is 'bob'"),
-        ("train", "he sings\njohn\n", "train.txt, line 2: there are 1 concepts for 2 words"),
+        ("train", "he sings\njohn\n", "train.txt, line 2: the line has 1 concepts, the sentence 2 words"),
         ("train", "he sings\n", "train.txt, line 1: the sentence 'he sings' has no concepts"),
         ("train", "# nothing\n", "train.txt holds no sentences"),
         ("test", "he sings\n", "test.txt, line 1: the sentence 'he sings' has no concepts"),
@@ -183,7 +183,7 @@ def test_files_that_are_wrong_are_refused_with_the_place(name, text, message, ow
 
 
 def test_a_table_must_fit_the_model(house, own, tmp_path):
-    assert "own.csv has the relations location; " in failure("apply", house.model, own.table, own.test)
+    assert "universes has the relations location; " in failure("apply", house.model, own.table, own.test)
     text = house.table.read_text()
     (tmp_path / "larger.csv").write_text(f"{text}bob,actor,,,\n")
     line = failure("apply", house.model, tmp_path / "larger.csv", house.test)

@@ -36,15 +36,18 @@ class Reason:
     ----------
     amount : float
         The difference in score; negative where it speaks for the runner-up.
+    source : {"word", "concept", "ends", "bias"}
+        A word nearby, or its concept; what lies beyond the ends of the sentence; or what is always so.
     place : int or None
-        The word that it comes from, or None for what is always so.
+        The word, for the first two.
     concept : str or None
-        The concept of that word, if that is what counts, and not the word.
+        The concept of that word, for the second.
     facts : tuple of Fact
         What is known of that concept and of the one in question, as far as it counts here.
     """
 
     amount: float
+    source: str
     place: int | None
     concept: str | None
     facts: tuple[Fact, ...]
@@ -92,17 +95,10 @@ class ConceptExplanation:
             yield f"      {reason.amount:+.2f}  {self._told(reason)}"
 
     def _told(self, reason: Reason) -> str:
-        if reason.place is None:
-            source = "in general"
-        elif reason.concept is None:
-            source = f"the word {self.words[reason.place]!r}"
-        else:
-            source = f"{self.words[reason.place]!r} is {reason.concept}"
-        return ", ".join([source, *(_stated(fact) for fact in reason.facts)])
-
-
-def _stated(fact: Fact) -> str:
-    return f"{fact.relation}({fact.concept}) = {fact.value or 'nothing'}"
+        word = "" if reason.place is None else repr(self.words[reason.place])
+        texts = {"bias": "in general", "ends": "where the sentence ends", "word": f"the word {word}"}
+        source = texts.get(reason.source, f"{word} is {reason.concept}")
+        return ", ".join([source, *(str(fact) if fact.value else f"{fact} nothing" for fact in reason.facts)])
 
 
 def explained(
@@ -163,16 +159,20 @@ class _Sources:
         vectors = self._vectors(chosen) - self._vectors(second)  # by part
         outputs = np.einsum("pd,pdn->pn", vectors, self._Wh)
         facts = [self._facts(chosen, part) for part in range(len(vectors))]
-        yield Reason(float(self._bg @ outputs.sum(axis=0)), None, None, ())
+        yield Reason(float(self._bg @ outputs.sum(axis=0)), "bias", None, None, ())
+        ends = np.zeros(len(vectors))
         for offset in range(-self._reach, self._reach + 1):
             at = place + offset
             is_inside = 0 <= at < self._n
             vector = self._words[at] if is_inside else self._beyond
             amounts = outputs @ (vector @ self._Wg_words[offset + self._reach])
-            for part, amount in enumerate(amounts):
-                yield Reason(float(amount), at if is_inside else None, None, facts[part])
+            if is_inside:
+                yield from (Reason(float(amount), "word", at, None, facts[part]) for part, amount in enumerate(amounts))
+            else:
+                ends += amounts
             if at in self.labels and at != place:
                 yield from self._of_label(at, offset, vectors, outputs, facts)
+        yield from (Reason(float(amount), "ends", None, None, facts[part]) for part, amount in enumerate(ends))
 
     def _of_label(
         self, at: int, offset: int, vectors: Vector, outputs: Vector, facts: list[tuple[Fact, ...]]
@@ -188,7 +188,7 @@ class _Sources:
         for part, of_part in enumerate(amounts):
             for other, amount in enumerate(of_part):
                 used = tuple(dict.fromkeys((*self._facts(label, part), *facts[other])))
-                yield Reason(float(amount), at, self.names[label], used)
+                yield Reason(float(amount), "concept", at, self.names[label], used)
 
     def _vectors(self, symbol: int) -> Vector:
         vectors: Vector = self._C[self._values[:, symbol]]

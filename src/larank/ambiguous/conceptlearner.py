@@ -60,14 +60,19 @@ class ConceptLearner:
     Symbol 0 is "none", symbol 1 "-"; those that may be labels are concepts. Word 0 lies beyond the ends of a sentence.
     """
 
-    def __init__(self, settings: Settings, relations: Sequence[str], seed: int) -> None:
-        self.settings, self.relations, self.seed = settings, tuple(relations), seed
+    def __init__(self, settings: Settings, relations: Sequence[str], seed: int, weights: Weights) -> None:
+        self.settings, self.relations, self.seed, self.weights = settings, tuple(relations), seed, weights
         self.words: dict[str, int] = {}
         self.symbols: dict[str, int] = {"": NONE, EMPTY: _EMPTY}
         self.concepts = {EMPTY}
-        d, N, parts = settings.embedding_size, settings.hidden_size, 1 + len(self.relations)
+        self.lexicon = Lexicon(np.zeros((0, 0)), np.zeros(0, np.uint8))  # grows where labels are bags
+
+    @classmethod
+    def beginner(cls, settings: Settings, relations: Sequence[str], seed: int) -> ConceptLearner:
+        """Who has seen nothing, with random weights."""
+        d, N, parts = settings.embedding_size, settings.hidden_size, 1 + len(relations)
         random = np.random.RandomState([seed, 0])
-        self.weights = Weights(
+        weights = Weights(
             np.empty((0, d), np.float32),
             np.empty((0, d), np.float32),
             _uniform(random, (settings.window * d * (1 + parts), N)),
@@ -75,28 +80,27 @@ class ConceptLearner:
             _uniform(random, (parts * d, N)),
             np.zeros((1, N), np.float32),
         )
-        self.lexicon = Lexicon(np.zeros((0, 0)), np.zeros(0, np.uint8))  # grows where labels are bags
+        return cls(settings, relations, seed, weights)
 
     # ---- What is known ----
 
-    def add_words(self, sentences: Iterable[Words]) -> None:
-        """Words that are new take part from now on."""
+    def take_in(self, sentences: Iterable[Words], labels: Iterable[Words], universes: Universes | None) -> None:
+        """Words, labels, and the concepts and values of universes: what is new takes part from now on."""
         for words in sentences:
             for word in words:
                 self.words.setdefault(word, len(self.words) + 1)
-
-    def add_concepts(self, names: Iterable[str]) -> None:
-        """Concepts that are new may be labels from now on."""
-        for name in names:
-            self.symbols.setdefault(name, len(self.symbols))
-            self.concepts.add(name)
-
-    def add_universes(self, universes: Universes) -> None:
-        """Concepts of universes, and what else the relations that count lead to."""
-        self.add_concepts(universes.names[: universes.n_concepts])
-        used = np.unique(np.concatenate([np.unique(universes.tables[name]) for name in self.relations]))
-        for number in used[used >= 0]:
-            self.symbols.setdefault(universes.names[number], len(self.symbols))
+        if universes is not None and self.relations:
+            self.concepts.update(universes.names[: universes.n_concepts])
+            for name in universes.names:
+                self.symbols.setdefault(name, len(self.symbols))
+        for names in labels:
+            for name in names:
+                self.symbols.setdefault(name, len(self.symbols))
+                self.concepts.add(name)
+        D, C = self.weights.D, self.weights.C
+        self.weights = self.weights._replace(
+            D=self._grown(D, 1 + len(self.words), 1), C=self._grown(C, len(self.symbols), 2)
+        )
 
     @property
     def names(self) -> list[str]:
@@ -104,14 +108,11 @@ class ConceptLearner:
         return list(self.symbols)
 
     def labeler(self, margin: float = 0.0, known: Collection[str] | None = None) -> _core.ConceptLabeler:
-        """The compiled labeller with these weights; what is new gets vectors.
+        """The compiled labeller with these weights.
 
         Without relations it offers the concepts that are `known`, or all, and those it meets in learning from then on.
         """
         known = self.concepts if known is None else known
-        self.weights = self.weights._replace(
-            D=self._grown(self.weights.D, 1 + len(self.words), 1), C=self._grown(self.weights.C, len(self.symbols), 2)
-        )
         settings = self.settings
         labeler = _core.ConceptLabeler(
             words=len(self.weights.D),
@@ -136,6 +137,8 @@ class ConceptLearner:
 
     def _grown(self, vectors: Floats, size: int, stream: int) -> Floats:
         """With random vectors for those that are new, the same whenever they come."""
+        if size == len(vectors):
+            return vectors
         shape = size, self.settings.embedding_size
         drawn = np.random.RandomState([self.seed, stream]).uniform(-_LARGEST_ENTRY, _LARGEST_ENTRY, shape)
         return np.concatenate([vectors, drawn[len(vectors) :].astype(np.float32)])
@@ -163,7 +166,8 @@ class ConceptLearner:
             return np.zeros((1, len(self.relations), len(self.symbols)), dtype=np.int32)
         codes = np.array([self.symbols.get(name, _UNKNOWN) for name in universes.names] + [0, 0], dtype=np.int32)
         known_concepts = codes[: universes.n_concepts]
-        self._check_known(universes, np.flatnonzero(known_concepts == _UNKNOWN))
+        is_new = [name not in self.concepts for name in universes.names[: universes.n_concepts]]
+        self._check_known(universes, np.flatnonzero(is_new))
         states = np.full((len(universes), len(self.relations), len(self.symbols)), -1, dtype=np.int32)
         states[:, :, : _EMPTY + 1] = NONE
         for r, relation in enumerate(self.relations):
@@ -200,11 +204,11 @@ class ConceptLearner:
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> ConceptLearner:
         """The learner of which this is the state."""
-        learner = cls(Settings(*state["settings"]), state["relations"], int(state["seed"]))
+        weights = Weights(*(np.ascontiguousarray(array, dtype=np.float32) for array in state["weights"]))
+        learner = cls(Settings(*state["settings"]), state["relations"], int(state["seed"]), weights)
         learner.words = {word: number for number, word in enumerate(state["words"], start=_BEYOND + 1)}
         learner.symbols |= {name: number for number, name in enumerate(state["symbols"], start=_EMPTY + 1)}
         learner.concepts = set(state["concepts"])
-        learner.weights = Weights(*(np.ascontiguousarray(array, dtype=np.float32) for array in state["weights"]))
         scores, is_met = state["lexicon"]
         learner.lexicon = Lexicon(np.asarray(scores, dtype=np.float64), np.asarray(is_met, dtype=np.uint8))
         return learner

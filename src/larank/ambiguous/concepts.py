@@ -16,8 +16,8 @@ the thesis leaves open is chosen as follows:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,28 +25,37 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from larank import parameters
+from larank import _core, parameters
 from larank.ambiguous.conceptexplaining import ConceptExplanation, explained
 from larank.ambiguous.conceptinput import (
+    check_bags,
     check_concepts,
     check_has_relations,
     check_labels_exist,
     check_relations,
     check_sentences,
+    check_universe,
     check_universes,
+    relation_names,
 )
 from larank.ambiguous.conceptlearner import ConceptLearner, Lexicon, Settings, Weights
+from larank.ambiguous.conceptschedule import SENTENCES_AT_ONCE, Decaying, Schedule, Steady
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words, check_words
 from larank.ambiguous.universes import Universes
 from larank.data.models import persistable
 from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
 
-_SENTENCES_AT_ONCE = 64
-_LEXICON_RATE = 0.5
-_LEXICON_LOOKS, _LEXICON_PASSES = 20_000, 20  # at sentences before the epochs of `fit`, whichever is less
+_SENTENCES_PREDICTED_AT_ONCE = 1000
 
-_Taught = tuple[list[Words], list[Words], Universes | None]
+
+class _Taught(NamedTuple):
+    words: list[Words]
+    labels: list[Words]
+    universes: Universes | None
+
+
+# ---- The estimator ----
 
 
 @persistable("concepts_", "relations_", "words_", "n_iter_", "result_", "_state")
@@ -197,10 +206,16 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "concepts_")
         words = check_sentences(sentences)
-        corpus = self._learner.corpus(words, self._universes(universes, len(words)))
-        names = np.array(self._learner.names, dtype=object)[self._learner.labeler().predict(corpus, 0, corpus.size)]
-        ends = np.cumsum([len(each) for each in words])
-        return [list(labels) for labels in np.split(names, ends[:-1])] if words else []
+        if not words:
+            return []
+        known = check_universes(universes, len(words)) if self._learner.relations else None
+        check_has_relations(known, self._learner.relations)
+        labeler, corpus = self._learner.labeler(), self._learner.corpus(words, known)
+        blocks = range(0, corpus.size, _SENTENCES_PREDICTED_AT_ONCE)  # between them Ctrl-C is heard
+        ends = (min(corpus.size, first + blocks.step) for first in blocks)
+        numbers = np.concatenate([labeler.predict(corpus, *block) for block in zip(blocks, ends, strict=True)])
+        names = np.array(self._learner.names, dtype=object)[numbers]
+        return [list(labels) for labels in np.split(names, np.cumsum([len(each) for each in words])[:-1])]
 
     def score(self, sentences: Any, concepts: Any, universes: Any = None) -> float:
         """The share of sentences in which every word gets its concept: 1 - (C.2) of the thesis."""
@@ -227,9 +242,11 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "concepts_")
         words = check_words(sentence, "sentence")
-        if against is not None and against not in self._learner.concepts:
+        if against is not None and against not in self.concepts_.tolist():
             raise ValueError(f"against is {against!r}, which is no concept of the labeler; see `concepts_`")
-        return explained(self._learner, words, self._universes(universe, 1, "universe"), against)
+        known = check_universe(universe) if self._learner.relations else None
+        check_has_relations(known, self._learner.relations, "universe")
+        return explained(self._learner, words, known, against)
 
     @property
     def concept_vectors_(self) -> NDArray[np.float32]:
@@ -241,108 +258,104 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, sentences: Any, concepts: Any, universes: Any) -> Outcome:
         parameters.check(self)
-        words, labels, known = self._taught(sentences, concepts, universes)
-        if not words:
+        taught = self._taught(sentences, concepts, universes)
+        if not taught.words:
             raise ValueError("sentences is empty; at least one sentence is needed")
         seeds = check_random_state(self.random_state)
-        learner = self._beginner(seeds, known)
+        learner = self._beginner(seeds, taught.universes)
         orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
-        return self._train(learner, words, labels, known, int(self.epochs), orders, decays=True)
+        return self._train(learner, taught, Decaying(self.learning_rate, int(self.epochs), len(taught.words)), orders)
 
     def _partial_fit(self, sentences: Any, concepts: Any, universes: Any) -> Outcome:
         parameters.check(self)
-        words, labels, known = self._taught(sentences, concepts, universes)
+        taught = self._taught(sentences, concepts, universes)
         if hasattr(self, "_learner"):
-            self._check_unchanged()
+            self._check_unchanged(taught.universes)
             learner = self._learner.copy()  # others may predict meanwhile, and what fails must leave nothing behind
-            check_has_relations(known, learner.relations)
+            if taught.words:
+                check_has_relations(taught.universes, learner.relations)
+        elif not taught.words:
+            raise ValueError("sentences is empty; the first call needs at least one sentence")
         else:
-            learner = self._beginner(check_random_state(self.random_state), known)
-        return self._train(learner, words, labels, known, 1, None, decays=False)
+            learner = self._beginner(check_random_state(self.random_state), taught.universes)
+        return self._train(learner, taught, Steady(self.learning_rate), None)
 
     def _taught(self, sentences: Any, concepts: Any, universes: Any) -> _Taught:
         words = check_sentences(sentences)
-        labels = check_concepts(concepts, words, are_bags=self.supervision == "bags")
-        return words, labels, check_universes(universes, len(words))
+        labels = (check_bags if self.supervision == "bags" else check_concepts)(concepts, words)
+        return _Taught(words, labels, check_universes(universes, len(words)) if words else None)
 
     def _beginner(self, seeds: np.random.RandomState, universes: Universes | None) -> ConceptLearner:
         """Who has seen nothing."""
         relations = check_relations(self.relations, universes)
-        return ConceptLearner(self._settings(), relations, int(seeds.randint(2**31 - 1)))
+        return ConceptLearner.beginner(self._settings(), relations, int(seeds.randint(2**31 - 1)))
 
     def _settings(self) -> Settings:
         sizes = int(self.embedding_size), int(self.hidden_size), int(self.window)
         return Settings(self.strategy, self.supervision, *sizes)
 
-    def _check_unchanged(self) -> None:
+    def _check_unchanged(self, universes: Universes | None) -> None:
         for name, before, now in zip(Settings._fields, self._learner.settings, self._settings(), strict=True):
             if before != now:
                 raise ValueError(f"{name} must stay as it was in the calls before, {before!r}; got {now!r}")
-
-    def _universes(self, universes: Any, n_sentences: int, name: str = "universes") -> Universes | None:
-        known = check_universes(universes, n_sentences, name) if self._learner.relations else None
-        check_has_relations(known, self._learner.relations)
-        return known
+        before = self._learner.relations
+        if self.relations is not None and relation_names(self.relations) != before:
+            raise ValueError(f"relations must stay as in the calls before, {before!r}; got {self.relations!r}")
+        if self.relations is None and not before and universes is not None and universes.tables:
+            raise ValueError("universes must be None as in the first call, which made a labeler without relations")
 
     def _train(
-        self,
-        learner: ConceptLearner,
-        words: list[Words],
-        labels: list[Words],
-        universes: Universes | None,
-        epochs: int,
-        orders: np.random.RandomState | None,
-        *,
-        decays: bool,
+        self, learner: ConceptLearner, taught: _Taught, schedule: Schedule, orders: np.random.RandomState | None
     ) -> Outcome:
         known = set(learner.concepts)
-        learner.add_words(words)
-        if universes is not None and learner.relations:
-            check_labels_exist(labels, universes)
-            learner.add_universes(universes)
-        learner.add_concepts(name for names in labels for name in names)
+        if taught.universes is not None and learner.relations:
+            check_labels_exist(taught.labels, taught.universes)
+        learner.take_in(*taught)
         labeler = learner.labeler(float(self.margin), known)
-        corpus = learner.corpus(words, universes, labels)
+        corpus = learner.corpus(taught.words, taught.universes, taught.labels)
         labeler.check(corpus)
-        are_bags = self.supervision == "bags"
-        lexicon = learner.bag_lexicon() if are_bags else None
-        if decays and lexicon is not None:
-            order, rates = _lexicon_schedule(len(words), orders)
-            labeler.learn_lexicon(corpus, lexicon, order, rates)
-        total = epochs * len(words)
+        lexicon = learner.bag_lexicon() if self.supervision == "bags" else None
 
         def learn(rows: NDArray[np.int64]) -> None:
-            done = passes.learnt + np.arange(len(rows))
-            rates = self.learning_rate * (1 - done / total if decays else np.ones(len(rows)))
+            rates = schedule.rates(passes.learnt, len(rows))
             if lexicon is None:
                 labeler.learn(corpus, rows, rates)
             else:
-                labeler.learn_bags(corpus, lexicon, rows, rates, 0.0 if decays else _LEXICON_RATE)
+                labeler.learn_bags(corpus, lexicon, rows, rates, schedule.lexicon_rate)
+
+        def prelude() -> Iterator[None]:
+            if lexicon is not None:
+                for rows, rates in schedule.lexicon_looks(orders):
+                    labeler.learn_lexicon(corpus, lexicon, rows, rates)
+                    yield
 
         def counts() -> tuple[int, int]:
             return labeler.counters.sentences, labeler.counters.mistakes
 
-        passes = SentencePasses(len(words), epochs, orders, learn, counts, _SENTENCES_AT_ONCE)
-        limits = Limits(None, math.inf, self.time_limit, passes=epochs, certify=False)
+        n = len(taught.words)
+        passes = SentencePasses(n, schedule.epochs, orders, learn, counts, SENTENCES_AT_ONCE, prelude())
+        limits = Limits(None, math.inf, self.time_limit, passes=schedule.epochs, certify=False)
         with progress_for(self.verbose) as progress:
-            progress.start(f"concepts, {len(words)} sentences")
+            progress.start(f"concepts, {n} sentences")
             outcome = train(passes, limits, progress)
         learner.weights = Weights(*labeler.weights)
         if lexicon is not None:
             learner.lexicon = Lexicon(lexicon.scores, lexicon.is_met)
         self._keep(learner)
-        counters = labeler.counters
+        self._keep_result(outcome, passes.iterations(), labeler.counters)
+        return outcome
+
+    def _keep_result(self, outcome: Outcome, iterations: float, counters: _core.ConceptCounters) -> None:
         self.result_ = Result.of(
             outcome,
             solver="concepts",
-            iterations=passes.iterations(),
+            iterations=iterations,
             support_patterns=0,
             support_vectors=0,
             argmax_calls=counters.scores,
             operations={name: getattr(counters, name) for name in ("sentences", "mistakes", "updates")},
         )
-        self.n_iter_ = math.ceil(self.result_.iterations)
-        return outcome
+        self.n_iter_ = math.ceil(iterations)
 
     def _keep(self, learner: ConceptLearner) -> None:
         self._learner = learner
@@ -364,11 +377,3 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
     @_state.setter
     def _state(self, state: Mapping[str, Any]) -> None:
         self._learner = ConceptLearner.of(state)
-
-
-def _lexicon_schedule(n: int, orders: np.random.RandomState | None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Sentences to learn a lexicon from, in passes, and the rate of each."""
-    looks = min(_LEXICON_LOOKS, _LEXICON_PASSES * n)
-    passes = -(-looks // n)
-    order = np.concatenate([np.arange(n) if orders is None else orders.permutation(n) for _ in range(passes)])[:looks]
-    return order, _LEXICON_RATE * (1 - np.arange(looks) / looks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class SentencePasses:
         How often something was looked at so far, and how often wrong.
     batch : int
         How many sentences `learn` is handed at most.
+    prelude : iterator, optional
+        What is done before the first pass, a little with each item.
     """
 
     def __init__(
@@ -44,10 +46,11 @@ class SentencePasses:
         learn: Callable[[NDArray[np.int64]], None],
         counts: Callable[[], tuple[int, int]],
         batch: int = 1,
+        prelude: Iterator[None] | None = None,
     ) -> None:
         self.n, self.epochs, self.batch = n, epochs, batch
         self.learnt = 0
-        self._orders, self._learn, self._counts = orders, learn, counts
+        self._orders, self._learn, self._counts, self._prelude = orders, learn, counts, prelude or iter(())
         self._before = counts()
         self._order = np.arange(0)
         self._recorded_at = -1
@@ -55,6 +58,9 @@ class SentencePasses:
     def advance(self) -> bool:
         """Learn for a while; True once the passes are over."""
         end = time.perf_counter() + _STEP_SECONDS
+        for _ in self._prelude:
+            if time.perf_counter() > end:
+                return False
         while self.learnt < self.epochs * self.n:
             at = self.learnt % self.n
             if at == 0:

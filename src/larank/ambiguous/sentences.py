@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 Words = tuple[str, ...]
 
 
 def check_list(value: Any, name: str, wanted: str, *, but: tuple[type, ...] = ()) -> Sequence[Any]:
-    """A list of something; text, and what is of the types `but`, is one thing and no list."""
-    if isinstance(value, (str, bytes, *but)) or not isinstance(value, Iterable):
+    """A list of something. Text, tables, what has no order, and what is of the types `but`, is none."""
+    is_none = isinstance(value, (str, bytes, Mapping, Set, *but)) or hasattr(value, "columns")
+    if is_none or not isinstance(value, Iterable):
         raise TypeError(f"{name} is of type {type(value).__name__}; it must be {wanted}")
     return list(value)
 
@@ -23,16 +24,22 @@ def check_equally_long(sentences: Sequence[Any], others: Sequence[Any], name: st
 
 def check_words(sentence: Any, name: str) -> Words:
     """The words of one sentence, which is a list of them, or a str that is split at blanks."""
-    if isinstance(sentence, str):
-        sentence = sentence.split()
-    elif isinstance(sentence, bytes) or not isinstance(sentence, Iterable):
-        raise TypeError(f"{name} is of type {type(sentence).__name__}; a sentence is a list of words or a str")
-    words = tuple(sentence)
+    words = check_names(sentence, name, "a sentence is a list of words or a str", "word")
     if not words:
         raise ValueError(f"{name} is empty; a sentence needs at least one word")
-    for k, word in enumerate(words):
-        if not isinstance(word, str):
-            raise TypeError(f"{name}[{k}] is {word!r}, of type {type(word).__name__}; a word is a str")
-        if not word:
-            raise ValueError(f"{name}[{k}] is an empty word")
-    return tuple(str(word) for word in words)
+    return words
+
+
+def check_names(names: Any, name: str, wanted: str, what: str) -> Words:
+    """Some names, in a list or in a str with blanks between them."""
+    if isinstance(names, str):
+        return tuple(names.split())
+    if isinstance(names, bytes | Mapping | Set) or not isinstance(names, Iterable):
+        raise TypeError(f"{name} is of type {type(names).__name__}; {wanted}")
+    listed = tuple(names)
+    for k, each in enumerate(listed):
+        if not isinstance(each, str):
+            raise TypeError(f"{name}[{k}] is {each!r}, of type {type(each).__name__}; a {what} is a str")
+        if not each:
+            raise ValueError(f"{name}[{k}] is an empty {what}")
+    return tuple(str(each) for each in listed)

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from larank.ambiguous.conceptinput import check_fits
 from larank.ambiguous.meanings import EMPTY
 from larank.ambiguous.universe import Fact, Universe, UniverseError
 from larank.ambiguous.universetable import change, check_name
@@ -125,7 +126,7 @@ def story_text(
             known.update(changes)
         except UniverseError as error:
             raise UniverseError(f"sentences[{number}] has another universe: {error}") from None
-        lines = [f"{relation}({concept}) = {value or ''}".rstrip() for relation, concept, value in changes]
+        lines = [str(change) for change in changes]
         lines.append(_checked_words(sentence.words, number))
         lines += [f"# {line}" for line in next(said, ())]
         if sentence.concepts is not None:
@@ -203,17 +204,15 @@ def _concepts(lines: Sequence[_Line], universe: Universe, are_bags: bool) -> tup
     for other in (line, *beyond):
         if _LIKE_FACT.match(other.text):
             raise ValueError(f"{other.place}: there is a fact after the sentence; {_HINT}")
-    concepts, n_words = tuple(line.text.split()), len(sentence.text.split())
+    concepts, words = tuple(line.text.split()), tuple(sentence.text.split())
     hint = f"; if this line is a sentence, {_HINT}"
     for name in concepts:
         if name != EMPTY and name not in universe.concepts:
             raise ValueError(f"{line.place}: {name!r} is no concept of the universe{hint}")
-    if len(concepts) > n_words or (len(concepts) < n_words and not are_bags):
-        wanted = "at most as many as" if are_bags else "one for each of"
-        raise ValueError(
-            f"{line.place}: there are {len(concepts)} concepts for {n_words} words; there must be {wanted} the words, "
-            f'"{EMPTY}" for a word without a concept{hint}'
-        )
+    try:
+        check_fits(concepts, words, "the line", "the sentence", is_bag=are_bags)
+    except ValueError as error:
+        raise ValueError(f"{line.place}: {error}{hint}") from None
     if beyond:
         raise ValueError(f"{beyond[0].place}: a sentence has one line of concepts; if this is a sentence, {_HINT}")
     return concepts

@@ -24,6 +24,9 @@ class Fact(NamedTuple):
     concept: str
     value: str | None
 
+    def __str__(self) -> str:
+        return f"{self.relation}({self.concept}) = {self.value or ''}".rstrip()
+
 
 @dataclass(frozen=True)
 class Relation:

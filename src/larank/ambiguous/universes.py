@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from larank.ambiguous.meanings import EMPTY
 from larank.ambiguous.universe import Relation, Universe, UniverseError
 
 NOTHING = -1
 ABSENT = -2
 
+_Tables = Mapping[str, NDArray[np.integer[Any]]]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Universes:
-    """States of universes, one after another.
+    """States of universes, one after another. An index, a slice or an array of them takes some out.
 
     Attributes
     ----------
@@ -28,7 +31,7 @@ class Universes:
         How many of the names are concepts.
     tables : dict from str to array of shape (n_states, n_concepts)
         By relation, what it says of each concept in each state, as an index into `names`; -1 where it says nothing, and
-        -2 where there is no such concept then.
+        -2, in all tables, where there is no such concept then.
 
     Examples
     --------
@@ -42,26 +45,22 @@ class Universes:
 
     names: tuple[str, ...]
     n_concepts: int
-    tables: Mapping[str, NDArray[np.integer[Any]]]
+    tables: _Tables
 
     def __post_init__(self) -> None:
         """Tables must have a row per state and a column per concept, and lead to names."""
-        if len(set(self.names)) != len(self.names):
-            raise UniverseError("names has a name twice; each may occur once")
+        _check_names(self.names)
         if not 0 <= self.n_concepts <= len(self.names):
             raise UniverseError(f"n_concepts is {self.n_concepts}; there are {len(self.names)} names")
-        shapes = {table.shape for table in self.tables.values()}
-        if len(shapes) > 1 or any(len(shape) != 2 or shape[1] != self.n_concepts for shape in shapes):
-            found = ", ".join(f"{name} {table.shape}" for name, table in self.tables.items())
-            raise UniverseError(f"tables must all have a row per state and {self.n_concepts} columns; got {found}")
-        for name, table in self.tables.items():
-            if table.dtype.kind not in "iu":
-                raise UniverseError(f"the table of {name} has dtype {table.dtype}; it must have integers")
-            if table.size and not (table.min() >= ABSENT and table.max() < len(self.names)):
-                raise UniverseError(f"the table of {name} leads beyond the names, which are {len(self.names)}")
+        _check_tables(self.tables, self.n_concepts, len(self.names))
 
     def __len__(self) -> int:
         return len(next(iter(self.tables.values()))) if self.tables else 0
+
+    def __getitem__(self, rows: Any) -> Universes:
+        """Some of the states, or one."""
+        chosen = {name: np.atleast_2d(table[rows]) for name, table in self.tables.items()}
+        return Universes(self.names, self.n_concepts, chosen)
 
     @classmethod
     def of(cls, universes: Iterable[Universe]) -> Universes:
@@ -70,7 +69,7 @@ class Universes:
         Raises
         ------
         UniverseError
-            If they have different relations.
+            If they have different relations, or one has a concept or value that is called "-" or nothing.
         """
         given = list(universes)
         if not given:
@@ -87,6 +86,40 @@ class Universes:
                 table[row, [numbers[of] for of in facts]] = [numbers[value] for value in facts.values()]
                 table[row, absent] = ABSENT
         return cls(names, len(concepts), tables)
+
+    @classmethod
+    def join(cls, parts: Sequence[Universes]) -> Universes:
+        """The states of several, which must have the same names and relations."""
+        first = parts[0]
+        for number, part in enumerate(parts):
+            if (part.names, part.n_concepts, set(part.tables)) != (first.names, first.n_concepts, set(first.tables)):
+                raise UniverseError(f"universes[{number}] has other names or relations than universes[0]")
+        tables = {name: np.concatenate([part.tables[name] for part in parts]) for name in first.tables}
+        return cls(first.names, first.n_concepts, tables)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    for name in names:
+        if not isinstance(name, str) or name in ("", EMPTY):
+            raise UniverseError(f"names has {name!r}; a name is a str, not empty, and not {EMPTY!r}, which means none")
+    if len(set(names)) != len(names):
+        raise UniverseError("names has a name twice; each may occur once")
+
+
+def _check_tables(tables: _Tables, n_concepts: int, n_names: int) -> None:
+    for name, table in tables.items():
+        if not isinstance(table, np.ndarray) or table.dtype.kind not in "iu":
+            raise UniverseError(f"the table of {name} must be an array of integers, got {type(table).__name__}")
+    shapes = {table.shape for table in tables.values()}
+    if len(shapes) > 1 or any(len(shape) != 2 or shape[1] != n_concepts for shape in shapes):
+        found = ", ".join(f"{name} {table.shape}" for name, table in tables.items())
+        raise UniverseError(f"tables must all have a row per state and {n_concepts} columns; got {found}")
+    first = next(iter(tables.values()), None)
+    for name, table in tables.items():
+        if table.size and not (table.min() >= ABSENT and table.max() < n_names):
+            raise UniverseError(f"the table of {name} leads beyond the names, which are {n_names}")
+        if first is not None and not np.array_equal(table == ABSENT, first == ABSENT):
+            raise UniverseError(f"the table of {name} has {ABSENT}, for concepts that are not there, in other places")
 
 
 def _joined(universes: Sequence[Universe]) -> tuple[Mapping[str, Relation], dict[str, None], dict[str, None]]:

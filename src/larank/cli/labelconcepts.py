@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 
 from larank.ambiguous.concepts import ConceptLabeler
 from larank.ambiguous.stories import StorySentence, read_story, story_text
-from larank.ambiguous.universe import Universe
+from larank.ambiguous.universe import Universe, UniverseError
 from larank.ambiguous.universetable import UniverseTable, read_table
 from larank.cli.console import (
     Debug,
@@ -126,9 +127,10 @@ def apply(
             check_outputs([output], [model_file, table_file, story_file])
         labeler = _load(model_file)
         universe = read_table(table_file).universe
-        _check_fits(labeler, universe, model_file, table_file)
         story = _story(story_file, universe, needs_concepts=False, are_bags=True)
-        write_text(output, _labelled(labeler, story, universe, explain))
+        with _fitting(model_file, table_file):
+            labelled, comments = _labelled(labeler, story, explain)
+        write_text(output, story_text(labelled, universe, comments))
 
 
 # ---- Files ----
@@ -157,16 +159,13 @@ def _load(model_file: Path) -> ConceptLabeler:
     return model
 
 
-def _check_fits(labeler: ConceptLabeler, universe: Universe, model_file: Path, table_file: Path) -> None:
-    """A table must have the relations that count; then it may have no new concepts."""
-    for relation in labeler.relations_:
-        if relation not in universe.relations:
-            known = ", ".join(universe.relations) or "none"
-            raise ValueError(f"{table_file} has the relations {known}; {model_file} was trained with {relation}, too")
-    concepts = set(labeler.concepts_)
-    for concept in universe.concepts if labeler.relations_ else ():
-        if concept not in concepts:
-            raise ValueError(f"{table_file} has the concept {concept!r}; {model_file} was trained without it")
+@contextmanager
+def _fitting(model_file: Path, table_file: Path) -> Iterator[None]:
+    """What is wrong with the universes of a table names both files."""
+    try:
+        yield
+    except (UniverseError, ValueError) as error:
+        raise ValueError(f"{table_file} does not fit {model_file}: {error}") from None
 
 
 # ---- Sentences ----
@@ -184,16 +183,16 @@ def _columns(
 
 
 def _labelled(
-    labeler: ConceptLabeler, story: Sequence[StorySentence], universe: Universe, explain: bool
-) -> Iterator[str]:
+    labeler: ConceptLabeler, story: Sequence[StorySentence], explain: bool
+) -> tuple[list[StorySentence], list[list[str]] | None]:
+    """The story with the concepts found and, if asked for, how."""
     if explain:
         found = [labeler.explain(sentence.words, sentence.universe) for sentence in story]
         concepts, comments = [each.concepts for each in found], [str(each).splitlines() for each in found]
     else:
         words, _, universes = _columns(story)
         concepts, comments = [tuple(names) for names in labeler.predict(words, universes)], None
-    labelled = (replace(sentence, concepts=names) for sentence, names in zip(story, concepts, strict=True))
-    return story_text(labelled, universe, comments)
+    return [replace(sentence, concepts=names) for sentence, names in zip(story, concepts, strict=True)], comments
 
 
 def _print_figures(labeler: ConceptLabeler, test: Sequence[StorySentence] | None) -> None:

@@ -115,8 +115,9 @@ def violated(network, strategy, symbols, good, margin):
         lead = np.inf if bad is None else network.score(labels, *best) - network.score(labels, *bad)
         if lead < margin or lead <= 0:
             raised = [best] if lead > 0 else raised
-            terms += [(list(labels), *bad, 1.0), *((list(labels), *pair, -1 / len(raised)) for pair in raised)]
-            constant += margin
+            found = [(list(labels), *bad, 1.0), *((list(labels), *pair, -1 / len(raised)) for pair in raised)]
+            if loss(network, found, margin) > loss(network, terms, constant):
+                terms, constant = found, margin
         if strategy != "independent":
             if terms:
                 break

@@ -16,8 +16,9 @@
 //   L = margin + s(j, c) - mean of s over the good labels.
 //
 // If the best good label wins, but by less than `margin`, the sentence ends in the same way, with this label in place
-// of the mean. Otherwise its word is labeled, and the label is taken out of the bag. Steps go down to -`overshoot` L at
-// most, as far as L is linear: without this bound the weights of a product of linear layers can grow without end.
+// of the mean. Otherwise its word is labeled, and the label is taken out of the bag. Where words are labeled
+// independently, the one with the largest loss is learned from. Steps go down to -`overshoot` L at most, as far as L is
+// linear: without this bound the weights of a product of linear layers can grow without end.
 #pragma once
 
 #include <algorithm>
@@ -151,8 +152,8 @@ class ConceptLabeler {
             }
             check(right);
             const bool is_mistake = wrong.score >= right.score;
-            if (wrong.score + settings_.margin > right.score) loss += rank(right, wrong, is_mistake, good);
             is_right &= !is_mistake;
+            if (wrong.score + settings_.margin > right.score) loss = rank(right, wrong, is_mistake, good, loss);
             if (settings_.order != LabelOrder::independent && !terms_.empty()) break;
             settle(right);
             good.take(right);
@@ -202,22 +203,24 @@ class ConceptLabeler {
         if (!std::isfinite(choice.score)) throw std::domain_error("scores overflow: choose a smaller learning_rate");
     }
 
-    // Adds the terms of constraints that are violated; their mean loss.
+    // Keeps the terms of constraints that are violated, if their mean loss is larger than that of those before.
     template <class Good>
-    double rank(const ConceptChoice& right, const ConceptChoice& wrong, bool is_mistake, const Good& good) {
-        terms_.push_back({wrong.word, wrong.symbol, -1.0});
-        const std::size_t first = terms_.size();
+    double rank(const ConceptChoice& right, const ConceptChoice& wrong, bool is_mistake, const Good& good,
+                double most) {
+        ranked_.assign(1, {wrong.word, wrong.symbol, -1.0});
         for (const int64_t i : turn_)
             for (const int32_t c : offered_)
                 if (is_mistake ? good.contains(i, c) : i == right.word && c == right.symbol)
-                    terms_.push_back({i, c, 1.0});
-        const double share = 1 / double(terms_.size() - first);
-        double mean = 0;
-        for (std::size_t k = first; k < terms_.size(); ++k) {
-            terms_[k].weight = share;
-            mean += share * double(network_.scores(terms_[k].word)[terms_[k].symbol]);
+                    ranked_.push_back({i, c, 1.0});
+        const double share = 1 / double(ranked_.size() - 1);
+        double loss = settings_.margin + wrong.score;
+        for (std::size_t k = 1; k < ranked_.size(); ++k) {
+            ranked_[k].weight = share;
+            loss -= share * double(network_.scores(ranked_[k].word)[ranked_[k].symbol]);
         }
-        return settings_.margin + wrong.score - mean;
+        if (loss <= most) return most;
+        std::swap(terms_, ranked_);
+        return loss;
     }
 
     void finish(double loss, double rate, bool is_right) {
@@ -234,7 +237,7 @@ class ConceptLabeler {
     ConceptCounters counters_;
     std::vector<int64_t> turn_;
     std::vector<int32_t> offered_;
-    std::vector<ScoreTerm> terms_;
+    std::vector<ScoreTerm> terms_, ranked_;
 };
 
 }  // namespace larank

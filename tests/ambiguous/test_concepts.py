@@ -58,6 +58,8 @@ def test_knowledge_resolves_what_words_alone_cannot(triples, labeler):
     assert error(labeler, test) < 0.1
     assert error(labeler, train) < 0.01
     assert error(blind, test) > 0.3
+    alone = ConceptLabeler((), strategy="independent", random_state=0).fit(train.words, train.concepts)
+    assert 0.3 < error(alone, test) < 0.5
 
 
 def test_without_relations_the_universe_does_not_count(triples):
@@ -76,6 +78,15 @@ def test_he_is_who_is_where_the_rice_is():
     for strategy in ("left-right", "independent"):
         other = ConceptLabeler(strategy=strategy, **SMALL).fit(sentences, concepts, universes)
         assert other.score(*who_is_he(50, seed=1)) < 0.9
+
+
+@pytest.mark.parametrize("strategy", ["order-free", "left-right", "independent"])
+@pytest.mark.parametrize("supervision", ["aligned", "bags"])
+def test_no_learning_rate_lets_training_diverge(triples, strategy, supervision):
+    train, _ = triples
+    labeler = ConceptLabeler(strategy=strategy, supervision=supervision, learning_rate=10.0, epochs=2, random_state=0)
+    labeler.fit(train.words, train.concepts, train.universes)
+    assert max(np.abs(array).max() for array in labeler._learner.weights) < 10
 
 
 def test_the_same_seed_makes_the_same_model(triples):

@@ -187,8 +187,8 @@ def test_a_table_must_fit_the_model(house, own, tmp_path):
     text = house.table.read_text()
     (tmp_path / "larger.csv").write_text(f"{text}bob,actor,,,\n")
     line = failure("apply", house.model, tmp_path / "larger.csv", house.test)
-    assert "larger.csv has the concept 'bob'; " in line
-    assert "was trained without it" in line
+    assert "larger.csv does not fit" in line
+    assert "universes has 'bob', which was not there in training" in line
 
 
 def test_what_cannot_be_done_is_said_in_a_line(house, tmp_path):

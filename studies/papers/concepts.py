@@ -18,7 +18,9 @@ import numpy as np
 
 from studies.papers.conceptrows import TokenRows, sentence_errors
 from studies.papers.concepttables import (
+    BLIND,
     BOTH,
+    KNOWING,
     MEMORY,
     METHODS,
     OF_BOTH,
@@ -236,10 +238,16 @@ def _classes() -> dict[str, tuple[str, ...]]:
 
 
 def _neighbours(trials: Sequence[Trial]) -> list[Closeness]:
-    return [_closeness(trial.seed, trial.reference[0]) for trial in trials]
+    from larank import ConceptLabeler
+
+    found = []
+    for trial in trials:
+        blind = ConceptLabeler((), random_state=trial.seed).fit(trial.train.words, trial.train.concepts)
+        found += [_closeness(KNOWING, trial.seed, trial.reference[0]), _closeness(BLIND, trial.seed, blind)]
+    return found
 
 
-def _closeness(seed: int, labeler: Any) -> Closeness:
+def _closeness(row: str, seed: int, labeler: Any) -> Closeness:
     from larank.ambiguous.meanings import EMPTY
 
     is_concept = labeler.concepts_ != EMPTY
@@ -247,7 +255,7 @@ def _closeness(seed: int, labeler: Any) -> Closeness:
     distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
     np.fill_diagonal(distances, np.inf)
     nearest = {name: tuple(names[k] for k in np.argsort(row)[:2]) for name, row in zip(names, distances, strict=True)}
-    return Closeness(seed, nearest, purity(nearest, _classes()))
+    return Closeness(row, seed, nearest, purity(nearest, _classes()))
 
 
 def purity(
@@ -273,7 +281,6 @@ def purity(
 
 
 def _weak(trials: Sequence[Trial], say: Say) -> list[Weak]:
-    """Raises NotImplementedError where labellers cannot learn from bags."""
     from larank import ConceptLabeler
 
     found = []
@@ -351,7 +358,6 @@ def _run(scope: Scope, say: Say) -> ConceptFigures:
     parts = scope.parts or PARTS
     sizes = QUICK_SIZES if scope.quick else SIZES
     trials = [Trial(seed, sizes) for seed in scope.seed_range(SEEDS)]
-    left_out: list[str] = []
     work: dict[str, tuple[str, Callable[[], Any]]] = {
         "simulation": ("cells", lambda: tuple(_simulation(trials))),
         "table": ("errors", lambda: tuple(_table(trials, say))),
@@ -363,15 +369,10 @@ def _run(scope: Scope, say: Say) -> ConceptFigures:
     found: dict[str, Any] = {}
     for part in parts:
         field, run = work[part]
-        try:
-            found[field] = run()
-        except NotImplementedError as error:
-            left_out.append(f"{part}: left out, {error}")
-            say(left_out[-1])
+        found[field] = run()
     return ConceptFigures(
         sizes,
         **found,
-        left_out=tuple(left_out),
         quick=scope.quick,
         seeds_note=_SEEDS_NOTE,
         tagger_note=_TAGGER_NOTE,

@@ -68,6 +68,7 @@ NEIGHBOURS = {  # [thesis] table C.3
     "livingroom": ("kitchen", "garden"),
     "get": ("sit", "give"),
 }
+KNOWING, BLIND = "x+u", "x"
 WEAK, WEAK_BAR = (0.64, 0.72), 1.5  # [thesis] C.7, train and test
 WEAK_BAGS = 0.0  # wrong bags in training
 POINT = (5000, 3.1)  # [thesis] C.6, training triples and test error
@@ -97,9 +98,10 @@ class RowErrors:
 
 @dataclass(frozen=True)
 class Closeness:
-    """Of one seed: two nearest concepts by concept; by class, its size, how many of the nearest and of the two nearest
-    concepts are of the same class, and how many would be by chance, as shares."""
+    """Of one row and seed: two nearest concepts by concept; by class, its size, how many of the nearest and of the two
+    nearest concepts are of the same class, and how many would be by chance, as shares."""
 
+    row: str
     seed: int
     nearest: Mapping[str, tuple[str, str]]
     purity: Mapping[str, tuple[int, float, float, float]]
@@ -161,7 +163,6 @@ class ConceptFigures(Outcome):
     weak: tuple[Weak, ...] = ()
     points: tuple[Point, ...] = ()
     speed: Speed | None = None
-    left_out: tuple[str, ...] = ()
     quick: bool = False
     seeds_note: str = ""
     tagger_note: str = ""
@@ -185,9 +186,6 @@ class ConceptFigures(Outcome):
             self._speed(),
             self._shares(),
         ]
-
-    def to_lines(self) -> list[str]:
-        return list(self.left_out)
 
     def of(self, row: str) -> list[RowErrors]:
         """Of all seeds."""
@@ -261,24 +259,38 @@ class ConceptFigures(Outcome):
 
     # ---- Table C.3 ----
 
+    def close(self, row: str) -> list[Closeness]:
+        """Of all seeds."""
+        return [one for one in self.closeness if one.row == row]
+
     def _neighbours(self) -> Table:
-        notes = ["By Euclidean distance of concept_vectors_, NN_OF with both relations, first seed."]
-        table = Table("Nearest concepts (thesis, table C.3)", ("concept", "thesis", "here"), notes)
+        notes = ["By Euclidean distance of concept_vectors_, NN_OF with both relations and with none, first seed."]
+        table = Table("Nearest concepts (thesis, table C.3)", ("concept", "thesis", KNOWING, BLIND), notes)
         for query, published in NEIGHBOURS.items() if self.closeness else ():
-            table.add(query, ", ".join(published), ", ".join(self.closeness[0].nearest[query]))
+            found = (", ".join(self.close(row)[0].nearest[query]) for row in (KNOWING, BLIND))
+            table.add(query, ", ".join(published), *found)
         return table
 
     def _purity(self) -> Table:
         notes = [
-            f"Share of concepts in percent whose nearest neighbour is of the same class, and share of the same class "
-            f"among the two nearest, over {len(self.closeness)} seeds. By chance: among all other concepts. Concepts "
+            f"Share of concepts in percent whose nearest neighbour is of the same class, over {len(self.close(BLIND))} "
+            "seeds; two: share of the same class among the two nearest. By chance: among all other concepts. Concepts "
             "of no class (coat, book) may be neighbours, but are not asked about."
         ]
-        table = Table("Neighbours of the same class", ("class", "concepts", "nearest", "two nearest", "chance"), notes)
+        headings = (
+            "class",
+            "concepts",
+            *(f"{row}{two}" for row in (KNOWING, BLIND) for two in ("", ", two")),
+            "chance",
+        )
+        table = Table("Neighbours of the same class", headings, notes)
         for name in self.closeness[0].purity if self.closeness else ():
-            found = [one.purity[name] for one in self.closeness]
-            size, _, _, chance = found[0]
-            shares = (mean_and_deviation([100 * one[place] for one in found], ".0f") for place in (1, 2))
+            size, _, _, chance = self.closeness[0].purity[name]
+            shares = (
+                mean_and_deviation([100 * one.purity[name][place] for one in self.close(row)], ".0f")
+                for row in (KNOWING, BLIND)
+                for place in (1, 2)
+            )
             table.add(name, str(size), *shares, f"{100 * chance:.0f}")
         return table
 

@@ -55,8 +55,9 @@ for sentence in STORY.strip().splitlines():
     explanation = labeler.explain(sentence, universe)
     print(f"{sentence}\n  {' '.join(explanation.concepts)}")
     for step in explanation.steps:
-        if step.word in ("he", "she", "it", "him", "ball") and step.facts:
-            print(f"  {step.word} is {step.concept}: {', '.join(map(str, step.facts[:3]))}")
+        facts = [str(fact) for fact in step.facts if fact.value]
+        if step.word in ("he", "she", "it", "him", "ball") and facts:
+            print(f"  {step.word} is {step.concept}, not {step.runner_up}: {', '.join(facts[:3])}")
     event = event_of(explanation.concepts, universe)
     if event is None:
         print("  which cannot be")

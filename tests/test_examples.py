@@ -16,7 +16,7 @@ EXAMPLES = {
     "c_path.py": "best C",
     "captions.py": "trained on the names of the caption",
     "exact_kernel.py": "converged",
-    "house_story.py": "he is john: location(rice) = kitchen",
+    "house_story.py": "he is john, not harry: location(rice) = kitchen",
     "file_stream.py": "tomorrow: 26 classes, with Z",
     "kernel_map.py": "of the kernel left out",
     "own_structure.py": "svmstruct-1slack: wrong partners",

@@ -324,6 +324,20 @@ def test_what_lies_beyond_the_ends_is_one_reason_for_each_part():
     assert [reason.source for reason in reasons].count("bias") == 1
 
 
+def test_a_word_is_compared_with_what_it_has_meant_before():
+    sentences, concepts, universes = who_is_he()
+    for supervision in ("aligned", "bags"):
+        labeler = ConceptLabeler(supervision=supervision, **SMALL).fit(sentences, concepts, universes)
+        last = labeler.explain("he cooks the rice", house_of("hall", "kitchen", "kitchen")).steps[-1]
+        assert {last.concept, last.runner_up} == {"john", "mark"}
+
+
+def test_words_that_are_new_or_come_twice_are_told_apart(labeler):
+    text = str(labeler.explain("the xylophone sees the cat", House(0).universe))
+    assert text.count("never seen") == 2
+    assert "'the' (1)" in text or "'the' (4)" in text
+
+
 def test_a_concept_to_compare_with_must_be_known(labeler):
     with pytest.raises(ValueError, match="against is 'attic'"):
         labeler.explain("he", House(0).universe, against="attic")
@@ -409,6 +423,21 @@ def test_relations_cannot_change_on_a_stream():
     blind = ConceptLabeler(**SMALL).fit(["he"], [["john"]])
     with pytest.raises(ValueError, match="universes must be None as in the first call"):
         blind.partial_fit(["he"], [["john"]], house_of())
+
+
+def test_universes_that_were_forgotten_in_training_are_missed():
+    sentences, concepts, universes = who_is_he(20)
+    labeler = ConceptLabeler(**SMALL).fit(sentences, concepts)
+    for ask in (labeler.predict, lambda s, u: labeler.score(s, concepts, u), lambda s, u: labeler.explain(s[0], u[0])):
+        with pytest.raises(ValueError, match="cannot count, for the labeler was trained without"):
+            ask(sentences, universes)
+    ConceptLabeler((), **SMALL).fit(sentences, concepts).predict(sentences, universes)
+
+
+def test_concepts_to_be_scored_must_exist():
+    labeler = ConceptLabeler(**SMALL).fit(["he"], [["john"]], house_of())
+    with pytest.raises(ValueError, match=r"concepts\[0\]\[0\] is 'jon', which is no concept"):
+        labeler.score(["he"], [["jon"]], house_of())
 
 
 def test_what_the_universe_has_must_have_been_there_in_training():

@@ -130,6 +130,12 @@ def test_a_sentence_may_need_concepts(story_of):
         story_of("he goes\njohn go\n\nhe went\n", needs_concepts=True)
 
 
+@pytest.mark.parametrize("line", ["location(john)", "location(john) kitchen", "location(john): kitchen"])
+def test_a_fact_that_is_mistyped_is_no_sentence(story_of, line):
+    with pytest.raises(DataFormatError, match=r"line 1: .* is no fact; one is written"):
+        story_of(f"{line}\n\nhe goes\n")
+
+
 def test_a_bag_has_no_more_concepts_than_there_are_words(story_of):
     with pytest.raises(DataFormatError, match=r"line 2: the line has 3 concepts, the sentence 2 words; .* at most"):
         story_of("he goes\njohn go hall\n", are_bags=True)

@@ -153,3 +153,31 @@ def test_thousands_of_updates_take_less_than_a_second(universe):
     for number in range(5000):
         universe.update([("location", "john", ("hall", "kitchen")[number % 2]), ("containedby", "ball", "box")])
     assert time.perf_counter() - began < 1  # 0.03 on an idle machine
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: Relation("at", of="ship"), "of must be a set of str"),
+        (lambda: Relation("at", of={"ship"}, to="quay"), "to must be a set of str"),
+        (lambda: Relation("at", of=3), "of must be a set of str"),
+        (lambda: Relation("", of={"ship"}), "name must be a str"),
+        (lambda: Universe(["anna"], []), "concepts must be a dict"),
+        (lambda: Universe({"anna": None}, []), "'anna' of the kind None"),
+        (lambda: Universe({"": "crew"}, []), "the concept ''"),
+        (lambda: Universe({"anna": "crew"}, ["at"]), "relations has 'at'"),
+        (lambda: Universe({"anna": "crew"}, Relation("at", of={"crew"})), "relations must be a list"),
+        (lambda: Universe({"anna": "crew"}, []).update([("at", "anna")]), "a fact is a tuple"),
+        (lambda: Universe({"anna": "crew"}, []).update({"at": {}}), "a fact is a tuple"),
+    ],
+)
+def test_what_a_universe_is_made_of_is_checked(make, complaint):
+    with pytest.raises(UniverseError, match=complaint):
+        make()
+
+
+def test_any_collection_of_kinds_will_do():
+    relation = Relation("at", of=["ship"], to={"quay"}, values=("sea",))
+    assert relation == Relation("at", of=frozenset({"ship"}), to=frozenset({"quay"}), values=frozenset({"sea"}))
+    assert str(Fact("at", "beluga", "northquay")) == "at(beluga) = northquay"
+    assert str(Fact("at", "beluga", None)) == "at(beluga) ="

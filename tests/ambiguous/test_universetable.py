@@ -159,7 +159,7 @@ def test_damaged_and_absent_files_are_told_apart(table_of, tmp_path):
         read_table(tmp_path / "absent.csv")
 
 
-THINGS = {"a b": "thing"}, {"a": "kind:a"}, {"-": "thing"}, {"": "thing"}, {"a": "thing", "#b": "thing"}
+THINGS = {"a b": "thing"}, {"a": "kind:a"}, {"-": "thing"}, {"a": "thing", "#b": "thing"}
 ODD_RELATIONS = [
     Relation("a b", of=frozenset({"thing"})),
     Relation("concept", of=frozenset({"thing"})),

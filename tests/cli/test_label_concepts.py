@@ -121,6 +121,19 @@ def test_with_a_table_of_ones_own_a_word_means_who_is_there(own):
     assert "john sing - - hall" in label_concepts("apply", own.model, own.table, new).stdout
 
 
+def test_a_labeler_is_measured(house, tmp_path):
+    labeler, universe = models.load(house.model), read_table(house.table).universe
+    story = read_story(house.test, universe)
+    shown = label_concepts("eval", house.model, house.table, house.test, "--top", 2).stdout
+    error = 1 - labeler.score([s.words for s in story], [s.concepts for s in story], [s.universe for s in story])
+    assert re.search(rf"test sentence error +{error:.2%}", shown)
+    assert "test word error" in shown
+    (tmp_path / "bare.txt").write_text("john sleeps\n")
+    assert "line 1: the sentence 'john sleeps' has no concepts" in failure(
+        "eval", house.model, house.table, tmp_path / "bare.txt"
+    )
+
+
 def test_what_is_written_can_be_read_and_is_the_same_story(house, tmp_path):
     labeler, universe = models.load(house.model), read_table(house.table).universe
     story = read_story(house.test, universe)

@@ -57,11 +57,14 @@ class Reason:
 class LabelStep:
     """A word that got its concept, by how much it won over the runner-up, and why: strongest reasons first.
 
-    Where there is nothing to compare with, there is no runner-up, no reason, and the margin is infinite.
+    The runner-up is the best other concept that the word has had in training, or the best of all if it had none; for a
+    word that was never seen `is_new` is true. Where there is nothing to compare with, there is no runner-up, no reason,
+    and the margin is infinite.
     """
 
     place: int
     word: str
+    is_new: bool
     concept: str
     runner_up: str | None
     margin: float
@@ -77,7 +80,7 @@ class LabelStep:
 
 @dataclass(frozen=True)
 class ConceptExplanation:
-    """How a sentence was labelled, step by step; `str` is a text to be read."""
+    """How a sentence was labelled, step by step; `str` is a text to be read. Words that come twice are numbered."""
 
     words: Words
     concepts: Words
@@ -90,12 +93,17 @@ class ConceptExplanation:
 
     def _lines(self, t: int, step: LabelStep, width: int) -> Iterator[str]:
         before = "" if step.runner_up is None else f", before {step.runner_up} by {step.margin:.2f}"
-        yield f"{t:>2}. {step.word:<{width}}  {step.concept}{before}"
+        new = ", a word that was never seen" if step.is_new else ""
+        yield f"{t:>2}. {step.word:<{width}}  {step.concept}{before}{new}"
         for reason in [reason for reason in step.reasons if reason.amount > 0][:_SHOWN]:
             yield f"      {reason.amount:+.2f}  {self._told(reason)}"
 
+    def _quoted(self, place: int) -> str:
+        word = self.words[place]
+        return repr(word) if self.words.count(word) == 1 else f"{word!r} ({place + 1})"
+
     def _told(self, reason: Reason) -> str:
-        word = "" if reason.place is None else repr(self.words[reason.place])
+        word = "" if reason.place is None else self._quoted(reason.place)
         texts = {"bias": "in general", "ends": "where the sentence ends", "word": f"the word {word}"}
         source = texts.get(reason.source, f"{word} is {reason.concept}")
         return ", ".join([source, *(str(fact) if fact.value else f"{fact} nothing" for fact in reason.facts)])
@@ -117,13 +125,16 @@ def explained(
     for place, of_symbols in zip(order.tolist(), np.where(is_offered, scores, -np.inf), strict=True):
         chosen = int(of_symbols.argmax())
         of_symbols[chosen], lead = -np.inf, float(of_symbols[chosen])
-        second = int(of_symbols.argmax()) if against is None else learner.symbols[against]
+        second = (
+            learner.symbols[against] if against is not None else _rival(of_symbols, learner.senses_of(words[place]))
+        )
         has_rival = np.isfinite(of_symbols[second])
         reasons = sorted(sources.reasons(place, chosen, second), key=lambda reason: -abs(reason.amount))
         steps.append(
             LabelStep(
                 place,
                 words[place],
+                words[place] not in learner.words,
                 sources.names[chosen],
                 sources.names[second] if has_rival else None,
                 lead - float(of_symbols[second]) if has_rival else math.inf,
@@ -134,6 +145,12 @@ def explained(
             sources.labels[place] = chosen
     labels = {step.place: step.concept for step in steps}
     return ConceptExplanation(words, tuple(labels[place] for place in range(len(words))), tuple(steps))
+
+
+def _rival(scores: NDArray[np.float32], senses: list[int]) -> int:
+    """The best of the concepts that a word has had, or of all; the one that it got has no score any more."""
+    known = [symbol for symbol in senses if np.isfinite(scores[symbol])]
+    return max(known, key=lambda symbol: float(scores[symbol])) if known else int(scores.argmax())
 
 
 class _Sources:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ _BEYOND = 0  # the word beyond the ends of a sentence
 _UNKNOWN = -1
 NONE, _EMPTY = 0, 1  # the symbol of what a relation does not say, and that of words without a concept
 _LARGEST_ENTRY = 0.25  # of new vectors
+_RARE = math.log(0.01)  # beside the most likely symbol of a word
 
 
 class Settings(NamedTuple):
@@ -66,6 +67,7 @@ class ConceptLearner:
         self.symbols: dict[str, int] = {"": NONE, EMPTY: _EMPTY}
         self.concepts = {EMPTY}
         self.lexicon = Lexicon(np.zeros((0, 0)), np.zeros(0, np.uint8))  # grows where labels are bags
+        self.senses: dict[int, set[int]] = {}  # the symbols that words have had; for explanations only
 
     @classmethod
     def beginner(cls, settings: Settings, relations: Sequence[str], seed: int) -> ConceptLearner:
@@ -84,7 +86,7 @@ class ConceptLearner:
 
     # ---- What is known ----
 
-    def take_in(self, sentences: Iterable[Words], labels: Iterable[Words], universes: Universes | None) -> None:
+    def take_in(self, sentences: Sequence[Words], labels: Sequence[Words], universes: Universes | None) -> None:
         """Words, labels, and the concepts and values of universes: what is new takes part from now on."""
         for words in sentences:
             for word in words:
@@ -97,6 +99,10 @@ class ConceptLearner:
             for name in names:
                 self.symbols.setdefault(name, len(self.symbols))
                 self.concepts.add(name)
+        if self.settings.supervision == "aligned":
+            for words, names in zip(sentences, labels, strict=True):
+                for word, name in zip(words, names, strict=True):
+                    self.senses.setdefault(self.words[word], set()).add(self.symbols[name])
         D, C = self.weights.D, self.weights.C
         self.weights = self.weights._replace(
             D=self._grown(D, 1 + len(self.words), 1), C=self._grown(C, len(self.symbols), 2)
@@ -156,6 +162,14 @@ class ConceptLearner:
         rows = np.arange(len(sentences)) if len(states) == len(sentences) else np.zeros(len(sentences), dtype=np.int64)
         return _core.ConceptCorpus(starts, words, numbers, rows, states)
 
+    def senses_of(self, word: str) -> list[int]:
+        """The symbols that a word has had in training, or that go with it in the bags."""
+        number = self.words.get(word, _UNKNOWN)
+        if self.settings.supervision == "bags" and 0 <= number < len(self.lexicon.scores):
+            scores = np.where(self.lexicon.is_met > 0, self.lexicon.scores[number], -np.inf)
+            return np.flatnonzero(scores > scores.max() + _RARE).tolist()
+        return sorted(self.senses.get(number, ()))
+
     def word_numbers(self, words: Words) -> list[int]:
         """-1 for those that were never seen."""
         return [self.words.get(word, _UNKNOWN) for word in words]
@@ -182,8 +196,8 @@ class ConceptLearner:
     def _check_known(universes: Universes, unknown: NDArray[np.integer[Any]]) -> None:
         if len(unknown):
             raise UniverseError(
-                f"universes has {universes.names[unknown[0]]!r}, which was not there in training; `partial_fit` takes "
-                "in what is new"
+                f"universes has {universes.names[unknown[0]]!r}, which was not there in training; train again, or go "
+                "on with `partial_fit`, which takes in what is new"
             )
 
     # ---- As plain values ----
@@ -199,6 +213,9 @@ class ConceptLearner:
             "concepts": sorted(self.concepts),
             "weights": list(self.weights),
             "lexicon": list(self.lexicon),
+            "senses": np.array(
+                [(word, symbol) for word, symbols in self.senses.items() for symbol in sorted(symbols)], dtype=np.int64
+            ).reshape(-1, 2),
         }
 
     @classmethod
@@ -211,6 +228,8 @@ class ConceptLearner:
         learner.concepts = set(state["concepts"])
         scores, is_met = state["lexicon"]
         learner.lexicon = Lexicon(np.asarray(scores, dtype=np.float64), np.asarray(is_met, dtype=np.uint8))
+        for word, symbol in np.asarray(state["senses"]).tolist():
+            learner.senses.setdefault(word, set()).add(symbol)
         return learner
 
     def copy(self) -> ConceptLearner:

@@ -208,8 +208,8 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         words = check_sentences(sentences)
         if not words:
             return []
-        known = check_universes(universes, len(words)) if self._learner.relations else None
-        check_has_relations(known, self._learner.relations)
+        known = check_universes(universes, len(words))
+        self._check_known(known)
         labeler, corpus = self._learner.labeler(), self._learner.corpus(words, known)
         blocks = range(0, corpus.size, _SENTENCES_PREDICTED_AT_ONCE)  # between them Ctrl-C is heard
         ends = (min(corpus.size, first + blocks.step) for first in blocks)
@@ -224,7 +224,11 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         right = check_concepts(concepts, words)
         if not words:
             raise ValueError("sentences is empty; a score needs at least one sentence")
-        found = self.predict(words, universes)
+        known = check_universes(universes, len(words))
+        self._check_known(known)
+        if known is not None and self._learner.relations:
+            check_labels_exist(right, known)
+        found = self.predict(words, known)
         return float(np.mean([tuple(one) == other for one, other in zip(found, right, strict=True)]))
 
     def explain(self, sentence: Any, universe: Any = None, *, against: str | None = None) -> ConceptExplanation:
@@ -244,9 +248,18 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         words = check_words(sentence, "sentence")
         if against is not None and against not in self.concepts_.tolist():
             raise ValueError(f"against is {against!r}, which is no concept of the labeler; see `concepts_`")
-        known = check_universe(universe) if self._learner.relations else None
-        check_has_relations(known, self._learner.relations, "universe")
+        known = check_universe(universe)
+        self._check_known(known, "universe")
         return explained(self._learner, words, known, against)
+
+    def _check_known(self, universes: Universes | None, name: str = "universes") -> None:
+        """What is known must have the relations that count. Where none does by oversight, that is said."""
+        check_has_relations(universes, self._learner.relations, name)
+        if universes is not None and universes.tables and not self._learner.relations and self.relations is None:
+            raise ValueError(
+                f"{name} cannot count, for the labeler was trained without; give `fit` the universes, or choose "
+                "relations=() to learn from words alone"
+            )
 
     @property
     def concept_vectors_(self) -> NDArray[np.float32]:

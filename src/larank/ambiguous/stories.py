@@ -156,6 +156,7 @@ def _sentences(
             universe = universe.copy()  # sentences before keep theirs
             _tell(universe, facts)
         if rest:
+            _check_no_fact(rest[0], universe)
             concepts = _concepts(rest, universe, are_bags)
             if concepts is None and needs_concepts:
                 raise ValueError(f"{rest[0].place}: the sentence {rest[0].text!r} has no concepts; they must follow it")
@@ -193,6 +194,13 @@ def _tell(universe: Universe, lines: Sequence[_Line]) -> None:
             )
         facts.append(fact)
     change(universe, facts, [line.place for line in lines])
+
+
+def _check_no_fact(line: _Line, universe: Universe) -> None:
+    """A sentence does not begin as a fact does."""
+    relation, parenthesis, _ = line.text.partition("(")
+    if parenthesis and relation in universe.relations:
+        raise ValueError(f"{line.place}: {line.text!r} is no fact; one is written RELATION(CONCEPT) = VALUE")
 
 
 def _concepts(lines: Sequence[_Line], universe: Universe, are_bags: bool) -> tuple[str, ...] | None:

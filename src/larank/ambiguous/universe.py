@@ -7,7 +7,7 @@ Relations that are acyclic are so together: what is contained by a thing cannot 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -36,21 +36,32 @@ class Relation:
     ----------
     name : str
         How it is called.
-    of : frozenset of str
+    of : set of str
         The kinds of concepts it is about.
-    to : frozenset of str
+    to : set of str
         The kinds of concepts it may lead to.
-    values : frozenset of str
+    values : set of str
         Other values it may have, which are not concepts.
     acyclic : bool, default=False
         Whether it must not lead back to where it began, also by way of other acyclic relations.
     """
 
     name: str
-    of: frozenset[str]
-    to: frozenset[str] = frozenset()
-    values: frozenset[str] = frozenset()
+    of: Set[str]
+    to: Set[str] = frozenset()
+    values: Set[str] = frozenset()
     acyclic: bool = False
+
+    def __post_init__(self) -> None:
+        """Any collection of names will do, but a single name is none."""
+        if not isinstance(self.name, str) or not self.name:
+            raise UniverseError(f"name must be a str that is not empty, got {self.name!r}")
+        for field in ("of", "to", "values"):
+            names = getattr(self, field)
+            is_one = isinstance(names, str) or not isinstance(names, Iterable)
+            if is_one or not all(isinstance(name, str) for name in names):
+                raise UniverseError(f"{field} must be a set of str, such as {{'room'}}; got {names!r}")
+            object.__setattr__(self, field, frozenset(names))
 
 
 class Universe:
@@ -70,7 +81,7 @@ class Universe:
 
     Examples
     --------
-    >>> inside = Relation("containedby", of=frozenset({"thing"}), to=frozenset({"thing"}), acyclic=True)
+    >>> inside = Relation("containedby", of={"thing"}, to={"thing"}, acyclic=True)
     >>> universe = Universe({"box": "thing", "ball": "thing"}, [inside])
     >>> universe.set("containedby", "ball", "box")
     >>> universe.get("containedby", "ball")
@@ -78,8 +89,11 @@ class Universe:
     """
 
     def __init__(self, concepts: Mapping[str, str], relations: Iterable[Relation]) -> None:
+        _check_concepts(concepts)
         self._kinds = dict(concepts)
         self._relations: dict[str, Relation] = {}
+        if isinstance(relations, Relation | str) or not isinstance(relations, Iterable):
+            raise UniverseError(f"relations must be a list of Relation, got {type(relations).__name__}")
         for relation in relations:
             self._check_relation(relation)
             self._relations[relation.name] = relation
@@ -128,7 +142,7 @@ class Universe:
             If a relation or concept is unknown, a kind or value does not fit, or a cycle would close. What counts is
             how things are once all facts are changed.
         """
-        changes = list(facts)
+        changes = [_checked_fact(fact) for fact in facts]
         for relation, concept, value in changes:
             self._check(relation, concept, value)
         before = [(relation, concept, self._facts[relation].get(concept)) for relation, concept, _ in changes]
@@ -178,6 +192,8 @@ class Universe:
     # ---- Checks ----
 
     def _check_relation(self, relation: Relation) -> None:
+        if not isinstance(relation, Relation):
+            raise UniverseError(f"relations has {relation!r}; it must be a list of Relation")
         if relation.name in self._relations:
             raise UniverseError(f"relations has {relation.name!r} twice; a name may occur once")
         known = set(self._kinds.values())
@@ -226,6 +242,21 @@ class Universe:
         if kind is None:
             raise UniverseError(f"concept is {concept!r}, which is not known; known are {_some(self._kinds)}")
         return kind
+
+
+def _check_concepts(concepts: Mapping[str, str]) -> None:
+    if not isinstance(concepts, Mapping):
+        raise UniverseError(f"concepts must be a dict of names and their kinds, got {type(concepts).__name__}")
+    for concept, kind in concepts.items():
+        for what, name in (("the concept", concept), (f"{concept!r} of the kind", kind)):
+            if not isinstance(name, str) or not name:
+                raise UniverseError(f"concepts has {what} {name!r}; names and kinds are str, and not empty")
+
+
+def _checked_fact(fact: Fact | tuple[str, str, str | None]) -> Fact:
+    if not isinstance(fact, tuple) or len(fact) != 3:
+        raise UniverseError(f"facts has {fact!r}; a fact is a tuple (relation, concept, value)")
+    return Fact(*fact)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -188,7 +188,9 @@ def _table(lines: Sequence[tuple[int, list[str]]]) -> UniverseTable:
 
 def _check_columns(line: int, columns: Sequence[str]) -> None:
     if "concept" not in columns:
-        raise ValueError(f"line {line}: there is no column 'concept'; the columns are {', '.join(map(repr, columns))}")
+        found = ", ".join(map(repr, columns))
+        hint = "; commas separate columns, and tabs where the file is named .tsv" if len(columns) == 1 else ""
+        raise ValueError(f"line {line}: there is no column 'concept'; the columns are {found}{hint}")
     for number, column in enumerate(columns):
         if not column:
             raise ValueError(f"line {line}: column {number + 1} has no name")

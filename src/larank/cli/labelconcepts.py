@@ -1,4 +1,4 @@
-"""`larank label-concepts train` and `apply`: the concepts of words, by a table of what is known and a story."""
+"""`larank label-concepts train`, `apply` and `eval`: the concepts of words, by a table of what is known and a story."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from larank.cli.console import (
     Seed,
     check_outputs,
     check_replaceable,
+    counted,
     print_line,
+    print_rows,
     print_values,
     say_if_stopped_early,
     work,
@@ -55,6 +57,7 @@ def larank_label_concepts() -> None:
     \b
     Examples:
       larank label-concepts train house.csv train.txt house.larank --test test.txt
+      larank label-concepts eval house.larank house.csv test.txt
       larank label-concepts apply house.larank house.csv new.txt --explain
     """
 
@@ -133,6 +136,35 @@ def apply(
         write_text(output, story_text(labelled, universe, comments))
 
 
+@app.command("eval")
+def evaluate(
+    model_file: LabelerFile,
+    table_file: TableFile,
+    story_file: StoryFile,
+    top: Annotated[int, typer.Option(min=0, help="Show so many sentences with a wrong concept.")] = 5,
+    debug: Debug = False,
+) -> None:
+    """Measure a labeler on a story with the concept of each word: sentences and words that are wrong.
+
+    \b
+    Example:
+      larank label-concepts eval house.larank house.csv test.txt
+    """
+    with work(debug):
+        labeler, universe = _load(model_file), read_table(table_file).universe
+        story = _story(story_file, universe, needs_concepts=True)
+        with _fitting(model_file, table_file):
+            found, _ = _labelled(labeler, story, explain=False)
+        print_values(_errors(story, found))
+        wrong = [
+            {"sentence": " ".join(one.words), "concepts": _joined(one), "found": _joined(other)}
+            for one, other in zip(story, found, strict=True)
+            if one.concepts != other.concepts
+        ]
+        if wrong and top:
+            print_rows(wrong[:top], counted("Wrong", len(wrong), top))
+
+
 # ---- Files ----
 
 
@@ -195,15 +227,26 @@ def _labelled(
     return [replace(sentence, concepts=names) for sentence, names in zip(story, concepts, strict=True)], comments
 
 
+def _joined(sentence: StorySentence) -> str:
+    return " ".join(sentence.concepts or ())
+
+
+def _errors(story: Sequence[StorySentence], found: Sequence[StorySentence]) -> dict[str, object]:
+    pairs = [(one.concepts or (), other.concepts or ()) for one, other in zip(story, found, strict=True)]
+    n_words = sum(len(right) for right, _ in pairs)
+    wrong_words = sum(name != other for pair in pairs for name, other in zip(*pair, strict=True))
+    return {
+        "test sentences": len(pairs),
+        "test sentence error": f"{sum(right != got for right, got in pairs) / len(pairs):.2%}",
+        "test word error": f"{wrong_words / n_words:.2%}",
+    }
+
+
 def _print_figures(labeler: ConceptLabeler, test: Sequence[StorySentence] | None) -> None:
-    figures: dict[str, object] = {}
-    if test is not None:
-        error = 1 - labeler.score(*_columns(test))
-        figures = {"test sentences": len(test), "test sentence error": f"{error:.2%}"}
     result = labeler.result_
     print_values(
         {
-            **figures,
+            **({} if test is None else _errors(test, _labelled(labeler, test, explain=False)[0])),
             "words": len(labeler.words_),
             "concepts": len(labeler.concepts_) - 1,  # one is "-"
             "relations": len(labeler.relations_),

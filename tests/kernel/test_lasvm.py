@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 
 from larank import ActiveLearner, LaSVMClassifier
 from larank.active import AutoActive
+from larank.kernel.bias import least_loss_bias
 from larank.kernel.lasvm import LaSVM
 from larank.training import TrainingWarning
 
@@ -461,3 +462,59 @@ def test_extreme_costs_make_finite_models(C):
     model = lasvm(C=C).fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
     assert model.result_.gap >= -1e-9 * model.result_.primal
+
+
+# Where the support vectors leave the bias open
+
+
+def test_all_examples_decide_a_bias_that_support_vectors_leave_open():
+    """Both support vectors are at bounds, and so is half of the line between them."""
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 0, 1]
+    exact = {"tau": 1e-12, "stop": "gap", "tol": 1e-6, "max_iter": 10000}
+    model = LaSVMClassifier(C=0.1, gamma=0.1, random_state=0, **exact).fit(X, y)
+    assert model.result_.status == "converged"
+    np.testing.assert_allclose(model.intercept_, SVC(C=0.1, gamma=0.1).fit(X, y).intercept_, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noisy_problems_with_small_costs_converge(seed):
+    random = np.random.default_rng(seed)
+    classes = 2 + seed % 2
+    X, y = random.normal(size=(30, 2)), random.integers(0, classes, 30)
+    y[:classes] = range(classes)
+    C = 10 ** random.uniform(-3, -1)
+    exact = LaSVMClassifier(C=C, tau=1e-10, stop="gap", tol=1e-5, max_iter=10000, random_state=seed).fit(X, y)
+    assert exact.result_.status == "converged"
+    certified, plain = (LaSVMClassifier(C=C, certify=certify, random_state=seed).fit(X, y) for certify in (True, False))
+    np.testing.assert_array_equal(certified.intercept_, plain.intercept_)
+
+
+@given(st.integers(0, 10**6))
+def test_no_bias_has_less_loss(seed):
+    random = np.random.default_rng(seed)
+    n = int(random.integers(2, 12))
+    scores, costs = random.normal(size=n).round(1), random.integers(1, 4, n).astype(float)
+    y = random.choice([-1.0, 1.0], n)
+
+    def loss(bias):
+        return costs @ np.maximum(0, 1 - y * (scores + bias))
+
+    kinks = y - scores
+    least = min(loss(other) for other in [*kinks, *(kinks + 0.05), *(kinks - 0.05)])
+    assert loss(least_loss_bias(scores, y, costs)) <= least + 1e-9
+
+
+# Problems that need very many steps
+
+
+def test_finishing_ends_where_features_are_far_from_the_origin():
+    random = np.random.RandomState(0)
+    X, y = random.normal(loc=100, size=(80, 2)), random.randint(0, 2, 80)
+    with pytest.warns(TrainingWarning, match=r"steps of finishing, max_iter=1000 for each support vector; .*scale"):
+        model = LaSVMClassifier("poly", random_state=0).fit(X, y)
+    assert model.result_.status == "max_iter"
+    assert model.result_.operations["finishing_steps"] < 200_000
+    few = LaSVMClassifier("poly", max_iter=10, random_state=0)
+    with pytest.warns(TrainingWarning, match="max_iter=10 for each"):
+        few.fit(X, y)
+    assert few.result_.operations["finishing_steps"] < model.result_.operations["finishing_steps"]

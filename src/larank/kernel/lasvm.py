@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from larank import _core
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
+from larank.kernel.bias import least_loss_bias
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
     Algorithm,
@@ -56,18 +57,30 @@ class LaSVM(Algorithm):
         self._finishing_seconds = 0.0
         self._steps = 0  # up to the last epoch's end
         self._has_stalled = False  # nothing violates optimality by more than tau
+        self._biases: dict[int, float] = {}  # by problem, where the support vectors leave it open
+        self._steps_at_most = 0  # of a finish that was cut short
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """The finishing step: after the last epoch, or after each where the gap ends training."""
         if not self.model.finish or not (training.is_over or training.settings.stop == "gap"):
             return
-        while not self._finish_some(training):
+        for _ in self._finish(training):
             yield
         if training.settings.stop == "gap":
             session = training.session
             session.take_over_finish()
             before, self._steps = self._steps, session.counters.steps + session.counters.finishing_steps
             self._has_stalled = training.is_over = before == self._steps
+
+    def _finish(self, training: StreamTraining) -> Iterator[None]:
+        """The finishing step, some steps at a time. It ends in any case: badly scaled problems need very many."""
+        session = training.session
+        before, most = session.counters.finishing_steps, int(self.model.max_iter) * max(1, session.slots)
+        while not self._finish_some(training):
+            if session.counters.finishing_steps - before >= most:
+                self._steps_at_most = most
+                return
+            yield
 
     def _finish_some(self, training: StreamTraining) -> bool:
         began = time.perf_counter()
@@ -84,7 +97,7 @@ class LaSVM(Algorithm):
     def before_validation(self, training: StreamTraining) -> None:
         """By the model one would have if training ended here."""
         if self.model.finish and training.settings.stop == "epochs":
-            while not self._finish_some(training):
+            for _ in self._finish(training):
                 pass
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
@@ -93,6 +106,8 @@ class LaSVM(Algorithm):
 
     def objectives(self, training: StreamTraining) -> ObjectiveValues:
         """[thesis] (4.1) of all problems together, and the largest violation of one of them."""
+        self._biases = {}
+        self._find_open_biases(training)
         expansion = self.expansion(training.session)
         # Classes that have not been met yet count as well: everything is against them.
         coefficients, bias = expansion.for_classes(len(self.model._arrived), self.absent)
@@ -111,11 +126,41 @@ class LaSVM(Algorithm):
         check_definite(self.model, half, linear - half, at_zero, training.machine.dtype)
         return ObjectiveValues(half + losses, linear - half, max(0.0, float((largest - smallest).max())))
 
+    def _find_open_biases(self, training: StreamTraining) -> None:
+        """Where all support vectors are at bounds, they leave an interval to the bias; all examples decide."""
+        session = training.session
+        width = len(self.model._arrived)
+        is_open = np.flatnonzero(session.delta < -float(self.model.tau))
+        if not len(is_open) or (session.columns > 1 and session.columns != width):
+            return
+        expansion = Expansion.of(session)
+        scanned = [
+            (scores, signs(block.labels, session.columns)[:, is_open], block.costs)
+            for block, scores, _ in training.scanned(expansion, expansion.dense[:, is_open])
+        ]
+        scores, y, costs = (np.concatenate(parts) for parts in zip(*scanned, strict=True))
+        for column, problem in enumerate(is_open.tolist()):
+            self._biases[problem] = least_loss_bias(scores[:, column], y[:, column], costs)
+
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Training that has stalled above the gap asked for has come to the end of its precision."""
+        if training.is_whole and not training.settings.certify:
+            self._find_open_biases(training)
         at, wanted = outcome.objectives, training.settings.limits().closing_gap(outcome.objectives.primal)
         is_open = wanted is not None and at.primal - at.dual > wanted
+        if self._steps_at_most and outcome.status in ("completed", "max_iter"):
+            return replace(outcome, status="max_iter")
         return replace(outcome, status="precision") if self._has_stalled and is_open else outcome
+
+    @property
+    def limit_of_iterations(self) -> str:
+        """Why training was ended where it was long."""
+        if not self._steps_at_most:
+            return ""
+        return (
+            f"after {self._steps_at_most} steps of finishing, max_iter={self.model.max_iter} for each support vector; "
+            "features that are large, or of different sizes, make it slow: scale them"
+        )
 
     @property
     def limit_of_precision(self) -> str:
@@ -124,7 +169,9 @@ class LaSVM(Algorithm):
 
     def expansion(self, session: Any) -> Expansion:
         """The coefficients alpha and the biases, finished where finishing has begun."""
-        return replace(Expansion.of(session), intercepts=session.bias)
+        bias = np.array(session.bias)
+        bias[list(self._biases)] = list(self._biases.values())
+        return replace(Expansion.of(session), intercepts=bias)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
         """The biases and how sure they are, and what it takes to go on."""
@@ -171,7 +218,7 @@ class LaSVMClassifier(OnlineClassifier):
         Violations of optimality up to this are left alone, as with `tol` of `SVC`.
     finish : bool, default=True
         Whether the model is taken after a finishing step, which optimizes the coefficients of the support vectors
-        found so far to `tau`. Later examples go on as if it had not been.
+        found so far to `tau`, in at most `max_iter` steps for each of them. Later examples go on as if it had not been.
     delta_max : float, optional
         After each new example, REPROCESS until the uncertainty of the threshold is below this instead of once.
     epochs : int, default=1

@@ -145,12 +145,15 @@ class KernelClassifier(ScoringClassifier):
         with provider.threads():
             return provider.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
 
-    def _warn_if_early(self, outcome: Outcome, limit_of_precision: str, stacklevel: int) -> None:
+    def _warn_if_early(
+        self, outcome: Outcome, limit_of_precision: str, stacklevel: int, limit_of_iterations: str = ""
+    ) -> None:
         warn_if_early(
             outcome,
             self.result_,
             max_iter=getattr(self, "max_iter", None),
             time_limit=self.time_limit,
+            limit_of_iterations=limit_of_iterations,
             limit_of_precision=limit_of_precision,
             stacklevel=stacklevel + 1,
         )
@@ -343,6 +346,11 @@ class Algorithm(ABC):
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Raise where the outcome cannot be right; otherwise the outcome, corrected."""
         return outcome
+
+    @property
+    def limit_of_iterations(self) -> str:
+        """Why training was ended where it was long, but for `max_iter` passes."""
+        return ""
 
     @property
     def limit_of_precision(self) -> str:
@@ -611,7 +619,7 @@ class OnlineClassifier(KernelClassifier):
             stream = Stream(examples, order, orders if settings.shuffle else None, orders)
             training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
             outcome = self._train(training, settings.limits())
-        self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
+        self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
 
     def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
@@ -643,7 +651,7 @@ class OnlineClassifier(KernelClassifier):
             training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
             outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
             machine.is_ahead = False
-        self._warn_if_early(outcome, algorithm.limit_of_precision, stacklevel=3)
+        self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
 
     def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:

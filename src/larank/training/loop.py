@@ -157,12 +157,13 @@ def warn_if_early(
     *,
     max_iter: float | None,
     time_limit: float | None,
+    limit_of_iterations: str = "",
     limit_of_precision: str = "",
     stacklevel: int,
 ) -> None:
     """Say that training ended before its own criterion held, and how good the model is."""
     reasons = {
-        "max_iter": f"after max_iter={max_iter} passes over the data",
+        "max_iter": limit_of_iterations or f"after max_iter={max_iter} passes over the data",
         "time_limit": f"after time_limit={time_limit} seconds",
         "precision": limit_of_precision,
         "interrupted": "by an interrupt",

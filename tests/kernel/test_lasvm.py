@@ -510,11 +510,11 @@ def test_no_bias_has_less_loss(seed):
 def test_finishing_ends_where_features_are_far_from_the_origin():
     random = np.random.RandomState(0)
     X, y = random.normal(loc=100, size=(80, 2)), random.randint(0, 2, 80)
-    with pytest.warns(TrainingWarning, match=r"steps of finishing, max_iter=1000 for each support vector; .*scale"):
+    with pytest.warns(TrainingWarning, match=r"steps of finishing, 1000 for each support vector; .*scale"):
         model = LaSVMClassifier("poly", random_state=0).fit(X, y)
     assert model.result_.status == "max_iter"
     assert model.result_.operations["finishing_steps"] < 200_000
     few = LaSVMClassifier("poly", max_iter=10, random_state=0)
-    with pytest.warns(TrainingWarning, match="max_iter=10 for each"):
+    with pytest.warns(TrainingWarning, match="steps of finishing, 10 for each"):
         few.fit(X, y)
     assert few.result_.operations["finishing_steps"] < model.result_.operations["finishing_steps"]

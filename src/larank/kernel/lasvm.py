@@ -36,6 +36,7 @@ from larank.kernel.selection import Strategy
 from larank.training import ObjectiveValues, Outcome, TrainingWarning
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
+_LEAST_STEPS_PER_VECTOR = 1000
 
 
 class LaSVM(Algorithm):
@@ -74,13 +75,19 @@ class LaSVM(Algorithm):
 
     def _finish(self, training: StreamTraining) -> Iterator[None]:
         """The finishing step, some steps at a time. It ends in any case: badly scaled problems need very many."""
-        session = training.session
-        before, most = session.counters.finishing_steps, int(self.model.max_iter) * max(1, session.slots)
+        session, self._steps_at_most = training.session, 0
+        before, most = session.counters.finishing_steps, self._steps_per_vector * max(1, session.slots)
         while not self._finish_some(training):
             if session.counters.finishing_steps - before >= most:
                 self._steps_at_most = most
                 return
             yield
+
+    @property
+    def _steps_per_vector(self) -> int:
+        """Of a finish. Where training goes on until the gap is closed, `max_iter` counts passes, and may be small."""
+        most = int(self.model.max_iter)
+        return most if self.model.stop == "epochs" else max(most, _LEAST_STEPS_PER_VECTOR)
 
     def _finish_some(self, training: StreamTraining) -> bool:
         began = time.perf_counter()
@@ -158,8 +165,8 @@ class LaSVM(Algorithm):
         if not self._steps_at_most:
             return ""
         return (
-            f"after {self._steps_at_most} steps of finishing, max_iter={self.model.max_iter} for each support vector; "
-            "features that are large, or of different sizes, make it slow: scale them"
+            f"after {self._steps_at_most} steps of finishing, {self._steps_per_vector} for each support vector; a "
+            "larger max_iter allows more, but features that are large, or of different sizes, make it slow: scale them"
         )
 
     @property
@@ -218,7 +225,8 @@ class LaSVMClassifier(OnlineClassifier):
         Violations of optimality up to this are left alone, as with `tol` of `SVC`.
     finish : bool, default=True
         Whether the model is taken after a finishing step, which optimizes the coefficients of the support vectors
-        found so far to `tau`, in at most `max_iter` steps for each of them. Later examples go on as if it had not been.
+        found so far to `tau`, in at most `max_iter` steps for each of them; with ``stop="gap"``, 1000 if that is more.
+        Later examples go on as if it had not been.
     delta_max : float, optional
         After each new example, REPROCESS until the uncertainty of the threshold is below this instead of once.
     epochs : int, default=1

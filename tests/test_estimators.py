@@ -15,9 +15,11 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from threadpoolctl import threadpool_info
 
@@ -51,6 +53,7 @@ from checks import (
     y,
 )
 from larank import TrainingWarning
+from larank.blocks.kernels import kernel_names
 
 # Parameters
 
@@ -865,6 +868,29 @@ def test_shapes_are_those_documented(case, classes):
             assert model.coef_.shape == (rows, 4)
         if hasattr(model, "support_costs_"):
             assert model.support_costs_.shape == model.support_.shape
+
+
+@of_kernels
+@pytest.mark.parametrize("kernel", [*kernel_names(), rbf_kernel])
+def test_tags_say_whether_sparse_examples_are_taken(case, kernel):
+    model = case.make(kernel=kernel)
+    positive = np.abs(X)
+    examples = sparse.csr_matrix(positive @ positive.T if kernel == "precomputed" else positive)
+    if get_tags(model).input_tags.sparse:
+        fit_or_indefinite(model, examples)
+    else:
+        with pytest.raises((TypeError, ValueError), match=r"(?i)sparse|callable"):
+            model.fit(examples, y % 2)
+
+
+def fit_or_indefinite(model, examples):
+    """Not all parameters of "sigmoid" make a kernel."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.fit(examples, y % 2)
+        except ValueError as error:
+            assert "positive semi-definite" in str(error)  # noqa: PT017
 
 
 # Streams

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from larank import _core, parameters
 from larank.base import validated
 from larank.blocks import Batch, Provider, check_gram, provider_for
-from larank.blocks.kernels import Kernel, kernel_for
+from larank.blocks.kernels import Kernel, kernel_for, takes_sparse
 from larank.blocks.lowrank import (
     CholeskyOptions,
     cholesky_features,
@@ -58,7 +58,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome, precision is kept, and precomputed kernels are pairwise."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._is_dense()
+        tags.input_tags.sparse = takes_sparse(self.kernel)
         tags.input_tags.pairwise = self.kernel == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -28,6 +28,7 @@ __all__ = [
     "kernel_for",
     "kernel_names",
     "kernels_with",
+    "takes_sparse",
     "with_bias",
 ]
 
@@ -264,6 +265,11 @@ def kernel_names() -> tuple[str, ...]:
 def kernels_with(parameter: str) -> tuple[str, ...]:
     """The names of the kernels that have a parameter: gamma, degree or coef0."""
     return tuple(name for name, kind in _named.items() if parameter in {field.name for field in fields(kind)})
+
+
+def takes_sparse(kernel: Any) -> bool:
+    """Whether the kernel of this name can be computed on CSR matrices, as those can that are made of inner products."""
+    return isinstance(kernel, str) and issubclass(_named.get(kernel, Kernel), ProductKernel)
 
 
 def kernel_for(kernel: Any, *, gamma: Any = "scale", degree: Any = 3, coef0: Any = 0.0, X: Any = None) -> Kernel:

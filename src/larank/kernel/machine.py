@@ -34,7 +34,7 @@ from larank.base import (
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
-from larank.blocks.kernels import Kernel, kernel_for
+from larank.blocks.kernels import Kernel, kernel_for, takes_sparse
 from larank.blocks.workers import blas_threads
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
@@ -91,7 +91,7 @@ class KernelClassifier(ScoringClassifier):
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome; precomputed kernels are pairwise."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not callable(self.kernel)
+        tags.input_tags.sparse = takes_sparse(self.kernel)
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 
 from larank import _core, parameters
 from larank.base import ScoringClassifier, check_two_classes, classes_of, example_costs, validated
+from larank.blocks.kernels import takes_sparse
 from larank.blocks.provider import length
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.models import persistable
@@ -197,7 +198,7 @@ default="linear"
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome, and square matrices of kernel values where they are precomputed."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not callable(self.kernel)
+        tags.input_tags.sparse = takes_sparse(self.kernel)
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 

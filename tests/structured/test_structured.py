@@ -382,7 +382,7 @@ def test_a_linear_joint_kernel_makes_the_model_of_joint_features(solver, setting
     assert kernel.support_vectors_ == explicit.support_vectors_
     np.testing.assert_allclose(kernel.dual_coef_, explicit.dual_coef_, atol=1e-9)
     assert kernel.predict(X) == explicit.predict(X)
-    np.testing.assert_allclose(kernel.decision_function(X, y), explicit.decision_function(X, y), atol=1e-9)
+    np.testing.assert_allclose(kernel.joint_scores(X, y), explicit.joint_scores(X, y), atol=1e-9)
     assert not hasattr(kernel, "coef_")
     assert kernel.result_.kernel_values > 0
     if explicit.result_.has_objective:
@@ -669,12 +669,13 @@ def test_score_is_one_minus_the_mean_loss():
     assert model.score(X, y, weight) == pytest.approx(1 - np.average(losses, weights=weight))
 
 
-def test_decision_function_scores_pairs():
+def test_pairs_of_inputs_and_outputs_are_scored():
     X, y = matchings()
     model = StructuredSVC(Matching(), random_state=0).fit(X, y)
     predicted = model.predict(X)
-    assert (model.decision_function(X, predicted) >= model.decision_function(X, y) - 1e-9).all()
-    assert model.decision_function(X[:1], y[:1]) == pytest.approx(Matching().joint_feature(X[0], y[0]) @ model.coef_)
+    assert (model.joint_scores(X, predicted) >= model.joint_scores(X, y) - 1e-9).all()
+    assert not hasattr(model, "decision_function")  # which scikit-learn calls with X alone
+    assert model.joint_scores(X[:1], y[:1]) == pytest.approx(Matching().joint_feature(X[0], y[0]) @ model.coef_)
 
 
 def test_it_is_a_scikit_learn_estimator():

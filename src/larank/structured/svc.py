@@ -212,7 +212,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         argmax, scorer = weights.model.argmax, weights.scorer
         return [argmax(X[i], scorer(X[i], i), i) for i in range(len(X))]
 
-    def decision_function(self, X: Any, y: Any) -> NDArray[np.float64]:
+    def joint_scores(self, X: Any, y: Any) -> NDArray[np.float64]:
         """The scores ``S(x, y)`` of pairs of inputs and outputs, two sequences of equal length."""
         check_is_fitted(self)
         weights, (X, y) = self._weights(), checked_pairs(X, y)

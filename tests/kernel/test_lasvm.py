@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
@@ -518,3 +520,35 @@ def test_finishing_ends_where_features_are_far_from_the_origin():
     with pytest.warns(TrainingWarning, match="steps of finishing, 10 for each"):
         few.fit(X, y)
     assert few.result_.operations["finishing_steps"] < model.result_.operations["finishing_steps"]
+
+
+# What users of SVC expect
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("labels", [y, y > 0])
+def test_a_linear_model_has_weights(kind, labels):
+    model = exact("linear").fit(kind(X), labels)
+    assert model.coef_.shape == (len(model.intercept_), X.shape[1])
+    expected = X @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X).reshape(len(X), -1), expected)
+    if labels.dtype == bool:
+        np.testing.assert_allclose(model.coef_, SVC(kernel="linear", tol=1e-8).fit(X, labels).coef_, atol=1e-3)
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    assert not hasattr(lasvm("linear").fit(X, labels).set_params(kernel="rbf").fit(X, labels), "coef_")
+
+
+def test_features_are_selected_by_weights():
+    noisy = np.hstack([X, np.random.default_rng(0).normal(size=X.shape)])
+    chosen = RFE(exact("linear"), n_features_to_select=4).fit(noisy, y)
+    assert chosen.support_[: X.shape[1]].sum() >= 3
+    assert SelectFromModel(exact("linear")).fit(noisy, y).get_support()[: X.shape[1]].any()
+
+
+def test_support_vectors_are_counted_by_class():
+    model = exact().fit(X, names[y])
+    assert model.n_support_.sum() == len(model.support_)
+    assert model.n_support_.tolist() == [(names[y][model.support_] == name).sum() for name in model.classes_]
+    with pytest.raises(NotFittedError):
+        _ = lasvm().n_support_

@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from larank import _core
 from larank.data.models import persistable
@@ -29,6 +30,7 @@ from larank.kernel.machine import (
     StreamTraining,
     check_definite,
     estimate_by_losses,
+    linear_weights,
     session_class,
     signs,
 )
@@ -187,6 +189,8 @@ class LaSVM(Algorithm):
         to_classes = abs(model._to_classes(len(expansion.intercepts)))
         model.delta_ = np.maximum(0, session.delta) @ to_classes
         model.support_costs_, model.support_labels_ = expansion.costs, model._arrived[expansion.labels]
+        if model.kernel == "linear":
+            model.coef_ = linear_weights(model)
 
     def restore(self, machine: Machine) -> None:
         """Let a fresh session take over the model."""
@@ -209,7 +213,7 @@ class LaSVM(Algorithm):
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_labels_", "intercept_", "delta_")
+@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_labels_", "coef_", "intercept_", "delta_")
 class LaSVMClassifier(OnlineClassifier):
     """Support vector machine with a bias, trained online.
 
@@ -247,8 +251,12 @@ class LaSVMClassifier(OnlineClassifier):
     dual_coef_ : csr_matrix of shape (n_support, n_problems)
         The coefficients ``alpha``, positive for examples of the problem's class. There is one problem with two
         classes, the second against the first, and otherwise one per class.
+    coef_ : ndarray of shape (n_problems, n_features)
+        The weights, with the kernel "linear".
     intercept_ : ndarray of shape (n_problems,)
         The biases.
+    n_support_ : ndarray of shape (n_classes,)
+        The number of support vectors of each class.
     delta_ : ndarray of shape (n_problems,)
         The uncertainty of the biases: the largest violation of optimality among the support vectors.
     support_costs_ : ndarray of shape (n_support,)
@@ -329,3 +337,9 @@ class LaSVMClassifier(OnlineClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """The number of support vectors of each class."""
+        check_is_fitted(self)
+        return np.array([np.count_nonzero(self.support_labels_ == label) for label in self.classes_], dtype=np.int32)

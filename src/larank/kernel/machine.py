@@ -369,6 +369,12 @@ def estimate_by_losses(training: StreamTraining) -> ObjectiveValues:
     return ObjectiveValues(max(session.dual, session.half_squared_norm + loss), session.dual, math.nan)
 
 
+def linear_weights(model: KernelClassifier) -> _Float:
+    """`coef_` of a model with the kernel "linear", from its support vectors."""
+    coef = model.dual_coef_.T @ model.support_vectors_
+    return np.asarray(coef.toarray() if issparse(coef) else coef)
+
+
 def session_class(name: str, dtype: np.dtype[Any]) -> Any:
     """The compiled session of this name in the precision of the kernel values."""
     return getattr(_core, f"{name}{8 * dtype.itemsize}")

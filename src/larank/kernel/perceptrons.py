@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
@@ -24,6 +24,7 @@ from larank.kernel.machine import (
     Machine,
     OnlineClassifier,
     StreamTraining,
+    linear_weights,
     session_class,
 )
 from larank.training import ObjectiveValues
@@ -62,8 +63,7 @@ class _OnMistakes(Algorithm):
         beta = last.coefficients
         model._beta, model._early = beta, csr_matrix((session.early, beta.indices, beta.indptr), shape=beta.shape)
         if model.kernel == "linear":
-            coef = model.dual_coef_.T @ model.support_vectors_
-            model.coef_ = coef.toarray() if issparse(coef) else coef
+            model.coef_ = linear_weights(model)
 
     def restore(self, machine: Machine) -> None:
         """Let a fresh session take over the model; the label of a pattern is the class with the largest coefficient."""

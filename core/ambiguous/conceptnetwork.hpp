@@ -127,7 +127,7 @@ class ConceptNetwork {
     int64_t size() const { return sentence_.size; }
     int32_t label(int64_t i) const { return labels_[std::size_t(i)]; }
 
-    // s(j, c) for these symbols, unless they are known since the labels nearby have changed.
+    // Brings s(j, c) of these symbols up to date.
     void score(int64_t j, const std::vector<int32_t>& symbols) {
         if (has_scores_[std::size_t(j)]) return;
         has_scores_[std::size_t(j)] = 1;

@@ -247,6 +247,13 @@ _CHECKS_OF: Mapping[tuple[str, str], Check] = {
 }
 
 
+def check_unchanged(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Some parameters cannot change on a stream: they must be now what they were at its beginning."""
+    for name, value in before.items():
+        if now[name] != value:
+            raise ValueError(f"{name} must stay as it was in the calls before, {value!r}; got {now[name]!r}")
+
+
 # ---- Which parameter acts with which ----
 
 _CHOSEN = object()

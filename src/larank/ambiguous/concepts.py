@@ -44,7 +44,7 @@ from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words, check_words
 from larank.ambiguous.universes import Universes
 from larank.data.models import persistable
-from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
+from larank.training import Outcome, Result, unchanged_on_failure, warn_if_early
 
 _SENTENCES_PREDICTED_AT_ONCE = 1000
 
@@ -242,7 +242,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
             What is known before it.
         against : str, optional
             A concept that labels are compared with, to see why a word is not this one. By default each is compared with
-            the next best.
+            the best other one that the word has had in training.
         """
         check_is_fitted(self, "concepts_")
         words = check_words(sentence, "sentence")
@@ -308,9 +308,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         return Settings(self.strategy, self.supervision, *sizes)
 
     def _check_unchanged(self, universes: Universes | None) -> None:
-        for name, before, now in zip(Settings._fields, self._learner.settings, self._settings(), strict=True):
-            if before != now:
-                raise ValueError(f"{name} must stay as it was in the calls before, {before!r}; got {now!r}")
+        parameters.check_unchanged(self._learner.settings._asdict(), self._settings()._asdict())
         before = self._learner.relations
         if self.relations is not None and relation_names(self.relations) != before:
             raise ValueError(f"relations must stay as in the calls before, {before!r}; got {self.relations!r}")
@@ -347,10 +345,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
 
         n = len(taught.words)
         passes = SentencePasses(n, schedule.epochs, orders, learn, counts, SENTENCES_AT_ONCE, prelude())
-        limits = Limits(None, math.inf, self.time_limit, passes=schedule.epochs, certify=False)
-        with progress_for(self.verbose) as progress:
-            progress.start(f"concepts, {n} sentences")
-            outcome = train(passes, limits, progress)
+        outcome = passes.run("concepts", self.time_limit, self.verbose)
         learner.weights = Weights(*labeler.weights)
         if lexicon is not None:
             learner.lexicon = Lexicon(lexicon.scores, lexicon.is_met)

@@ -37,11 +37,8 @@ from larank.ambiguous.sentences import Words
 from larank.ambiguous.trees import meaning_of
 from larank.data.models import persistable
 from larank.training import (
-    Limits,
     Outcome,
     Result,
-    progress_for,
-    train,
     unchanged_on_failure,
     warn_if_early,
 )
@@ -320,7 +317,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         taught = check_taught(sentences, candidates)
         if not hasattr(self, "_learner"):
             return self._train(self._beginner(check_random_state(self.random_state)), *taught, 1, None)
-        self._check_unchanged()
+        parameters.check_unchanged(self._learner.settings._asdict(), self._settings()._asdict())
         # Others may predict meanwhile, and what fails must leave nothing behind.
         return self._train(ParseLearner.of(self._learner.state()), *taught, 1, None)
 
@@ -330,11 +327,6 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> Settings:
         return Settings(float(self.C), int(self.window), self.strategy, self.update)
-
-    def _check_unchanged(self) -> None:
-        for name, before, now in zip(Settings._fields, self._learner.settings, self._settings(), strict=True):
-            if before != now:
-                raise ValueError(f"{name} must stay as it was in the calls before, {before!r}; got {now!r}")
 
     def _train(
         self,
@@ -353,10 +345,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
             return counters.words, counters.mistakes
 
         training = SentencePasses(len(sentences), epochs, orders, learn, counts)
-        limits = Limits(None, math.inf, self.time_limit, passes=epochs, certify=False)
-        with progress_for(self.verbose) as progress:
-            progress.start(f"OSPAS, {len(sentences)} sentences")
-            outcome = train(training, limits, progress)
+        outcome = training.run("OSPAS", self.time_limit, self.verbose)
         self._learner = learner
         self.symbols_ = np.array(sorted(learner.grammar), dtype=object)
         self.relations_ = {symbol: tuple(sorted(learner.grammar[symbol])) for symbol in sorted(learner.relations)}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.training import ObjectiveValues
+from larank.training import Limits, ObjectiveValues, Outcome, progress_for, train
 
 _NOT_SEEN = ObjectiveValues(math.nan, math.nan, math.nan)
 _STEP_SECONDS = 0.05  # after which the training loop may look at limits
@@ -54,6 +54,13 @@ class SentencePasses:
         self._before = counts()
         self._order = np.arange(0)
         self._recorded_at = -1
+
+    def run(self, title: str, time_limit: float | None, verbose: int) -> Outcome:
+        """All passes, or as many as there is time for."""
+        limits = Limits(None, math.inf, time_limit, passes=self.epochs, certify=False)
+        with progress_for(verbose) as progress:
+            progress.start(f"{title}, {self.n} sentences")
+            return train(self, limits, progress)
 
     def advance(self) -> bool:
         """Learn for a while; True once the passes are over."""

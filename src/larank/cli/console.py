@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich import box
@@ -18,6 +18,8 @@ from rich.text import Text
 from larank.data import models
 from larank.data.files import atomic_write
 from larank.report import Row, format_label, format_value, numeric_columns
+
+Model = TypeVar("Model")
 
 # ---- Options ----
 
@@ -167,3 +169,11 @@ def write_text(output: Path | None, chunks: Iterable[str]) -> None:
 def counted(title: str, count: int, top: int) -> str:
     """Make a title that tells how many rows of how many are shown."""
     return title if count <= top else f"{title} ({top} of {count})"
+
+
+def load_model(path: Path, kind: type[Model], needs: str) -> Model:
+    """The model in a file, which must be of a kind; `needs` says in words who needs what."""
+    model = models.load(path)
+    if not isinstance(model, kind):
+        raise ValueError(f"{path} holds a {type(model).__name__}; {needs}")
+    return model

@@ -22,6 +22,7 @@ from larank.cli.console import (
     check_outputs,
     check_replaceable,
     counted,
+    load_model,
     print_line,
     print_rows,
     print_values,
@@ -183,12 +184,7 @@ def _named(table: UniverseTable) -> Iterator[StorySentence]:
 
 
 def _load(model_file: Path) -> ConceptLabeler:
-    model = models.load(model_file)
-    if not isinstance(model, ConceptLabeler):
-        raise ValueError(
-            f"{model_file} holds a {type(model).__name__}; `larank label-concepts` needs one that labels words"
-        )
-    return model
+    return load_model(model_file, ConceptLabeler, "`larank label-concepts` needs one that labels words")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from larank.cli.console import (
     check_outputs,
     check_replaceable,
     counted,
+    load_model,
     print_line,
     print_rows,
     print_values,
@@ -169,10 +170,7 @@ def _tested(path: Path) -> tuple[list[tuple[str, ...]], list[Meaning]]:
 
 
 def _load(model_file: Path) -> SemanticParser:
-    model = models.load(model_file)
-    if not isinstance(model, SemanticParser):
-        raise ValueError(f"{model_file} holds a {type(model).__name__}; `larank parse` needs one that parses sentences")
-    return model
+    return load_model(model_file, SemanticParser, "`larank parse` needs one that parses sentences")
 
 
 def _figures(parser: SemanticParser, words: Sequence[tuple[str, ...]], right: Sequence[Meaning]) -> dict[str, object]:

@@ -19,6 +19,7 @@ from larank.cli.console import (
     check_outputs,
     check_replaceable,
     counted,
+    load_model,
     print_line,
     print_rows,
     print_values,
@@ -235,9 +236,7 @@ def _templates(name: str | None) -> Sequence[str] | None:
 
 def _load(model_file: Path) -> tuple[SequenceTagger, Sequence[str]]:
     """A tagger of text in columns, and the names of these."""
-    model = models.load(model_file)
-    if not isinstance(model, SequenceTagger):
-        raise ValueError(f"{model_file} holds a {type(model).__name__}; `larank tag` needs one that tags sequences")
+    model = load_model(model_file, SequenceTagger, "`larank tag` needs one that tags sequences")
     if model.columns_ is None:
         raise ValueError(f"{model_file} was trained on tokens that are not text; files in columns need one that was")
     return model, model.columns_

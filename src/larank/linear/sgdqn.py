@@ -555,11 +555,8 @@ class SGDQNClassifier(ScoringClassifier):
     def _check_unchanged(self, first: bool) -> None:
         if self.early_stopping:
             raise ValueError("early_stopping acts in fit only: partial_fit makes one pass over what it is given")
-        for name, before in {} if first else self._began_with.items():
-            if getattr(self, name) != before:
-                raise ValueError(
-                    f"{name} must stay as it was in the calls before, {before!r}; got {getattr(self, name)!r}"
-                )
+        if not first:
+            parameters.check_unchanged(self._began_with, vars(self))
 
     def _check_memory(self, n_labels: int, X: Any) -> None:
         needed = bytes_of_machine(X, n_labels, self.algorithm)

@@ -479,11 +479,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _check_unchanged(self) -> None:
         """The session of a stream cannot change some parameters on the way."""
-        for name, before in self._began_with.items():
-            if getattr(self, name) != before:
-                raise ValueError(
-                    f"{name} must stay as it was in the calls before, {before!r}; got {getattr(self, name)!r}"
-                )
+        parameters.check_unchanged(self._began_with, vars(self))
 
     def _check_attribute(self, name: str) -> None:
         if not hasattr(self, "_learner"):

@@ -136,6 +136,18 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
                 s.work(source, [&slots](Solver& solver) { solver.active_set.widen(slots); });
             },
             "slots"_a, "source"_a)
+        .def(
+            "set_coefficients",
+            [](S& s, const std::vector<int32_t>& slots, Table<double> values, nb::handle source) {
+                if (values.shape(0) != slots.size() || int64_t(values.shape(1)) != s.solver.machine().classes())
+                    throw std::invalid_argument("values must have a row per slot and a column per class");
+                for (const int32_t slot : slots)
+                    if (slot < 0 || slot >= s.solver.table().slots() || !s.solver.table().contains(slot))
+                        throw std::invalid_argument("slots must be those of members");
+                s.work(source, [&](Solver& solver) { solver.active_set.set_coefficients(slots, values.data()); });
+            },
+            "slots"_a, "values"_a.noconvert(), "source"_a)
+        .def_prop_ro("support_vectors", [](const S& s) { return s.solver.table().vectors(); })
         .def("prune", [](S& s) { s.solver.active_set.prune(); })
         .def(
             "set_formulation",

@@ -84,6 +84,30 @@ class ActiveSet {
         return false;
     }
 
+    // These members get other coefficients, a row of `values` each with all classes. The scores of all members are
+    // summed up anew, which also mends what rounding has done to them.
+    void set_coefficients(const std::vector<int32_t>& slots, const double* values) {
+        is_sweeping_ = false;
+        Machine& machine = steps_.machine();
+        const auto bring_row = [&](int32_t slot) {
+            if (!machine.has_row(slot)) machine.bring_rows({slot});
+        };
+        for (const int32_t slot : slots) {
+            bring_row(slot);
+            for (int32_t y = 0; y < machine.classes(); ++y) {
+                const double value = *values++;
+                if (value != 0 && !machine.table()[slot].find(y)) machine.add_vector(slot, y, 0);
+                if (SupportVector* v = machine.table()[slot].find(y)) machine.replace_coefficient(*v, value);
+            }
+            machine.remove_zeros(slot);
+        }
+        for (const int32_t slot : table().present()) {
+            bring_row(slot);
+            machine.sum_up_scores(slot);
+        }
+        steps_.sum_up_objective();
+    }
+
     // Members without coefficients leave.
     void prune() {
         const std::vector<int32_t> slots = table().present();

@@ -124,6 +124,20 @@ class KernelMachine {
         return list.size();
     }
 
+    // beta_i^y <- beta, while the scores wait for `sum_up_scores`.
+    void replace_coefficient(SupportVector& v, double beta) {
+        v.beta = beta;
+        classes_[std::size_t(v.label)].beta[std::size_t(v.place)] = beta;
+    }
+    // The scores of the pattern's own support vectors, from the coefficients. Its row must be here.
+    void sum_up_scores(int32_t slot) {
+        for (const SupportVector& v : table()[slot].vectors) {
+            ClassList& list = classes_[std::size_t(v.label)];
+            list.scores[std::size_t(v.place)] =
+                units<T>().dot_row_at(rows_[slot], list.slots.data(), list.beta.data(), list.size());
+        }
+    }
+
     // Coefficients and scores as they are now, and back to them.
     void remember() {
         table().remember();

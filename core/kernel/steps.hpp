@@ -140,6 +140,21 @@ class Steps {
     };
     Objective objective() const { return {dual_, linear_, loss_}; }
     void set_objective(const Objective& at) { dual_ = at.dual, linear_ = at.linear, loss_ = at.loss; }
+    // The same from the coefficients and scores as they stand, but for the loss.
+    void sum_up_objective() {
+        linear_ = 0;
+        double norm = 0;
+        for (const int32_t slot : machine_.table().present()) {
+            const Pattern& p = machine_.table()[slot];
+            own_scores_.resize(p.vectors.size());
+            machine_.scores_of_vectors(slot, own_scores_.data());
+            for (std::size_t n = 0; n < p.vectors.size(); ++n) {
+                linear_ += margin(p.label, p.vectors[n].label) * p.vectors[n].beta;
+                norm += own_scores_[n] * p.vectors[n].beta;
+            }
+        }
+        dual_ = linear_ - norm / 2;
+    }
     double dual() const { return dual_; }
     double half_squared_norm() const { return linear_ - dual_; }
     double loss() const { return loss_; }  // sum of C_i xi_i since `forget_loss`, each at the time of its visit

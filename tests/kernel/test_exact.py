@@ -18,6 +18,8 @@ from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.blocks.kernels import kernel_names
 from larank.data import models
 from larank.kernel.activeset import ActiveSetTraining
+from larank.kernel.newton import Newton
+from larank.kernel.problem import Problem
 from larank.kernel.published import Published
 from larank.training import TrainingWarning
 from reference import kernel_certificate, kernel_optimum
@@ -245,6 +247,55 @@ def test_extreme_costs_reach_the_optimum(formulation, C):
     assert model.result_.dual == pytest.approx(
         kernel_optimum(K, y, np.full(14, C), 1 - np.eye(3), formulation), rel=1e-6
     )
+
+
+@settings(max_examples=60)
+@given(
+    n=st.integers(10, 40),
+    k=st.integers(2, 5),
+    seed=st.integers(0, 10**6),
+    C=st.sampled_from([1.0, 1e3, 1e6]),
+    kernel=st.sampled_from(["linear", "poly", "rbf", "laplacian"]),
+    formulation=st.sampled_from(FORMULATIONS),
+)
+def test_badly_conditioned_kernels_and_high_costs_reach_the_gap(n, k, seed, C, kernel, formulation):
+    X, y = data(n, k, seed, dimensions=2)
+    model = svc(kernel, C=C, formulation=formulation, tol=1e-6).fit(X, y)
+    assert model.result_.status == "converged"
+    assert_feasible(model, y, C)
+
+
+@pytest.mark.parametrize(("formulation", "optimum"), [("crammer-singer", 21314.710), ("weston-watkins", None)])
+def test_a_polynomial_kernel_with_high_costs_is_not_given_up(formulation, optimum):
+    random = np.random.default_rng(57)
+    n, d, k = 40, int(random.integers(2, 6)), 5
+    centers, y = 2 * random.normal(size=(k, d)), random.integers(0, k, n)
+    y[:k] = np.arange(k)
+    X = centers[y] + 2 * random.normal(size=(n, d))
+    model = svc("poly", C=1000.0, formulation=formulation).fit(X, y)
+    K = (0.3 * X @ X.T) ** 3
+    best = kernel_optimum(K, y, np.full(n, 1000.0), 1 - np.eye(k), formulation)
+    assert model.result_.status == "converged"
+    assert model.result_.primal == pytest.approx(best, rel=1e-3)
+    assert model.result_.operations["newton"] > 0
+    if optimum is not None:
+        assert model.result_.primal == pytest.approx(optimum, rel=1e-3)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_newtons_steps_alone_solve_the_problem_from_any_feasible_point(formulation):
+    (X, y), n, k = data(30, 4), 30, 4
+    K, costs, delta = rbf(X), np.full(n, 10.0), 1 - np.eye(k)
+    beta = -np.random.default_rng(0).uniform(0, 2, (n, k))
+    beta[np.arange(n), y] = 0
+    beta[np.arange(n), y] = -beta.sum(axis=1)
+    newton = Newton(Problem(None, y.astype(np.int32), costs, k, delta, formulation), beta.copy())
+    for _ in range(5):
+        newton.run(K, K @ newton.beta, 1e-9)
+    _, dual, _ = kernel_certificate(newton.beta, K, y, costs, delta, formulation, 1.0, kappa=1e-10)
+    assert dual == pytest.approx(kernel_optimum(K, y, costs, delta, formulation), rel=1e-8)
+    np.testing.assert_allclose(newton.scores, K @ newton.beta, atol=1e-9)
+    np.testing.assert_allclose(newton.beta.sum(axis=1), 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

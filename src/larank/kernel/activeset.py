@@ -27,6 +27,7 @@ from larank.blocks import Provider
 from larank.blocks.provider import rows_of
 from larank.kernel.larank import TAU
 from larank.kernel.machine import Expansion, session_class
+from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.stream import Examples, KernelFeed, KernelSource, Stream
 from larank.parameters import OPERATIONS
@@ -44,9 +45,16 @@ _SHARE_WITHIN_DRIFT = 0.95  # of the examples looked at changed by less than wha
 _WEIGHT_OF_MEMBERS = 0.1  # in the worst violation
 _COOLED = 0.3  # tau over the worst violation seen
 _PROGRESS = 0.9  # the gap of a round over the best before, if it is to count as progress
+_PROGRESS_OF_DUAL = 1.01  # the same for the dual objective
 _PATIENCE = 10  # rounds without any, at the finest tau
+_PATIENCE_WITHOUT_REST = 50  # and where members do not come to rest
 _VISITS_AT_ONCE = 200_000
+_SWEEPS_AT_ONCE = 20
 _MOST_SWEEPS = 3000  # of converging before the next look
+_FACES = 20  # that Newton's steps go through
+_VISITS_OF_FACES = 20_000  # in the time that all of these take for nothing
+_OPERATIONS_OF_A_VISIT = 5000  # of a matrix product, in the time of a visit
+_SHARE_OF_NEWTON = 0.1  # of the memory limit
 _EXAMPLES_AT_ONCE = 2048
 _REACH = 0.5  # of the worst violation: examples as far beyond their margin join too
 _MOST_REACH = 0.1
@@ -104,6 +112,8 @@ class ActiveSetTraining:
         self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
         self.is_told = True
         self.has_stalled = False
+        self.has_rested = False  # whether the members did, when they were last optimized
+        self.newton_steps, self.visits_at_newton = 0, 0
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
         provider.keep_values(size)
         self._before = self._counts()
@@ -176,6 +186,7 @@ class ActiveSetTraining:
             "process_old": old,
             "optimize": optimize,
             "steps": self.session.counters.steps,
+            "newton": self.newton_steps,
             "kernel_values": self.provider.kernel_values,
         }
 
@@ -192,7 +203,7 @@ class ActiveSetTraining:
         if self.problem.formulation == "weston-watkins":
             self.session.set_formulation("weston-watkins")
         tau, tol = min(_FIRST_TAU, _WARMED * self.tau), self.settings.tol
-        best, rounds_since = np.inf, 0
+        best_gap, best_dual, rounds_since = np.inf, 0.0, 0
         while True:
             self.tau = tau
             self.session.set_tau(tau)
@@ -202,13 +213,23 @@ class ActiveSetTraining:
                 yield from self._timed("look", self._look(everything=True))
             if self._gap() <= tol:
                 return
-            best, rounds_since = (self._gap(), 0) if self._gap() < _PROGRESS * best else (best, rounds_since + 1)
+            assert self.objectives is not None
+            gap, dual = self._gap(), self.objectives.dual
+            rounds_since += 1
+            if gap < _PROGRESS * best_gap or dual > _PROGRESS_OF_DUAL * best_dual:
+                best_gap, best_dual, rounds_since = min(gap, best_gap), max(dual, best_dual), 0
             finest = 16 * float(np.finfo(self.provider.dtype).eps) * max(1.0, float(np.abs(self.scores).max()))
-            if tau <= finest and rounds_since > _PATIENCE:
-                self.has_stalled = True
-                return
+            is_finest, is_restless = tau <= finest, not self.has_rested
+            if (is_finest and rounds_since > _PATIENCE) or (is_restless and rounds_since > _PATIENCE_WITHOUT_REST):
+                if not self.is_certified:
+                    yield from self._timed("look", self._look(everything=True))
+                if self._gap() * _PROGRESS <= gap:  # otherwise those that were left out have something to gain
+                    self.has_stalled = True
+                    return
+                rounds_since = 0
             yield from self._timed("extend", self._extend(tau))
-            tau = max(finest, self._cooled(tau, self._worst() if rounds_since == 0 else 0.0))
+            if self.has_rested:
+                tau = max(finest, self._cooled(tau, self._worst() if rounds_since == 0 else 0.0))
 
     def _worst(self) -> float:
         """The worst violation; those of members, which need no kernel values to be mended, count less."""
@@ -246,13 +267,48 @@ class ActiveSetTraining:
             feed.flush()
 
     def _converge(self) -> Generator[bool, None, None]:
-        """Optimize the members against each other, not for ever."""
-        optimized = self.session.counters.operations[2]
-        while not self.session.converge(_VISITS_AT_ONCE, self.source):
-            if self.session.counters.operations[2] - optimized > _MOST_SWEEPS * self.session.support_patterns:
+        """Optimize the members against each other, not for ever: `has_rested` says whether they came to rest.
+
+        Newton's step is taken each time that steps on two coefficients have cost as much as it does.
+        """
+        began = self._visits()
+        at_once = min(_VISITS_AT_ONCE, max(_VISITS_OF_FACES, _SWEEPS_AT_ONCE * self.session.support_patterns))
+        while not (rested := self.session.converge(at_once, self.source)):
+            if self._visits() - began > _MOST_SWEEPS * self.session.support_patterns:
                 break
+            if self._visits() - self.visits_at_newton > self._visits_before_newton():
+                self._newton_steps()
+                self.visits_at_newton = self._visits()
             yield False
+        self.has_rested = rested
         self.session.prune()
+
+    def _visits(self) -> int:
+        return int(self.session.counters.operations[OPERATIONS.index("optimize")])
+
+    def _visits_before_newton(self) -> float:
+        """The visits that take as long as Newton's steps, which run at the speed of matrix products."""
+        operations = self._newton_size() ** 3 / 3 + 10 * self.problem.n_classes * self.session.support_patterns**2
+        return _VISITS_OF_FACES + _FACES * operations / _OPERATIONS_OF_A_VISIT
+
+    def _newton_size(self) -> int:
+        """As many coefficients as may move at once: those that are free, and one that each pattern lets go."""
+        members = self._members()
+        return int(Newton(self._problem_of(members.ids), members.dense).free().sum())
+
+    def _newton_steps(self) -> None:
+        """All free coefficients at once, where there is room for the linear system and all rows are at hand."""
+        members, slots = self._members(), self.session.slots
+        nbytes = 8 * (2 * self._newton_size() ** 2 + len(members.ids) * slots)
+        if nbytes > _SHARE_OF_NEWTON * self.settings.memory_limit:
+            return
+        if self.session.resident_rows < self.session.support_patterns:
+            return
+        kernel = self.provider.rows(members.slots)[:, members.slots].astype(np.float64)
+        newton = Newton(self._problem_of(members.ids), members.dense)
+        newton.run(kernel, kernel @ newton.beta, self.tau)
+        self.newton_steps += 1
+        self.session.set_coefficients(members.slots.tolist(), newton.beta, self.source)
 
     def _look(self, *, everything: bool) -> Generator[bool, None, None]:
         """Compute the scores of examples, and what follows: excess and objectives.
@@ -386,9 +442,12 @@ class ActiveSetTraining:
         return Expansion.of(self.session)
 
     def _member_violations(self, members: Expansion) -> _Float:
-        problem, ids = self.problem, members.ids
-        some = replace(problem, X=None, labels=problem.labels[ids], costs=problem.costs[ids])
-        return some.losses_and_violations(self.scores[ids], members.dense)[1]
+        ids = members.ids
+        return self._problem_of(ids).losses_and_violations(self.scores[ids], members.dense)[1]
+
+    def _problem_of(self, ids: _Index) -> Problem:
+        """Of some examples alone."""
+        return replace(self.problem, X=None, labels=self.problem.labels[ids], costs=self.problem.costs[ids])
 
     def _excess_and_loss(self, rows: _Index, scale: float) -> tuple[_Float, _Float]:
         problem = self.problem

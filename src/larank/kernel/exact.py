@@ -28,7 +28,10 @@ from larank.training import Limits, Outcome, train, unchanged_on_failure
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
-_PRECISION = "where kernel values are not precise enough to go on, float64 data may do"
+_PRECISION = {
+    "float32": "where kernel values are not precise enough to go on, float64 data may do",
+    "float64": "where kernel values are not precise enough to go on, features of one scale or a smaller C may do",
+}
 _SMALL = 0.1  # of the memory limit: that much may be copied
 _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are constant pays
 
@@ -160,7 +163,7 @@ class MulticlassSVC(KernelClassifier):
                 training = self._training(problem, provider)
                 outcome = self._run(training)
             self._keep_model(training, outcome, X)
-        self._warn_if_early(outcome, _PRECISION, stacklevel=2)
+        self._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
         return self
 
     @with_paragraphs
@@ -186,7 +189,7 @@ class MulticlassSVC(KernelClassifier):
                     training.raise_costs(_finite(Cs[n] * weights))
                 outcome = model._run(training)
                 model._keep_model(training, outcome, data)
-                model._warn_if_early(outcome, _PRECISION, stacklevel=2)
+                model._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
                 models[n] = model
                 if outcome.status == "interrupted":
                     break

@@ -289,7 +289,7 @@ class ActiveSetTraining:
     def _visits_before_newton(self) -> float:
         """The visits that take as long as Newton's steps, which run at the speed of matrix products."""
         operations = self._newton_size() ** 3 / 3 + 10 * self.problem.n_classes * self.session.support_patterns**2
-        return _VISITS_OF_FACES + _FACES * operations / _OPERATIONS_OF_A_VISIT
+        return float(_VISITS_OF_FACES + _FACES * operations / _OPERATIONS_OF_A_VISIT)
 
     def _newton_size(self) -> int:
         """As many coefficients as may move at once: those that are free, and one that each pattern lets go."""

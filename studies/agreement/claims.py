@@ -65,7 +65,7 @@ def _status(
         is_within = above <= tol * abs(primal) + rounding
         yield is_within, f"converged at {above / (tol * abs(primal) or 1.0):.2g} tol above the optimum"
     if result.status == "precision":
-        is_near = result.gap <= EXCUSED * tol * abs(result.primal) + rounding
+        is_near = result.gap <= EXCUSED * tol * abs(result.primal) + interval.rounding  # what other coefficients reach
         yield is_near, f"precision at a gap of {result.relative_gap / tol:.2g} tol"
 
 

@@ -64,18 +64,14 @@ class Findings(Outcome):
 
     def to_tables(self) -> Sequence[Table]:
         if len(self.runs) == 1:
-            return [_single(self.runs[0])]
+            return []
         return [self._by_kernel(), self._by_cost(), self._references()]
 
     def to_lines(self) -> Sequence[str]:
         failed = [run for run in self.runs if run.failures]
         seconds = sum(run.seconds + run.reference_seconds for run in self.runs if run.status != "error")
         if len(self.runs) == 1:
-            (run,) = self.runs
-            return [
-                *(run.failures or ["every claim holds"]),
-                f"the same in Python: studies.agreement.problems.draw({self.seed}, {run.number}).fit()",
-            ]
+            return _single(self.runs[0], self.seed)
         lines = [f"{len(self.runs)} problems of seed {self.seed}, {seconds:.0f} s; {len(failed)} break a claim"]
         for run in sorted(failed, key=lambda run: (run.estimator, run.kernel, run.C)):
             lines += ["", f"{self._replay(run)}    {run.estimator}, {run.kernel}, {run.formulation}, C={run.C:.3g}"]
@@ -162,9 +158,11 @@ def _add(table: Table, estimator: str, kernel: str, runs: Sequence[Run]) -> None
     )
 
 
-def _single(run: Run) -> Table:
-    table = Table(f"Problem {run.number}", ("", ""))
-    for name, value in asdict(run).items():
-        if name != "failures":
-            table.add(name, repr(value))
-    return table
+def _single(run: Run, seed: int) -> list[str]:
+    """All figures of a run, a line each."""
+    figures = {name: value for name, value in asdict(run).items() if name != "failures"}
+    return [
+        *(f"{name:18} {value}" for name, value in figures.items()),
+        *(f"broken: {said}" for said in run.failures or ["no claim"]),
+        f"in Python: studies.agreement.problems.draw({seed}, {run.number}).fit()",
+    ]

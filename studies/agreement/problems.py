@@ -128,7 +128,7 @@ def _examples(random: Random, most: int = 120, *, non_negative: bool = False, is
         is_flipped = random.random(n) < random.uniform(0.02, 0.3)
         is_flipped[:k] = False
         y = np.where(is_flipped, random.integers(0, k, n), y)
-        words.append(f"{is_flipped.sum()} labels drawn anew")
+        words.append(f"{is_flipped.sum()} labels drawn again")
     if is_noisy and random.random() < 0.2:
         copied = random.integers(0, n, n // 3)
         X[random.integers(k, n, len(copied))] = X[copied]

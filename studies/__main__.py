@@ -17,6 +17,7 @@ from rich.console import Console
 
 from larank.data.files import atomic_write
 from studies import drawing
+from studies.agreement import campaign
 from studies.measure import load_average, versions
 from studies.papers import active as active_figures
 from studies.papers import concepts, larank, lasvm, mcsvm, ospas, primal, sdm, sgdqn
@@ -46,6 +47,7 @@ _SINGLE = (
     active,
     sequence,
     ambiguous,
+    campaign,
 )
 STUDIES: dict[str, Study] = {
     study.name: study for study in (*larank.STUDIES, *mcsvm.STUDIES, *(module.STUDY for module in _SINGLE))
@@ -85,14 +87,15 @@ def _parser() -> argparse.ArgumentParser:
     for study in STUDIES.values():
         options = names.add_parser(study.name, help=study.title, description=study.title)
         options.add_argument("--quick", action="store_true", help="a small form, which only shows that it works")
-        options.add_argument(
-            "--datasets",
-            "--problems",
-            nargs="+",
-            default=(),
-            metavar="NAME",
-            help=f"only these of: {', '.join(study.datasets)}",
-        )
+        if study.datasets:
+            options.add_argument(
+                "--datasets",
+                "--problems",
+                nargs="+",
+                default=(),
+                metavar="NAME",
+                help=f"only these of: {', '.join(study.datasets)}",
+            )
         study.add_options(options)
         options.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
         options.add_argument(

@@ -1,0 +1,1 @@
+"""A random campaign: certificates and models against independent optima."""

@@ -1,0 +1,175 @@
+"""`python -m studies agreement`: random problems, every estimator with a certificate, against independent optima."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from larank import Result
+from studies.agreement.claims import broken
+from studies.agreement.findings import Findings, Run
+from studies.agreement.machines import MACHINES, solution_of
+from studies.agreement.problems import ESTIMATORS, Problem, draw
+from studies.study import Say, Study
+
+PROBLEMS, QUICK_PROBLEMS = 2000, 40
+LIMIT, QUICK_LIMIT = 3.0, 0.5
+_EVERY = 50  # problems, progress is told
+
+
+# ---- One run ----
+
+
+def run_problem(problem: Problem, limit: float | None) -> Run:
+    """Fit, find the optimum by other means, and compare."""
+    about: dict[str, Any] = {
+        "number": problem.number,
+        "estimator": problem.estimator,
+        "kernel": problem.kernel,
+        "formulation": problem.formulation,
+        "C": float(problem.parameters.get("C", math.nan)),
+        "tol": problem.tol,
+        "constructor": problem.constructor,
+        "drawn": problem.drawn,
+    }
+    began = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = problem.fit(limit)
+    except Exception as error:
+        return Run(**about, status="error", failures=[f"{type(error).__name__}: {' '.join(str(error).split())}"])
+    seconds, result = time.perf_counter() - began, _in_units(model.result_, problem.unit)
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    began = time.perf_counter()
+    machine = MACHINES[problem.formulation](problem)
+    interval = machine.interval()
+    reference_seconds = time.perf_counter() - began
+    scale = interval.optimum if interval.optimum > 0 else 1.0
+    solution = solution_of(model, machine)
+    return Run(
+        **about,
+        status=result.status,
+        gap=result.relative_gap,
+        primal=result.primal,
+        dual=result.dual,
+        optimum=interval.optimum,
+        off=max(0.0, machine.primal(solution) - interval.upper) / scale,
+        below=max(0.0, interval.lower - result.dual) / scale,
+        width=interval.width,
+        rounding=interval.rounding / scale,
+        iterations=result.iterations,
+        steps=int(result.operations.get("steps", 0)) + int(result.operations.get("finishing_steps", 0)),
+        seconds=seconds,
+        reference_seconds=reference_seconds,
+        witnesses={name: abs(value - interval.optimum) / scale for name, (value, _) in interval.witnesses.items()},
+        failures=broken(solution, result, machine, interval),
+    )
+
+
+def _in_units(result: Result, unit: float) -> Result:
+    return replace(result, primal=result.primal / unit, dual=result.dual / unit)
+
+
+# ---- The study ----
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The problems of a seed, the seconds of each training, and a file of runs, of which none is repeated."""
+
+    numbers: Sequence[int]
+    seed: int = 0
+    limit: float = LIMIT
+    log: Path | None = None
+    estimators: Sequence[str] = ()
+
+
+def run(scope: Scope, say: Say) -> Findings:
+    known = _logged(scope.log, scope.seed)
+    runs: list[Run] = []
+    failed, began = 0, time.perf_counter()
+    with threadpool_limits(1):
+        for count, number in enumerate(scope.numbers, 1):
+            found = known.get(number)
+            if found is None:
+                problem = draw(scope.seed, number)
+                if scope.estimators and problem.estimator not in scope.estimators:
+                    continue
+                found = run_problem(problem, scope.limit)
+                _log(scope.log, scope.seed, found)
+                if found.failures:
+                    say(f"problem {number}: {found.estimator}, {found.kernel}: {'; '.join(found.failures)}")
+            runs.append(found)
+            failed += bool(found.failures)
+            if count % _EVERY == 0:
+                seconds = time.perf_counter() - began
+                say(f"{count} of {len(scope.numbers)} problems, {seconds:.0f} s, {failed} break a claim")
+    return Findings(scope.seed, runs)
+
+
+def _log(path: Path | None, seed: int, found: Run) -> None:
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps({"seed": seed, **asdict(found)}) + "\n")
+
+
+def _logged(path: Path | None, seed: int) -> dict[int, Run]:
+    """The runs of this seed in a log, by number."""
+    if path is None or not path.exists():
+        return {}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return {
+        line["number"]: Run(**{k: v for k, v in line.items() if k != "seed"}) for line in lines if line["seed"] == seed
+    }
+
+
+class _Agreement(Study):
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--problems", type=int, metavar="N", help=f"how many; {PROBLEMS}, or {QUICK_PROBLEMS} if quick"
+        )
+        parser.add_argument("--problem", type=int, metavar="NUMBER", help="only this one, again")
+        parser.add_argument("--first", type=int, default=0, metavar="NUMBER", help="the number to begin with")
+        parser.add_argument("--seed", type=int, default=0, help="other problems for the same numbers")
+        parser.add_argument("--estimators", nargs="+", default=(), metavar="NAME", help="only the problems of these")
+        parser.add_argument("--limit", type=float, metavar="SECONDS", help=f"of each training; {LIMIT:g}")
+        parser.add_argument(
+            "--log", type=Path, metavar="FILE", help="append each run as a line of JSON; runs in it are not repeated"
+        )
+
+    def scope(self, arguments: argparse.Namespace) -> Scope:
+        count = (
+            arguments.problems if arguments.problems is not None else QUICK_PROBLEMS if arguments.quick else PROBLEMS
+        )
+        if count < 1:
+            raise ValueError(f"--problems {count}: must be at least 1")
+        numbers = range(arguments.first, arguments.first + count)
+        if arguments.problem is not None:
+            numbers = range(arguments.problem, arguments.problem + 1)
+        if numbers[0] < 0 or arguments.seed < 0:
+            raise ValueError("numbers of problems and seeds must be at least 0")
+        limit = arguments.limit if arguments.limit is not None else QUICK_LIMIT if arguments.quick else LIMIT
+        for name in arguments.estimators:
+            if name not in ESTIMATORS:
+                raise ValueError(f"there are no problems of {name!r}; there are some of: {', '.join(ESTIMATORS)}")
+        return Scope(numbers, arguments.seed, limit, arguments.log, arguments.estimators)
+
+
+STUDY = _Agreement(
+    name="agreement",
+    title="Random problems: every certificate against a general solver, LIBSVM and LIBLINEAR",
+    datasets=(),
+    run=run,
+    libraries=("larank", "numpy", "scipy", "scikit-learn"),
+)

@@ -1,0 +1,529 @@
+"""What the estimators solve, written down once more: objectives of any solution, and an interval around the optimum.
+
+Nothing here is taken from the library. The interval comes from a general solver: any feasible point of the dual bounds
+the optimum from below, and any scores from above; both bounds are computed from the point itself, however it was found.
+LIBSVM and LIBLINEAR solve what they can again, and must not end outside.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC, LinearSVC
+
+from studies.agreement.problems import Problem
+from studies.agreement.quadratic import Quadratic
+
+Array = NDArray[np.float64]
+
+EPS = float(np.finfo(np.float64).eps)
+_ROUNDINGS = 4  # of every product that is summed up
+_FACTORS = 40  # of w that are tried
+_WITNESS_PASSES = 100_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The optimum lies between `lower` and `upper`, up to `rounding`, which is what float64 can tell at best.
+
+    `witnesses` are the objectives other libraries reached, by name, and which of the two they are: primal or dual.
+    """
+
+    lower: float
+    upper: float
+    rounding: float
+    witnesses: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+
+    @property
+    def width(self) -> float:
+        """Over the optimum."""
+        return max(0.0, self.upper - self.lower) / self.upper if self.upper > 0 else 0.0
+
+    @property
+    def optimum(self) -> float:
+        return (self.lower + self.upper) / 2
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a model says: scores of the examples, half the squared norm of w, and dual coefficients if it has any."""
+
+    scores: Array
+    half_squared_norm: float
+    coefficients: Array | None = None
+
+
+class Machine(ABC):
+    """A problem with its objectives.
+
+    `has_dual` says whether a model's coefficients are those of the dual, `is_mean` whether its w is a mean of those its
+    primal is claimed for, so that its own may be lower.
+    """
+
+    has_dual = True
+    is_mean = False
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.K, self.y, self.costs = problem.K, problem.y, problem.costs
+
+    @abstractmethod
+    def interval(self) -> Interval:
+        """Around the optimum."""
+
+    @abstractmethod
+    def primal(self, solution: Solution) -> float:
+        """The objective of a model."""
+
+    def dual(self, coefficients: Array) -> float:
+        """The dual objective of coefficients."""
+        raise NotImplementedError
+
+    def infeasibility(self, coefficients: Array) -> float:
+        """How far they are outside of the constraints, over the largest cost."""
+        raise NotImplementedError
+
+    def rounding(self, coefficients: Array) -> float:
+        """What float64 may do to the objectives: products of coefficients, kernel values and costs, summed up."""
+        sizes = np.abs(coefficients)
+        sums = np.abs(self.K) @ sizes
+        return float(_ROUNDINGS * EPS * ((sizes + self.costs[:, None]) * sums).sum())
+
+    def at_bounds(self) -> Array:
+        """The coefficients of examples that violate all their margins."""
+        raise NotImplementedError
+
+    def half_squared_norm(self, coefficients: Array) -> float:
+        return 0.5 * float((coefficients * (self.K @ coefficients)).sum())
+
+
+# ---- One loss for all classes: Crammer and Singer, Weston and Watkins ----
+
+
+class Joint(Machine):
+    """1/2 |w|^2 + sum_i C_i loss_i, the largest or the sum of max(0, Delta(y_i, m) + s_im - s_iy) over m != y_i."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        n, k = len(self.y), problem.classes
+        self.is_sum = problem.formulation == "weston-watkins"
+        self.is_wrong = np.arange(k) != self.y[:, None]
+        self.delta = problem.delta[self.y]
+        self.example, self.wrong = np.nonzero(self.is_wrong & (self.costs > 0)[:, None])
+        self.own = (np.arange(n), self.y)
+
+    def losses(self, scores: Array) -> Array:
+        hinges = np.where(self.is_wrong, np.maximum(0, self.delta + scores - scores[self.own][:, None]), 0)
+        return np.asarray(hinges.sum(axis=1) if self.is_sum else hinges.max(axis=1))
+
+    def primal(self, solution: Solution) -> float:
+        return solution.half_squared_norm + float(self.costs @ self.losses(solution.scores))
+
+    def dual(self, coefficients: Array) -> float:
+        gains = -float((self.delta * np.where(self.is_wrong, coefficients, 0)).sum())
+        return gains - self.half_squared_norm(coefficients)
+
+    def infeasibility(self, coefficients: Array) -> float:
+        taken = -np.where(self.is_wrong, coefficients, 0)
+        sums = np.abs(coefficients.sum(axis=1))
+        above = (taken if self.is_sum else taken.sum(axis=1, keepdims=True)) - self.costs[:, None]
+        return float(max(0, -taken.min(), above.max(), sums.max()) / self.costs.max())
+
+    def at_bounds(self) -> Array:
+        each = self.costs / (1 if self.is_sum else self.problem.classes - 1)
+        found = np.where(self.is_wrong, -each[:, None], 0)
+        found[self.own] = -found.sum(axis=1)
+        return found
+
+    def coefficients(self, x: Array) -> Array:
+        """Those of a point of the quadratic problem, which has an entry per example and wrong class."""
+        beta = np.zeros(self.is_wrong.shape)
+        beta[self.example, self.wrong] = -x
+        beta[self.own] = -beta.sum(axis=1)
+        return beta
+
+    def interval(self) -> Interval:
+        quadratic = self.quadratic()
+        beta = self.coefficients(quadratic.feasible(quadratic.minimiser()[0]))
+        scores, half = self.K @ beta, self.half_squared_norm(beta)
+        margins = (scores[self.own][:, None] - scores)[self.is_wrong]
+        factors = _factors(np.divide(self.delta[self.is_wrong], margins, out=np.ones_like(margins), where=margins > 0))
+        upper = min(self.primal(Solution(t * scores, t * t * half)) for t in factors)
+        return Interval(self.dual(beta), upper, self.rounding(beta), self._witnesses())
+
+    def quadratic(self) -> Quadratic:
+        """The dual, with an entry per example and wrong class; sums over an example's classes are bounded, or each."""
+        directions = self.directions()
+        P = self.K[np.ix_(self.example, self.example)] * (directions @ directions.T)
+        d = self.delta[self.example, self.wrong]
+        used = np.flatnonzero(self.costs)
+        group, most = np.searchsorted(used, self.example), self.costs[used]
+        if self.is_sum:
+            group, most = np.arange(len(d)), self.costs[self.example]
+        return Quadratic(P, d, group, most)
+
+    def directions(self) -> Array:
+        """Of each entry, what it adds to the coefficients of the classes."""
+        units = np.eye(self.problem.classes)
+        return np.asarray(units[self.y[self.example]] - units[self.wrong])
+
+    def _witnesses(self) -> dict[str, tuple[float, str]]:
+        plain = np.array_equal(self.problem.delta, 1 - np.eye(self.problem.classes))
+        if self.is_sum or not plain or self.problem.estimator != "LinearMulticlassSVC" or self.problem.classes == 2:
+            return {}
+        return _liblinear(self, "crammer_singer")
+
+
+def _factors(at_margin: Array) -> Array:
+    """1, and the factors of w nearest to it at which some example is just at its margin."""
+    near = at_margin[(at_margin > 0.5) & (at_margin < 2)]
+    return np.append(near[np.argsort(np.abs(np.log(near)))][:_FACTORS], 1.0)
+
+
+# ---- One binary problem per class, or a single one ----
+
+
+class Binary(Machine):
+    """sum over problems of 1/2 |w|^2 + sum_i C_i max(0, 1 - y_i (f_i + b)), with a free bias b or none."""
+
+    has_bias = False
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        k = problem.classes
+        has_one = k == 2 and problem.formulation != "one-vs-rest"
+        self.signs = np.where(self.y[:, None] == (np.array([1]) if has_one else np.arange(k)), 1.0, -1.0)
+        self.is_mean = k == 2 and not has_one  # of both vectors, one of them with the other sign
+
+    def primal(self, solution: Solution) -> float:
+        hinges = np.maximum(0, 1 - self.signs * solution.scores)
+        return solution.half_squared_norm + float((self.costs @ hinges).sum())
+
+    def dual(self, coefficients: Array) -> float:
+        return float((coefficients * self.signs).sum()) - self.half_squared_norm(coefficients)
+
+    def at_bounds(self) -> Array:
+        return self.signs * self.costs[:, None]
+
+    def infeasibility(self, coefficients: Array) -> float:
+        alpha = coefficients * self.signs
+        outside = max(0, -alpha.min(), (alpha - self.costs[:, None]).max())
+        unequal = np.abs(coefficients.sum(axis=0)).max() if self.has_bias else 0.0
+        return float(max(outside, unequal) / self.costs.max())
+
+    def interval(self) -> Interval:
+        found = np.zeros_like(self.signs)
+        upper = 0.0
+        used = np.flatnonzero(self.costs)
+        K, costs = self.K[np.ix_(used, used)], self.costs[used]
+        for column, sign in enumerate(self.signs[used].T):
+            quadratic = Quadratic(
+                K * np.outer(sign, sign),
+                np.ones(len(sign)),
+                np.arange(len(sign)),
+                costs,
+                sign[None] if self.has_bias else None,
+            )
+            alpha = quadratic.feasible(quadratic.minimiser()[0]) * sign
+            found[used, column] = alpha
+            upper += _least_primal(alpha, K, sign, costs, self.has_bias)
+        return Interval(self.dual(found), upper, self.rounding(found), self._witnesses())
+
+    def _witnesses(self) -> dict[str, tuple[float, str]]:
+        if self.problem.estimator == "LinearMulticlassSVC":
+            return _liblinear(self, "ovr")
+        return {}
+
+
+class BinaryWithBias(Binary):
+    """The same with a bias: what LIBSVM solves."""
+
+    has_bias = True
+
+    def _witnesses(self) -> dict[str, tuple[float, str]]:
+        """The sum of the dual objectives of LIBSVM, from its coefficients."""
+        found = np.zeros_like(self.signs)
+        for column, sign in enumerate(self.signs.T):
+            machine = SVC(kernel="precomputed", C=1.0, tol=1e-8, max_iter=_WITNESS_PASSES)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                machine.fit(self.K, sign, sample_weight=self.costs)
+            found[machine.support_, column] = machine.dual_coef_[0]
+        return {"LIBSVM": (self.dual(found), "dual")}
+
+
+def _least_primal(alpha: Array, K: Array, sign: Array, costs: Array, has_bias: bool) -> float:
+    """Of w near to that of `alpha`, with its best bias: where some example is just at its margin."""
+    f = K @ alpha
+    half = 0.5 * float(alpha @ f)
+    if not has_bias:
+        margins = sign * f
+        factors = _factors(np.divide(1, margins, out=np.ones_like(margins), where=margins > 0))
+        return min(t * t * half + float(costs @ np.maximum(0, 1 - t * margins)) for t in factors)
+
+    def with_best_bias(t: float) -> tuple[float, float]:
+        biases = sign - t * f
+        losses = costs @ np.maximum(0, 1 - sign[:, None] * (t * f[:, None] + biases[None, :]))
+        return t * t * half + float(losses.min()), float(biases[losses.argmin()])
+
+    margins = sign * f
+    short = 1 - sign * with_best_bias(1.0)[1]
+    factors = _factors(np.divide(short, margins, out=np.ones_like(margins), where=margins != 0))
+    return min(with_best_bias(t)[0] for t in factors)
+
+
+def _liblinear(machine: Machine, multi_class: str) -> dict[str, tuple[float, str]]:
+    """The primal objective that LIBLINEAR reaches where it ends in time."""
+    problem = machine.problem
+    scaling = problem.parameters["intercept_scaling"] if problem.parameters["fit_intercept"] else 0.0
+    other = LinearSVC(
+        loss="hinge", dual=True, multi_class=multi_class, tol=1e-8, max_iter=_WITNESS_PASSES // len(machine.y),
+        fit_intercept=bool(scaling), intercept_scaling=scaling or 1.0, random_state=0,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other.fit(problem.X, problem.y, sample_weight=machine.costs)
+    primal = machine.primal(linear_solution(other.coef_, other.intercept_, problem))
+    return {"LIBLINEAR": (primal, "primal")}
+
+
+# ---- Smooth losses, with free biases ----
+
+
+class Rounded(Joint):
+    """1/2 |w|^2 + sum_i C_i loss_i with the squared or the smoothed hinge, free biases or none.
+
+    The dual has a quadratic term more for what bends the loss: bend/2 (sum of entries)^2 / C_i, over the entries that
+    share a loss. The bound of the squared hinge is one that no optimum comes to.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        given = problem.parameters
+        self.is_sum = given["softmax_gamma"] == 0
+        self.is_squared, self.has_bias = given["loss"] == "squared_hinge", given["fit_intercept"]
+
+    def losses(self, scores: Array) -> Array:
+        short = np.where(self.is_wrong, np.maximum(0, 1 + scores - scores[self.own][:, None]), 0)
+        rounded = short**2 if self.is_squared else np.where(short < 1, short**2 / 2, short - 0.5)
+        return np.asarray(rounded.sum(axis=1) if self.is_sum else rounded.max(axis=1))
+
+    def interval(self) -> Interval:
+        quadratic = self.quadratic()
+        x, biases = quadratic.minimiser()
+        x = quadratic.feasible(x)
+        beta = self.coefficients(x)
+        scores = self.K @ beta
+        shift = np.append(biases, 0.0) if self.has_bias else np.zeros(self.problem.classes)
+        upper = self.primal(Solution(scores + shift, self.half_squared_norm(beta)))
+        lower = float(quadratic.d @ x - 0.5 * x @ quadratic.P @ x)
+        if quadratic.A is not None:
+            lower -= float(np.abs(quadratic.A @ x) @ (1 + np.abs(biases)))  # if the biases are right up to their size
+        return Interval(lower, upper, self.rounding(beta))
+
+    def quadratic(self) -> Quadratic:
+        plain = super().quadratic()
+        bend = 0.5 if self.is_squared else 1.0
+        shared = plain.group[:, None] == plain.group
+        P = plain.P + np.where(shared, bend / self.costs[self.example][:, None], 0)
+        most = plain.most
+        if self.is_squared:
+            at_zero = float(self.costs.sum()) * (self.problem.classes - 1)
+            most = 4 * np.sqrt(at_zero * most)
+        A = self.directions()[:, :-1].T if self.has_bias else None
+        return Quadratic(P, plain.d, plain.group, most, A)
+
+    def _witnesses(self) -> dict[str, tuple[float, str]]:
+        return {}
+
+
+class Logistic(Machine):
+    """1/2 |W|^2 + sum_i C_i loss_i with the logistic loss, summed over the wrong classes or multinomial."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        given = problem.parameters
+        self.has_bias = given["fit_intercept"]
+        self.is_multinomial = given["softmax_gamma"] == 1
+        self.is_wrong = np.arange(problem.classes) != self.y[:, None]
+        self.own = (np.arange(len(self.y)), self.y)
+
+    def primal(self, solution: Solution) -> float:
+        return solution.half_squared_norm + float(self.costs @ self._losses(solution.scores)[0])
+
+    def _losses(self, scores: Array) -> tuple[Array, Array, Array]:
+        """Values, gradients and Hessians in the scores of each example."""
+        n, k = scores.shape
+        if self.is_multinomial:
+            p = softmax(scores, axis=1)
+            hessians = np.einsum("im,mu->imu", p, np.eye(k)) - np.einsum("im,iu->imu", p, p)
+            return -log_softmax(scores, axis=1)[self.own], p - np.eye(k)[self.y], hessians
+        s = scores[self.own][:, None] - scores
+        each = np.logaddexp(0, -s), -expit(-s), expit(s) * expit(-s)
+        value, slope, bend = (np.where(self.is_wrong, part, 0) for part in each)
+        gradients, hessians = -slope, np.einsum("im,mu->imu", bend, np.eye(k))
+        gradients[self.own] = slope.sum(axis=1)
+        hessians[np.arange(n), self.y, :] -= bend
+        hessians[np.arange(n), :, self.y] -= bend
+        hessians[np.arange(n), self.y, self.y] += bend.sum(axis=1)
+        return value.sum(axis=1), gradients, hessians
+
+    def interval(self) -> Interval:
+        """By Newton's method on features whose products are the kernel values.
+
+        The objective is strongly convex in W, so that W with the gradient G is 1/2 |G|^2 from the optimum at most, but
+        for what the gradient in the biases allows; there the biases are taken to be right up to their own size.
+        """
+        features = _features(self.K)
+        r = features.shape[1]
+        rows = np.hstack([features, np.ones((len(features), 1))]) if self.has_bias else features
+        is_weight = (np.arange(rows.shape[1]) < r).astype(float)[:, None]
+        V = np.zeros((rows.shape[1], self.problem.classes))
+        value, gradient, hessian = self._at(rows, is_weight, V)
+        for _ in range(200):
+            step = -np.linalg.lstsq(hessian, gradient.ravel(), rcond=1e-15)[0].reshape(V.shape)
+            slope, length = float((gradient * step).sum()), 1.0
+            while length > 1e-10 and self._value(rows, is_weight, V + length * step) > value + 1e-4 * length * slope:
+                length /= 2
+            if length <= 1e-10 or slope > -1e-16 * value:
+                break
+            V = V + length * step
+            value, gradient, hessian = self._at(rows, is_weight, V)
+        below = 0.5 * float((gradient[:r] ** 2).sum()) + float((np.abs(gradient[r:]) * (1 + np.abs(V[r:]))).sum())
+        sizes = np.abs(rows) @ np.abs(V)
+        return Interval(value - below, value, float(_ROUNDINGS * EPS * (value + (self.costs[:, None] * sizes).sum())))
+
+    def _value(self, rows: Array, is_weight: Array, V: Array) -> float:
+        return 0.5 * float((is_weight * V**2).sum()) + float(self.costs @ self._losses(rows @ V)[0])
+
+    def _at(self, rows: Array, is_weight: Array, V: Array) -> tuple[float, Array, Array]:
+        """Value, gradient and Hessian."""
+        values, gradients, hessians = self._losses(rows @ V)
+        width, k = V.shape
+        hessian = np.zeros((width, k, width, k))
+        for m in range(k):
+            for u in range(k):
+                hessian[:, m, :, u] = rows.T @ ((self.costs * hessians[:, m, u])[:, None] * rows)
+            hessian[np.arange(width), m, np.arange(width), m] += is_weight[:, 0]
+        value = 0.5 * float((is_weight * V**2).sum()) + float(self.costs @ values)
+        gradient = is_weight * V + rows.T @ (self.costs[:, None] * gradients)
+        return value, gradient, hessian.reshape(width * k, width * k)
+
+
+def _features(K: Array) -> Array:
+    """F with F F' = K."""
+    values, vectors = np.linalg.eigh(K)
+    keep = values > 4 * len(K) * EPS * values[-1]
+    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+
+
+# ---- Hulls ----
+
+
+class Hulls(Machine):
+    """1/2 |X_P - X_N|^2, summed over the problems: points of the convex hulls of a class and of the rest."""
+
+    has_dual = False
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.signs = np.where(
+            self.y[:, None] == (np.array([1]) if problem.classes == 2 else np.arange(problem.classes)), 1.0, -1.0
+        )
+
+    def primal(self, solution: Solution) -> float:
+        """The decision function f has f = 1 and -1 at the points: its w is 2 (X_P - X_N) / |X_P - X_N|^2."""
+        squared = np.einsum("ip,ij,jp->p", solution.coefficients, self.K, solution.coefficients)
+        return float(np.divide(2, squared, out=np.zeros_like(squared), where=squared > 0).sum())
+
+    def interval(self) -> Interval:
+        """The sum of all shares is 2 where that pays: where each brings more than half the squared distance.
+
+        That is below the one of the means.
+        """
+        n, lower, upper, rounding = len(self.y), 0.0, 0.0, 0.0
+        for sign in self.signs.T:
+            means = np.where(sign > 0, 1 / (sign > 0).sum(), -1 / (sign < 0).sum())
+            worth = np.full(n, float(means @ self.K @ means))
+            quadratic = Quadratic(
+                self.K * np.outer(sign, sign), worth, np.zeros(n, np.int64), np.array([2.0]), sign[None]
+            )
+            share = np.maximum(quadratic.minimiser()[0], 0)
+            signed = sign * share / np.where(sign > 0, share[sign > 0].sum(), share[sign < 0].sum())
+            f = self.K @ signed
+            squared = max(float(signed @ f), 0.0)
+            upper += squared / 2
+            gap = f[sign > 0].min() - f[sign < 0].max()
+            lower += 0.5 * max(gap, 0.0) ** 2 / squared if squared > 0 else 0.0
+            rounding += _ROUNDINGS * EPS * float(np.abs(signed) @ np.abs(self.K) @ np.abs(signed))
+        return Interval(lower, upper, rounding)
+
+
+MACHINES: dict[str, type[Machine]] = {
+    "crammer-singer": Joint,
+    "weston-watkins": Joint,
+    "one-vs-rest": Binary,
+    "binary": Binary,
+    "binary-bias": BinaryWithBias,
+    "log_loss": Logistic,
+    "squared_hinge": Rounded,
+    "smoothed_hinge": Rounded,
+    "hulls": Hulls,
+}
+"""By formulation."""
+
+
+# ---- What a model says ----
+
+
+def solution_of(model: Any, machine: Machine) -> Solution:
+    """The scores a fitted model gives its examples, the norm of its w from its coefficients, and these."""
+    problem = machine.problem
+    if problem.estimator == "StructuredSVC":
+        W = model.coef_.reshape(problem.classes, -1)
+        return Solution(np.asarray(problem.X @ W.T), 0.5 * float((W**2).sum()))
+    if problem.estimator == "LinearMulticlassSVC":
+        found = linear_solution(model.coef_, model.intercept_, problem)
+        # Examples without features are never visited, and count as if they were at their bounds.
+        is_empty = problem.K.diagonal() == 0
+        coefficients = np.where(is_empty[:, None], machine.at_bounds(), model.dual_coef_.toarray())
+        return Solution(found.scores, found.half_squared_norm, coefficients)
+    scores = _scores(model, problem)
+    if problem.estimator == "PrimalMulticlassSVC":
+        share = 0.25 if problem.classes == 2 else 0.5
+        return Solution(scores, share * float((model.coef_**2).sum()))
+    if problem.estimator == "SGDQNClassifier":
+        return Solution(scores, 0.5 * float((model.coef_**2).sum() + (model.intercept_**2).sum()))
+    coefficients = np.zeros((len(problem.y), model.dual_coef_.shape[1]))
+    coefficients[model.support_] = model.dual_coef_.toarray()
+    factor = getattr(model, "scale_", 1.0)
+    return Solution(scores, factor**2 * machine.half_squared_norm(coefficients), coefficients)
+
+
+def _scores(model: Any, problem: Problem) -> Array:
+    """One column per class; with two classes the second against the first, shared out evenly where there are two."""
+    decisions = np.asarray(model.decision_function(problem.X), dtype=np.float64)
+    if decisions.ndim == 2:
+        return decisions
+    if problem.formulation in ("binary", "binary-bias", "hulls"):
+        return decisions[:, None]
+    return np.column_stack([-decisions / 2, decisions / 2])
+
+
+def linear_solution(coef: Array, intercept: Array, problem: Problem) -> Solution:
+    """Of weights with the shape that scikit-learn gives them: one row for two classes."""
+    scaling = problem.parameters["intercept_scaling"] if problem.parameters["fit_intercept"] else 0.0
+    W = np.hstack([coef, np.reshape(intercept, (-1, 1)) / scaling]) if scaling else coef
+    rows = problem.X.toarray() if hasattr(problem.X, "toarray") else problem.X
+    rows = np.hstack([rows, np.full((len(rows), 1), scaling)]) if scaling else rows
+    if len(W) == 1:
+        W = np.vstack([-W, W]) * (1.0 if problem.formulation == "one-vs-rest" else 0.5)
+    return Solution(rows @ W.T, 0.5 * float((W**2).sum()))

@@ -1,0 +1,379 @@
+"""The problems of the campaign: what is drawn for a number, the same for the same seed.
+
+A problem is an estimator with its parameters and the examples it is given: small sets, well and badly scaled, with
+duplicates and noise; costs from 1e-3 to 1e6; weights of classes and of examples, margins per pair of classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist
+from sklearn.utils.class_weight import compute_sample_weight
+
+import larank
+
+Array = NDArray[np.float64]
+Random = np.random.Generator
+
+MOST_PASSES = 10_000
+TAU = 1e-12  # of LaSVM: what ends training is the gap
+KERNELS = ("linear", "rbf", "poly", "laplacian", "chi2", "intersection", "precomputed", "callable")
+_OFTEN = (4, 4, 4, 2, 1, 1, 2, 1)  # how often each comes
+_NON_NEGATIVE = ("chi2", "intersection")
+_JOINT = ("MulticlassSVC", "LaRankClassifier")  # all classes in one problem
+_FORMULATIONS = {
+    "LaSVMClassifier": "binary-bias",
+    "TrackingSVC": "binary",
+    "HullerClassifier": "hulls",
+    "AmbiguousClassifier": "weston-watkins",
+}
+"""Of estimators that have one."""
+
+
+def rational(X: Array, Z: Array) -> Array:
+    """1 / (1 + |x - z|^2): the kernel that stands for those of users."""
+    return np.asarray(1 / (1 + cdist(X, Z, "sqeuclidean")))
+
+
+# ---- Problems ----
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is fitted to what.
+
+    `K` are the kernel values of all examples, by formulas of our own, with what an intercept adds to them; `costs` are
+    `C` times all weights. `formulation` names the machine of `machines` that the estimator solves, `unit` is what its
+    objectives are multiplied by. Labels are 0 .. k-1.
+    """
+
+    number: int
+    estimator: str
+    kernel: str
+    formulation: str
+    parameters: Mapping[str, Any]
+    X: Any
+    y: NDArray[np.int64]
+    weights: Array | None
+    K: Array
+    costs: Array
+    delta: Array
+    tol: float
+    drawn: str
+    unit: float = 1.0
+
+    @property
+    def classes(self) -> int:
+        return len(self.delta)
+
+    def fit(self, limit: float | None = None) -> Any:
+        """The estimator, trained in at most so many seconds."""
+        given = dict(self.parameters)
+        if self.estimator == "StructuredSVC":
+            given["model"] = larank.MulticlassModel(self.classes)
+        model = getattr(larank, self.estimator)(**given, time_limit=limit)
+        return model.fit(self.X, self.y, **({} if self.weights is None else {"sample_weight": self.weights}))
+
+    @property
+    def constructor(self) -> str:
+        """The call that makes the estimator, for a reader."""
+        given = [f"{name}={_shown(value)}" for name, value in self.parameters.items()]
+        return f"{self.estimator}({', '.join(given)})"
+
+
+def _shown(value: Any) -> str:
+    if callable(value):
+        return str(value.__name__)
+    if isinstance(value, np.ndarray):
+        return str(np.round(value, 3).tolist())
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
+
+
+def draw(seed: int, number: int) -> Problem:
+    """Problem `number` of the campaign with this seed."""
+    random = np.random.default_rng([seed, number])
+    names = list(ESTIMATORS)
+    shares = np.array([share for share, _ in ESTIMATORS.values()])
+    name = names[random.choice(len(names), p=shares / shares.sum())]
+    return ESTIMATORS[name][1](random, number, name)
+
+
+# ---- Examples ----
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Inputs and labels 0 .. k-1, each class with one example at least; `drawn` says how they came about."""
+
+    X: Array
+    y: NDArray[np.int64]
+    drawn: str
+
+
+def _examples(random: Random, most: int = 120, *, non_negative: bool = False, is_noisy: bool = True) -> Examples:
+    n = int(np.exp(random.uniform(np.log(10), np.log(most + 1))))
+    d, k = int(random.integers(1, 9)), int(random.integers(2, 7))
+    y = random.choice(k, size=n, p=random.dirichlet(np.full(k, 3.0)))
+    y[:k] = np.arange(k)
+    spread = 10 ** random.uniform(-1, 0.5) if is_noisy else 0.1
+    X = 2 * random.normal(size=(k, d))[y] + spread * random.normal(size=(n, d))
+    words = [f"{n} examples, {d} features, {k} classes, spread {spread:.2g}"]
+    if is_noisy and random.random() < 0.3:
+        is_flipped = random.random(n) < random.uniform(0.02, 0.3)
+        is_flipped[:k] = False
+        y = np.where(is_flipped, random.integers(0, k, n), y)
+        words.append(f"{is_flipped.sum()} labels drawn again")
+    if is_noisy and random.random() < 0.2:
+        copied = random.integers(0, n, n // 3)
+        X[random.integers(k, n, len(copied))] = X[copied]
+        words.append("duplicates")
+    X, scale = _scaled(random, X)
+    words.append(scale)
+    if non_negative:
+        X = X - X.min(axis=0)
+        words.append("non-negative")
+    return Examples(np.ascontiguousarray(X), y, ", ".join(words))
+
+
+def _scaled(random: Random, X: Array) -> tuple[Array, str]:
+    d = X.shape[1]
+    kind = random.choice(["unit", "small", "large", "mixed", "shifted", "rounded", "constant"], p=_HOW_OFTEN_SCALED)
+    if kind == "small":
+        return X * 0.01, "scaled by 0.01"
+    if kind == "large":
+        return X * 30, "scaled by 30"
+    if kind == "mixed":
+        return X * 10 ** random.uniform(-1.5, 1.5, d), "features of different scales"
+    if kind == "shifted":
+        return X + 100, "shifted by 100"
+    if kind == "rounded":
+        return np.round(X), "rounded"
+    if kind == "constant":
+        return np.column_stack([X, np.full(len(X), 3.0)]), "a constant feature"
+    return X, "unit scale"
+
+
+_HOW_OFTEN_SCALED = (0.46, 0.1, 0.1, 0.12, 0.08, 0.08, 0.06)
+
+
+def _weights(random: Random, examples: Examples, may_weigh_classes: bool) -> tuple[Any, Array | None, Array]:
+    """`class_weight`, `sample_weight`, and the product of both for each example."""
+    class_weight: Any = None
+    sample_weight = None
+    factors = np.ones(len(examples.y))
+    if may_weigh_classes and random.random() < 0.25:
+        classes = range(examples.y.max() + 1)
+        class_weight = "balanced"
+        if random.random() < 0.5:
+            class_weight = {label: float(np.round(10 ** random.uniform(-1, 1), 3)) for label in classes}
+        factors = compute_sample_weight(class_weight, examples.y)
+    if random.random() < 0.25:
+        sample_weight = np.round(random.exponential(size=len(factors)) + 0.01, 3)
+        if random.random() < 0.3:
+            first = np.unique(examples.y, return_index=True)[1]  # every class keeps one
+            is_gone = random.random(len(factors)) < 0.2
+            is_gone[first] = False
+            sample_weight[is_gone] = 0.0
+        factors = factors * sample_weight
+    return class_weight, sample_weight, factors
+
+
+# ---- Kernels ----
+
+
+@dataclass(frozen=True)
+class DrawnKernel:
+    """Parameters of an estimator, the input it takes, and the kernel values."""
+
+    name: str
+    parameters: dict[str, Any]
+    X: Any
+    K: Array
+
+
+def _kernel(random: Random, examples: Examples, name: str) -> DrawnKernel:
+    X = examples.X
+    gamma = "scale" if random.random() < 0.5 else float(10 ** random.uniform(-2, 0.5)) / max(X.var(), 1e-6) / X.shape[1]
+    parameters: dict[str, Any] = {"kernel": name}
+    if name in ("rbf", "laplacian", "chi2"):
+        if name != "rbf":
+            gamma = float(10 ** random.uniform(-1.5, 0.5)) / max(float(np.abs(X - X.mean(axis=0)).mean()), 1e-6)
+        parameters["gamma"] = gamma
+    if name == "poly":
+        parameters |= {"gamma": gamma, "degree": int(random.integers(2, 5)), "coef0": float(random.choice([0.0, 1.0]))}
+    K = kernel_values(X, **parameters) if name not in ("precomputed", "callable") else rational(X, X)
+    if name == "precomputed":
+        return DrawnKernel(name, parameters, K, K)
+    if name == "callable":
+        return DrawnKernel(name, {"kernel": rational}, X, K)
+    is_sparse = name in ("linear", "rbf", "poly") and random.random() < 0.2
+    return DrawnKernel(name, parameters, csr_matrix(X) if is_sparse else X, K)
+
+
+def kernel_values(X: Array, kernel: str, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0) -> Array:
+    """All kernel values of X, from the definitions."""
+    if gamma == "scale":
+        gamma = 1 / (X.shape[1] * X.var()) if X.var() > 0 else 1.0
+    if kernel == "linear":
+        return X @ X.T
+    if kernel == "rbf":
+        return np.exp(-gamma * cdist(X, X, "sqeuclidean"))
+    if kernel == "laplacian":
+        return np.exp(-gamma * cdist(X, X, "cityblock"))
+    if kernel == "poly":
+        return (gamma * (X @ X.T) + coef0) ** degree
+    pairs = X[:, None, :], X[None, :, :]
+    if kernel == "intersection":
+        return np.minimum(*pairs).sum(axis=2)
+    difference, total = pairs[0] - pairs[1], pairs[0] + pairs[1]
+    return np.exp(-gamma * np.divide(difference**2, total, out=np.zeros_like(total), where=total > 0).sum(axis=2))
+
+
+# ---- Estimators ----
+
+
+def _cost(random: Random) -> float:
+    return float(10 ** random.uniform(-3, 6))
+
+
+def _tolerance(random: Random) -> float:
+    return float(10.0 ** -random.integers(3, 7))
+
+
+def _kernel_machine(random: Random, number: int, name: str) -> Problem:
+    """Those whose model is made of kernel values and coefficients, all with a cost but the Huller."""
+    kernel = str(random.choice(KERNELS, p=np.array(_OFTEN) / sum(_OFTEN)))
+    is_hard = name == "HullerClassifier"
+    examples = _examples(random, non_negative=kernel in _NON_NEGATIVE, is_noisy=not is_hard)
+    drawn = _kernel(random, examples, kernel)
+    k = int(examples.y.max()) + 1
+    parameters, formulation, delta, K = dict(drawn.parameters), "crammer-singer", 1 - np.eye(k), drawn.K
+    C, tol = _cost(random), _tolerance(random)
+    # One problem against the rest has weights of classes with another meaning.
+    may_weigh = name in _JOINT or (k == 2 and name != "AmbiguousClassifier")
+    class_weight, sample_weight, factors = _weights(random, examples, may_weigh)
+    parameters |= {"C": C, "tol": tol, "max_iter": MOST_PASSES, "random_state": 0}
+    if class_weight is not None:
+        parameters["class_weight"] = class_weight
+    if name != "MulticlassSVC":
+        parameters["stop"] = "gap"
+    if name == "LaSVMClassifier":
+        parameters["tau"] = TAU
+    if name in _JOINT and random.random() < 0.15:
+        delta = np.round(random.uniform(0.2, 3.0, (k, k)), 3) * (1 - np.eye(k))
+        parameters["cost_matrix"] = delta
+    if name == "MulticlassSVC":
+        formulation = str(random.choice(["crammer-singer", "weston-watkins"]))
+        parameters["formulation"] = formulation
+    if name == "AmbiguousClassifier":
+        factors = factors / (k - 1)  # the mean of the losses of all wrong classes
+    if is_hard:
+        sample_weight, factors, C = None, np.ones(len(factors)), 1.0
+        parameters = {name: value for name, value in parameters.items() if name not in ("C", "class_weight")}
+    is_biased = random.random() < 0.25
+    if is_biased and name in _JOINT and "fit_intercept" in getattr(larank, name)().get_params():
+        parameters["fit_intercept"] = True
+        K = K + 1
+    return Problem(
+        number, name, kernel, _FORMULATIONS.get(name, formulation), parameters, drawn.X, examples.y, sample_weight, K,
+        C * factors, delta, tol, examples.drawn,
+    )  # fmt: skip
+
+
+def _linear(random: Random, number: int, name: str) -> Problem:
+    """LinearMulticlassSVC and StructuredSVC, whose model is weights."""
+    is_structured = name == "StructuredSVC"
+    examples = _examples(random, most=40 if is_structured else 120)
+    k = int(examples.y.max()) + 1
+    C, tol = _cost(random), _tolerance(random)
+    formulation = str(random.choice(["crammer-singer", "weston-watkins", "one-vs-rest"]))
+    formulation = "crammer-singer" if is_structured else formulation
+    # The weights of classes have another meaning where each class has a problem of its own.
+    class_weight, sample_weight, factors = _weights(
+        random, examples, formulation != "one-vs-rest" and not is_structured
+    )
+    parameters: dict[str, Any] = {"C": C, "tol": tol, "max_iter": MOST_PASSES, "random_state": 0}
+    X, K = examples.X, examples.X @ examples.X.T
+    if is_structured:
+        C, tol = min(C, 100.0), 1e-3
+        parameters |= {"stop": "gap", "solver": str(random.choice(["larank", "svmstruct", "svmstruct-1slack"]))}
+        parameters |= {"C": C, "tol": tol}
+    else:
+        parameters["formulation"] = formulation
+        parameters["fit_intercept"] = bool(random.random() < 0.5)
+        parameters["intercept_scaling"] = float(random.choice([1.0, 10.0])) if parameters["fit_intercept"] else 1.0
+        K = K + parameters["fit_intercept"] * parameters["intercept_scaling"] ** 2
+        X = csr_matrix(X) if random.random() < 0.3 else X
+    if class_weight is not None:
+        parameters["class_weight"] = class_weight
+    return Problem(
+        number, name, "linear", formulation, parameters, X, examples.y, sample_weight, K, C * factors, 1 - np.eye(k),
+        tol, examples.drawn,
+    )  # fmt: skip
+
+
+def _descent(random: Random, number: int, name: str) -> Problem:
+    """SGDQNClassifier, which minimises a mean and makes passes: only its certificate can be wrong."""
+    examples = _examples(random)
+    n, k = len(examples.y), int(examples.y.max()) + 1
+    formulation = str(random.choice(["joint", "one-vs-rest"]))
+    may_weigh = formulation == "joint" or k == 2
+    class_weight, sample_weight, factors = _weights(random, examples, may_weigh)
+    counted = n if sample_weight is None else int((sample_weight > 0).sum())
+    alpha, has_intercept = float(10 ** random.uniform(-6, 0)), bool(random.random() < 0.5)
+    parameters: dict[str, Any] = {
+        "loss": "hinge", "formulation": formulation, "alpha": alpha, "fit_intercept": has_intercept,
+        "epochs": int(random.integers(1, 200)), "random_state": 0,
+    }  # fmt: skip
+    if class_weight is not None:
+        parameters["class_weight"] = class_weight
+    K = examples.X @ examples.X.T + has_intercept
+    solved = "binary" if k == 2 or formulation == "one-vs-rest" else "crammer-singer"
+    return Problem(
+        number, name, "linear", solved, parameters, examples.X, examples.y, sample_weight, K,
+        factors / (alpha * counted), 1 - np.eye(k), _tolerance(random), examples.drawn, unit=alpha,
+    )  # fmt: skip
+
+
+def _primal(random: Random, number: int, name: str) -> Problem:
+    """PrimalMulticlassSVC, with the losses and aggregations that are convex."""
+    kernel = str(random.choice(["linear", "rbf", "poly", "laplacian", "precomputed"], p=[0.5, 0.2, 0.1, 0.1, 0.1]))
+    examples = _examples(random)
+    drawn = _kernel(random, examples, kernel)
+    k = int(examples.y.max()) + 1
+    C, tol = _cost(random), _tolerance(random)
+    class_weight, sample_weight, factors = _weights(random, examples, True)
+    loss = str(random.choice(["log_loss", "squared_hinge", "smoothed_hinge"]))
+    softmax_gamma = float(random.choice([0.0, 1.0 if loss == "log_loss" else np.inf]))
+    parameters = {
+        **drawn.parameters, "C": C, "loss": loss, "softmax_gamma": softmax_gamma, "tol": tol,
+        "solver": str(random.choice(["newton", "lbfgs", "cg"], p=[0.6, 0.25, 0.15])),
+        "fit_intercept": bool(random.random() < 0.7), "max_iter": MOST_PASSES, "random_state": 0,
+    }  # fmt: skip
+    if class_weight is not None:
+        parameters["class_weight"] = class_weight
+    return Problem(
+        number, name, kernel, loss, parameters, drawn.X, examples.y, sample_weight, drawn.K, C * factors,
+        1 - np.eye(k), tol, examples.drawn,
+    )  # fmt: skip
+
+
+ESTIMATORS: dict[str, tuple[float, Callable[[Random, int, str], Problem]]] = {
+    "MulticlassSVC": (0.28, _kernel_machine),
+    "LaRankClassifier": (0.14, _kernel_machine),
+    "LaSVMClassifier": (0.17, _kernel_machine),
+    "TrackingSVC": (0.03, _kernel_machine),
+    "HullerClassifier": (0.03, _kernel_machine),
+    "AmbiguousClassifier": (0.03, _kernel_machine),
+    "LinearMulticlassSVC": (0.16, _linear),
+    "StructuredSVC": (0.02, _linear),
+    "SGDQNClassifier": (0.03, _descent),
+    "PrimalMulticlassSVC": (0.11, _primal),
+}
+"""By estimator, its share of the problems and what draws them."""

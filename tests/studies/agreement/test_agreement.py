@@ -1,0 +1,187 @@
+"""The campaign of random problems: its references are right, its claims can break, and its numbers can be replayed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from larank import LaSVMClassifier
+from reference import binary_optimum, hulls_optimum, kernel_optimum
+from studies import __main__ as command
+from studies.agreement import campaign
+from studies.agreement.claims import broken
+from studies.agreement.machines import MACHINES, solution_of
+from studies.agreement.problems import ESTIMATORS, KERNELS, draw, kernel_values
+from studies.agreement.quadratic import Quadratic
+
+
+def first_of(count, **wanted):
+    """So many problems with these attributes, small ones."""
+    found = (draw(0, number) for number in range(3000))
+    fitting = (problem for problem in found if all(getattr(problem, name) == value for name, value in wanted.items()))
+    return [problem for problem, _ in zip((p for p in fitting if len(p.y) < 40), range(count), strict=False)]
+
+
+def interval_of(problem):
+    return MACHINES[problem.formulation](problem).interval()
+
+
+def test_the_same_number_is_the_same_problem():
+    one, again, other = draw(0, 7), draw(0, 7), draw(1, 7)
+    assert one.constructor == again.constructor
+    np.testing.assert_array_equal(one.K, again.K)
+    assert other.constructor != one.constructor
+
+
+def test_all_estimators_kernels_and_formulations_come():
+    drawn = [draw(0, number) for number in range(400)]
+    assert {problem.estimator for problem in drawn} == set(ESTIMATORS)
+    assert {problem.kernel for problem in drawn} == set(KERNELS)
+    assert {problem.formulation for problem in drawn} == set(MACHINES)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "chi2"])
+def test_kernel_values_are_those_of_scikit_learn(kernel):
+    from sklearn.metrics import pairwise
+
+    X = np.random.default_rng(0).uniform(size=(9, 3))
+    given = {"gamma": 0.7, "degree": 2, "coef0": 1.0} if kernel == "poly" else {"gamma": 0.7}
+    theirs = getattr(pairwise, "polynomial_kernel" if kernel == "poly" else f"{kernel}_kernel")
+    np.testing.assert_allclose(kernel_values(X, kernel, **given), theirs(X, **given))
+
+
+# ---- References ----
+
+
+def test_the_general_solver_finds_a_minimum_that_is_known():
+    P, d = np.diag([1.0, 2.0, 4.0]), np.array([1.0, 2.0, -1.0])
+    inside = Quadratic(P, d, np.arange(3), np.full(3, 10.0))
+    np.testing.assert_allclose(inside.minimiser()[0], [1, 1, 0], atol=1e-9)
+    shared = Quadratic(P, d, np.zeros(3, int), np.array([1.0]))  # their sum is at most one
+    np.testing.assert_allclose(shared.minimiser()[0], [1 / 3, 2 / 3, 0], atol=1e-9)
+    equal = Quadratic(P, d, np.arange(3), np.full(3, 10.0), np.array([[1.0, -1.0, 0.0]]))
+    x, y = equal.minimiser()
+    np.testing.assert_allclose(x, [1, 1, 0], atol=1e-9)
+    assert y == pytest.approx([0], abs=1e-9)
+
+
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
+def test_intervals_hold_the_optimum_of_another_solver(formulation):
+    for problem in first_of(3, estimator="MulticlassSVC", kernel="rbf", formulation=formulation):
+        interval = interval_of(problem)
+        optimum = kernel_optimum(problem.K, problem.y, problem.costs, problem.delta, formulation)
+        assert interval.width < 1e-7
+        assert interval.optimum == pytest.approx(optimum, rel=1e-6)
+
+
+def test_intervals_of_binary_machines_hold_those_of_libsvm():
+    for problem in first_of(3, estimator="LaSVMClassifier", kernel="rbf"):
+        interval = interval_of(problem)
+        signs = MACHINES[problem.formulation](problem).signs
+        optimum = sum(binary_optimum(problem.K, sign, problem.costs, bias=True) for sign in signs.T)
+        assert interval.optimum == pytest.approx(optimum, rel=1e-5)
+        assert interval.witnesses["LIBSVM"][0] <= interval.upper * (1 + 1e-9)
+
+
+def test_intervals_of_hulls_hold_those_of_a_hard_margin():
+    for problem in first_of(2, estimator="HullerClassifier", kernel="rbf"):
+        signs = MACHINES["hulls"](problem).signs
+        optimum = sum(hulls_optimum(problem.K, sign) for sign in signs.T)
+        assert interval_of(problem).optimum == pytest.approx(optimum, rel=1e-5)
+
+
+@pytest.mark.parametrize("formulation", ["log_loss", "squared_hinge", "smoothed_hinge"])
+def test_no_scores_near_the_optimum_of_a_smooth_loss_are_better(formulation):
+    problem = first_of(1, estimator="PrimalMulticlassSVC", formulation=formulation)[0]
+    interval = interval_of(problem)
+    assert interval.width < 1e-6
+    model = problem.fit()
+    assert model.result_.primal >= interval.lower * (1 - 1e-9)
+    assert model.result_.primal <= interval.upper * (1 + 2 * problem.tol)
+
+
+# ---- Claims ----
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """A run of which every claim holds, and how it is judged with a changed result or weaker scores."""
+    problem = first_of(1, estimator="LaSVMClassifier", kernel="rbf")[0]
+    machine, model = MACHINES[problem.formulation](problem), problem.fit()
+    interval, solution = machine.interval(), solution_of(model, machine)
+
+    def judge(strength=1.0, **changes):
+        weaker = replace(solution, scores=strength * solution.scores)
+        return broken(weaker, replace(model.result_, **changes), machine, interval)
+
+    return judge
+
+
+def test_a_sound_run_breaks_no_claim(judged):
+    assert judged() == []
+
+
+def test_certificates_that_do_not_bound_the_optimum_are_found(judged):
+    assert any("dual above the optimum" in said for said in judged(dual=1e9))
+    assert any("primal below the optimum" in said for said in judged(primal=0.0))
+    assert any("not that of the decision values" in said for said in judged(primal=1e9))
+    assert any("not that of the coefficients" in said for said in judged(dual=0.0))
+    assert any("primal nan" in said for said in judged(primal=np.nan))
+
+
+def test_a_status_that_promises_too_much_is_found(judged):
+    assert any("converged at a gap" in said for said in judged(primal=1e9))
+    assert any("precision at a gap" in said for said in judged(primal=1e9, status="precision"))
+    assert not any("at a gap" in said for said in judged(primal=1e9, status="max_iter"))
+
+
+def test_a_model_that_is_not_optimal_has_not_converged(judged):
+    assert any("tol above the optimum" in said for said in judged(strength=0.5))
+
+
+# ---- The study ----
+
+
+def test_the_quick_form_runs_and_no_certificate_is_wrong(capsys):
+    assert command.main(["agreement", "--quick"]) == 0
+    out, err = capsys.readouterr()
+    assert all(piece in out for piece in ("against independent optima", "by C", "LIBSVM", "40 problems of seed 0"))
+    wrong = [line for line in err.splitlines() if line.startswith("problem ") and ": precision at a gap" not in line]
+    assert wrong == []
+
+
+def test_one_problem_is_replayed_with_all_its_figures(capsys):
+    assert command.main(["agreement", "--problem", "3"]) == 0
+    out = capsys.readouterr().out
+    assert all(piece in out for piece in ("constructor ", "optimum ", "broken: no claim", "draw(0, 3).fit()"))
+
+
+def test_runs_in_the_log_are_not_repeated(tmp_path, monkeypatch):
+    scope = campaign.Scope(range(3), log=tmp_path / "runs.jsonl", limit=1.0)
+    first = campaign.run(scope, print)
+    monkeypatch.setattr(campaign, "run_problem", None)
+    assert [run.constructor for run in campaign.run(scope, print).runs] == [run.constructor for run in first.runs]
+
+
+def test_an_estimator_that_fails_is_told_as_a_broken_claim(monkeypatch):
+    def fail(self, X, y, sample_weight=None):
+        raise ValueError("no\nluck")
+
+    problem = first_of(1, estimator="LaSVMClassifier")[0]
+    monkeypatch.setattr(LaSVMClassifier, "fit", fail)
+    run = campaign.run_problem(problem, None)
+    assert (run.status, run.failures) == ("error", ["ValueError: no luck"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--problems", "0"], "--problems 0: must be at least 1"),
+        (["--problem", "-1"], "must be at least 0"),
+        (["--estimators", "SVC"], "there are no problems of 'SVC'"),
+    ],
+)
+def test_wrong_usage(arguments, said, capsys):
+    with pytest.raises(SystemExit):
+        command.main(["agreement", *arguments])
+    assert said in capsys.readouterr().err

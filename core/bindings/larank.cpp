@@ -154,9 +154,10 @@ void bind_linear_larank(nb::module_& m, const char* name) {
     bound.def(
         "__init__",
         [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
-           uint64_t seed,
-           int64_t features) { new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features); },
-        nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a);
+           uint64_t seed, int64_t features, bool intercept) {
+            new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features, intercept);
+        },
+        nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a, "intercept"_a);
 }
 
 auto excess_and_loss(Table<double> scores, Vector<int32_t> labels, Table<double> delta, Vector<int64_t> rows,

@@ -29,12 +29,13 @@ from larank.kernel.machine import (
 )
 from larank.training import ObjectiveValues
 
-_FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "_beta", "_early", "_counters")
+_FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_beta", "_early", "_counters")
 
 
 class _OnMistakes(Algorithm):
     """What the perceptrons share."""
 
+    fixed = (*Algorithm.fixed, "fit_intercept")
     keeps_rows = False
 
     def begin_training(self, training: StreamTraining) -> None:
@@ -56,9 +57,10 @@ class _OnMistakes(Algorithm):
         return Expansion.of(session)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
-        """The weights of the linear kernel, and what it takes to go on, columns in the order of arrival."""
+        """Intercepts, the weights of the linear kernel, and what it takes to go on, columns in the order of arrival."""
         model, last = self.model, Expansion.of(session)
         model.support_costs_ = expansion.costs
+        model.intercept_ = model._intercept(model.dual_coef_)
         model._counters = session.state
         beta = last.coefficients
         model._beta, model._early = beta, csr_matrix((session.early, beta.indices, beta.indptr), shape=beta.shape)
@@ -108,7 +110,7 @@ class Perceptron(_OnMistakes):
 
     solver = "perceptron"
     title = "Kernel perceptron"
-    fixed = (*Algorithm.fixed, "margin", "budget")
+    fixed = (*_OnMistakes.fixed, "margin", "budget")
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -148,7 +150,7 @@ class KernelPerceptron(OnlineClassifier):
 
     With two classes it is one decision function ``f``, and an example with ``y f(x) <= margin`` adds ``y k(x, .)`` to
     it. With more, every class has a function, and an example adds ``k(x, .)`` to that of its label and takes it from
-    that of the best wrong class, if it is not more than `margin` below. There is no bias.
+    that of the best wrong class, if it is not more than `margin` below. There is no bias but that of `fit_intercept`.
 
     Parameters
     ----------
@@ -162,6 +164,7 @@ class KernelPerceptron(OnlineClassifier):
         The most support patterns to keep. When there is one more, that leaves which would be scored best without its
         own coefficients. Needs ``decision="last"``: a pattern that has left would still be in the average. Without a
         budget no kernel values between support patterns are kept.
+    [fit_intercept]
     epochs : int, default=1
         The passes over the data.
     time_limit : float, optional
@@ -180,6 +183,7 @@ class KernelPerceptron(OnlineClassifier):
         The coefficients. With two classes, those of the second are positive.
     support_costs_ : ndarray of shape (n_support,)
         The weights of the support patterns.
+    [intercept_]
     [coef_]
     result_ : Result
         Counts, seconds and the history with the error on examples as they came. A perceptron minimises no objective:
@@ -220,6 +224,7 @@ class KernelPerceptron(OnlineClassifier):
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        fit_intercept: bool = False,
         epochs: int = 1,
         time_limit: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -237,6 +242,7 @@ class KernelPerceptron(OnlineClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.fit_intercept = fit_intercept
         self.epochs = epochs
         self.time_limit = time_limit
         self.class_weight = class_weight
@@ -257,13 +263,14 @@ class KernelPassiveAggressive(OnlineClassifier):
     with ``tau = min(C, (1 - y f(x)) / k(x, x))``. With more classes, each has a function. An example whose score is not
     1 above that of the best wrong class adds ``tau k(x, .)`` to the function of its label and takes it from that of
     the wrong class, with ``tau = min(C, loss / (2 k(x, x)))``. This is the step of MIRA, and of PROCESSNEW in LaRank,
-    for one wrong class. There is no bias.
+    for one wrong class. There is no bias but that of `fit_intercept`.
 
     Parameters
     ----------
     [kernel]
     C : float, default=1.0
         The largest step. Smaller values forgive noise.
+    [fit_intercept]
     epochs : int, default=1
         The passes over the data. An example that comes again takes another step of up to `C`.
     time_limit : float, optional
@@ -281,6 +288,7 @@ class KernelPassiveAggressive(OnlineClassifier):
         The coefficients. With two classes, those of the second are positive.
     support_costs_ : ndarray of shape (n_support,)
         `C` times the weights of the support patterns.
+    [intercept_]
     [coef_]
     result_ : Result
         Counts, seconds and the history with the error on examples as they came. Each step solves a problem of its own
@@ -319,6 +327,7 @@ class KernelPassiveAggressive(OnlineClassifier):
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        fit_intercept: bool = False,
         epochs: int = 1,
         time_limit: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -334,6 +343,7 @@ class KernelPassiveAggressive(OnlineClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.fit_intercept = fit_intercept
         self.epochs = epochs
         self.time_limit = time_limit
         self.class_weight = class_weight

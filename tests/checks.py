@@ -168,7 +168,11 @@ VARIANTS = {
     },
     "HullerClassifier": {"": ({}, HULLS)},
     "KernelPCAMap": {"": ({}, None), "basis": ({"basis_size": 30, "n_components": 20}, None)},
-    "KernelPassiveAggressive": {"": ({}, None), "intercept": ({"fit_intercept": True}, None)},
+    "KernelPassiveAggressive": {
+        "": ({}, None),
+        "intercept": ({"fit_intercept": True}, None),
+        "squared": ({"loss": "squared_hinge", "decision": "average"}, None),
+    },
     "KernelPerceptron": {
         "": ({}, None),
         "average": ({"decision": "average"}, None),

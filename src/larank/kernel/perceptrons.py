@@ -53,8 +53,13 @@ class _OnMistakes(Algorithm):
         return self.estimate(training)
 
     def expansion(self, session: Any) -> Expansion:
-        """The coefficients after the last example."""
-        return Expansion.of(session)
+        """The coefficients after the last example, or the average of those after every one."""
+        last = Expansion.of(session)
+        if self.model.decision == "last":
+            return last
+        average = last.coefficients.copy()
+        average.data -= session.early / session.state[0]
+        return replace(last, coefficients=average)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
         """Intercepts, the weights of the linear kernel, and what it takes to go on, columns in the order of arrival."""
@@ -122,25 +127,18 @@ class Perceptron(_OnMistakes):
         options = {"margin": float(model.margin), "budget": None if model.budget is None else int(model.budget)}
         return session_class("KernelPerceptron", dtype)(**options, memory_limit=int(model.memory_limit))
 
-    def expansion(self, session: Any) -> Expansion:
-        """The coefficients after the last example, or the average of those after every one."""
-        last = super().expansion(session)
-        if self.model.decision == "last":
-            return last
-        average = last.coefficients.copy()
-        average.data -= session.early / session.state[0]
-        return replace(last, coefficients=average)
-
 
 class PassiveAggressive(_OnMistakes):
     """The passive-aggressive rule, as the machine sees it."""
 
     solver = "passive-aggressive"
     title = "Passive-aggressive"
+    fixed = (*_OnMistakes.fixed, "loss")
 
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
         """A compiled session that has seen nothing."""
-        return session_class("KernelPassiveAggressive", dtype)(memory_limit=int(self.model.memory_limit))
+        model = self.model
+        return session_class("KernelPassiveAggressive", dtype)(loss=model.loss, memory_limit=int(model.memory_limit))
 
 
 @with_paragraphs
@@ -262,14 +260,20 @@ class KernelPassiveAggressive(OnlineClassifier):
     With two classes it is one decision function ``f``. An example with ``y f(x) < 1`` adds ``tau y k(x, .)`` to it,
     with ``tau = min(C, (1 - y f(x)) / k(x, x))``. With more classes, each has a function. An example whose score is not
     1 above that of the best wrong class adds ``tau k(x, .)`` to the function of its label and takes it from that of
-    the wrong class, with ``tau = min(C, loss / (2 k(x, x)))``. This is the step of MIRA, and of PROCESSNEW in LaRank,
-    for one wrong class. There is no bias but that of `fit_intercept`.
+    the wrong class, with ``tau = min(C, loss / (2 k(x, x)))``. This is PA-I, the step of MIRA, and of PROCESSNEW in
+    LaRank, for one wrong class. There is no bias but that of `fit_intercept`.
 
     Parameters
     ----------
     [kernel]
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        The loss that a step weighs against its size: PA-I, or PA-II with ``tau = loss / (k(x, x) + 1 / (2 C))``, twice
+        k(x, x) with more classes. The names are those of scikit-learn's `PassiveAggressiveClassifier`.
+    decision : {"last", "average"}, default="last"
+        The decision function to keep: that after the last example, or the average of those after every example, which
+        is steadier.
     C : float, default=1.0
-        The largest step. Smaller values forgive noise.
+        The largest step with the hinge loss; the squared one shortens all steps. Smaller values forgive noise.
     [fit_intercept]
     epochs : int, default=1
         The passes over the data. An example that comes again takes another step of up to `C`.
@@ -323,6 +327,8 @@ class KernelPassiveAggressive(OnlineClassifier):
         self,
         kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
         *,
+        loss: str = "hinge",
+        decision: str = "last",
         C: float = 1.0,
         gamma: float | str = "scale",
         degree: int = 3,
@@ -339,6 +345,8 @@ class KernelPassiveAggressive(OnlineClassifier):
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
+        self.loss = loss
+        self.decision = decision
         self.C = C
         self.gamma = gamma
         self.degree = degree

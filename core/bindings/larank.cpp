@@ -185,8 +185,9 @@ auto excess_and_loss(Table<double> scores, Vector<int32_t> labels, Table<double>
 void bind_larank(nb::module_& m) {
     using larank::StepCounters;
     bind_struct<StepCounters>(m, "StepCounters", "operations", &StepCounters::operations, "steps", &StepCounters::steps,
-                              "argmax", &StepCounters::argmax, "selection_seconds", &StepCounters::selection_seconds,
-                              "step_seconds", &StepCounters::step_seconds);
+                              "finishing_steps", &StepCounters::finishing_steps, "argmax", &StepCounters::argmax,
+                              "selection_seconds", &StepCounters::selection_seconds, "step_seconds",
+                              &StepCounters::step_seconds);
     // What was freed goes back to the system, where the heap can do that.
     m.def("trim_heap", [] {
 #if defined(__GLIBC__)

@@ -212,14 +212,16 @@ def test_the_result_counts_and_claims_no_objective(make):
     assert errors[-1] == pytest.approx(1 - model.score(X, y))
 
 
-def test_a_stream_counts_the_mistakes_of_each_call_alone():
+@every_model
+def test_a_stream_counts_what_happened_in_all_calls(make, tmp_path):
     X, y = data(200, 2)
-    model = perceptron(gamma=0.3).partial_fit(X[:100], y[:100])
-    first = model.result_.operations["mistakes"]
-    model.partial_fit(X[100:], y[100:])
-    both = perceptron(gamma=0.3, shuffle=False).fit(X, y).result_.operations["mistakes"]
-    assert first + model.result_.operations["mistakes"] == both
-    assert model.result_.argmax_calls == 100
+    model = make(gamma=0.3).partial_fit(X[:100], y[:100])
+    models.save(model, tmp_path / "model")
+    model = models.load(tmp_path / "model").partial_fit(X[100:150], y[100:150]).partial_fit(X[150:], y[150:])
+    whole = make(gamma=0.3, shuffle=False).fit(X, y).result_
+    assert model.result_.operations == whole.operations
+    assert model.result_.argmax_calls == 200
+    assert model.result_.history[-1].online_error == whole.history[-1].online_error
 
 
 def test_a_page_about_it_shows_errors_and_no_objectives(tmp_path):

@@ -158,8 +158,9 @@ class LaRank(Algorithm):
 
     def operations(self, session: Any) -> dict[str, int]:
         """How often each operation was performed."""
-        new, old, optimize = session.counters.operations
-        return {"process_new": new, "process_old": old, "optimize": optimize, "steps": session.counters.steps}
+        counters = session.counters
+        counts = dict(zip(("process_new", "process_old", "optimize"), counters.operations, strict=True))
+        return {**counts, "steps": counters.steps, "finishing_steps": counters.finishing_steps}
 
     def argmax_calls(self, session: Any) -> int:
         """How often the best of all classes was looked for."""

@@ -42,7 +42,6 @@ class _OnMistakes(Algorithm):
         """From the third class on there is a column for each."""
         if len(self.model.classes_) > 2:
             training.session.split_column()
-        self._before = training.session.state  # of the calls before
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """There are no objectives."""
@@ -90,9 +89,8 @@ class _OnMistakes(Algorithm):
         session.state = model._counters
 
     def _counts(self, session: Any) -> dict[str, int]:
-        """Of this call."""
-        names = ("visits", "mistakes", "updates", "removals")
-        return {name: now - before for name, now, before in zip(names, session.state, self._before, strict=True)}
+        """Of all calls so far."""
+        return dict(zip(("visits", "mistakes", "updates", "removals"), session.state, strict=True))
 
     def operations(self, session: Any) -> dict[str, int]:
         """How often what happened to examples and support patterns."""

@@ -168,13 +168,20 @@ VARIANTS = {
     },
     "HullerClassifier": {"": ({}, HULLS)},
     "KernelPCAMap": {"": ({}, None), "basis": ({"basis_size": 30, "n_components": 20}, None)},
-    "KernelPassiveAggressive": {"": ({}, None)},
+    "KernelPassiveAggressive": {
+        "": ({}, None),
+        "intercept": ({"fit_intercept": True}, None),
+        "squared": ({"loss": "squared_hinge", "decision": "average"}, None),
+    },
     "KernelPerceptron": {
         "": ({}, None),
         "average": ({"decision": "average"}, None),
         "budget": ({"budget": 12, "margin": 0.1}, None),
     },
-    "LaRankClassifier": {"": ({}, _multiclass("crammer-singer"))},
+    "LaRankClassifier": {
+        "": ({}, _multiclass("crammer-singer")),
+        "intercept": ({"fit_intercept": True}, _multiclass("crammer-singer", constant=1.0)),
+    },
     "LaSVMClassifier": {"": ({}, _one_vs_rest(bias=True))},
     "LinearMulticlassSVC": {
         name if name != "crammer-singer" else "": ({"formulation": name}, _linear(name))

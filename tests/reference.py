@@ -62,20 +62,29 @@ def constraints(formulation, n_classes, label):
     return [(unit[label] - unit[m], 0 if shared else m) for m in others]
 
 
+def one_vs_rest_costs(costs, rest_costs, labels, n_classes):
+    """The cost of each example in the problem of each class, as the functions below take them, too."""
+    is_label = np.arange(n_classes) == labels[:, None]
+    return np.where(is_label, costs[:, None], rest_costs[:, None])
+
+
 def optimum(formulation, X, labels, costs, n_classes):
     """W and a lower bound of the primal's minimum: problems (1), (14) and k binary ones, with explicit slacks."""
+    costs = costs if costs.ndim == 2 else np.repeat(costs[:, None], n_classes, axis=1)
     features = X.shape[1]
     weights = n_classes * features
     slacks, rows = {}, []
-    for i in np.flatnonzero(costs):
+    for i in np.flatnonzero(costs.any(axis=1)):
         x, label = X[i], labels[i]
         for signs, slack in constraints(formulation, n_classes, label):
+            if costs[i, slack] == 0:
+                continue
             rows.append((np.kron(signs, x), slacks.setdefault((i, slack), len(slacks))))
     n = weights + len(slacks)
     P, q = np.zeros((n, n)), np.zeros(n)
     P[np.diag_indices(weights)] = 1
-    for (i, _), slack in slacks.items():
-        q[weights + slack] = costs[i]
+    for (i, m), slack in slacks.items():
+        q[weights + slack] = costs[i, m]
     G, h = np.zeros((len(rows) + len(slacks), n)), np.zeros(len(rows) + len(slacks))
     for r, (margin, slack) in enumerate(rows):
         G[r, :weights], G[r, weights + slack], h[r] = -margin, -1, -1
@@ -84,19 +93,28 @@ def optimum(formulation, X, labels, costs, n_classes):
     return x[:weights].reshape(n_classes, features), bound
 
 
+def one_vs_rest_losses(scores, labels):
+    """The loss of each example in the problem of each class."""
+    is_label = np.arange(scores.shape[1]) == labels[:, None]
+    return np.maximum(1 - np.where(is_label, scores, -scores), 0)
+
+
 def losses(formulation, scores, labels):
     """The loss of each example."""
+    if formulation == "one-vs-rest":
+        return one_vs_rest_losses(scores, labels).sum(axis=1)
     own = scores[np.arange(len(labels)), labels]
     is_label = np.arange(scores.shape[1]) == labels[:, None]
-    if formulation == "one-vs-rest":
-        return np.maximum(1 - np.where(is_label, scores, -scores), 0).sum(axis=1)
     hinges = np.where(is_label, 0, np.maximum(1 + scores - own[:, None], 0))
     return hinges.max(axis=1) if formulation == "crammer-singer" else hinges.sum(axis=1)
 
 
 def primal(formulation, W, X, labels, costs):
     """The primal objective."""
-    return 0.5 * (W**2).sum() + costs @ losses(formulation, np.asarray(X @ W.T), labels)
+    scores = np.asarray(X @ W.T)
+    if costs.ndim == 2:
+        return 0.5 * (W**2).sum() + (costs * one_vs_rest_losses(scores, labels)).sum()
+    return 0.5 * (W**2).sum() + costs @ losses(formulation, scores, labels)
 
 
 def dual(formulation, a, X, labels):
@@ -110,7 +128,7 @@ def dual(formulation, a, X, labels):
 def infeasibility(formulation, a, labels, costs):
     """How far `a` is outside the constraints of the dual, relative to the costs."""
     is_label = np.arange(a.shape[1]) == labels[:, None]
-    C = costs[:, None]
+    C = costs if costs.ndim == 2 else costs[:, None]
     if formulation == "one-vs-rest":
         signed = np.where(is_label, a, -a)
         excess = np.maximum(-signed, signed - C)
@@ -247,27 +265,27 @@ def margin_loss(loss, z):
     return np.logaddexp(0, -z), -expit(-z)
 
 
-def scores_loss(loss, joint, scores, label):
-    """Value and gradient of the loss of one example, by its scores."""
+def scores_loss(loss, joint, scores, label, cost=1.0):
+    """Value and gradient of the loss of one example, by its scores; one-versus-rest, costs may be per class."""
     k = len(scores)
     if joint and loss == "log_loss":
-        return logsumexp(scores) - scores[label], softmax(scores) - np.eye(k)[label]
+        return cost * (logsumexp(scores) - scores[label]), cost * (softmax(scores) - np.eye(k)[label])
     if joint:
         other = max((m for m in range(k) if m != label), key=lambda m: scores[m])
         value, slope = margin_loss(loss, scores[label] - scores[other])
-        return value, slope * (np.eye(k)[label] - np.eye(k)[other])
+        return cost * value, cost * slope * (np.eye(k)[label] - np.eye(k)[other])
     signs = np.where(np.arange(k) == (label - 1 if k == 1 else label), 1.0, -1.0)
     values, slopes = margin_loss(loss, signs * scores)
-    return values.sum(), signs * slopes
+    return (cost * values).sum(), cost * signs * slopes
 
 
 def mean_loss_primal(loss, joint, alpha, W, X, labels, costs=None):
     """``alpha/2 |W|^2`` plus the mean loss, and its gradient."""
     costs = np.ones(len(X)) if costs is None else costs
-    each = [scores_loss(loss, joint, s, label) for s, label in zip(X @ W, labels, strict=True)]
+    each = [scores_loss(loss, joint, s, label, cost) for s, label, cost in zip(X @ W, labels, costs, strict=True)]
     values, slopes = np.array([v for v, _ in each]), np.array([g for _, g in each])
-    primal = alpha / 2 * (W**2).sum() + costs @ values / len(X)
-    return primal, alpha * W + X.T @ (costs[:, None] * slopes) / len(X)
+    primal = alpha / 2 * (W**2).sum() + values.sum() / len(X)
+    return primal, alpha * W + X.T @ slopes / len(X)
 
 
 def mean_loss_optimum(loss, joint, alpha, X, labels, costs=None, functions=1):

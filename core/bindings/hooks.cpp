@@ -133,19 +133,19 @@ std::vector<double> row_scores(Vector<double> x, Vector<int32_t> columns, Table<
     return {out.data(), out.data() + classes};
 }
 
-// One row QP: its violation, its loss and the changes of the coefficients.
-std::tuple<double, double, std::vector<double>> solve_row(const std::string& formulation, Vector<double> scores,
-                                                          Vector<double> coefficients, int64_t label, double A,
-                                                          double C) {
+// One row QP: its violation, its losses at the costs C and C_rest, and the changes of the coefficients.
+std::tuple<double, double, double, std::vector<double>> solve_row(const std::string& formulation, Vector<double> scores,
+                                                                  Vector<double> coefficients, int64_t label, double A,
+                                                                  double C, double C_rest) {
     const int64_t classes = int64_t(scores.shape(0)), lanes = larank::padded<double>(classes);
     larank::AlignedArray<double> s(lanes), a(lanes), work(lanes), change(lanes);
     std::copy(scores.data(), scores.data() + classes, s.data());
     std::copy(coefficients.data(), coefficients.data() + classes, a.data());
     const auto step = larank::units<double>().solve_row[int(named<larank::Formulation>(formulation))](
-        {s.data(), a.data(), classes, lanes, label, A, C, 0.0}, work.data(), change.data());
+        {s.data(), a.data(), classes, lanes, label, A, C, 0.0, C_rest}, work.data(), change.data());
     std::vector<double> moved(std::size_t(classes), 0.0);
     if (step.moved) std::copy(change.data(), change.data() + classes, moved.begin());
-    return {step.violation, step.loss, moved};
+    return {step.violation, step.loss, step.rest_loss, moved};
 }
 
 // The set of all labels with weight, among all classes.
@@ -188,5 +188,5 @@ NB_MODULE(_core_hooks, m) {
           "cost"_a);
     m.def("row_scores", &row_scores, "x"_a.noconvert(), "columns"_a.noconvert(), "W"_a.noconvert());
     m.def("solve_row", &solve_row, "formulation"_a, "scores"_a.noconvert(), "coefficients"_a.noconvert(), "label"_a,
-          "A"_a, "C"_a);
+          "A"_a, "C"_a, "C_rest"_a);
 }

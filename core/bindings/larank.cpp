@@ -166,9 +166,10 @@ void bind_linear_larank(nb::module_& m, const char* name) {
     bound.def(
         "__init__",
         [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
-           uint64_t seed,
-           int64_t features) { new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features); },
-        nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a);
+           uint64_t seed, int64_t features, bool intercept) {
+            new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features, intercept);
+        },
+        nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a, "intercept"_a);
 }
 
 auto excess_and_loss(Table<double> scores, Vector<int32_t> labels, Table<double> delta, Vector<int64_t> rows,
@@ -196,8 +197,9 @@ auto excess_and_loss(Table<double> scores, Vector<int32_t> labels, Table<double>
 void bind_larank(nb::module_& m) {
     using larank::StepCounters;
     bind_struct<StepCounters>(m, "StepCounters", "operations", &StepCounters::operations, "steps", &StepCounters::steps,
-                              "argmax", &StepCounters::argmax, "selection_seconds", &StepCounters::selection_seconds,
-                              "step_seconds", &StepCounters::step_seconds);
+                              "finishing_steps", &StepCounters::finishing_steps, "argmax", &StepCounters::argmax,
+                              "selection_seconds", &StepCounters::selection_seconds, "step_seconds",
+                              &StepCounters::step_seconds);
     // What was freed goes back to the system, where the heap can do that.
     m.def("trim_heap", [] {
 #if defined(__GLIBC__)

@@ -57,16 +57,16 @@ auto patterns_of(const S& s) {
     return std::tuple{to_numpy(std::move(values)), named_columns, to_numpy(std::move(starts))};
 }
 
+// A row per class; the last column is that of the constant feature, where there is one.
 template <class S>
 auto weights_of(const S& s) {
     using T = typename S::T;
     const auto& machine = s.solver.machine();
-    const int64_t classes = machine.classes(), lanes = machine.lanes(), features = machine.features();
-    std::vector<T> W(std::size_t(classes * features));
-    for (int64_t j = 0; j < features; ++j)
-        for (int64_t y = 0; y < classes; ++y)
-            W[std::size_t(y * features + j)] = machine.weights().data()[j * lanes + y];
-    return to_numpy(std::move(W), {std::size_t(classes), std::size_t(features)});
+    const int64_t classes = machine.classes(), lanes = machine.lanes(), rows = machine.weight_rows();
+    std::vector<T> W(std::size_t(classes * rows));
+    for (int64_t j = 0; j < rows; ++j)
+        for (int64_t y = 0; y < classes; ++y) W[std::size_t(y * rows + j)] = machine.weights().data()[j * lanes + y];
+    return to_numpy(std::move(W), {std::size_t(classes), std::size_t(rows)});
 }
 
 template <class Index, class S>
@@ -115,6 +115,8 @@ nb::class_<S> bind_linear_session(nb::module_& m, const char* name) {
             },
             "table"_a)
         .def_prop_ro("features", [](const S& s) { return s.solver.machine().features(); })
+        // The value of the constant feature, 0 where there is none.
+        .def_prop_ro("intercept", [](const S& s) { return double(s.solver.machine().intercept()); })
         .def("patterns", &patterns_of<S>)
         .def("weights", &weights_of<S>);
     bind_linear_csr<int32_t>(bound);

@@ -1,13 +1,22 @@
 // Kernel perceptrons.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <optional>
 #include <stdexcept>
 #include <tuple>
 
+#include "bindings/choices.hpp"
 #include "bindings/session.hpp"
 #include "kernel/perceptron.hpp"
+
+template <>
+struct Choices<larank::StepLoss> {
+    static constexpr const char* argument = "loss";
+    static constexpr std::array names{std::pair{"hinge", larank::StepLoss::hinge},
+                                      std::pair{"squared_hinge", larank::StepLoss::squared_hinge}};
+};
 
 namespace {
 
@@ -60,10 +69,11 @@ void bind_passive_aggressive(nb::module_& m, const char* name) {
     using Solver = larank::Perceptron<T, larank::PassiveAggressiveRule>;
     bind_perceptron_of<T, larank::PassiveAggressiveRule>(m, name).def(
         "__init__",
-        [](Session<Solver>* self, int64_t memory_limit) {
-            new (self) Session<Solver>(larank::PassiveAggressiveRule{}, Solver::no_budget, memory_limit);
+        [](Session<Solver>* self, const std::string& loss, int64_t memory_limit) {
+            const larank::PassiveAggressiveRule rule{named<larank::StepLoss>(loss)};
+            new (self) Session<Solver>(rule, Solver::no_budget, memory_limit);
         },
-        nb::kw_only(), "memory_limit"_a);
+        nb::kw_only(), "loss"_a, "memory_limit"_a);
 }
 
 }  // namespace

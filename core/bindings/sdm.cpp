@@ -33,8 +33,9 @@ template <class T>
 class SdmSessionOf final : public SdmSession {
   public:
     SdmSessionOf(const larank::Matrix<T>& X, std::vector<nb::object> arrays, Vector<int32_t> labels,
-                 Vector<double> costs, const larank::SdmOptions& options)
-        : arrays_(std::move(arrays)), solver_(X, checked(labels, costs, X.rows, options), costs.data(), options) {}
+                 Vector<double> costs, Vector<double> rest_costs, const larank::SdmOptions& options)
+        : arrays_(std::move(arrays)),
+          solver_(X, checked(labels, costs, rest_costs, X.rows, options), costs.data(), rest_costs.data(), options) {}
     bool advance(int64_t work) override {
         check_open();
         return solver_.advance(work);
@@ -81,9 +82,9 @@ class SdmSessionOf final : public SdmSession {
     }
 
   private:
-    static const int32_t* checked(Vector<int32_t> labels, Vector<double> costs, int64_t rows,
+    static const int32_t* checked(Vector<int32_t> labels, Vector<double> costs, Vector<double> rest_costs, int64_t rows,
                                   const larank::SdmOptions& options) {
-        if (int64_t(labels.shape(0)) != rows || int64_t(costs.shape(0)) != rows)
+        if (int64_t(labels.shape(0)) != rows || int64_t(costs.shape(0)) != rows || int64_t(rest_costs.shape(0)) != rows)
             throw std::invalid_argument("labels and costs must have one entry per row of X");
         for (int64_t i = 0; i < rows; ++i)
             if (labels.data()[i] < 0 || labels.data()[i] >= options.classes)
@@ -108,15 +109,16 @@ template <class T>
 void bind_sdm_dense(nb::module_& m) {
     m.def(
         "sdm_session",
-        [](Table<T> X, Vector<int32_t> labels, Vector<double> costs, double intercept, const std::string& formulation,
-           int64_t classes, double epsilon, bool shrinking, bool cooling, uint64_t seed) -> SdmSession* {
+        [](Table<T> X, Vector<int32_t> labels, Vector<double> costs, Vector<double> rest_costs, double intercept,
+           const std::string& formulation, int64_t classes, double epsilon, bool shrinking, bool cooling,
+           uint64_t seed) -> SdmSession* {
             larank::Matrix<T> view = matrix_of(X);
             view.intercept = T(intercept);
-            return new SdmSessionOf<T>(view, {nb::cast(X)}, labels, costs,
+            return new SdmSessionOf<T>(view, {nb::cast(X)}, labels, costs, rest_costs,
                                        sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
         },
-        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), nb::kw_only(), "intercept"_a, "formulation"_a,
-        "classes"_a, "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
+        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), "rest_costs"_a.noconvert(), nb::kw_only(),
+        "intercept"_a, "formulation"_a, "classes"_a, "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
 }
 
 template <class T, class Index>
@@ -124,16 +126,17 @@ void bind_sdm_csr(nb::module_& m) {
     m.def(
         "sdm_session",
         [](Vector<T> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features, Vector<int32_t> labels,
-           Vector<double> costs, double intercept, const std::string& formulation, int64_t classes, double epsilon,
-           bool shrinking, bool cooling, uint64_t seed) -> SdmSession* {
+           Vector<double> costs, Vector<double> rest_costs, double intercept, const std::string& formulation,
+           int64_t classes, double epsilon, bool shrinking, bool cooling, uint64_t seed) -> SdmSession* {
             larank::Matrix<T> view = matrix_of(values, columns, starts, features);
             view.intercept = T(intercept);
             return new SdmSessionOf<T>(view, {nb::cast(values), nb::cast(columns), nb::cast(starts)}, labels, costs,
+                                       rest_costs,
                                        sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
         },
         "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "labels"_a.noconvert(),
-        "costs"_a.noconvert(), nb::kw_only(), "intercept"_a, "formulation"_a, "classes"_a, "epsilon"_a, "shrinking"_a,
-        "cooling"_a, "seed"_a);
+        "costs"_a.noconvert(), "rest_costs"_a.noconvert(), nb::kw_only(), "intercept"_a, "formulation"_a, "classes"_a,
+        "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
 }
 
 }  // namespace

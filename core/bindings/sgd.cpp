@@ -41,27 +41,28 @@ std::unique_ptr<larank::SgdStep<T>> step_of(SgdAlgorithm algorithm, const larank
 template <class T>
 struct SgdSession {
     larank::Sgd<T> solver;
-    nb::object X, labels, costs;
+    nb::object X, labels, costs, rest_costs;
 
     SgdSession(const larank::SgdOptions& options, std::unique_ptr<larank::SgdStep<T>> step)
         : solver(options, std::move(step)) {}
 
     template <class Value>
     void feed(const larank::Matrix<Value>& view, nb::object arrays, Vector<int32_t> y, Vector<double> c,
-              bool shuffled) {
+              Vector<double> rest, bool shuffled) {
         const larank::SgdOptions& options = solver.options();
         const int64_t classes = std::max<int64_t>(2, options.functions);
         if (view.columns != options.features) throw std::invalid_argument("X must have the features of the session");
         if (view.rows >= int64_t{1} << 31) throw std::invalid_argument("X must have fewer than 2**31 rows");
-        if (int64_t(y.shape(0)) != view.rows || int64_t(c.shape(0)) != view.rows)
+        if (int64_t(y.shape(0)) != view.rows || int64_t(c.shape(0)) != view.rows || int64_t(rest.shape(0)) != view.rows)
             throw std::invalid_argument("labels and costs must have one entry per row of X");
         for (int64_t i = 0; i < view.rows; ++i)
             if (y.data()[i] < 0 || y.data()[i] >= classes)
                 throw std::invalid_argument("labels must count from 0 to the number of classes less one");
-        solver.feed(view, y.data(), c.data(), shuffled);
+        solver.feed(view, y.data(), c.data(), rest.data(), shuffled);
         X = std::move(arrays);  // those before may go now
         labels = nb::cast(y);
         costs = nb::cast(c);
+        rest_costs = nb::cast(rest);
     }
 };
 
@@ -122,10 +123,10 @@ template <class T, class Value>
 void bind_dense_feed(nb::class_<SgdSession<T>>& bound) {
     bound.def(
         "feed",
-        [](SgdSession<T>& s, Table<Value> X, Vector<int32_t> labels, Vector<double> costs, bool shuffled) {
-            s.feed(matrix_of(X), nb::cast(X), labels, costs, shuffled);
-        },
-        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), nb::kw_only(), "shuffled"_a);
+        [](SgdSession<T>& s, Table<Value> X, Vector<int32_t> labels, Vector<double> costs, Vector<double> rest_costs,
+           bool shuffled) { s.feed(matrix_of(X), nb::cast(X), labels, costs, rest_costs, shuffled); },
+        "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), "rest_costs"_a.noconvert(), nb::kw_only(),
+        "shuffled"_a);
 }
 
 template <class T, class Value, class Index>
@@ -133,12 +134,12 @@ void bind_csr_feed(nb::class_<SgdSession<T>>& bound) {
     bound.def(
         "feed",
         [](SgdSession<T>& s, Vector<Value> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features,
-           Vector<int32_t> labels, Vector<double> costs, bool shuffled) {
+           Vector<int32_t> labels, Vector<double> costs, Vector<double> rest_costs, bool shuffled) {
             s.feed(matrix_of(values, columns, starts, features), nb::make_tuple(values, columns, starts), labels, costs,
-                   shuffled);
+                   rest_costs, shuffled);
         },
         "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "labels"_a.noconvert(),
-        "costs"_a.noconvert(), nb::kw_only(), "shuffled"_a);
+        "costs"_a.noconvert(), "rest_costs"_a.noconvert(), nb::kw_only(), "shuffled"_a);
 }
 
 template <class T>

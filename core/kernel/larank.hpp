@@ -77,7 +77,7 @@ class LaRank {
         if (!schedule_.optimizes() || is_finished_) return;
         go_on();
         is_ahead_ = true;
-        steps_.keep_zeros(true);
+        steps_.set_finishing(true);
         machine().remember();
         before_ = steps_.objective();
         const std::vector<int32_t> slots = table().present();
@@ -92,7 +92,7 @@ class LaRank {
         is_finished_ = false;
         if (!is_ahead_) return;
         is_ahead_ = false;
-        steps_.keep_zeros(false);
+        steps_.set_finishing(false);
         machine().go_back();
         steps_.set_objective(before_);
     }

@@ -1,4 +1,5 @@
-// A linear multiclass machine: S(x, y) = w_y' x with W kept explicitly, no kernel values and no stored scores.
+// A linear multiclass machine: S(x, y) = w_y' x with W kept explicitly, no kernel values and no stored scores. With an
+// intercept, x has a last feature that is 1.
 //
 // A fresh score costs as much as keeping a stored one up to date, so nothing is stored (thesis section 5.3). The
 // patterns in the table are copied: the stream they came from may be gone.
@@ -20,12 +21,15 @@ class LinearMachine {
   public:
     using Value = T;
 
-    explicit LinearMachine(int64_t features) : features_(features), W_(features * padded<T>(1)) {}
+    explicit LinearMachine(int64_t features, bool intercept = false)
+        : features_(features), intercept_(T(intercept)), W_(weight_rows() * padded<T>(1)) {}
 
     SupportTable& table() { return table_; }
     const SupportTable& table() const { return table_; }
     int64_t classes() const { return classes_; }
     int64_t features() const { return features_; }
+    T intercept() const { return intercept_; }
+    int64_t weight_rows() const { return features_ + (intercept_ != 0); }
     int64_t lanes() const { return padded<T>(classes_); }
     const AlignedArray<T>& weights() const { return W_; }
 
@@ -33,8 +37,9 @@ class LinearMachine {
         const int64_t before = std::max<int64_t>(lanes(), padded<T>(1));
         ++classes_;
         if (lanes() == before) return;
-        AlignedArray<T> wider(features_ * lanes());
-        for (int64_t j = 0; j < features_; ++j) std::copy_n(W_.data() + j * before, before, wider.data() + j * lanes());
+        AlignedArray<T> wider(weight_rows() * lanes());
+        for (int64_t j = 0; j < weight_rows(); ++j)
+            std::copy_n(W_.data() + j * before, before, wider.data() + j * lanes());
         W_ = std::move(wider);
     }
 
@@ -43,7 +48,10 @@ class LinearMachine {
     // those seen before.
     void begin_another_epoch() { new_example_work_ = 1; }
 
-    void feed(const Matrix<T>& block) { block_ = block; }
+    void feed(const Matrix<T>& block) {
+        block_ = block;
+        block_.intercept = intercept_;
+    }
     Row<T> block_row(int64_t b) const { return block_.row(b); }
 
     int64_t scores_of_new(int64_t b, double* scores) { return new_example_work_ * scores_of(block_.row(b), scores); }
@@ -57,7 +65,7 @@ class LinearMachine {
         for (std::size_t n = 0; n < vectors.size(); ++n) labels_[n] = vectors[n].label;
         units<T>().scores_of(row(slot), W_.data(), lanes(), labels_.data(), count, some_.data());
         std::copy(some_.begin(), some_.end(), scores);
-        return count * row(slot).count;
+        return count * width(row(slot));
     }
 
     Row<T> row(int32_t slot) const {
@@ -66,7 +74,7 @@ class LinearMachine {
                 x.columns32.empty() ? nullptr : x.columns32.data(),
                 x.columns64.empty() ? nullptr : x.columns64.data(),
                 int64_t(x.values.size()),
-                T(0),
+                intercept_,
                 features_};
     }
 
@@ -93,7 +101,7 @@ class LinearMachine {
         const T change = T(beta - v.beta);
         v.beta = beta;
         units<T>().add_row_of(row(slot), &change, &v.label, 1, lanes(), W_.data());
-        return row(slot).count;
+        return width(row(slot));
     }
 
     // The same for all classes at once, without a look at the table.
@@ -131,11 +139,14 @@ class LinearMachine {
         std::vector<int64_t> columns64;
     };
 
+    // The features that a product touches.
+    static int64_t width(const Row<T>& x) { return x.count + (x.intercept != 0); }
+
     int64_t scores_of(const Row<T>& x, double* scores) {
         if (all_.size() < lanes()) all_ = AlignedArray<T>(lanes());
         units<T>().scores(x, W_.data(), lanes(), true, all_.data());
         std::copy_n(all_.data(), classes_, scores);
-        return x.count * classes_;
+        return width(x) * classes_;
     }
 
     int32_t add_row(const Row<T>& x, int64_t id, int32_t label, double cost, double diagonal) {
@@ -156,6 +167,7 @@ class LinearMachine {
     }
 
     int64_t features_;
+    T intercept_;  // the value of the constant feature, 0 where there is none
     int64_t classes_ = 0;
     AlignedArray<T> W_;  // [feature][class], classes padded to whole lanes
     AlignedArray<T> remembered_{0};

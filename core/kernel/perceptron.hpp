@@ -41,10 +41,18 @@ struct PerceptronRule {
     static constexpr double share_of_two_columns = 1;
 };
 
+// What a passive-aggressive step weighs against the change it makes: C times the loss that it leaves, or C times its
+// square. With 1 - m the loss before, the best step is (1 - m) / gain up to C, or (1 - m) / (gain + 1 / (2 C)).
+enum class StepLoss { hinge, squared_hinge };
+
 struct PassiveAggressiveRule {
-    double step(const Margin& m) const {  // [thesis] algorithm 3, line 5
+    StepLoss loss = StepLoss::hinge;
+
+    double step(const Margin& m) const {
         // An example at the origin of feature space scores zero whatever its coefficient is.
-        return m.value < 1 && m.gain > 0 ? std::min(m.cost, (1 - m.value) / m.gain) : 0.0;
+        if (!(m.value < 1) || !(m.gain > 0)) return 0.0;
+        if (loss == StepLoss::squared_hinge) return (1 - m.value) / (m.gain + 1 / (2 * m.cost));  // PA-II
+        return std::min(m.cost, (1 - m.value) / m.gain);  // PA-I, [thesis] algorithm 3, line 5
     }
     static constexpr double share_of_two_columns = 0.5;
 };

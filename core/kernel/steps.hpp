@@ -34,6 +34,7 @@ namespace larank {
 struct StepCounters {
     std::array<int64_t, operation_count> operations{};
     int64_t steps = 0;
+    int64_t finishing_steps = 0;  // which the stream does not know of
     int64_t argmax = 0;
     double selection_seconds = 0;  // scores and the choice of y+ and y-, from a sample of the operations
     double step_seconds = 0;
@@ -58,7 +59,7 @@ class Steps {
     void set_tau(double tau) { tau_ = tau; }
     void forget_loss() { loss_ = 0; }
     // Whether support vectors stay when their coefficient becomes zero.
-    void keep_zeros(bool keep) { keeps_zeros_ = keep; }
+    void set_finishing(bool is_finishing) { is_finishing_ = is_finishing; }
 
     void feed(const Examples& examples) {
         machine_.table().forget_newborn();
@@ -274,7 +275,7 @@ class Steps {
         dual_ += gain;
         increase_ += gain;
         linear_ += lambda * (margin(p.label, up.label) - margin(p.label, down.label));
-        ++counters_.steps;
+        ++(is_finishing_ ? counters_.finishing_steps : counters_.steps);
 
         double raised = up.beta + lambda, lowered = down.beta - lambda;
         if (lambda == room) settle_at_bound(p, up, raised, lowered);
@@ -286,7 +287,7 @@ class Steps {
         if (!is_paired() && up.label == p.label) raised = std::min(p.cost, raised);
         work_ += machine_.set_coefficient(slot, up, raised);
         work_ += machine_.set_coefficient(slot, down, lowered);
-        if ((up.beta == 0 || down.beta == 0) && !keeps_zeros_) machine_.remove_zeros(slot);
+        if ((up.beta == 0 || down.beta == 0) && !is_finishing_) machine_.remove_zeros(slot);
         machine_.after_step(slot);
     }
 
@@ -342,7 +343,7 @@ class Steps {
     std::vector<double> margins_;
     int64_t margin_classes_ = 0;
     Examples examples_;
-    bool keeps_zeros_ = false, is_timed_ = false;
+    bool is_finishing_ = false, is_timed_ = false;
     int64_t performed_ = 0;
     double increase_ = 0;
     int64_t work_ = 1, own_work_ = 0;

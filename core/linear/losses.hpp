@@ -58,17 +58,25 @@ struct LossAndGain {
     double loss = 0, linear = 0, quadratic = 0;
 };
 
+// What an example costs in the loss of its own class and, where each class has a loss, in those of the others.
+struct ExampleCosts {
+    double own, rest;
+
+    double of(int64_t m, int64_t label) const { return m == label ? own : rest; }
+};
+
 // One margin loss per function: that of the label shall be positive and all others negative. A single function is
-// that of label 1.
+// that of label 1; it is the loss of both classes, and its costs are alike.
 template <class Margin>
 struct OneVsRestLoss {
     template <class T, class G>
-    static double gradient(const T* scores, int64_t functions, int64_t label, G* g) {
+    static double gradient(const T* scores, int64_t functions, int64_t label, const ExampleCosts& costs, G* g) {
         double loss = 0;
         for (int64_t m = 0; m < functions; ++m) {
             const double sign = is_positive(m, functions, label) ? 1 : -1, z = sign * double(scores[m]);
-            loss += Margin::value(z);
-            g[m] = G(sign * Margin::slope(z));
+            const double cost = costs.of(m, label);
+            loss += cost * Margin::value(z);
+            g[m] = G(cost) * G(sign * Margin::slope(z));
         }
         return loss;
     }
@@ -88,12 +96,13 @@ struct OneVsRestLoss {
 template <class Margin>
 struct BestOtherLoss {
     template <class T, class G>
-    static double gradient(const T* scores, int64_t functions, int64_t label, G* g) {
+    static double gradient(const T* scores, int64_t functions, int64_t label, const ExampleCosts& costs, G* g) {
         std::fill(g, g + functions, G(0));
         const int64_t other = best_other(scores, functions, label);
-        const double z = double(scores[label]) - double(scores[other]), slope = Margin::slope(z);
-        g[label] = G(slope), g[other] = G(-slope);
-        return Margin::value(z);
+        const double z = double(scores[label]) - double(scores[other]);
+        const G slope = G(costs.own) * G(Margin::slope(z));
+        g[label] = slope, g[other] = -slope;
+        return costs.own * Margin::value(z);
     }
     template <class T>
     static LossAndGain gains(const T* scores, int64_t functions, int64_t label, int64_t m) {
@@ -116,7 +125,7 @@ struct BestOtherLoss {
 // log sum_m exp(s_m) - s_y, the joint form of the log loss.
 struct MultinomialLoss {
     template <class T, class G>
-    static double gradient(const T* scores, int64_t functions, int64_t label, G* g) {
+    static double gradient(const T* scores, int64_t functions, int64_t label, const ExampleCosts& costs, G* g) {
         const double top = double(*std::max_element(scores, scores + functions));
         double sum = 0;
         for (int64_t m = 0; m < functions; ++m) {
@@ -126,7 +135,9 @@ struct MultinomialLoss {
         const G share = G(1 / sum);
         for (int64_t m = 0; m < functions; ++m) g[m] *= share;
         g[label] -= G(1);
-        return top + std::log(sum) - double(scores[label]);
+        if (costs.own != 1)
+            for (int64_t m = 0; m < functions; ++m) g[m] *= G(costs.own);
+        return costs.own * (top + std::log(sum) - double(scores[label]));
     }
     template <class T>
     static LossAndGain gains(const T* scores, int64_t functions, int64_t label, int64_t m) {

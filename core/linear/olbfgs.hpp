@@ -33,7 +33,7 @@ class OnlineLbfgsStep final : public SgdStep<T> {
         add(lambda, W_, gradient_);
         const double rate = 1 / (options_.t0 * (1 + steps_[0]++ / cooling));
         change_.fill(0);
-        add(T(-rate), direction(double(loss.cost) * squared_norm(x)), change_);
+        add(T(-rate), direction(std::max(loss.costs.own, loss.costs.rest) * squared_norm(x)), change_);
         add(T(1), change_, W_);
 
         W_.scores(x, scores_.data());

@@ -4,7 +4,7 @@
 // along each coordinate, the solution has one unknown scalar:
 //   Crammer-Singer   [sdm] (10): change^m = min(room^m, theta - g^m/A), room = C^m - a, sum (a + change) = 0
 //   Weston-Watkins   [sdm] (21): alpha^m = clip(z^m - t, 0, C), z = alpha - g/A, t = sum of the changes
-//   One-versus-rest  [sdm] sec. 4: alpha^m = clip(z^m, 0, C), each class on its own
+//   One-versus-rest  [sdm] sec. 4: alpha^m = clip(z^m, 0, C^m), each class on its own
 // The first two are roots of a monotone piecewise linear function: Newton's method lands on them after a few steps.
 #pragma once
 
@@ -167,18 +167,22 @@ struct OneVsRest {
     template <class T, class Vectors>
     static RowStep<T> solve(const RowProblem<T>& row, Vectors vectors, T*, T* change) {
         const RowLanes<T, Vectors> lanes{row, vectors};
-        const Lanes<T> zero = lanes.zero, one = lanes.one, cost = broadcast(row.C), scale = broadcast(T(1) / row.A);
-        Lanes<T> worst = zero, losses = zero;
+        const Lanes<T> zero = lanes.zero, one = lanes.one, own = broadcast(row.C), rest = broadcast(row.C_rest),
+                       scale = broadcast(T(1) / row.A);
+        Lanes<T> worst = zero, own_loss = zero, rest_losses = zero;
         lanes.each([&](int64_t at, auto is_label, auto is_class) {
+            const Lanes<T> cost = select(is_label, own, rest);
             const Lanes<T> sign = select(is_label, one, zero - one);
             const Lanes<T> alpha = sign * lanes.coefficients(at), g = sign * lanes.scores(at) - one;
             const Lanes<T> raise = select(cost > alpha, zero - g, zero), lower = select(alpha > zero, g, zero);
             worst = larger(worst, select(is_class, larger(raise, lower), zero));
-            losses = losses + select(is_class, larger(zero - g, zero), zero);
+            const Lanes<T> loss = select(is_class, larger(zero - g, zero), zero);
+            own_loss = own_loss + select(is_label, loss, zero);
+            rest_losses = rest_losses + select(is_label, zero, loss);
             const Lanes<T> moved = smaller(larger(alpha - g * scale, zero), cost) - alpha;
             store(change + at, select(is_class, sign * moved, zero));
         });
-        RowStep<T> step{greatest(worst), sum(losses), false};
+        RowStep<T> step{greatest(worst), sum(own_loss), false, sum(rest_losses)};
         step.moved = step.violation > row.skip;
         return step;
     }

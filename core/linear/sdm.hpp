@@ -4,7 +4,8 @@
 // Dual     max_a  sum_i gain(a_i, y_i) - 1/2 |W(a)|^2,   w_m = sum_i a_i^m x_i           [sdm] (4), (16), negated
 //   Crammer-Singer   loss = max_m (e^m + s_m) - s_y       gain = a^y,  a^m <= C_i^m, sum_m a^m = 0
 //   Weston-Watkins   loss = sum_{m != y} [1 + s_m - s_y]+ gain = a^y,  -C_i <= a^m <= 0 for m != y, sum_m a^m = 0
-//   One-versus-rest  loss = sum_m [1 -+ s_m]+             gain = sum |a^m|, 0 <= +-a^m <= C_i
+//   One-versus-rest  loss = sum_m [1 -+ s_m]+             gain = sum |a^m|, 0 <= +-a^m <= C_i^m
+// Costs of one-versus-rest are per class: C_i in the problem of the example's own class, another in all others.
 // A visit to example i solves its QP exactly (linear/rowqp.hpp) and updates W. A full loop visits all examples in
 // random order. With shrinking, loops over those with a free coefficient follow; an example whose violation falls below
 // epsilon leaves them until the next full loop. Cooling lowers epsilon with the violations that full loops see, and
@@ -44,7 +45,8 @@ struct SdmCounters {
 template <class T>
 class Sdm {
   public:
-    Sdm(const Matrix<T>& X, const int32_t* labels, const double* costs, const SdmOptions& options)
+    Sdm(const Matrix<T>& X, const int32_t* labels, const double* costs, const double* rest_costs,
+        const SdmOptions& options)
         : X_(X),
           options_(options),
           lanes_(padded<T>(options.classes)),
@@ -60,12 +62,12 @@ class Sdm {
         int64_t stored = 0;
         examples_.reserve(std::size_t(X.rows));
         for (int64_t i = 0; i < X.rows; ++i) {
-            examples_.push_back({T(X.squared_norm(i)), T(costs[i]), labels[i]});
+            examples_.push_back({T(X.squared_norm(i)), T(costs[i]), T(rest_costs[i]), labels[i]});
             stored += X.count(i);
             if (acts(i))
                 everyone_.push_back(int32_t(i));
             else
-                constant_loss_ += costs[i] * loss_of_zeros();
+                constant_loss_ += loss_of_zeros(costs[i], rest_costs[i]);
         }
         const int64_t row_bytes = stored / std::max<int64_t>(X.rows, 1) * int64_t(sizeof(T) + sizeof(int32_t));
         prefetch_weights_ = W_.size() * int64_t{sizeof(T)} > 256 * 1024;
@@ -143,14 +145,22 @@ class Sdm {
     struct Example {
         T norm;  // A_i = |x_i|^2
         T cost;  // C_i
+        T rest;  // the same in the problems of the other classes, one-versus-rest
         int32_t label;
     };
 
     const Example& example(int64_t i) const { return examples_[std::size_t(i)]; }
     T cost(int64_t i) const { return example(i).cost * ramp_; }
+    T rest(int64_t i) const { return example(i).rest * ramp_; }
+    // The largest absolute value of a_i^m, at full costs.
+    T bound(int64_t i, int32_t m) const { return m == example(i).label ? example(i).cost : example(i).rest; }
+    double loss(int64_t i, const RowStep<T>& step) const {
+        return double(cost(i)) * double(step.loss) + double(rest(i)) * double(step.rest_loss);
+    }
     bool at_full_cost() const { return ramp_ == 1; }
     // An example without features or weight keeps its loss whatever W is.
-    bool acts(int64_t i) const { return example(i).norm > 0 && example(i).cost > 0; }
+    bool acts(int64_t i) const { return example(i).norm > 0 && largest_cost(i) > 0; }
+    T largest_cost(int64_t i) const { return std::max(example(i).cost, example(i).rest); }
 
     // Examples come in random order: what a visit needs is asked for a few visits ahead, addresses first.
     void prefetch_ahead() const {
@@ -177,8 +187,8 @@ class Sdm {
     }
 
     RowStep<T> solve(int64_t i, int64_t classes, int64_t label, T skip) {
-        const RowProblem<T> problem{scores_.data(), a_.data(),       classes, padded<T>(classes),
-                                    label,          example(i).norm, cost(i), skip};
+        const RowProblem<T> problem{scores_.data(), a_.data(), classes, padded<T>(classes), label, example(i).norm,
+                                    cost(i),        skip,      rest(i)};
         return units<T>().solve_row[int(options_.formulation)](problem, work_.data(), change_.data());
     }
 
@@ -197,7 +207,7 @@ class Sdm {
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
             if (e->label == example(i).label)
                 few_values_[0] = e->value;
-            else if (options_.formulation == Formulation::crammer_singer || !is_at(e->value, cost(i))) {
+            else if (options_.formulation == Formulation::crammer_singer || !is_at(e->value, rest(i))) {
                 few_.push_back(e->label);
                 few_values_.push_back(e->value);
             }
@@ -217,7 +227,7 @@ class Sdm {
         std::fill(a_.data(), a_.data() + padded<T>(count), T(0));
         std::copy(few_values_.begin(), few_values_.end(), a_.data());
         const RowStep<T> step = solve(i, count, 0, skip);
-        return shrunk_ ? step : RowStep<T>{all.violation, all.loss, step.moved};
+        return shrunk_ ? step : RowStep<T>{all.violation, all.loss, step.moved, all.rest_loss};
     }
 
     int32_t most_violating(int64_t i) const {
@@ -234,7 +244,7 @@ class Sdm {
         ++counters_.visits;
         loop_violation_ = std::max(loop_violation_, double(step.violation));
         loop_violations_ += double(step.violation);
-        loop_loss_ += double(cost(i)) * double(step.loss);
+        loop_loss_ += loss(i, step);
         if (step.moved) {
             ++counters_.steps;
             if (few)
@@ -290,7 +300,8 @@ class Sdm {
     bool is_free(int64_t i) const {
         const bool label_is_bounded = options_.formulation != Formulation::weston_watkins;
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
-            if (!is_at(e->value, cost(i)) && (label_is_bounded || e->label != example(i).label)) return true;
+            if (!is_at(e->value, bound(i, e->label) * ramp_) && (label_is_bounded || e->label != example(i).label))
+                return true;
         return false;
     }
 
@@ -347,7 +358,7 @@ class Sdm {
     // training starts with costs lowered to `ramp_` C_i and raises them, coefficients with them, as the gap closes.
     T first_ramp() const {
         double total = 0;
-        for (int32_t i : everyone_) total += double(example(i).cost) * double(example(i).norm);
+        for (int32_t i : everyone_) total += double(largest_cost(i)) * double(example(i).norm);
         const double mean = total / double(std::max<std::size_t>(everyone_.size(), 1));
         return mean > 2 ? T(std::min(0.01, 1 / mean)) : T(1);
     }
@@ -356,12 +367,12 @@ class Sdm {
         const T old = ramp_, factor = std::min(T(1) / old, T(ramp_factor));
         ramp_ = factor * old > T(0.99) ? T(1) : factor * old;
         for (int32_t i : everyone_) {
-            const T before = example(i).cost * old, after = cost(i);
             const int64_t count = coefficients_.count(i);
             auto* entry = coefficients_.resize(i, count);
             for (int64_t e = 0; e < count; ++e) {
                 T& value = entry[e].value;
-                value = is_at(value, before) ? std::copysign(after, value) : value * (ramp_ / old);
+                const T most = bound(i, entry[e].label);
+                value = is_at(value, most * old) ? std::copysign(most * ramp_, value) : value * (ramp_ / old);
             }
         }
         for (int64_t j = 0; j < W_.size(); ++j) W_.data()[j] *= ramp_ / old;
@@ -398,7 +409,7 @@ class Sdm {
         for (int32_t i : everyone_) {
             at.dual += gain(i);
             const RowStep<T> step = look(i, std::numeric_limits<T>::infinity());
-            at.primal += double(cost(i)) * double(step.loss);
+            at.primal += loss(i, step);
             at.violation = std::max(at.violation, double(step.violation));
         }
         return at;
@@ -423,11 +434,11 @@ class Sdm {
     }
 
     // What an example that cannot act adds to the primal and, its coefficients at their bounds, to the dual.
-    double loss_of_zeros() const {
+    double loss_of_zeros(double cost, double rest) const {
         switch (options_.formulation) {
-            case Formulation::crammer_singer: return 1;
-            case Formulation::weston_watkins: return double(options_.classes - 1);
-            default: return double(options_.classes);
+            case Formulation::crammer_singer: return cost;
+            case Formulation::weston_watkins: return cost * double(options_.classes - 1);
+            default: return cost + rest * double(options_.classes - 1);
         }
     }
 

@@ -3,7 +3,8 @@
 // Primal   min_W  lambda/2 |W|^2 + 1/n sum_i c_i l(x_i' W, y_i)                                       [thesis] (3.1)
 // Dual     max_a  1/n sum_i c_i gain(a_i) - lambda/2 |V(a)|^2,   V(a) = 1/(lambda n) sum_i c_i a_i x_i
 // Any a in the domain of the gain bounds the primal from below. The certificate takes a_i = -l'(x_i' W, y_i), times the
-// best factor for each function, or the mean of such a_i over visits.
+// best factor for each function, or the mean of such a_i over visits. One class against the rest, an example has one
+// cost in the loss of its own class and another in those of the others.
 // A visit to example t subtracts its gradient: W -= B l'(x_t' W, y_t) x_t / (t + t0). The regularisation is an example
 // of its own that comes every `skip` visits: W -= skip lambda B W / (t + t0). B is 1/lambda (SGD with skip 1, SVMSGD2)
 // or a diagonal that the visit after it estimates from the secant equation (SGD-QN).
@@ -45,18 +46,13 @@ struct SgdOptions {
 // The loss of one example as a function of its scores.
 template <class T>
 struct ExampleLoss {
-    double (*function)(const T* scores, int64_t functions, int64_t label, T* g);
+    double (*function)(const T* scores, int64_t functions, int64_t label, const ExampleCosts& costs, T* g);
     int64_t functions;
     int64_t label;
-    T cost;
+    ExampleCosts costs;
 
-    // The loss, and the derivatives by the scores, both times the cost of the example.
-    double gradient(const T* scores, T* g) const {
-        const double loss = function(scores, functions, label, g);
-        if (cost != 1)
-            for (int64_t m = 0; m < functions; ++m) g[m] *= cost;
-        return double(cost) * loss;
-    }
+    // The loss, and the derivatives by the scores, both times the costs of the example.
+    double gradient(const T* scores, T* g) const { return function(scores, functions, label, costs, g); }
 };
 
 // Weights of one function or several, and the loops for either layout.
@@ -262,14 +258,15 @@ class Sgd {
     uint64_t random_state() const { return random_.state(); }
     void set_random_state(uint64_t state) { random_ = Random(state); }
 
-    // The examples to work on; labels and costs must outlive them.
+    // The examples to work on; labels and costs must outlive them. `rest_costs` act one-versus-rest alone.
     template <class Value>
-    void feed(Matrix<Value> X, const int32_t* labels, const double* costs, bool shuffled) {
+    void feed(Matrix<Value> X, const int32_t* labels, const double* costs, const double* rest_costs, bool shuffled) {
         X.intercept = options_.intercept ? Value(1) : Value(0);
         order_.begin(X.rows, X.row_bytes(), shuffled ? &random_ : nullptr);
         X_.open(X, g_.size() > 1);
         labels_ = labels;
         costs_ = costs;
+        rest_costs_ = options_.joint || options_.functions == 1 ? costs : rest_costs;
     }
 
     // Visits examples until about `work` multiply-adds are done; True once all were visited.
@@ -279,6 +276,7 @@ class Sgd {
                 X_.fetch_for_later(ahead);
                 prefetch_for_later(labels_ + ahead);
                 prefetch_for_later(costs_ + ahead);
+                prefetch_for_later(rest_costs_ + ahead);
             });
             const int64_t i = order_.next();
             work -= (X_.count(i) + 8) * g_.size();
@@ -316,18 +314,19 @@ class Sgd {
             const Row<T> x = X_(i);
             model_->scores(x, scores_.data());
             if (dual_weights_.empty()) {
-                sums_[0].loss += costs_[i] * exact_gradient_(scores_.data(), options_.functions, labels_[i], g.data());
+                sums_[0].loss += exact_gradient_(scores_.data(), options_.functions, labels_[i], costs(i), g.data());
                 continue;
             }
             for (int64_t m = 0; m < options_.functions; ++m) {
                 const LossAndGain found = gains_(scores_.data(), options_.functions, labels_[i], m);
                 LossAndGain& total = sums_[std::size_t(m)];
-                total.loss += costs_[i] * found.loss;
-                total.linear += costs_[i] * found.linear;
-                total.quadratic += costs_[i] * found.quadratic;
+                const double cost = costs(i).of(m, labels_[i]);
+                total.loss += cost * found.loss;
+                total.linear += cost * found.linear;
+                total.quadratic += cost * found.quadratic;
             }
-            exact_gradient_(scores_.data(), options_.functions, labels_[i], g.data());
-            for (double& each : g) each *= -costs_[i];
+            exact_gradient_(scores_.data(), options_.functions, labels_[i], costs(i), g.data());
+            for (double& each : g) each = -each;
             units<T>().add_row_in_double(x, g.data(), options_.functions, dual_weights_.data());
         }
         examples_ += last - first;
@@ -368,11 +367,13 @@ class Sgd {
             use(OneVsRestLoss<Margin>{});
     }
 
+    ExampleCosts costs(int64_t i) const { return {costs_[i], rest_costs_[i]}; }
+
     void visit(int64_t i, int64_t coming) {
         Row<T> x = X_(i);
         if (coming >= 0) x.dense_ahead = X_.dense_row(coming);
         const int64_t functions = options_.functions;
-        const ExampleLoss<T> loss{gradient_, functions, labels_[i], T(costs_[i])};
+        const ExampleLoss<T> loss{gradient_, functions, labels_[i], costs(i)};
         step_->scores(x, scores_.data());
         counters_.errors += !is_right(labels_[i]);
         counters_.loss += loss.gradient(scores_.data(), g_.data());
@@ -391,8 +392,9 @@ class Sgd {
     void note_for_bound(const Row<T>& x, int64_t i, bool any) {
         for (int64_t m = 0; m < options_.functions; ++m) {
             const LossAndGain found = gains_(scores_.data(), options_.functions, labels_[i], m);
-            window_sums_[std::size_t(m)].linear += costs_[i] * found.linear;
-            window_sums_[std::size_t(m)].quadratic += costs_[i] * found.quadratic;
+            const double cost = costs(i).of(m, labels_[i]);
+            window_sums_[std::size_t(m)].linear += cost * found.linear;
+            window_sums_[std::size_t(m)].quadratic += cost * found.quadratic;
         }
         ++window_visits_;
         if (!any) return;
@@ -432,14 +434,14 @@ class Sgd {
     std::vector<double> born_, clock_;  // when each function came; examples since
     SgdCounters counters_;
 
-    double (*gradient_)(const T*, int64_t, int64_t, T*) = nullptr;
-    double (*exact_gradient_)(const T*, int64_t, int64_t, double*) = nullptr;
+    double (*gradient_)(const T*, int64_t, int64_t, const ExampleCosts&, T*) = nullptr;
+    double (*exact_gradient_)(const T*, int64_t, int64_t, const ExampleCosts&, double*) = nullptr;
     LossAndGain (*gains_)(const T*, int64_t, int64_t, int64_t) = nullptr;
 
     RowReader<T> X_;
     VisitOrder order_;
     const int32_t* labels_ = nullptr;
-    const double* costs_ = nullptr;
+    const double *costs_ = nullptr, *rest_costs_ = nullptr;
     AlignedArray<T> scores_, g_;
 
     const FunctionWeights<T>* model_ = nullptr;

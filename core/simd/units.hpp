@@ -53,14 +53,16 @@ struct RowProblem {
     T A;            // |x_i|^2 > 0
     T C;            // the cost of this example > 0
     T skip;         // a violation up to this leaves the coefficients as they are
+    T C_rest = C;   // one-versus-rest: its cost in the problems of the other classes
 };
 
 // What one look at an example found, and whether `change` holds a step to take.
 template <class T>
 struct RowStep {
     T violation;
-    T loss;
+    T loss;  // what C is the cost of
     bool moved;
+    T rest_loss = 0;  // what C_rest is the cost of
 };
 
 // How a diagonal scaling moves, see linear/gradientrows.hpp.

@@ -54,6 +54,9 @@ time_limit : float, optional
     "class_weight": """\
 class_weight : dict or "balanced", optional
     Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.""",
+    "fit_intercept": """\
+fit_intercept : bool, default=False
+    Whether to add 1 to all kernel values, which gives every class a regularised bias.""",
     "certify": """\
 shuffle : bool, default=True
     Whether `fit` visits the examples in random order; `partial_fit` never does.
@@ -108,6 +111,9 @@ n_iter_ : int
     "coef_": """\
 coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
     The weights, with the kernel "linear". With two classes, those of the second minus those of the first.""",
+    "intercept_": """\
+intercept_ : ndarray of shape (n_classes,), or (1,) with two classes
+    The biases, zero without `fit_intercept`. With two classes, that of the second minus that of the first.""",
     "result_": """\
 result_ : Result
     The certificate: objectives, gap, counts, seconds and the history.""",

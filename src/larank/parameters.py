@@ -231,6 +231,7 @@ _CHECKS: Mapping[str, Check] = {
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("ConceptLabeler", "strategy"): OneOf(("order-free", "left-right", "independent")),
+    ("KernelPassiveAggressive", "loss"): OneOf(("hinge", "squared_hinge")),
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
     ("LinearMulticlassSVC", "stop"): OneOf(("gap", "violation")),
     ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),

@@ -400,7 +400,7 @@ def test_options_of_another_algorithm_are_refused(options: list[str], said: str,
     ("options", "said"),
     [
         (["--formulation", "one-vs-rest"], "--formulation cannot act with --algorithm larank"),
-        (["--no-intercept"], "--[no-]intercept cannot act with --algorithm larank"),
+        (["--no-shrinking"], "--[no-]shrinking cannot act with --algorithm larank"),
         (["--stop", "violation"], "--stop violation is not for --algorithm larank; it has epochs or gap"),
         (["--tol", "0.1"], "--tol acts with --stop gap only; got --tol 0.1 with --stop epochs"),
         (["--max-iter", "5"], "--max-iter acts with --stop gap only; got --max-iter 5 with --stop epochs"),

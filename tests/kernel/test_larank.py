@@ -192,6 +192,21 @@ def test_the_result_counts_the_work():
     assert {"product", "map", "selection", "steps", "certificate"} <= set(model.result_.breakdown)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_the_steps_of_a_stream_are_counted_once_however_often_a_model_is_taken(kernel):
+    X, y = data(120, 3)
+    whole = larank(kernel).partial_fit(X, y, classes=np.unique(y)).result_.operations
+    model = larank(kernel)
+    for i in range(len(y)):
+        model.partial_fit(X[i : i + 1], y[i : i + 1], classes=np.unique(y))
+    counts = model.result_.operations
+    assert {name: counts[name] for name in ("process_new", "process_old", "optimize")} == {
+        name: whole[name] for name in ("process_new", "process_old", "optimize")
+    }
+    assert counts["steps"] == pytest.approx(whole["steps"], rel=0.05)
+    assert counts["finishing_steps"] > whole["finishing_steps"] > 0
+
+
 # The optimum
 
 

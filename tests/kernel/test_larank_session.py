@@ -239,19 +239,22 @@ def test_violations_up_to_tau_are_left_alone():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [2, 9, 33])
-def test_the_weights_of_a_linear_session_are_its_coefficients_times_the_examples(dtype, k):
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_weights_of_a_linear_session_are_its_coefficients_times_the_examples(dtype, k, intercept):
     random = np.random.default_rng(k)
     X = random.normal(size=(150, 7)).astype(dtype)
     labels = in_order_of_arrival(random.integers(0, k, 150))
     kind = compiled("LinearLaRank", dtype)
-    linear = kind(schedule="adaptive", n_reprocess=1, operations=ALL, tau=0.01, seed=0, features=7)
+    settings = {"n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 0}
+    linear = kind(schedule="adaptive", **settings, features=7, intercept=intercept)
+    Z = np.column_stack([X, np.ones(150)]) if intercept else X
     for part in np.array_split(np.arange(150), 10):
-        linear.feed(X[part], part, labels[part], np.ones(len(part)), (X[part].astype(float) ** 2).sum(axis=1))
+        linear.feed(X[part], part, labels[part], np.ones(len(part)), (Z[part].astype(float) ** 2).sum(axis=1))
         linear.run(len(part))
     table = linear.table()
     ids, beta, classes, starts = table.ids, table.coefficients, table.columns, table.starts
-    W = np.zeros((k, 7))
-    np.add.at(W, classes, beta[:, None] * X[np.repeat(ids, np.diff(starts))])
+    W = np.zeros((k, Z.shape[1]))
+    np.add.at(W, classes, beta[:, None] * Z[np.repeat(ids, np.diff(starts))])
     np.testing.assert_allclose(linear.weights(), W[: linear.classes], atol=1e-4 if dtype == np.float32 else 1e-12)
     values, columns, begins = linear.patterns()
     assert columns is None
@@ -263,7 +266,9 @@ def test_a_slot_of_a_linear_session_may_hold_sparse_and_then_dense_rows():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 2)) * (random.random((400, 2)) < 0.6)
     labels = in_order_of_arrival((X @ random.normal(size=(2, 3))).argmax(axis=1))
-    linear = _core.LinearLaRank64(schedule="adaptive", n_reprocess=1, operations=ALL, tau=0.01, seed=0, features=2)
+    linear = _core.LinearLaRank64(
+        schedule="adaptive", n_reprocess=1, operations=ALL, tau=0.01, seed=0, features=2, intercept=False
+    )
     for number, part in enumerate(np.array_split(np.arange(400), 40)):
         rows = sparse.csr_matrix(X[part])
         values = (rows.data, rows.indices, rows.indptr.astype(np.int64), 2) if number % 2 else (X[part],)

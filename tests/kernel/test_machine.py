@@ -1,10 +1,13 @@
 """What the machine of the kernel estimators promises beside its models."""
 
 import gc
+import inspect
 import weakref
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_kernels, rbf_kernel
 
 import larank
 from larank.kernel.machine import OnlineClassifier, StreamTraining
@@ -34,3 +37,106 @@ def test_what_training_held_is_let_go_when_it_ends(name, verb, monkeypatch):
         assert [training() for training in trainings] == [None]
     finally:
         gc.enable()
+
+
+# Intercepts: those of the kernel k + 1
+
+WITH_INTERCEPT = [name for name in ONLINE if "fit_intercept" in inspect.signature(getattr(larank, name)).parameters]
+with_intercept = pytest.mark.parametrize("name", WITH_INTERCEPT)
+classes_and_verbs = pytest.mark.parametrize(
+    ("classes", "verb"), [(2, "fit"), (3, "fit"), (2, "partial_fit"), (3, "partial_fit")]
+)
+
+
+def examples(classes, n=90):
+    """Of which those of the last class come late."""
+    rng = np.random.default_rng(0)
+    y = np.sort(np.arange(n) % classes)
+    return rng.uniform(size=(classes, 4))[y] + rng.uniform(size=(n, 4)), y
+
+
+def trained(name, verb, X, y, **parameters):
+    """By one pass in the order given, or by three calls."""
+    model = getattr(larank, name)(random_state=0, **parameters)
+    if verb == "fit":
+        return model.set_params(shuffle=False).fit(X, y)
+    for rows in np.split(np.arange(len(y)), [30, 40]):
+        model.partial_fit(X[rows], y[rows])
+    return model
+
+
+@with_intercept
+@classes_and_verbs
+def test_an_intercept_is_that_of_the_kernel_plus_one(name, classes, verb):
+    X, y = examples(classes)
+    K = rbf_kernel(X, gamma=0.7)
+    model = trained(name, verb, K, y, kernel="precomputed", fit_intercept=True)
+    plus_one = trained(name, verb, K + 1, y, kernel="precomputed")
+    np.testing.assert_array_equal(model.support_, plus_one.support_)
+    np.testing.assert_array_equal(model.dual_coef_.toarray(), plus_one.dual_coef_.toarray())
+    np.testing.assert_allclose(model.decision_function(K), plus_one.decision_function(K + 1), atol=1e-10)
+    sums = model.dual_coef_.toarray().sum(axis=0)
+    np.testing.assert_allclose(model.intercept_, np.diff(sums) if len(sums) == 2 else sums, atol=1e-12)
+    assert not plus_one.intercept_.any()
+    assert model.result_.operations == plus_one.result_.operations
+
+
+@with_intercept
+@classes_and_verbs
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
+def test_an_intercept_of_the_linear_kernel_is_the_weight_of_a_constant_feature(name, classes, verb, layout):
+    X, y = examples(classes)
+    model = trained(name, verb, layout(X), y, kernel="linear", fit_intercept=True)
+    widened = trained(name, verb, layout(np.column_stack([np.ones(len(X)), X])), y, kernel="linear")
+    np.testing.assert_array_equal(model.support_, widened.support_)
+    np.testing.assert_allclose(model.coef_, widened.coef_[:, 1:], atol=1e-9)
+    np.testing.assert_allclose(model.intercept_, widened.coef_[:, 0], atol=1e-9)
+    decisions = X @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(model.decision_function(layout(X)), decisions.squeeze(), atol=1e-10)
+
+
+KERNELS = {
+    "rbf": lambda A, B: rbf_kernel(A, B, gamma=0.7),
+    "poly": lambda A, B: (0.7 * A @ B.T) ** 3,
+    "laplacian": lambda A, B: laplacian_kernel(A, B, gamma=0.7),
+    "chi2": lambda A, B: chi2_kernel(A, B, gamma=0.7),
+    "intersection": lambda A, B: np.minimum(A[:, None], B).sum(axis=2),
+}
+
+
+@with_intercept
+@pytest.mark.parametrize("kernel", [*KERNELS, "callable"])
+def test_every_kernel_may_have_intercepts(name, kernel):
+    X, y = examples(3)
+    values = KERNELS.get(kernel, KERNELS["rbf"])
+    chosen = values if kernel == "callable" else kernel
+    # One pass of LaRank makes much of rounding; its optimum does not.
+    options = {"stop": "gap", "tol": 1e-9} if name == "LaRankClassifier" else {}
+    model = trained(name, "fit", X, y, kernel=chosen, gamma=0.7, fit_intercept=True, **options)
+    plus_one = trained(name, "fit", X, y, kernel=lambda A, B: values(A, B) + 1, **options)
+    atol = 1e-3 if options else 1e-9
+    np.testing.assert_allclose(model.decision_function(X), plus_one.decision_function(X), atol=atol)
+    assert model.intercept_.any()
+
+
+@with_intercept
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_saved_model_goes_on_with_its_intercept(name, kernel, tmp_path):
+    X, y = examples(3)
+    model = trained(name, "partial_fit", X[:50], y[:50], kernel=kernel, fit_intercept=True)
+    larank.save(model, tmp_path / "model")
+    loaded = larank.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    loaded.partial_fit(X[50:], y[50:])
+    beta = loaded.dual_coef_.toarray()
+    np.testing.assert_allclose(loaded.intercept_, beta.sum(axis=0), atol=1e-10)
+    K = pairwise_kernels(X, loaded.support_vectors_, kernel, **({"gamma": loaded.gamma_} if kernel == "rbf" else {}))
+    np.testing.assert_allclose(loaded.decision_function(X), (K + 1) @ beta, atol=1e-10)
+
+
+@with_intercept
+def test_a_stream_keeps_its_intercept(name):
+    X, y = examples(3)
+    model = trained(name, "partial_fit", X, y, fit_intercept=True)
+    with pytest.raises(ValueError, match=r"fit_intercept must stay as it was .* True; got False"):
+        model.set_params(fit_intercept=False).partial_fit(X, y)

@@ -14,8 +14,8 @@ def perceptron(dtype=np.float64, margin=0.0, budget=None, memory_limit=PLENTY):
     return compiled("KernelPerceptron", dtype)(margin=margin, budget=budget, memory_limit=memory_limit)
 
 
-def passive_aggressive(dtype=np.float64, memory_limit=PLENTY):
-    return compiled("KernelPassiveAggressive", dtype)(memory_limit=memory_limit)
+def passive_aggressive(dtype=np.float64, loss="hinge", memory_limit=PLENTY):
+    return compiled("KernelPassiveAggressive", dtype)(loss=loss, memory_limit=memory_limit)
 
 
 def problem(n, k, seed=0):
@@ -56,6 +56,14 @@ def perceptron_rule(margin=0.0):
 
 def passive_aggressive_rule(m, gain, cost):
     return min(cost, (1 - m) / gain) if m < 1 else 0.0
+
+
+def squared_passive_aggressive_rule(m, gain, cost):
+    """PA-II of Crammer et al. (2006), figure 1; a multiclass step changes two functions, so its gain is doubled."""
+    return (1 - m) / (gain + 1 / (2 * cost)) if m < 1 else 0.0
+
+
+PASSIVE_AGGRESSIVE_RULES = {"hinge": passive_aggressive_rule, "squared_hinge": squared_passive_aggressive_rule}
 
 
 def two_classes(K, labels, costs, orders, rule, budget=np.inf):
@@ -126,17 +134,40 @@ def test_the_perceptron_is_algorithm_2_and_its_average_that_of_all_decision_func
     np.testing.assert_allclose(drive.average(), history.mean(axis=0), atol=1e-12)
 
 
-@given(st.integers(2, 80), st.integers(2, 5), st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 100.0]))
-def test_passive_aggressive_is_algorithm_3(n, k, seed, C):
+@given(
+    st.integers(2, 80),
+    st.integers(2, 5),
+    st.integers(0, 10**6),
+    st.sampled_from([0.1, 1.0, 100.0]),
+    st.sampled_from(sorted(PASSIVE_AGGRESSIVE_RULES)),
+)
+def test_passive_aggressive_is_algorithm_3_or_its_second_variant_and_has_an_average(n, k, seed, C, loss):
     K, labels = problem(n, k, seed)
     K *= np.outer(s := np.random.default_rng(seed).uniform(0.5, 2, n), s)
     costs = C * np.random.default_rng(seed + 1).uniform(0.5, 2, n)
     orders = orders_of(n, 3)
-    drive = Drive(passive_aggressive(), K, labels, costs, block=16)
+    drive = Drive(passive_aggressive(loss=loss), K, labels, costs, block=16)
     for order in orders:
         drive.epoch(order)
-    history = reference(K, labels, costs, orders, passive_aggressive_rule)
+    history = reference(K, labels, costs, orders, PASSIVE_AGGRESSIVE_RULES[loss])
     np.testing.assert_allclose(drive.beta(), history[-1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(drive.average(), history.mean(axis=0), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_squared_passive_aggressive_step_is_the_best_one(k):
+    """It minimises half the squared change plus C times the squared loss that is left, over all steps."""
+    K, labels = problem(40, k, seed=2)
+    drive = Drive(passive_aggressive(loss="squared_hinge"), K, labels, np.full(40, 0.3), block=1)
+    for t in range(40):
+        before = drive.beta()
+        margin = margins(before, K, labels, labels[: t + 1].max() + 1)[t]
+        step = np.abs(drive.epoch(np.array([t])).beta()[t] - before[t]).max()
+        gain = K[t, t] * (1 if k == 2 else 2)
+        tried = np.linspace(0, 3, 3001)
+        objective = gain / 2 * tried**2 + 0.3 * np.maximum(0, 1 - margin - gain * tried) ** 2
+        if np.isfinite(margin):
+            assert step == pytest.approx(tried[objective.argmin()], abs=2e-3)
 
 
 def margins(beta, K, labels, arrived):

@@ -10,11 +10,12 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.linear_model import PassiveAggressiveClassifier, Perceptron
-from test_perceptron_session import passive_aggressive_rule, perceptron_rule, reference
+from test_perceptron_session import PASSIVE_AGGRESSIVE_RULES, passive_aggressive_rule, perceptron_rule, reference
 
 from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
 from larank.data import models
 from larank.report import certificate, write_report
+from sessions import in_order_of_arrival
 
 iris, iris_labels = load_iris(return_X_y=True)
 iris = (iris - iris.mean(axis=0)) / iris.std(axis=0)
@@ -34,6 +35,10 @@ MODELS = {
     "average": lambda kernel="rbf", **more: perceptron(kernel, **{"decision": "average", **more}),
     "budget": lambda kernel="rbf", **more: perceptron(kernel, **{"budget": 20, "margin": 0.1, **more}),
     "passive-aggressive": passive_aggressive,
+    "squared": lambda kernel="rbf", **more: passive_aggressive(kernel, **{"loss": "squared_hinge", **more}),
+    "averaged-squared": lambda kernel="rbf", **more: passive_aggressive(
+        kernel, **{"loss": "squared_hinge", "decision": "average", **more}
+    ),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
@@ -90,10 +95,12 @@ def test_with_a_linear_kernel_it_is_the_perceptron_of_scikit_learn():
 
 @pytest.mark.filterwarnings("ignore:.*PassiveAggressive.*:FutureWarning")
 @pytest.mark.parametrize("C", [0.01, 1.0])
-def test_with_a_linear_kernel_it_is_the_passive_aggressive_classifier_of_scikit_learn(C):
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_with_a_linear_kernel_it_is_the_passive_aggressive_classifier_of_scikit_learn(C, loss):
     X, y = data(200, 2, seed=3)
-    theirs = PassiveAggressiveClassifier(C=C, fit_intercept=False, shuffle=False, max_iter=4, tol=None).fit(X, y)
-    ours = passive_aggressive("linear", C=C, shuffle=False, epochs=4).fit(X, y)
+    alike = {"C": C, "loss": loss, "shuffle": False}
+    theirs = PassiveAggressiveClassifier(**alike, fit_intercept=False, max_iter=4, tol=None).fit(X, y)
+    ours = passive_aggressive("linear", **alike, epochs=4).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7, atol=1e-9)
 
 
@@ -130,6 +137,18 @@ def test_weights_are_factors_on_the_steps():
     history = reference(K, y, 0.2 * weight, [np.arange(120)], passive_aggressive_rule)
     ours = passive_aggressive("precomputed", C=0.2, shuffle=False).fit(K, y, sample_weight=weight)
     np.testing.assert_allclose(coefficients(ours, 120), history[-1], atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("decision", ["last", "average"])
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_passive_aggressive_variants_are_those_of_the_paper(loss, decision, k):
+    X, y = data(120, k)
+    K, y, weight = rbf(X), in_order_of_arrival(y), np.random.default_rng(0).uniform(0.5, 2, 120)
+    history = reference(K, y, 0.2 * weight, [np.arange(120)], PASSIVE_AGGRESSIVE_RULES[loss])
+    model = passive_aggressive("precomputed", loss=loss, decision=decision, C=0.2, shuffle=False)
+    found = coefficients(model.fit(K, y, sample_weight=weight), 120)
+    np.testing.assert_allclose(found, history[-1] if decision == "last" else history.mean(axis=0), atol=1e-9)
 
 
 # One stream, one model
@@ -193,14 +212,16 @@ def test_the_result_counts_and_claims_no_objective(make):
     assert errors[-1] == pytest.approx(1 - model.score(X, y))
 
 
-def test_a_stream_counts_the_mistakes_of_each_call_alone():
+@every_model
+def test_a_stream_counts_what_happened_in_all_calls(make, tmp_path):
     X, y = data(200, 2)
-    model = perceptron(gamma=0.3).partial_fit(X[:100], y[:100])
-    first = model.result_.operations["mistakes"]
-    model.partial_fit(X[100:], y[100:])
-    both = perceptron(gamma=0.3, shuffle=False).fit(X, y).result_.operations["mistakes"]
-    assert first + model.result_.operations["mistakes"] == both
-    assert model.result_.argmax_calls == 100
+    model = make(gamma=0.3).partial_fit(X[:100], y[:100])
+    models.save(model, tmp_path / "model")
+    model = models.load(tmp_path / "model").partial_fit(X[100:150], y[100:150]).partial_fit(X[150:], y[150:])
+    whole = make(gamma=0.3, shuffle=False).fit(X, y).result_
+    assert model.result_.operations == whole.operations
+    assert model.result_.argmax_calls == 200
+    assert model.result_.history[-1].online_error == whole.history[-1].online_error
 
 
 def test_a_page_about_it_shows_errors_and_no_objectives(tmp_path):

@@ -15,21 +15,28 @@ EPSILON = np.finfo(float).eps
 
 
 class RowQP:
-    """One example: scores, signed coefficients `a` with w_m = sum_i a_i^m x_i, label, A = |x|^2 and cost C."""
+    """One example: scores, signed coefficients `a` with w_m = sum_i a_i^m x_i, label, A = |x|^2 and cost C.
 
-    def __init__(self, formulation, scores, a, label, A, C):
+    One-versus-rest, `rest` is its cost in the problems of the other classes.
+    """
+
+    def __init__(self, formulation, scores, a, label, A, C, rest=None):
         self.formulation, self.label, self.A, self.C = formulation, label, A, C
+        self.rest = C if rest is None else rest
         self.scores, self.a = np.array(scores, float), np.array(a, float)
         self.classes = len(self.scores)
         self.others = [m for m in range(self.classes) if m != label]
 
     def __repr__(self):
-        values = f"{self.scores.tolist()}, {self.a.tolist()}, {self.label}, {self.A!r}, {self.C!r}"
+        values = f"{self.scores.tolist()}, {self.a.tolist()}, {self.label}, {self.A!r}, {self.C!r}, {self.rest!r}"
         return f"RowQP({self.formulation!r}, {values})"
 
     def solve(self):
-        violation, loss, change = hooks.solve_row(self.formulation, self.scores, self.a, self.label, self.A, self.C)
-        return violation, loss, np.array(change)
+        *found, change = hooks.solve_row(self.formulation, self.scores, self.a, self.label, self.A, self.C, self.rest)
+        return *found, np.array(change)
+
+    def cost(self, m):
+        return self.C if m == self.label else self.rest
 
     def bounds(self):
         """Of each a^m; the label's own coefficient is free in (21), where the sum binds it."""
@@ -38,7 +45,7 @@ class RowQP:
             if self.formulation == "crammer-singer":
                 bounds.append((-np.inf, self.C if m == self.label else 0.0))
             elif m != self.label:
-                bounds.append((-self.C, 0.0))
+                bounds.append((-self.rest, 0.0))
             else:
                 bounds.append((0.0, self.C) if self.formulation == "one-vs-rest" else (-np.inf, np.inf))
         return bounds
@@ -59,11 +66,11 @@ class RowQP:
 
     def exact(self):
         """The minimiser in rational arithmetic, by trying the intervals between sorted break points."""
-        a, A, C = [Fraction(v) for v in self.a.tolist()], Fraction(self.A), Fraction(self.C)
+        a, A = [Fraction(v) for v in self.a.tolist()], Fraction(self.A)
         z = [v - (Fraction(s) + e) / A for v, s, e in zip(a, self.scores.tolist(), self.linear(), strict=True)]
         if self.formulation == "one-vs-rest":
-            low_high = [(Fraction(0), C) if m == self.label else (-C, Fraction(0)) for m in range(self.classes)]
-            return [min(max(v, low), high) - old for v, (low, high), old in zip(z, low_high, a, strict=True)]
+            limits = [tuple(map(Fraction, pair)) for pair in self.bounds()]
+            return [min(max(v, low), high) - old for v, (low, high), old in zip(z, limits, a, strict=True)]
         # With the multiplier t of sum a = 0, every a^m is clip(z^m + t, its bounds); their sum grows with t.
         bounds = [tuple(None if np.isinf(b) else Fraction(b) for b in pair) for pair in self.bounds()]
 
@@ -99,12 +106,10 @@ class RowQP:
             else:
                 sign = 1 if m == self.label else -1
                 alpha, g = sign * self.a[m], sign * self.scores[m] - 1
-            if alpha == 0:
+            if alpha < self.cost(m):
                 worst = max(worst, -g)
-            elif alpha == self.C:
+            if alpha > 0:
                 worst = max(worst, g)
-            else:
-                worst = max(worst, abs(g))
         return worst
 
     def rounding(self):
@@ -115,7 +120,8 @@ class RowQP:
     def value_rounding(self):
         """The same in units of the objective."""
         gradient = np.abs(self.scores).max() + 1
-        return EPSILON * self.classes**2 * self.C * (self.C * self.A + gradient)
+        cost = max(self.C, self.rest)
+        return EPSILON * self.classes**2 * cost * (cost * self.A + gradient)
 
 
 magnitudes = st.floats(-6, 6).map(lambda e: 10.0**e)
@@ -134,9 +140,10 @@ def row_qps(draw, most_classes=40):
     alpha = np.array(draw(st.lists(share, min_size=classes, max_size=classes)))
     alpha *= draw(st.sampled_from([1.0, 1.0, 1e-3, 1e-6, 0.0]))  # far below C, as with separable data
     if formulation == "one-vs-rest":
-        a = -C * alpha
+        C, rest = draw(st.sampled_from([(C, C), (C, draw(magnitudes)), (0.0, C)]))
+        a = -rest * alpha
         a[label] = C * alpha[label]
-        return RowQP(formulation, scores, a, label, A, C)
+        return RowQP(formulation, scores, a, label, A, C, rest)
     alpha[label] = 0
     if formulation == "crammer-singer" and alpha.sum() > 1:
         alpha /= alpha.sum()
@@ -150,16 +157,16 @@ def row_qps(draw, most_classes=40):
 
 @given(row_qps())
 def test_the_change_is_the_exact_minimiser(qp):
-    _, _, change = qp.solve()
+    *_, change = qp.solve()
     expected = np.array([float(d) for d in qp.exact()])
     assert np.abs(change - expected).max() <= 10 * qp.rounding()
 
 
 @given(row_qps())
 def test_the_new_coefficients_are_feasible(qp):
-    _, _, change = qp.solve()
+    *_, change = qp.solve()
     new = qp.a + change
-    slack = 4 * EPSILON * qp.C
+    slack = 4 * EPSILON * max(qp.C, qp.rest)
     for value, (low, high) in zip(new, qp.bounds(), strict=True):
         assert low - slack <= value <= high + slack
     if qp.formulation != "one-vs-rest":
@@ -169,43 +176,46 @@ def test_the_new_coefficients_are_feasible(qp):
 
 @given(row_qps())
 def test_no_feasible_point_is_better(qp):
-    _, _, change = qp.solve()
+    *_, change = qp.solve()
     assert qp.value(change) <= qp.value(qp.exact()) + 10 * qp.value_rounding()
 
 
 @given(row_qps())
 def test_a_change_is_never_worse_than_none(qp):
-    _, _, change = qp.solve()
+    *_, change = qp.solve()
     assert qp.value(change) <= qp.value_rounding()
 
 
 @given(row_qps())
 def test_the_violation_is_that_of_the_definition(qp):
-    violation, _, _ = qp.solve()
+    violation, *_ = qp.solve()
     assert violation == pytest.approx(qp.violation(), rel=1e-14, abs=EPSILON * (1 + np.abs(qp.scores).max()))
 
 
 @given(row_qps())
 def test_the_loss_is_that_of_the_definition(qp):
-    _, loss, _ = qp.solve()
+    _, loss, rest_loss, _ = qp.solve()
     own = qp.scores[qp.label]
     margins = np.maximum(1 + qp.scores[qp.others] - own, 0)
     expected = {
         "crammer-singer": margins.max(),
         "weston-watkins": margins.sum(),
-        "one-vs-rest": max(1 - own, 0) + np.maximum(1 + qp.scores[qp.others], 0).sum(),
+        "one-vs-rest": max(1 - own, 0),
     }[qp.formulation]
-    assert loss == pytest.approx(expected, rel=1e-13, abs=4 * EPSILON * (1 + np.abs(qp.scores).max()))
+    close = {"rel": 1e-13, "abs": 4 * EPSILON * (1 + np.abs(qp.scores).max())}
+    assert loss == pytest.approx(expected, **close)
+    of_others = np.maximum(1 + qp.scores[qp.others], 0).sum() if qp.formulation == "one-vs-rest" else 0
+    assert rest_loss == pytest.approx(of_others, **close)
 
 
 @given(row_qps())
 def test_after_the_change_the_conditions_of_optimality_hold(qp):
     """KKT of (10): one level of the gradient for all free coefficients, none below it at a bound; (21) likewise."""
-    _, _, change = qp.solve()
+    *_, change = qp.solve()
     a = qp.a + change
     g = qp.scores + qp.A * change
     gradient = np.abs(qp.scores).max() + 1
-    tolerance = 50 * EPSILON * qp.classes * (gradient + qp.A * qp.C)
+    tolerance = 50 * EPSILON * qp.classes * (gradient + qp.A * max(qp.C, qp.rest))
     inside = 50 * qp.rounding()
     if qp.formulation == "crammer-singer":
         g[qp.others] += 1
@@ -223,21 +233,21 @@ def test_after_the_change_the_conditions_of_optimality_hold(qp):
             alpha, slope = sign * a[m], sign * g[m] - 1
         if alpha > inside:
             assert slope <= tolerance
-        if alpha < qp.C - inside:
+        if alpha < qp.cost(m) - inside:
             assert slope >= -tolerance
 
 
 @given(row_qps())
 def test_a_second_solution_finds_nothing_left(qp):
-    _, _, change = qp.solve()
-    again = RowQP(qp.formulation, qp.scores + qp.A * change, qp.a + change, qp.label, qp.A, qp.C)
-    _, _, second = again.solve()
+    *_, change = qp.solve()
+    again = RowQP(qp.formulation, qp.scores + qp.A * change, qp.a + change, qp.label, qp.A, qp.C, qp.rest)
+    *_, second = again.solve()
     assert np.abs(second).max() <= 20 * qp.rounding()
 
 
 @given(row_qps())
 def test_an_optimal_row_stays_as_it_is(qp):
-    violation, _, change = qp.solve()
+    violation, *_, change = qp.solve()
     if violation == 0:
         assert not change.any()
 
@@ -271,14 +281,14 @@ def test_the_reference_itself_beats_every_active_set(qp):
 
 def test_ties_share_the_coefficient_evenly():
     """Two classes as bad as each other: by symmetry each takes half of what the label gains."""
-    _, _, change = RowQP("crammer-singer", [0, 0, 0], [0, 0, 0], 0, 1.0, 0.5).solve()
+    *_, change = RowQP("crammer-singer", [0, 0, 0], [0, 0, 0], 0, 1.0, 0.5).solve()
     np.testing.assert_allclose(change, [0.5, -0.25, -0.25])
 
 
 def test_without_a_bound_in_the_way_the_step_ends_at_margin_one():
     """Two classes: a step d changes the margin by 2 A d, from 0 to 1."""
     for formulation in ("crammer-singer", "weston-watkins"):
-        _, _, change = RowQP(formulation, [0, 0], [0, 0], 0, 2.0, 10.0).solve()
+        *_, change = RowQP(formulation, [0, 0], [0, 0], 0, 2.0, 10.0).solve()
         np.testing.assert_allclose(change, [0.25, -0.25])
 
 
@@ -287,10 +297,10 @@ def test_without_a_bound_in_the_way_the_step_ends_at_margin_one():
 def test_the_precision_of_the_change_does_not_depend_on_the_cost(formulation, C):
     qp = RowQP(formulation, [0.1, 0.2, 0.3], [0, 0, 0], 0, 1.7, C)
     expected = [float(d) for d in qp.exact()]
-    np.testing.assert_allclose(qp.solve()[2], expected, rtol=1e-14, atol=1e-16)
+    np.testing.assert_allclose(qp.solve()[-1], expected, rtol=1e-14, atol=1e-16)
 
 
 def test_a_bound_stops_the_step():
     for formulation in FORMULATIONS:
-        _, _, change = RowQP(formulation, [0, 0], [0, 0], 0, 1e-3, 0.125).solve()
+        *_, change = RowQP(formulation, [0, 0], [0, 0], 0, 1e-3, 0.125).solve()
         np.testing.assert_array_equal(change, [0.125, -0.125])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC, LinearSVC
 
@@ -44,11 +45,13 @@ def evaluated(model, X, y):
     X = X.toarray() if sparse.issparse(X) else np.asarray(X)
     Z = reference.with_constant(X.astype(float), model.intercept_scaling if model.fit_intercept else 0)
     labels = np.searchsorted(model.classes_, y)
-    a = model.dual_coef_.toarray()
+    a, costs = model.dual_coef_.toarray(), model.costs_
+    if model.formulation == "one-vs-rest":
+        costs = reference.one_vs_rest_costs(costs, model.rest_costs_, labels, a.shape[1])
     return (
-        reference.primal(model.formulation, all_weights(model), Z, labels, model.costs_),
+        reference.primal(model.formulation, all_weights(model), Z, labels, costs),
         reference.dual(model.formulation, a, Z, labels),
-        reference.infeasibility(model.formulation, a, labels, model.costs_),
+        reference.infeasibility(model.formulation, a, labels, costs),
     )
 
 
@@ -564,14 +567,65 @@ def test_a_weight_of_zero_equals_leaving_the_example_out(formulation):
     assert not weighted.dual_coef_[~keep].nnz
 
 
-@formulations
-def test_class_weights_are_weights_of_their_examples(formulation):
-    X, y = clusters(16, examples=60)
+@pytest.mark.parametrize(("formulation", "classes"), [("crammer-singer", 4), ("weston-watkins", 4), ("one-vs-rest", 2)])
+def test_class_weights_are_weights_of_their_examples(formulation, classes):
+    X, y = clusters(16, examples=60, classes=classes)
     factors = {0: 0.5, 1: 2.0, 2: 1.0, 3: 4.0}
     own = np.random.default_rng(3).random(len(y))
-    by_class = svc(formulation, class_weight=factors).fit(X, y, own)
+    by_class = svc(formulation, class_weight={label: factors[label] for label in range(classes)}).fit(X, y, own)
     by_example = svc(formulation).fit(X, y, own * np.array([factors[label] for label in y]))
     assert by_class.coef_.tobytes() == by_example.coef_.tobytes()
+
+
+@settings(max_examples=60)
+@given(small_problems(), st.sampled_from([{}, {0: 0.0}, {0: 4.0, 1: 0.2, 2: 1.5}]), st.booleans(), st.integers(0, 5))
+def test_one_versus_rest_weighs_a_class_in_its_own_problem(problem, factors, cooling, seed):
+    """Its examples cost what its weight says where it is the positive class, and in other problems what others cost."""
+    X, y, weight, C, intercept = problem
+    classes, labels = np.unique(y, return_inverse=True)
+    assume(len(classes) > 2)
+    factors = {label: factor for label, factor in factors.items() if label in classes}
+    own = C * weight * [factors.get(label, 1.0) for label in y.tolist()]
+    assume(own.any())
+    model = svc("one-vs-rest", C=C, tol=1e-7, class_weight=factors, cooling=cooling, random_state=seed)
+    model.set_params(fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0).fit(X, y, sample_weight=weight)
+    Z = reference.with_constant(X, intercept)
+    costs = reference.one_vs_rest_costs(own, C * weight, labels, len(classes))
+    _, bound = reference.optimum("one-vs-rest", Z, labels, costs, len(classes))
+    primal, _, infeasible = evaluated(model, X, y)
+    assert infeasible <= 1e-12
+    assert model.result_.primal == pytest.approx(primal, rel=1e-9)
+    assert (model.result_.primal, model.result_.dual) == pytest.approx((bound, bound), rel=1e-6)
+    np.testing.assert_array_equal(model.costs_, own)
+    np.testing.assert_array_equal(model.rest_costs_, C * weight)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("factors", [{0: 0.3, 1: 5.0}, "balanced"])
+def test_class_weights_of_one_versus_rest_are_those_of_liblinear(classes, factors):
+    X, y = clusters(19, examples=90, classes=classes)
+    y[: 30 if classes == 3 else 20] = 0
+    # `LinearSVC` balances by the weights of examples, too; `SVC` and we do not.
+    weight = np.ones(len(y)) if factors == "balanced" else np.random.default_rng(0).uniform(0.2, 2, len(y))
+    ours = svc("one-vs-rest", C=0.7, tol=1e-10, class_weight=factors).fit(X, y, weight)
+    theirs = LinearSVC(loss="hinge", C=0.7, class_weight=factors, tol=1e-10, max_iter=10**6, random_state=0)
+    theirs.fit(X, y, weight)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-3)
+
+
+def test_a_warm_start_and_a_path_survive_class_weights_of_one_versus_rest():
+    X, y = clusters(15)
+    weight = np.random.default_rng(0).choice([0.0, 1.0, 5.0], len(y))
+    model = svc("one-vs-rest", warm_start=True, class_weight={0: 3.0, 1: 0.0}).fit(X, y, weight)
+    model.set_params(class_weight={0: 0.1, 1: 2.0, 2: 0.0}, C=0.05).fit(X, y, weight[::-1])
+    alone = svc("one-vs-rest", class_weight=model.class_weight, C=0.05)
+    assert evaluated(model, X, y)[2] <= 1e-12
+    assert model.result_.primal == pytest.approx(alone.fit(X, y, weight[::-1]).result_.primal, rel=2e-8)
+    for each in alone.path(X, y, [2.0, 0.05, 0.5], weight):
+        assert evaluated(each, X, y)[2] <= 1e-12
+        expected = clone(each).fit(X, y, weight)
+        assert each.result_.primal == pytest.approx(expected.result_.primal, rel=2e-8)
 
 
 def test_balanced_class_weights_are_inverse_frequencies():

@@ -24,21 +24,22 @@ every_form = pytest.mark.parametrize("form", FORMS)
 layouts = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
 
 
-def session_of(X, labels, costs=None, *, shuffled=False, dtype=np.float64, weights=None, **options):
+def session_of(X, labels, costs=None, rest_costs=None, *, shuffled=False, dtype=np.float64, weights=None, **options):
     """A session that is fed these examples, at these weights."""
     options = {"algorithm": "sgd", "loss": "hinge", "joint": False, "functions": 1, "t0": 1.0, "skip": 1} | options
     options = {"lambda_": 1.0, "intercept": False, "seed": 0} | options
     session = compiled("SgdSession", dtype)(features=X.shape[1], **options)
     if weights is not None:
         session.restore({**session.state(), "weights": np.ascontiguousarray(weights, dtype)})
-    feed(session, X, labels, costs, shuffled=shuffled)
+    feed(session, X, labels, costs, rest_costs, shuffled=shuffled)
     return session
 
 
-def feed(session, X, labels, costs=None, *, shuffled=False):
+def feed(session, X, labels, costs=None, rest_costs=None, *, shuffled=False):
     costs = np.ones(X.shape[0]) if costs is None else np.asarray(costs, float)
+    rest_costs = costs if rest_costs is None else rest_costs
     arrays = (X.data, X.indices, X.indptr.astype(np.int64), X.shape[1]) if sparse.issparse(X) else (X,)
-    session.feed(*arrays, np.asarray(labels, np.int32), costs, shuffled=shuffled)
+    session.feed(*arrays, np.asarray(labels, np.int32), costs, rest_costs, shuffled=shuffled)
 
 
 def visit_all(session):
@@ -156,8 +157,8 @@ def problems(draw):
     return X, labels, costs, options
 
 
-def evaluated(session, X, labels, costs):
-    feed(session, X, labels, costs)
+def evaluated(session, X, labels, costs, rest_costs=None):
+    feed(session, X, labels, costs, rest_costs)
     session.begin_evaluation(with_dual=True)
     session.evaluate(0, X.shape[0])
     return session.objectives()
@@ -328,10 +329,20 @@ def test_the_average_of_averaged_sgd_stays_exact_over_a_long_run():
 def test_one_versus_rest_is_a_binary_problem_for_each_class_in_the_same_order(algorithm, loss, layout):
     """Not of oLBFGS, whose pairs are those of all parameters together."""
     X, labels, costs = problem(3, zeros=0.3)
-    together = driven(algorithm, X, labels, costs, loss=loss, form="one-vs-rest", layout=layout)
-    alone = [driven(algorithm, X, labels == m, costs, loss=loss, form="binary", layout=layout) for m in range(3)]
+    rest = np.random.default_rng(0).choice([0.5, 2.0], len(labels))  # in the problems of the other classes
+    options = {"loss": loss, "layout": layout}
+    together = driven(algorithm, X, labels, costs, rest_costs=rest, form="one-vs-rest", **options)
+    each = [(labels == m, np.where(labels == m, costs, rest)) for m in range(3)]
+    alone = [driven(algorithm, X, *binary, form="binary", **options) for binary in each]
+    for session in (together, *alone):
+        session.begin_bound()
     weights = [visit_all(session).weights() for session in (together, *alone)]
     np.testing.assert_allclose(weights[0], np.hstack(weights[1:]), rtol=1e-10, atol=1e-12)
+    assert together.bound() == pytest.approx(sum(session.bound() for session in alone), rel=1e-9, abs=1e-9)
+    at = evaluated(together, layout(X), labels, costs, rest)
+    parts = [evaluated(session, layout(X), *binary) for session, binary in zip(alone, each, strict=True)]
+    assert at.primal == pytest.approx(sum(part.primal for part in parts), rel=1e-9)
+    assert at.dual == pytest.approx(sum(part.dual for part in parts), rel=1e-9, abs=1e-9)
 
 
 @every_loss

@@ -88,6 +88,9 @@ def test_the_certificate_is_the_primal_of_the_formula_and_a_bound_below_it(probl
         parameters["class_weight"] = {label: parameters["class_weight"][label] for label in present}
     model = sgd(**parameters).fit(X, y, sample_weight=weight)
     costs = weight * [1.0 if model.class_weight is None else model.class_weight[label] for label in y.tolist()]
+    if model.formulation == "one-vs-rest" and len(model.classes_) > 2:
+        labels = np.searchsorted(model.classes_, y)
+        costs = reference.one_vs_rest_costs(costs, weight, labels, len(model.classes_))
     result = model.result_
     assert result.primal == pytest.approx(primal_of(model, X, y, costs), rel=1e-9)
     assert 0 <= result.dual <= result.primal
@@ -378,15 +381,29 @@ def test_a_warm_start_needs_the_classes_and_features_of_the_fit_before():
             model.fit(*wrong)
 
 
-@every_formulation
-def test_weights_of_classes_are_factors_on_the_loss(formulation):
-    X, y = noisy(n=300, classes=3)
-    factors = {0: 0.5, 1: 3.0, 2: 1.0}
+@pytest.mark.parametrize(("formulation", "classes"), [("joint", 3), ("joint", 2), ("one-vs-rest", 2)])
+def test_weights_of_classes_are_factors_on_the_loss(formulation, classes):
+    X, y = noisy(n=300, classes=classes)
+    factors = dict(enumerate((0.5, 3.0, 1.0)[:classes]))
     parameters = {"formulation": formulation, "epochs": 3, "t0": 1e5}
     by_class = sgd(**parameters, class_weight=factors).fit(X, y)
     by_example = sgd(**parameters).fit(X, y, sample_weight=[factors[label] for label in y.tolist()])
     assert_same_model(by_class, by_example)
     assert by_class.result_.primal == pytest.approx(primal_of(by_class, X, y, np.array([factors[c] for c in y])))
+
+
+@pytest.mark.parametrize("how", ["fit", "partial_fit"])
+def test_one_versus_rest_weighs_a_class_in_its_own_problem(how):
+    """As `LinearMulticlassSVC` and scikit-learn's `SGDClassifier` do."""
+    X, y = noisy(n=300, classes=3)
+    factors, weight = {0: 0.5, 1: 3.0, 2: 0.25}, np.random.default_rng(0).uniform(0.5, 2, 300)
+    parameters = {"epochs": 1, "t0": 1e5, "shuffle": False}
+    model = sgd(formulation="one-vs-rest", class_weight=factors, **parameters)
+    given = {"classes": [0, 1, 2]} if how == "partial_fit" else {}
+    getattr(model, how)(X, y, sample_weight=weight, **given)
+    for label in range(3):
+        binary = sgd(**parameters).fit(X, y == label, weight * np.where(y == label, factors[label], 1.0))
+        np.testing.assert_allclose(model.coef_[label], binary.coef_[0], rtol=1e-9, atol=1e-12)
 
 
 def test_balanced_weights_find_a_rare_class():
@@ -456,7 +473,7 @@ def test_features_that_join_make_the_model_of_features_that_were_always_there(al
         grown.grow(5 if first == 0 else 9, classes)
         for each in (grown, wide):
             part = sparse.csr_matrix(X[rows, : each.n_features])
-            each.feed(LabelledRows(part, labels[rows], np.ones(100)), shuffled=False)
+            each.feed(LabelledRows(part, labels[rows], np.ones(100), np.ones(100)), shuffled=False)
             each.session.run(2**62)
     tolerance = {"rtol": 1e-9, "atol": 1e-12} if dtype == np.float64 else {"rtol": 1e-3, "atol": 1e-5}
     np.testing.assert_allclose(grown.weights(), wide.weights(), **tolerance)

@@ -291,6 +291,7 @@ def test_a_session_whose_weights_were_taken_refuses_to_go_on():
         X,
         np.arange(3, dtype=np.int32),
         np.ones(3),
+        np.ones(3),
         intercept=0.0,
         formulation="crammer-singer",
         classes=3,

@@ -179,7 +179,9 @@ class Intersection(RowKernel, name="intersection"):
 
 @dataclass(frozen=True)
 class PrecomputedKernel(Kernel, name="precomputed"):
-    """Values the caller computed: X holds kernel values instead of features."""
+    """Values the caller computed: X holds kernel values instead of features. `plus` is added to all of them."""
+
+    plus: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -234,10 +236,7 @@ class _BiasedRowKernel(RowKernel):
 
 
 def with_bias(kernel: Kernel) -> Kernel:
-    """The kernel k + 1, which gives every class a regularised bias ([mcsvm] section 3).
-
-    Precomputed values are the caller's to change.
-    """
+    """The kernel k + 1, which gives every class a regularised bias ([mcsvm] section 3)."""
     if isinstance(kernel, ProductKernel):
         return _BiasedProductKernel(kernel)
     if isinstance(kernel, RowKernel):
@@ -245,7 +244,8 @@ def with_bias(kernel: Kernel) -> Kernel:
     if isinstance(kernel, CallableKernel):
         function = kernel.function
         return CallableKernel(lambda A, B: _plus_one(function(A, B)))
-    return kernel
+    assert isinstance(kernel, PrecomputedKernel)
+    return PrecomputedKernel(plus=1.0)
 
 
 def _plus_one(values: Any) -> Any:

@@ -29,6 +29,8 @@ class PrecomputedProvider(Provider):
     def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
         dtype = precision(X)
         super().__init__(kernel, dtype, Support(GramRows(), dtype), n_jobs)
+        assert isinstance(kernel, PrecomputedKernel)
+        self._plus = dtype.type(kernel.plus)
 
     @staticmethod
     def serves(kernel: Kernel, X: Any) -> bool:
@@ -50,7 +52,7 @@ class PrecomputedProvider(Provider):
             i = int(np.argmin((diagonal >= 0) & np.isfinite(diagonal)))
             raise ValueError(f"kernel='precomputed': k(x, x) must be >= 0, got {diagonal[i]} for example {ids[i]}")
         examples = GramRows([X], np.zeros(len(ids), np.int64), chosen)
-        return Batch(examples, ids, diagonal, np.zeros(len(ids), self.dtype))
+        return Batch(examples, ids, diagonal + self._plus, np.zeros(len(ids), self.dtype))
 
     def adopt(self, patterns: Any, ids: Any) -> None:
         """Let slots 0, 1, ... hold these examples, for prediction: the rows that training needs are not there."""
@@ -74,14 +76,16 @@ class PrecomputedProvider(Provider):
             )
         out = np.zeros((len(X), coefficients.shape[1]))
         for rows in pieces(len(X), ROWS_AT_ONCE):
-            out[rows] = np.asarray(X[rows][:, ids].astype(np.float64) @ coefficients)
+            out[rows] = np.asarray((X[rows][:, ids].astype(np.float64) + self._plus) @ coefficients)
         return out
 
     def sweep(self, X: Any, right: Batch, work: Callable[[slice, _Array], None], norms: _Array | None = None) -> None:
         """Values straight from the rows of X: those of training were checked as a whole, others have no partner."""
 
         def fill(rows: slice) -> None:
-            work(rows, X[rows].take(right.ids, axis=1))
+            values = X[rows].take(right.ids, axis=1)
+            values += self._plus
+            work(rows, values)
 
         self.each(fill, pieces(len(X), ROWS_AT_ONCE))
 
@@ -98,8 +102,9 @@ class PrecomputedProvider(Provider):
             other = np.empty((len(newer), len(left)), self.dtype)
             right.examples.take(newer).gather(left.ids, other)
             out[:, newer] = np.where(right.ids[newer] > left.ids[:, None], other.T, out[:, newer])
+        out += np.where(right.ids < 0, 0, self._plus)  # a slot that is free has the id -1
         self._count(0, time.perf_counter() - start)
-        _check_entries(out, left, right)
+        _check_entries(out, left, right, self._plus)
 
 
 def check_gram(X: Any) -> None:
@@ -129,17 +134,17 @@ def check_gram(X: Any) -> None:
             )
 
 
-def _check_entries(values: _Array, left: Batch, right: Batch) -> None:
-    """Finite, and no 2 x 2 minor below zero: |k(x, z)|^2 <= k(x, x) k(z, z)."""
+def _check_entries(values: _Array, left: Batch, right: Batch, plus: float = 0.0) -> None:
+    """Finite, and no 2 x 2 minor below zero: |k(x, z)|^2 <= k(x, x) k(z, z). All have had `plus` added."""
     bound = np.sqrt(left.diagonal)[:, None] * ((1 + tolerance(values.dtype)) * np.sqrt(right.diagonal))
     wrong = ~(np.abs(values) <= bound)
     if not wrong.any():
         return
     i, j = np.argwhere(wrong)[0]
-    a, b, value = left.ids[i], right.ids[j], values[i, j]
+    a, b, value = left.ids[i], right.ids[j], values[i, j] - plus
     if not np.isfinite(value):
         raise ValueError(f"kernel='precomputed': k(x, z) must be finite, got {value} for examples {a} and {b}")
     raise ValueError(
         f"kernel='precomputed' must be positive semi-definite, got k(x, z) = {value} for examples {a} and {b} with "
-        f"k(x, x) = {left.diagonal[i]} and k(z, z) = {right.diagonal[j]}"
+        f"k(x, x) = {left.diagonal[i] - plus} and k(z, z) = {right.diagonal[j] - plus}"
     )

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from larank import parameters
 from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs
 from larank.blocks import Provider, check_gram, provider_for
-from larank.blocks.kernels import ProductKernel, with_bias
+from larank.blocks.kernels import ProductKernel
 from larank.blocks.provider import rows_of
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
@@ -50,8 +50,7 @@ class MulticlassSVC(KernelClassifier):
     formulation : {"crammer-singer", "weston-watkins"}, default="crammer-singer"
         The loss of an example: its largest margin violation, or the sum of all of them.
     [C]
-    fit_intercept : bool, default=False
-        Whether to add 1 to all kernel values, which gives every class a regularised bias.
+    [fit_intercept]
     [cost_matrix]
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / primal, to stop at. The published solver does not use it.
@@ -80,8 +79,7 @@ class MulticlassSVC(KernelClassifier):
         `C` times the weights of each support pattern.
     scale_ : float
         What the scores of `dual_coef_` are multiplied by, close to 1: where the primal objective is smallest.
-    intercept_ : ndarray of shape (n_classes,), or (1,) with two classes
-        The biases, zero without `fit_intercept`. With two classes, that of the second minus that of the first.
+    [intercept_]
     [coef_]
     [result_]
 
@@ -215,9 +213,6 @@ class MulticlassSVC(KernelClassifier):
         examples = X
         if isinstance(kernel, ProductKernel) and kernel.of_distance and _nbytes(X) < _SMALL * self.memory_limit:
             examples = _without_constant_features(X)
-        if self.fit_intercept:
-            kernel = with_bias(kernel)
-            examples = X + 1 if self.kernel == "precomputed" else examples
         problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation)
         return X, problem, provider_for(kernel, examples, n_jobs=self._threads())
 
@@ -250,8 +245,7 @@ class MulticlassSVC(KernelClassifier):
         ids, beta = training.support()
         self.support_, self.support_costs_ = ids, training.problem.costs[ids]
         self.dual_coef_, self.scale_ = csr_matrix(beta), training.scale
-        biases = training.scale * beta.sum(axis=0) if self.fit_intercept else np.zeros(beta.shape[1])
-        self.intercept_ = np.diff(biases) if len(biases) == 2 else biases
+        self.intercept_ = training.scale * self._intercept(beta)
         if self.kernel != "precomputed":
             self.support_vectors_ = rows_of(X, ids)
         if self.kernel == "linear":
@@ -270,15 +264,10 @@ class MulticlassSVC(KernelClassifier):
         )
         self.n_iter_ = math.ceil(self.result_.iterations)
 
-    def _scores(self, X: Any) -> NDArray[np.float64]:
-        """A column per class, from `coef_` where there is one; two classes share one bias."""
-        if self.kernel != "linear":
-            scores = self.scale_ * self._expansions(X)
-        else:
-            scores = np.asarray(X @ self.coef_.T, dtype=np.float64)
-            scores = np.column_stack([-scores / 2, scores / 2]) if len(self.classes_) == 2 else scores
-        biases = np.array([-0.5, 0.5]) * self.intercept_ if len(self.classes_) == 2 else self.intercept_
-        return np.asarray(scores + biases)
+    def _expansions(self, X: Any) -> NDArray[np.float64]:
+        """Those of the dual solution, scaled to where the primal objective is smallest."""
+        scores: NDArray[np.float64] = self.scale_ * super()._expansions(X)
+        return scores
 
 
 def _finite(costs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -41,7 +41,7 @@ class LaRank(Algorithm):
 
     solver = "larank"
     title = "LaRank"
-    fixed = (*Algorithm.fixed, "cost_matrix", "schedule", "n_reprocess", "operations")
+    fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "schedule", "n_reprocess", "operations")
 
     def check_classes(self, classes: NDArray[Any]) -> None:
         """The cost matrix has a row and a column for each."""
@@ -53,7 +53,8 @@ class LaRank(Algorithm):
         if self.model.kernel != "linear":
             return super().machine(X, seed)
         self.model._resolved_kernel(X)  # checks its parameters
-        session = session_class("LinearLaRank", X.dtype)(**self._settings(seed), features=X.shape[1])
+        options = {"features": X.shape[1], "intercept": bool(self.model.fit_intercept)}
+        session = session_class("LinearLaRank", X.dtype)(**self._settings(seed), **options)
         return LinearMachine(session, X)
 
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
@@ -132,12 +133,16 @@ class LaRank(Algorithm):
         return Expansion.of(session, at_least=2)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
-        """The bounds of the coefficients, the weights of the linear kernel, and what it takes to go on."""
+        """The bounds of the coefficients, intercepts and weights, and what it takes to go on."""
         model = self.model
         model.support_costs_ = expansion.costs
         model._state = session.state
+        model.intercept_ = model._intercept(model.dual_coef_)
         if model.kernel == "linear":
-            model.coef_ = weights_of(model, session)
+            weights = weights_of(model, session)
+            model.coef_ = weights[:, : model.n_features_in_]
+            if model.fit_intercept:  # as precise as the weights, no more and no less
+                model.intercept_ = weights[:, -1].astype(np.float64)
 
     def restore(self, machine: Machine) -> None:
         """Let a fresh session take over the model; the label of a pattern is the class with a positive coefficient."""
@@ -153,8 +158,9 @@ class LaRank(Algorithm):
 
     def operations(self, session: Any) -> dict[str, int]:
         """How often each operation was performed."""
-        new, old, optimize = session.counters.operations
-        return {"process_new": new, "process_old": old, "optimize": optimize, "steps": session.counters.steps}
+        counters = session.counters
+        counts = dict(zip(("process_new", "process_old", "optimize"), counters.operations, strict=True))
+        return {**counts, "steps": counters.steps, "finishing_steps": counters.finishing_steps}
 
     def argmax_calls(self, session: Any) -> int:
         """How often the best of all classes was looked for."""
@@ -167,7 +173,7 @@ class LaRank(Algorithm):
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "support_costs_", "coef_", "_state")
+@persistable(*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_state")
 class LaRankClassifier(OnlineClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
@@ -178,6 +184,7 @@ class LaRankClassifier(OnlineClassifier):
     ----------
     [kernel]
     [C]
+    [fit_intercept]
     [cost_matrix]
     schedule : {"adaptive", "fixed"}, default="adaptive"
         How the three operations take turns: in proportion to the dual increase they bring for their work, or each new
@@ -203,6 +210,7 @@ class LaRankClassifier(OnlineClassifier):
         The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive.
     support_costs_ : ndarray of shape (n_support,)
         The bound of each pattern's largest coefficient: `C` times its weights.
+    [intercept_]
     [coef_]
     [result_]
 
@@ -233,6 +241,7 @@ class LaRankClassifier(OnlineClassifier):
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        fit_intercept: bool = False,
         cost_matrix: ArrayLike | None = None,
         schedule: str = "adaptive",
         n_reprocess: int = 1,
@@ -259,6 +268,7 @@ class LaRankClassifier(OnlineClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.fit_intercept = fit_intercept
         self.cost_matrix = cost_matrix
         self.schedule = schedule
         self.n_reprocess = n_reprocess

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
 from larank.kernel.machine import Expansion, Machine, OnlineClassifier, support_table
-from larank.kernel.stream import Examples, Feed, LinearFeed, feed_linear, squared_norms
+from larank.kernel.stream import Examples, Feed, LinearFeed, feed_linear, linear_diagonal
 
 
 class LinearMachine(Machine):
@@ -34,8 +34,11 @@ class LinearMachine(Machine):
 
     def scores(self, X: Any, expansion: Expansion, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """By the weights, whatever the coefficients."""
+        weights, features = self.session.weights(), self.session.features
         scores = np.zeros((X.shape[0], coefficients.shape[1]))
-        scores[:, : self.session.classes] = X @ self.session.weights().T
+        scores[:, : self.session.classes] = X @ weights[:, :features].T
+        if self.session.intercept:
+            scores[:, : self.session.classes] += self.session.intercept * weights[:, features]
         return scores
 
     def patterns(self, expansion: Expansion) -> Any:
@@ -49,7 +52,7 @@ class LinearMachine(Machine):
     def restore(self, model: OnlineClassifier, labels: Any, costs: Any, coefficients: csr_matrix) -> None:
         """The rows of a block are what the session takes the patterns from."""
         X, ids = model.support_vectors_, model.support_
-        diagonal = squared_norms(X)
+        diagonal = linear_diagonal(self.session, X)
         feed_linear(self.session, Examples(X, ids, np.zeros(len(ids), np.int32), costs), diagonal)
         self.session.restore(support_table(ids, labels, costs, diagonal, coefficients))
 
@@ -87,8 +90,11 @@ class LinearMachine(Machine):
 
 
 def weights_of(model: OnlineClassifier, session: Any) -> NDArray[Any]:
-    """The weights of the model, classes in its order; with two, those of the second minus those of the first."""
+    """The weights of the model, classes in its order; with two, those of the second minus those of the first.
+
+    The last column is that of the constant feature, where the session has one.
+    """
     weights = session.weights()
-    coef = np.zeros((len(model.classes_), model.n_features_in_), weights.dtype)
+    coef = np.zeros((len(model.classes_), weights.shape[1]), weights.dtype)
     coef[model._columns()] = weights
     return coef[1:] - coef[:1] if len(coef) == 2 else coef

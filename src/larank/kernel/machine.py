@@ -34,7 +34,7 @@ from larank.base import (
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
-from larank.blocks.kernels import Kernel, kernel_for, takes_sparse
+from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
 from larank.blocks.workers import blas_threads
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
@@ -81,6 +81,7 @@ class KernelClassifier(ScoringClassifier):
     gamma: float | str
     degree: int
     coef0: float
+    fit_intercept: bool = False  # a parameter of some
     time_limit: float | None
     memory_limit: float
     n_jobs: int | None
@@ -110,11 +111,18 @@ class KernelClassifier(ScoringClassifier):
         return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
 
     def _kernel_from(self, X: Any) -> Kernel:
-        """The kernel of this training; what the data say of its parameters is kept."""
+        """The kernel of this training, plus one for intercepts; what the data say of its parameters is kept."""
         kernel = self._resolved_kernel(X)
         if hasattr(kernel, "gamma"):
             self.gamma_ = float(kernel.gamma)
-        return kernel
+        return with_bias(kernel) if self.fit_intercept else kernel
+
+    def _intercept(self, coefficients: csr_matrix | _Float) -> _Float:
+        """What the kernel's constant adds to the scores: of two classes, to those of the second against the first."""
+        sums = np.zeros(coefficients.shape[1])
+        if self.fit_intercept:
+            sums += np.asarray(coefficients.sum(axis=0)).ravel()
+        return np.diff(sums) if len(sums) == 2 else sums
 
     def _kernel_name(self) -> str:
         return self.kernel if isinstance(self.kernel, str) else "callable kernel"
@@ -123,15 +131,19 @@ class KernelClassifier(ScoringClassifier):
         return blas_threads() if self.n_jobs is None else self.n_jobs
 
     def _scores(self, X: Any) -> _Float:
-        """A column per class, from `coef_` where there is one; one column for two classes becomes two."""
+        """A column per class, from `coef_` where there is one."""
         scores = np.asarray(X @ self.coef_.T, dtype=np.float64) if hasattr(self, "coef_") else self._expansions(X)
-        scores = scores + self.intercept_ if hasattr(self, "intercept_") else scores
-        if len(self.classes_) > 2 or scores.shape[1] > 1:
-            return scores
-        return np.column_stack([-scores / 2, scores / 2])[:, : len(self.classes_)]
+        scores = self._per_class(scores)
+        return scores + self._per_class(self.intercept_[None]) if hasattr(self, "intercept_") else scores
+
+    def _per_class(self, functions: _Float) -> _Float:
+        """A column per class: the only one of two classes becomes two."""
+        if len(self.classes_) > 2 or functions.shape[1] > 1:
+            return functions
+        return np.column_stack([-functions / 2, functions / 2])[:, : len(self.classes_)]
 
     def _expansions(self, X: Any) -> _Float:
-        """sum_i beta_i k(x_i, x), a column for each of `dual_coef_`."""
+        """sum_i beta_i k(x_i, x), a column for each of `dual_coef_`, without intercepts."""
         if self.kernel == "precomputed":
             return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
         support = self.support_vectors_

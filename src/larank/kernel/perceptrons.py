@@ -29,19 +29,19 @@ from larank.kernel.machine import (
 )
 from larank.training import ObjectiveValues
 
-_FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "_beta", "_early", "_counters")
+_FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_beta", "_early", "_counters")
 
 
 class _OnMistakes(Algorithm):
     """What the perceptrons share."""
 
+    fixed = (*Algorithm.fixed, "fit_intercept")
     keeps_rows = False
 
     def begin_training(self, training: StreamTraining) -> None:
         """From the third class on there is a column for each."""
         if len(self.model.classes_) > 2:
             training.session.split_column()
-        self._before = training.session.state  # of the calls before
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """There are no objectives."""
@@ -52,13 +52,19 @@ class _OnMistakes(Algorithm):
         return self.estimate(training)
 
     def expansion(self, session: Any) -> Expansion:
-        """The coefficients after the last example."""
-        return Expansion.of(session)
+        """The coefficients after the last example, or the average of those after every one."""
+        last = Expansion.of(session)
+        if self.model.decision == "last":
+            return last
+        average = last.coefficients.copy()
+        average.data -= session.early / session.state[0]
+        return replace(last, coefficients=average)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
-        """The weights of the linear kernel, and what it takes to go on, columns in the order of arrival."""
+        """Intercepts, the weights of the linear kernel, and what it takes to go on, columns in the order of arrival."""
         model, last = self.model, Expansion.of(session)
         model.support_costs_ = expansion.costs
+        model.intercept_ = model._intercept(model.dual_coef_)
         model._counters = session.state
         beta = last.coefficients
         model._beta, model._early = beta, csr_matrix((session.early, beta.indices, beta.indptr), shape=beta.shape)
@@ -83,9 +89,8 @@ class _OnMistakes(Algorithm):
         session.state = model._counters
 
     def _counts(self, session: Any) -> dict[str, int]:
-        """Of this call."""
-        names = ("visits", "mistakes", "updates", "removals")
-        return {name: now - before for name, now, before in zip(names, session.state, self._before, strict=True)}
+        """Of all calls so far."""
+        return dict(zip(("visits", "mistakes", "updates", "removals"), session.state, strict=True))
 
     def operations(self, session: Any) -> dict[str, int]:
         """How often what happened to examples and support patterns."""
@@ -108,7 +113,7 @@ class Perceptron(_OnMistakes):
 
     solver = "perceptron"
     title = "Kernel perceptron"
-    fixed = (*Algorithm.fixed, "margin", "budget")
+    fixed = (*_OnMistakes.fixed, "margin", "budget")
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -120,25 +125,18 @@ class Perceptron(_OnMistakes):
         options = {"margin": float(model.margin), "budget": None if model.budget is None else int(model.budget)}
         return session_class("KernelPerceptron", dtype)(**options, memory_limit=int(model.memory_limit))
 
-    def expansion(self, session: Any) -> Expansion:
-        """The coefficients after the last example, or the average of those after every one."""
-        last = super().expansion(session)
-        if self.model.decision == "last":
-            return last
-        average = last.coefficients.copy()
-        average.data -= session.early / session.state[0]
-        return replace(last, coefficients=average)
-
 
 class PassiveAggressive(_OnMistakes):
     """The passive-aggressive rule, as the machine sees it."""
 
     solver = "passive-aggressive"
     title = "Passive-aggressive"
+    fixed = (*_OnMistakes.fixed, "loss")
 
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
         """A compiled session that has seen nothing."""
-        return session_class("KernelPassiveAggressive", dtype)(memory_limit=int(self.model.memory_limit))
+        model = self.model
+        return session_class("KernelPassiveAggressive", dtype)(loss=model.loss, memory_limit=int(model.memory_limit))
 
 
 @with_paragraphs
@@ -148,7 +146,7 @@ class KernelPerceptron(OnlineClassifier):
 
     With two classes it is one decision function ``f``, and an example with ``y f(x) <= margin`` adds ``y k(x, .)`` to
     it. With more, every class has a function, and an example adds ``k(x, .)`` to that of its label and takes it from
-    that of the best wrong class, if it is not more than `margin` below. There is no bias.
+    that of the best wrong class, if it is not more than `margin` below. There is no bias but that of `fit_intercept`.
 
     Parameters
     ----------
@@ -162,6 +160,7 @@ class KernelPerceptron(OnlineClassifier):
         The most support patterns to keep. When there is one more, that leaves which would be scored best without its
         own coefficients. Needs ``decision="last"``: a pattern that has left would still be in the average. Without a
         budget no kernel values between support patterns are kept.
+    [fit_intercept]
     epochs : int, default=1
         The passes over the data.
     time_limit : float, optional
@@ -180,6 +179,7 @@ class KernelPerceptron(OnlineClassifier):
         The coefficients. With two classes, those of the second are positive.
     support_costs_ : ndarray of shape (n_support,)
         The weights of the support patterns.
+    [intercept_]
     [coef_]
     result_ : Result
         Counts, seconds and the history with the error on examples as they came. A perceptron minimises no objective:
@@ -220,6 +220,7 @@ class KernelPerceptron(OnlineClassifier):
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        fit_intercept: bool = False,
         epochs: int = 1,
         time_limit: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -237,6 +238,7 @@ class KernelPerceptron(OnlineClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.fit_intercept = fit_intercept
         self.epochs = epochs
         self.time_limit = time_limit
         self.class_weight = class_weight
@@ -256,14 +258,21 @@ class KernelPassiveAggressive(OnlineClassifier):
     With two classes it is one decision function ``f``. An example with ``y f(x) < 1`` adds ``tau y k(x, .)`` to it,
     with ``tau = min(C, (1 - y f(x)) / k(x, x))``. With more classes, each has a function. An example whose score is not
     1 above that of the best wrong class adds ``tau k(x, .)`` to the function of its label and takes it from that of
-    the wrong class, with ``tau = min(C, loss / (2 k(x, x)))``. This is the step of MIRA, and of PROCESSNEW in LaRank,
-    for one wrong class. There is no bias.
+    the wrong class, with ``tau = min(C, loss / (2 k(x, x)))``. This is PA-I, the step of MIRA, and of PROCESSNEW in
+    LaRank, for one wrong class. There is no bias but that of `fit_intercept`.
 
     Parameters
     ----------
     [kernel]
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        The loss that a step weighs against its size: PA-I, or PA-II with ``tau = loss / (k(x, x) + 1 / (2 C))``, twice
+        k(x, x) with more classes. The names are those of scikit-learn's `PassiveAggressiveClassifier`.
+    decision : {"last", "average"}, default="last"
+        The decision function to keep: that after the last example, or the average of those after every example, which
+        is steadier.
     C : float, default=1.0
-        The largest step. Smaller values forgive noise.
+        The largest step with the hinge loss; the squared one shortens all steps. Smaller values forgive noise.
+    [fit_intercept]
     epochs : int, default=1
         The passes over the data. An example that comes again takes another step of up to `C`.
     time_limit : float, optional
@@ -281,6 +290,7 @@ class KernelPassiveAggressive(OnlineClassifier):
         The coefficients. With two classes, those of the second are positive.
     support_costs_ : ndarray of shape (n_support,)
         `C` times the weights of the support patterns.
+    [intercept_]
     [coef_]
     result_ : Result
         Counts, seconds and the history with the error on examples as they came. Each step solves a problem of its own
@@ -315,10 +325,13 @@ class KernelPassiveAggressive(OnlineClassifier):
         self,
         kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
         *,
+        loss: str = "hinge",
+        decision: str = "last",
         C: float = 1.0,
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
+        fit_intercept: bool = False,
         epochs: int = 1,
         time_limit: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
@@ -330,10 +343,13 @@ class KernelPassiveAggressive(OnlineClassifier):
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
+        self.loss = loss
+        self.decision = decision
         self.C = C
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.fit_intercept = fit_intercept
         self.epochs = epochs
         self.time_limit = time_limit
         self.class_weight = class_weight

@@ -246,7 +246,7 @@ class LinearFeed(Feed):
             block = next(self._blocks, None)
             if block is None:
                 return 0
-            feed_linear(self._session, block, squared_norms(block.X))
+            feed_linear(self._session, block, linear_diagonal(self._session, block.X))
             self._length, self._done = len(block), 0
         end = min(self._length, self._done + examples)
         self._session.run(end)
@@ -265,14 +265,16 @@ def feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) ->
     session.feed(*arrays, block.ids, block.labels, block.costs, diagonal)
 
 
-def squared_norms(X: Any) -> NDArray[np.float64]:
-    """x'x of dense or CSR rows, in float64."""
+def linear_diagonal(session: Any, X: Any) -> NDArray[np.float64]:
+    """k(x, x) of dense or CSR rows, in float64, with the constant feature of the session."""
     if issparse(X):
         squares = X.copy()
         squares.data = squares.data.astype(np.float64) ** 2
-        return np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
-    norms: NDArray[np.float64] = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return norms
+        norms = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+    else:
+        norms = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    diagonal: NDArray[np.float64] = norms + session.intercept**2
+    return diagonal
 
 
 class ChoosingFeed(KernelSource, Feed):

@@ -23,18 +23,23 @@ _SCORE_OF_NEWCOMERS = -1.0  # of a class that no example had so far: what a marg
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Examples as a session takes them, with the numbers of their labels and the cost of each."""
+    """Examples as a session takes them, with the numbers of their labels and the costs of each.
+
+    `rest_costs` act in the problems of the classes that are not the example's own, one class against the rest; with
+    two classes there is one problem, and `costs` act on both sides.
+    """
 
     X: Any
     labels: NDArray[np.int32]
     costs: NDArray[np.float64]
+    rest_costs: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def at(self, rows: NDArray[np.intp]) -> LabelledRows:
         """Those in these rows."""
-        return LabelledRows(self.X[rows], self.labels[rows], self.costs[rows])
+        return LabelledRows(self.X[rows], self.labels[rows], self.costs[rows], self.rest_costs[rows])
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,7 @@ class GradientMachine:
             arrays: tuple[Any, ...] = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1])
         else:
             arrays = (X,)
-        self.session.feed(*arrays, rows.labels, rows.costs, shuffled=shuffled)
+        self.session.feed(*arrays, rows.labels, rows.costs, rows.rest_costs, shuffled=shuffled)
 
     def objectives(self, rows: LabelledRows, *, with_dual: bool) -> Objectives:
         """Of the problem of these examples, from scratch; without the dual, its bound is 0."""

@@ -50,7 +50,9 @@ class LinearMulticlassSVC(ScoringClassifier):
     intercept_scaling : float, default=1.0
         The value of the constant feature; larger values regularise the intercept less.
     class_weight : dict or "balanced", optional
-        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
+        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies. With
+        "one-vs-rest" and more than two classes, that of a class acts on its own examples in its own problem, as in
+        scikit-learn's `LinearSVC`.
     shrinking : bool, default=True
         Whether to spend most visits on the examples whose coefficients lie inside their bounds.
     cooling : bool, default=True
@@ -78,6 +80,8 @@ class LinearMulticlassSVC(ScoringClassifier):
         The examples with a coefficient that is not zero.
     costs_ : ndarray of shape (n_samples,)
         The cost of each example: ``C`` times its weights.
+    rest_costs_ : ndarray of shape (n_samples,)
+        The same in the problems of the classes that are not the example's own, with "one-vs-rest"; otherwise `costs_`.
     n_iter_ : int
         Passes over the data, rounded up.
     result_ : Result
@@ -196,7 +200,7 @@ class LinearMulticlassSVC(ScoringClassifier):
             raise ValueError(
                 f"warm_start needs the formulation of the fit before, {self._formulation!r}; got {self.formulation!r}"
             )
-        return _Start(self.dual_coef_, self.costs_)
+        return _Start(self.dual_coef_, self.costs_, self.rest_costs_)
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, start: _Start | None) -> Outcome:
         X, y = validated(self, X, y, reset=True)
@@ -205,16 +209,20 @@ class LinearMulticlassSVC(ScoringClassifier):
         classes = classes_of(y)
         labels = np.searchsorted(classes, y)
         costs = example_costs(self.C, X, y, classes, sample_weight, self.class_weight)
-        self._check_precision(X.dtype, costs)
-        session = self._session(X, labels.astype(np.int32), len(classes), costs)
+        rest_costs = costs
+        if self.formulation == "one-vs-rest" and len(classes) > 2 and self.class_weight is not None:
+            rest_costs = example_costs(self.C, X, y, classes, sample_weight, None)
+        self._check_precision(X.dtype, np.maximum(costs, rest_costs))
+        session = self._session(X, labels.astype(np.int32), len(classes), costs, rest_costs)
         if start is not None:
-            session.start_from(*_feasible(start, costs, labels, len(classes)))
+            session.start_from(*_feasible(start, costs, rest_costs, labels, len(classes)))
 
         with progress_for(self.verbose) as progress:
             progress.start(f"{self.formulation}, {X.shape[0]} examples, {X.shape[1]} features, {len(classes)} classes")
             limits = Limits(self.tol if self.stop == "gap" else None, self.max_iter, self.time_limit)
             outcome = train(_SdmTraining(session, X), limits, progress)
-        self.classes_, self.costs_, self._formulation = classes, costs, self.formulation
+        self.classes_, self._formulation = classes, self.formulation
+        self.costs_, self.rest_costs_ = costs, rest_costs
         self._keep_model(session, X)
         counters = session.counters
         self.result_ = Result.of(
@@ -252,7 +260,12 @@ class LinearMulticlassSVC(ScoringClassifier):
             )
 
     def _session(
-        self, X: Any, labels: NDArray[np.int32], n_classes: int, costs: NDArray[np.float64]
+        self,
+        X: Any,
+        labels: NDArray[np.int32],
+        n_classes: int,
+        costs: NDArray[np.float64],
+        rest_costs: NDArray[np.float64],
     ) -> _core.SdmSession:
         arrays: tuple[Any, ...] = (X,)
         if issparse(X):
@@ -262,6 +275,7 @@ class LinearMulticlassSVC(ScoringClassifier):
             *arrays,
             labels,
             costs,
+            rest_costs,
             intercept=float(self.intercept_scaling) if self.fit_intercept else 0.0,
             formulation=self.formulation,
             classes=n_classes,
@@ -291,6 +305,7 @@ class _Start(NamedTuple):
 
     coefficients: csr_matrix
     costs: NDArray[np.float64]
+    rest_costs: NDArray[np.float64]
 
 
 class _SdmTraining:
@@ -325,7 +340,11 @@ class _SdmTraining:
 
 
 def _feasible(
-    start: _Start, costs: NDArray[np.float64], labels: NDArray[np.intp], n_classes: int
+    start: _Start,
+    costs: NDArray[np.float64],
+    rest_costs: NDArray[np.float64],
+    labels: NDArray[np.intp],
+    n_classes: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
     """Coefficients scaled to new costs; those of examples whose label has changed are left out."""
     a = start.coefficients
@@ -335,11 +354,14 @@ def _feasible(
             f"got {len(labels)} and {n_classes}"
         )
     rows = np.repeat(np.arange(len(labels)), np.diff(a.indptr))
-    fits = (a.data > 0) == (a.indices == labels[rows])
-    factor = np.divide(costs, start.costs, out=np.zeros_like(costs), where=start.costs > 0)
-    factor[rows[~fits]] = 0
-    at_bound = np.isclose(np.abs(a.data), start.costs[rows], rtol=1e-6, atol=0) & (factor[rows] > 0)
-    values = np.where(at_bound, np.copysign(costs[rows], a.data), a.data * factor[rows])
+    is_label = a.indices == labels[rows]
+    has_changed = np.zeros(len(labels), bool)
+    has_changed[rows[(a.data > 0) != is_label]] = True
+    before = np.where(is_label, start.costs[rows], start.rest_costs[rows])
+    now = np.where(has_changed[rows], 0, np.where(is_label, costs[rows], rest_costs[rows]))
+    at_bound = np.isclose(np.abs(a.data), before, rtol=1e-6, atol=0)
+    scaled = a.data * np.divide(now, before, out=np.zeros_like(now), where=before > 0)
+    values = np.where(at_bound, np.copysign(now, a.data), scaled)
     seeds = csr_matrix((values, a.indices, a.indptr), shape=a.shape, copy=True)
     seeds.eliminate_zeros()
     return seeds.data, seeds.indices.astype(np.int32), seeds.indptr.astype(np.int64)

@@ -103,7 +103,9 @@ class SGDQNClassifier(ScoringClassifier):
     fit_intercept : bool, default=True
         Whether to add a constant feature. Its weights are regularised like the others.
     class_weight : dict or "balanced", optional
-        Factors on the loss per class; "balanced" takes them inversely proportional to the class frequencies.
+        Factors on the loss per class; "balanced" takes them inversely proportional to the class frequencies. With
+        "one-vs-rest" and more than two classes, that of a class acts on its own examples in its own problem, as in
+        scikit-learn's `SGDClassifier`.
     shuffle : bool, default=True
         Whether `fit` visits the examples in random order, those of a stream in that of a buffer. Arrays given to
         `partial_fit` are visited in their own.
@@ -325,12 +327,14 @@ class SGDQNClassifier(ScoringClassifier):
     def _fit_rows(self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any) -> Outcome:
         X, y = validated(self, X, y, reset=True)
         classes = classes_of(y)
-        costs = example_costs(1.0, X, y, classes, sample_weight, self.class_weight)
-        check_two_classes(y, costs)
+        costs, rest_costs = self._costs(X, y, classes, sample_weight, self.class_weight)
+        rest_costs = costs if len(classes) == 2 else rest_costs
+        counts = np.maximum(costs, rest_costs)
+        check_two_classes(y, counts)
         self._check_memory(len(classes), X)
-        rows = LabelledRows(X, np.searchsorted(classes, y).astype(np.int32), costs)
-        if not costs.all():
-            rows = rows.at(np.flatnonzero(costs))
+        rows = LabelledRows(X, np.searchsorted(classes, y).astype(np.int32), costs, rest_costs)
+        if not counts.all():
+            rows = rows.at(np.flatnonzero(counts))
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
         held_out = None
@@ -480,13 +484,28 @@ class SGDQNClassifier(ScoringClassifier):
         weights = self.class_weight
         if isinstance(weights, Mapping):  # not of classes that are not here
             weights = {label: weights[label] for label in known.tolist() if label in weights}
-        costs = example_costs(1.0, X, y, known, sample_weight, weights)
-        if not costs.all():
-            counted = np.flatnonzero(costs)
-            X, y, costs = X[counted], y[counted], costs[counted]
+        costs, rest_costs = self._costs(X, y, known, sample_weight, weights)
+        counts = np.maximum(costs, rest_costs)
+        if not counts.all():
+            counted = np.flatnonzero(counts)
+            X, y, costs, rest_costs = X[counted], y[counted], costs[counted], rest_costs[counted]
         numbers = labels.numbered(y)
         self._check_memory(len(labels), X)
-        return LabelledRows(X, numbers, costs)
+        return LabelledRows(X, numbers, costs, rest_costs)
+
+    def _costs(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        classes: NDArray[Any],
+        sample_weight: Any,
+        class_weight: Mapping[Any, float] | str | None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The weights of examples in the problems of their own classes, and in those of others."""
+        costs = example_costs(1.0, X, y, classes, sample_weight, class_weight)
+        if self.formulation == "joint" or class_weight is None:
+            return costs, costs
+        return costs, example_costs(1.0, X, y, classes, sample_weight, None)
 
     # ---- Both ----
 

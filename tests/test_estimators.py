@@ -19,6 +19,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from threadpoolctl import threadpool_info
@@ -52,7 +53,7 @@ from checks import (
     unchanged,
     y,
 )
-from larank import TrainingWarning
+from larank import CertificateWarning, TrainingWarning
 from larank.blocks.kernels import kernel_names
 
 # Parameters
@@ -357,19 +358,96 @@ def test_a_failed_call_changes_nothing_of_what_comes_after(case):
 def test_a_matrix_that_is_no_kernel_is_refused_with_the_pair_that_shows_it(case):
     for place, value, message in (
         ((3, 7), 0.123, r"symmetric, got X\[3, 7\] = 0.123 and X\[7, 3\] ="),
-        ((3, 3), -1.0, r"k\(x, x\) must be >= 0, got -1.0 for example 3"),
         ((3, 7), np.nan, "Input X contains NaN"),
         ((3, 7), np.inf, "Input X contains infinity"),
     ):
         with pytest.raises(ValueError, match=message):
             case.make(kernel="precomputed").fit(checks.spoiled(K, place, value), y)
-    impossible = checks.spoiled(checks.spoiled(K, (3, 7), 1000.0), (7, 3), 1000.0)
-    for _, train in case.calls():
-        with pytest.raises(ValueError, match=r"positive semi-definite, got .* = 1000.0 for examples (3 and 7|7 and 3)"):
-            train(case.make(kernel="precomputed"), impossible, y)
-    no_length = checks.spoiled(K, (5, 5), 0.0)  # a zero diagonal needs a zero row
-    with pytest.raises(ValueError, match=r"positive semi-definite, got .* for examples"):
-        case.make(kernel="precomputed").fit(no_length, y)
+
+
+# Kernels that are not positive semi-definite
+
+certified = those(lambda case: case.has_kernel and case.has_support and case.objective)
+IMPOSSIBLE = {
+    "a value larger than those of the two examples": (
+        checks.spoiled(checks.spoiled(K, (3, 7), 1000.0), (7, 3), 1000.0),
+        r"k\(x, z\) = 100\d.0 for examples 3 and 7 with k\(x, x\) = \d.0 and k\(z, z\) = \d.0",
+    ),
+    "a negative diagonal": (checks.spoiled(K, (3, 3), -5.0), r"k\(x, x\) = -\d.0 for example 3"),
+    "negative eigenvalues": (
+        K - 0.1 * np.eye(len(K)),
+        r"their matrix has the eigenvalue -0\..* beside .*, on 60 of them",
+    ),
+}
+
+
+@certified
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_a_matrix_that_is_not_positive_semi_definite_makes_a_model_without_a_certificate(case, what):
+    matrix, found = IMPOSSIBLE[what]
+    for _, train in case.calls(whole=True):
+        with pytest.warns(CertificateWarning, match=f"not positive semi-definite on these examples: {found}"):
+            trained = train(case.make(kernel="precomputed"), matrix, y)
+        assert_uncertified(trained[-1] if isinstance(trained, list) else trained, matrix)
+
+
+def assert_uncertified(model, examples):
+    """It predicts, and claims nothing."""
+    assert np.isfinite(model.decision_function(examples)).all()
+    result = model.result_
+    assert np.isfinite(result.primal)
+    assert np.isnan([result.dual, result.gap, result.relative_gap]).all()
+    assert all(np.isnan(point.dual) for point in result.history)
+
+
+@those(lambda case: case.has_kernel and not case.has_support)
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_such_a_matrix_has_no_features(case, what):
+    with pytest.raises(ValueError, match=r"kernel.* must be positive semi-definite, got"):
+        case.make(**{"kernel": "precomputed", **({"feature_map": "kpca"} if case.takes("feature_map") else {})}).fit(
+            IMPOSSIBLE[what][0], y
+        )
+
+
+@those(lambda case: case.has_kernel and case.has_support and not case.objective)
+def test_what_certifies_nothing_takes_any_symmetric_function(case):
+    for matrix, _ in IMPOSSIBLE.values():
+        model = case.make(kernel="precomputed").fit(matrix, y)
+        assert np.isfinite(model.decision_function(matrix)).all()
+
+
+def tanh(A, B):
+    return np.tanh(A @ B.T / 4)
+
+
+@certified
+def test_kernels_that_are_none_train_as_they_do_in_svc(case):
+    """On classes that they separate."""
+    random = np.random.default_rng(0)
+    labels = np.arange(80) % 2
+    examples = random.normal(size=(80, 4)) + np.outer(np.where(labels, 1, -1), [3.0, 1.5, 0, 0])
+    stops = [{}, {"stop": "gap", "tol": 0.01, "max_iter": 20}] if case.takes("stop") else [{}]
+    values = gram(examples) - 0.1 * np.eye(80)
+    for kernel, some in (("sigmoid", examples), (tanh, examples), ("precomputed", values)):
+        accuracy = SVC(kernel=kernel, gamma=checks.GAMMA).fit(some, labels).score(some, labels)
+        for stop in stops:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model = case.make(kernel=kernel, **stop).fit(some, labels)
+            assert sum(issubclass(each_.category, CertificateWarning) for each_ in caught) == 1
+            assert model.score(some, labels) >= accuracy - 0.03
+            assert_uncertified(model, some)
+
+
+@certified
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_positive_semi_definite_kernel_warns_of_nothing(case, dtype):
+    some, values = X.astype(dtype), K.astype(np.float32).astype(dtype)
+    for kernel, examples in ((rbf_kernel, some), ("sigmoid", 1e-4 * some), ("precomputed", values)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = case.make(kernel=kernel).fit(examples, y)
+        assert np.isfinite(model.result_.gap)
 
 
 @of_kernels
@@ -415,7 +493,6 @@ NONSENSE = {
     "words": (lambda A, B: [["one"] * len(B)] * len(A), "kernel must return numbers, got list"),
     "nothing": (lambda A, B: None, "kernel must return"),
     "no symmetry": (lambda A, B: A[:, :1] + 0 * B[:, 0], r"kernel must be symmetric, got .* for examples \d+ and \d+"),
-    "a negative diagonal": (lambda A, B: -A @ B.T - 1, r"kernel must have k\(x, x\) >= 0, got -"),
 }
 
 
@@ -884,7 +961,7 @@ def test_tags_say_whether_sparse_examples_are_taken(case, kernel):
 
 
 def fit_or_indefinite(model, examples):
-    """Not all parameters of "sigmoid" make a kernel."""
+    """Not all parameters of "sigmoid" make a kernel, and what is none has no features."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -1218,7 +1295,7 @@ def test_ctrl_c_in_a_kernel_ends_training_with_a_valid_model(case):
     for call, train in case.calls():
         if call == "path":
             continue
-        kernel = Interrupting(2, checks.ctrl_c)
+        kernel = Interrupting(3, checks.ctrl_c)  # the first ones come before training
         parameters = {"batch_size": 8} if case.takes("batch_size") else {}
         model = case.make(kernel=kernel, **parameters)
         with pytest.warns(TrainingWarning, match="ended by an interrupt"):

@@ -26,6 +26,7 @@ from larank.blocks.lowrank import (
     eigen_squares,
     pivoted_cholesky,
 )
+from larank.blocks.precomputed import indefinite_pair
 from larank.blocks.provider import length, rows_of
 from larank.blocks.workers import blas_threads
 from larank.data.models import persistable
@@ -127,6 +128,8 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             X = self._validated(X, reset=True)
             if self.kernel == "precomputed":
                 check_gram(X)
+                if found := indefinite_pair(X):
+                    raise ValueError(f"kernel='precomputed' must be positive semi-definite, got {found}")
             kernel = self._kernel(X)
             if hasattr(kernel, "gamma"):
                 self.gamma_ = float(kernel.gamma)

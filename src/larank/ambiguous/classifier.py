@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +28,6 @@ from larank.kernel.machine import (
     OnlineClassifier,
     StreamTraining,
     Targets,
-    check_definite,
     estimate_by_losses,
     session_class,
 )
@@ -128,7 +127,7 @@ class AmbiguousSVM(Algorithm):
             unaccounted = loss - (own.clip(min=0).sum(axis=1) - products) / block.costs
             violation = max(violation, float(unaccounted.max()))
         half = squared_norm / 2
-        self._check_definite(training, half, linear - half)
+        self._look_at_objectives(training, half, linear - half)
         if not self.model.sharpness:
             self._final_loss = losses / costs
         # Coefficients of examples whose candidates weigh something else since the last visit keep no bounds.
@@ -136,16 +135,16 @@ class AmbiguousSVM(Algorithm):
         return ObjectiveValues(half + losses, math.nan if is_between else linear - half, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
-        """What was not computed from scratch must be possible, too."""
+        """What was not computed from scratch may show what the kernel is, too."""
         if training.is_whole and not outcome.exact:
-            self._check_definite(training, training.session.half_squared_norm, training.session.dual)
+            self._look_at_objectives(training, training.session.half_squared_norm, training.session.dual)
         if training.session.online.examples < len(training.stream.order):
             self._final_loss = None  # it is that of more examples than came
         return outcome
 
-    def _check_definite(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
+    def _look_at_objectives(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
         at_zero = float(training.stream.examples.costs.sum())
-        check_definite(self.model, half_squared_norm, dual, at_zero, training.machine.dtype)
+        training.machine.look_at_objectives(half_squared_norm, dual, at_zero)
 
     def expansion(self, session: Any) -> Expansion:
         """The coefficients beta, of two classes at least."""
@@ -169,6 +168,10 @@ class AmbiguousSVM(Algorithm):
         rho = 2 * online.largest
         total = session.half_squared_norm + rho / 2 * online.squared_costs
         return Regret(online.examples, online.losses / costs, self._final_loss, total / costs)
+
+    def withdraw_bounds(self) -> None:
+        """That of the regret."""
+        self.model.regret_ = replace(self.model.regret_, bound=math.nan)
 
     def restore(self, machine: Machine) -> None:
         """Let a fresh session take over the model."""

@@ -323,7 +323,8 @@ class ActiveSetTraining:
         problem, own = self.problem, self.scores[members.ids]
         half_squared_norm = self.half_squared_norm = float((members.dense * own).sum()) / 2
         linear = -float((problem.delta[problem.labels[members.ids]] * members.dense).sum())
-        low, high = _SCALES
+        # With an indefinite kernel the gap is a violation of optimality, of the coefficients as they are.
+        low, high = (1.0, 1.0) if self.provider.indefinite or half_squared_norm < 0 else _SCALES
         near = np.flatnonzero(self.excess > -(1 / low - 1) * float(problem.delta.max()))
 
         def primal(scale: float) -> float:
@@ -380,7 +381,7 @@ class ActiveSetTraining:
     def _gap(self) -> float:
         at = self.objectives
         assert at is not None
-        return 0.0 if at.primal <= 0 else (at.primal - at.dual) / at.primal
+        return 0.0 if at.primal == 0 else (at.primal - at.dual) / abs(at.primal)
 
     def _members(self) -> Expansion:
         return Expansion.of(self.session)

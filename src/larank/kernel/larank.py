@@ -25,7 +25,6 @@ from larank.kernel.machine import (
     Machine,
     OnlineClassifier,
     StreamTraining,
-    check_definite,
     estimate_by_losses,
     session_class,
 )
@@ -113,19 +112,19 @@ class LaRank(Algorithm):
             best = np.where(own < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
         half = squared_norm / 2
-        self._check_definite(training, half, linear - half)
+        self._look_at_objectives(training, half, linear - half)
         return ObjectiveValues(half + losses, linear - half, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
-        """What was not computed from scratch must be possible, too."""
+        """What was not computed from scratch may show what the kernel is, too."""
         if training.is_whole and not outcome.exact:
-            self._check_definite(training, training.session.half_squared_norm, training.session.dual)
+            self._look_at_objectives(training, training.session.half_squared_norm, training.session.dual)
         return outcome
 
-    def _check_definite(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
+    def _look_at_objectives(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
         largest = 1.0 if self.model.cost_matrix is None else float(np.max(self.model.cost_matrix))
         at_zero = largest * float(training.stream.examples.costs.sum())
-        check_definite(self.model, half_squared_norm, dual, at_zero, training.machine.dtype)
+        training.machine.look_at_objectives(half_squared_norm, dual, at_zero)
 
     def expansion(self, session: Any) -> Expansion:
         """The coefficients beta, of two classes at least."""

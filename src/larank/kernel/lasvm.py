@@ -28,7 +28,6 @@ from larank.kernel.machine import (
     Machine,
     OnlineClassifier,
     StreamTraining,
-    check_definite,
     estimate_by_losses,
     linear_weights,
     session_class,
@@ -132,7 +131,7 @@ class LaSVM(Algorithm):
             smallest = np.minimum(smallest, np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0))
         half = squared_norm / 2
         at_zero = float(np.tile(training.stream.examples.costs, len(bias)).sum())
-        check_definite(self.model, half, linear - half, at_zero, training.machine.dtype)
+        training.machine.look_at_objectives(half, linear - half, at_zero)
         return ObjectiveValues(half + losses, linear - half, max(0.0, float((largest - smallest).max())))
 
     def _find_open_biases(self, training: StreamTraining) -> None:

@@ -28,6 +28,17 @@ class LinearMachine(Machine):
         dtype: np.dtype[Any] = np.dtype(self.session.dtype)
         return dtype
 
+    @property
+    def indefinite(self) -> str:
+        """Nothing: inner products are positive semi-definite."""
+        return ""
+
+    def look_at_kernel(self, X: Any, rows: NDArray[np.intp]) -> None:
+        """It is known."""
+
+    def look_at_objectives(self, half_squared_norm: float, dual: float, at_zero: float) -> None:
+        """They tell nothing new."""
+
     def feed(self, blocks: Iterator[Examples]) -> Feed:
         """Work on a part of a stream."""
         return LinearFeed(self.session, blocks)

@@ -36,6 +36,7 @@ class _OnMistakes(Algorithm):
     """What the perceptrons share."""
 
     keeps_rows = False
+    certifies = False
 
     def begin_training(self, training: StreamTraining) -> None:
         """From the third class on there is a column for each."""

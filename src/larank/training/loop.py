@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Protocol
 
@@ -26,6 +26,10 @@ from larank.training.result import Checkpoint, Result, Status
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
     """Training ended before its stopping criterion held; the model is valid, its certificate says how good it is."""
+
+
+class CertificateWarning(UserWarning):
+    """The certificate has no bound, because the problem is not convex; the model is trained all the same."""
 
 
 class Objectives(Protocol):
@@ -88,7 +92,7 @@ class Limits:
 
     def closing_gap(self, primal: float) -> float | None:
         """The gap at which to stop, if there is one."""
-        return self.absolute_gap if self.gap is None else self.gap * primal
+        return self.absolute_gap if self.gap is None else self.gap * abs(primal)  # it is >= 0 if the problem is convex
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,11 @@ class Outcome:
     seconds: float
     certificate_seconds: float
     history: tuple[Checkpoint, ...]
+
+    def without_bound(self) -> Outcome:
+        """The same where dual objectives are no lower bounds: they are NaN."""
+        at = ObjectiveValues(self.objectives.primal, math.nan, self.objectives.violation)
+        return replace(self, objectives=at, history=tuple(replace(point, dual=math.nan) for point in self.history))
 
 
 def train(training: Training, limits: Limits, progress: Progress, looks: Looks | None = None) -> Outcome:

@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_info
 
 import checks
 import larank
+import reference
 from checks import (
     CASES,
     Interrupting,
@@ -968,6 +969,78 @@ def fit_or_indefinite(model, examples):
             model.fit(examples, y % 2)
         except ValueError as error:
             assert "positive semi-definite" in str(error)  # noqa: PT017
+
+
+# Hard margins
+
+HARD = ("LaRankClassifier", "LaSVMClassifier", "LinearMulticlassSVC", "MulticlassSVC")
+hard_machines = those(lambda case: case.estimator.__name__ in HARD and case.variant != "published")
+
+
+def hard(case, **parameters):
+    """Training to a small gap."""
+    some = {"stop": "gap", "tau": 1e-5}
+    return case.make(C=np.inf, tol=1e-4, **{name: some[name] for name in some if case.takes(name)}, **parameters)
+
+
+@hard_machines
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_infinite_cost_is_that_of_hard_margins(case, classes):
+    """The objective is that of a cost which no coefficient reaches, by a general solver, and no margin falls short."""
+    far = X + 6 * np.eye(3, 4)[y]
+    labels = y % classes if classes == 3 else (y > 0).astype(int)
+    values = K if case.has_kernel else None
+    some = {"kernel": "precomputed"} if case.has_kernel else {}
+    model = hard(case, **some).fit(K if case.has_kernel else far, labels)
+    if case.has_kernel:
+        optimum = case.objective.optimum(values, labels, np.full(60, 1e4))
+    else:
+        Z = reference.with_constant(far, 1.0)
+        optimum = reference.optimum(model.formulation, Z, labels, np.full(60, 1e4), classes)[1]
+    assert model.result_.status == "converged"
+    assert model.result_.primal == pytest.approx(optimum, rel=1e-4)
+    assert model.result_.dual <= optimum * (1 + 1e-6)
+    assert model.score(K if case.has_kernel else far, labels) == 1
+
+
+@hard_machines
+def test_hard_margins_that_nothing_keeps_end_with_a_warning_and_no_bound_above(case):
+    twice, labels = np.vstack([X, X]), np.r_[y, (y + 1) % 3]  # every example with two labels
+    limits = {"max_iter": 3} if case.takes("max_iter") else {}
+    stops = [{}, {"stop": "gap", "tol": 1e-3}] if case.takes("epochs") else [{}]
+    for stop in stops:
+        with pytest.warns(TrainingWarning, match="does not separate the classes as C=inf demands: .* use a finite C"):
+            model = case.make(C=np.inf, **limits, **stop).fit(twice, labels)
+        assert model.result_.status != "converged"
+        assert model.result_.primal == model.result_.gap == np.inf
+        assert np.isfinite(model.result_.dual)
+        assert np.isfinite(model.decision_function(X)).all()
+
+
+@hard_machines
+def test_weights_of_zero_leave_examples_out_of_hard_margins(case):
+    twice, labels = np.vstack([X, X]), np.r_[y, (y + 1) % 3]
+    weights = np.r_[np.full(60, 0.5), np.zeros(60)]
+    some = {"kernel": "rbf"} if case.has_kernel else {}
+    far, others = (np.vstack([twice[:60] + 6 * np.eye(3, 4)[y], twice[60:]]), labels) if not some else (twice, labels)
+    model = hard(case, **some).fit(far, others, sample_weight=weights)
+    assert model.score(far[:60], y) == 1
+    assert np.isfinite(model.result_.primal)
+
+
+@those(lambda case: case.estimator.__name__ in ("AmbiguousClassifier", "PrimalMulticlassSVC", "TrackingSVC"))
+def test_an_infinite_cost_is_refused_where_there_are_no_hard_margins(case):
+    with pytest.raises(ValueError, match=r"C must be a finite number > 0, got inf; .*MulticlassSVC take it"):
+        case.make(C=np.inf).fit(X, y)
+
+
+def test_hard_margins_need_what_they_need():
+    with pytest.raises(ValueError, match=r"tol must be a number > 0 with .*C=inf.*, got None"):
+        larank.LaRankClassifier(C=np.inf, stop="gap").fit(X, y)
+    with pytest.raises(ValueError, match="C=inf acts with solver='active-set' only"):
+        larank.MulticlassSVC(C=np.inf, solver="published").fit(X, y)
+    with pytest.raises(ValueError, match=r"C=inf needs X in float64, .* got float32"):
+        larank.LinearMulticlassSVC(C=np.inf).fit(X.astype(np.float32), y)
 
 
 # Streams

@@ -26,6 +26,10 @@ coef0 : float, default=0.0
     "C": """\
 C : float, default=1.0
     The cost of one unit of loss against ``1/2 |w|^2``.""",
+    "hard_C": """\
+C : float, default=1.0
+    The cost of one unit of loss against ``1/2 |w|^2``. Infinity makes margins hard: weights above zero are all the same
+    then, and where the model does not separate the classes, `result_.primal` is infinite, and a warning says so.""",
     "cost_matrix": """\
 cost_matrix : array of shape (n_classes, n_classes), optional
     The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the order of

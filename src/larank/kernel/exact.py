@@ -47,7 +47,7 @@ class MulticlassSVC(KernelClassifier):
     [kernel]
     formulation : {"crammer-singer", "weston-watkins"}, default="crammer-singer"
         The loss of an example: its largest margin violation, or the sum of all of them.
-    [C]
+    [hard_C]
     fit_intercept : bool, default=False
         Whether to add 1 to all kernel values, which gives every class a regularised bias.
     [cost_matrix]
@@ -218,7 +218,8 @@ class MulticlassSVC(KernelClassifier):
         if self.fit_intercept:
             kernel = with_bias(kernel)
             examples = X + 1 if self.kernel == "precomputed" else examples
-        problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation)
+        is_hard = math.inf == self.C
+        problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation, is_hard)
         provider = provider_for(kernel, examples, n_jobs=self._threads())
         provider.indefinite = indefinite_values(provider, examples, np.flatnonzero(costs > 0))
         return X, problem, provider

@@ -7,6 +7,7 @@ smaller violations alone than the one before. With the linear kernel the session
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from larank.base import checked_cost_matrix
+from larank.base import checked_cost_matrix, hard_objective, smallest_margin
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
@@ -101,7 +102,9 @@ class LaRank(Algorithm):
         beta, _ = expansion.for_classes(len(self._margins), absent=0.0)
         linear = float((self._margins[expansion.labels] * beta).sum())
         squared_norm = losses = violation = 0.0
+        margin = math.inf
         for block, scores, own in training.scanned(expansion, beta):
+            margin = min(margin, smallest_margin(scores, block.labels, 1 - self._margins))
             g = self._margins[block.labels] - scores  # [larank] (8)
             of_label = np.arange(len(block)), block.labels
             worst = g.min(axis=1)
@@ -113,7 +116,8 @@ class LaRank(Algorithm):
             violation = max(violation, float((best - worst).max()))
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
-        return ObjectiveValues(half + losses, linear - half, violation)
+        primal = half + losses if math.isfinite(self.model.C) else hard_objective(half, margin)
+        return ObjectiveValues(primal, linear - half, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """What was not computed from scratch may show what the kernel is, too."""
@@ -176,7 +180,7 @@ class LaRankClassifier(OnlineClassifier):
     Parameters
     ----------
     [kernel]
-    [C]
+    [hard_C]
     [cost_matrix]
     schedule : {"adaptive", "fixed"}, default="adaptive"
         How the three operations take turns: in proportion to the dual increase they bring for their work, or each new

@@ -157,6 +157,7 @@ class KernelClassifier(ScoringClassifier):
             time_limit=self.time_limit,
             limit_of_iterations=limit_of_iterations,
             limit_of_precision=limit_of_precision,
+            is_hard=getattr(self, "C", 1.0) == math.inf,
             stacklevel=stacklevel + 1,
         )
 
@@ -363,8 +364,9 @@ def estimate_by_losses(training: StreamTraining) -> ObjectiveValues:
     if training.is_whole:
         # Examples not visited yet count as in the epoch before; in the first one, as those visited.
         loss += left * (training.loss_before if training.epoch else loss / (1 - left))
-    # No primal objective is below the dual, whatever was seen on the way.
-    return ObjectiveValues(max(session.dual, session.half_squared_norm + loss), session.dual, math.nan)
+    # No primal objective is below the dual, whatever was seen on the way; hard margins are kept or not.
+    primal = math.inf if loss > 0 and math.isinf(training.settings.C) else session.half_squared_norm + loss
+    return ObjectiveValues(max(session.dual, primal), session.dual, math.nan)
 
 
 def linear_weights(model: KernelClassifier) -> _Float:

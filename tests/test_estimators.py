@@ -961,6 +961,27 @@ def test_tags_say_whether_sparse_examples_are_taken(case, kernel):
             model.fit(examples, y % 2)
 
 
+@kernel_machines
+def test_a_callable_kernel_is_handed_the_sparse_rows_it_is_given(case):
+    seen = set()
+
+    def kernel(A, B):
+        seen.update((type(A), type(B)))
+        return A @ B.T  # sparse, too
+
+    rows = sparse.csr_matrix(np.round(X))  # sums of whole numbers are exact in any order
+    model = case.make(kernel=kernel).fit(rows, y)
+    assert sparse.issparse(model.support_vectors_)
+    assert seen == {sparse.csr_matrix}
+    twin = case.make(kernel=lambda A, B: A @ B.T).fit(rows.toarray(), y)
+    np.testing.assert_array_equal(scores(model, rows), scores(twin, rows.toarray()))
+    np.testing.assert_array_equal(scores(model, rows.toarray()), scores(model, rows))
+    if case.streams:
+        model = case.make(kernel=kernel).partial_fit(rows[:30], y[:30]).partial_fit(rows[30:].toarray(), y[30:])
+        assert sparse.issparse(model.support_vectors_)
+        assert seen == {sparse.csr_matrix}
+
+
 def fit_or_indefinite(model, examples):
     """Not all parameters of "sigmoid" make a kernel, and what is none has no features."""
     with warnings.catch_warnings():

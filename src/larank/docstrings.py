@@ -14,8 +14,8 @@ _PARAGRAPHS = {
 kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
 default="rbf"
     The kernel. A callable takes two collections of examples and returns the matrix of their kernel values; with it
-    `X` may be any sequence of objects. "laplacian", "chi2" and "intersection" need dense data, the last two without
-    negative features.
+    `X` may be any sequence of objects, and rows of a sparse matrix come as a CSR matrix. "laplacian", "chi2" and
+    "intersection" need dense data, the last two without negative features.
 gamma : {"scale", "auto"} or float, default="scale"
     The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())`` of the first data
     seen, "auto" is ``1 / n_features``.

@@ -168,13 +168,11 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return some.copy() if isinstance(some, np.ndarray) else some
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        X = validated(self, X, reset=reset, sparse=not self._is_dense(), objects=callable(self.kernel))
+        sparse, objects = self.kernel != "precomputed", callable(self.kernel)
+        X = validated(self, X, reset=reset, sparse=sparse, objects=objects)
         if not length(X):
             raise ValueError("X must hold at least one example, got none")
         return X
-
-    def _is_dense(self) -> bool:
-        return callable(self.kernel) or self.kernel == "precomputed"
 
     def _kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)

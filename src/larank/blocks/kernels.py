@@ -285,8 +285,8 @@ def kernels_with(parameter: str) -> tuple[str, ...]:
 
 
 def takes_sparse(kernel: Any) -> bool:
-    """Whether the kernel of this name can be computed on CSR matrices, as those can that are made of inner products."""
-    return isinstance(kernel, str) and issubclass(_named.get(kernel, Kernel), ProductKernel)
+    """Whether a kernel takes CSR matrices: those of inner products do, and the caller's functions are handed them."""
+    return callable(kernel) or (isinstance(kernel, str) and issubclass(_named.get(kernel, Kernel), ProductKernel))
 
 
 def kernel_for(kernel: Any, *, gamma: Any = "scale", degree: Any = 3, coef0: Any = 0.0, X: Any = None) -> Kernel:

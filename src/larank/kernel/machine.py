@@ -103,9 +103,8 @@ class KernelClassifier(ScoringClassifier):
 
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
-        takes_objects = callable(self.kernel)
-        is_dense = takes_objects or self.kernel == "precomputed"
-        return validated(self, X, *y, reset=reset, sparse=not is_dense, objects=takes_objects)
+        sparse, objects = self.kernel != "precomputed", callable(self.kernel)
+        return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)
@@ -655,7 +654,7 @@ class OnlineClassifier(KernelClassifier):
             X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
             if self.kernel == "precomputed":
                 self._check_columns(X, first)
-            elif not first and not callable(self.kernel):
+            elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
                 X = _like(self.support_vectors_, X)
             known = targets.united(None if first else self.classes_, classes)
             algorithm.check_classes(known)

@@ -280,7 +280,7 @@ default="linear"
     # ---- What is trained on ----
 
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
-        return validated(self, X, *y, reset=reset, sparse=not callable(self.kernel), objects=callable(self.kernel))
+        return validated(self, X, *y, reset=reset, objects=callable(self.kernel))
 
     def _weights(self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> NDArray[np.float64]:
         """The costs of the examples where C is 1."""

@@ -132,6 +132,10 @@ validation : (X, y), optional
     "sample_weight": """\
 sample_weight : array of shape (n_samples,), optional
     Factors on ``C`` per example, not negative.""",
+    "hull_weight": """\
+sample_weight : array of shape (n_samples,), optional
+    How often each example is there, not negative: one of weight zero is left out. Beyond that weights change nothing,
+    for a convex hull with an example twice, or half of it, is the same.""",
     "fitted": """\
 Returns
 -------

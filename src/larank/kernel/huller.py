@@ -238,28 +238,34 @@ class HullerClassifier(OnlineClassifier):
         self.verbose = verbose
 
     @with_paragraphs
-    def fit(  # type: ignore[override]  # there are no weights
-        self, X: Any, y: Any, validation: tuple[Any, ArrayLike] | None = None
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
     ) -> Self:
         """Train on `X` and `y`.
 
         Parameters
         ----------
         [examples]
+        [hull_weight]
         [validation]
 
         [fitted]
         """
-        return self._fit(X, y, None, validation)
+        return self._fit(X, y, sample_weight, validation)
 
     @with_paragraphs
-    def partial_fit(  # type: ignore[override]  # there are no weights
-        self, X: Any, y: Any, classes: ArrayLike | None = None
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
         [stream]
+        [hull_weight]
 
         [fitted]
         """
-        return self._partial_fit(X, y, classes, None)
+        return self._partial_fit(X, y, classes, sample_weight)

@@ -1102,6 +1102,44 @@ def test_the_size_of_batches_and_threads_do_not_change_the_model(case):
 
 
 @kernel_streams
+def test_parts_make_one_model_to_the_last_bit_where_values_do_not_depend_on_what_they_are_computed_with(case):
+    keeps_weights = case.estimator in (larank.AmbiguousClassifier, larank.LaRankClassifier)
+    with_weights = [("linear", np.asarray), ("linear", sparse.csr_matrix)] if keeps_weights else []
+    for kernel, form in (("laplacian", np.asarray), *with_weights):
+        whole = case.make(kernel=kernel).partial_fit(form(X), y)
+        for cuts in ((7, 30, 55), range(1, 60)):
+            model = case.make(kernel=kernel)
+            for rows in splits(60, *cuts):
+                model.partial_fit(form(X[rows]), y[rows], **announced(case, y))
+            assert_same_model(model, whole, but=ESTIMATED)
+
+
+@those(lambda case: case.has_kernel and case.streams and case.objective)
+def test_operations_are_those_of_the_stream_and_of_the_last_finish_in_however_many_calls(case):
+    whole = case.make(kernel="precomputed").partial_fit(K, y)
+    model = case.make(kernel="precomputed")
+    for rows in splits(60, *range(2, 60, 2)):
+        model.partial_fit(K[rows], y[rows], **announced(case, y))
+    assert model.result_.operations == whole.result_.operations
+    assert model.result_.argmax_calls == whole.result_.argmax_calls
+
+
+@kernel_streams
+def test_parts_of_a_dense_stream_make_a_model_that_is_as_good(case):
+    """Their kernel values may differ in the last digit, which in one pass of LaRank decides what comes next."""
+    random = np.random.default_rng(0)
+    labels = np.arange(300) % 3
+    examples = random.normal(size=(300, 30)) + 1.2 * random.normal(size=(3, 30))[labels]
+    whole = case.make(gamma=0.02).partial_fit(examples, labels)
+    model = case.make(gamma=0.02)
+    for rows in splits(300, 7, 100, 101, 250):
+        model.partial_fit(examples[rows], labels[rows], **announced(case, labels))
+    assert abs(model.score(examples, labels) - whole.score(examples, labels)) < 0.05
+    if case.objective:
+        assert model.result_.dual == pytest.approx(whole.result_.dual, rel=0.05)
+
+
+@kernel_streams
 def test_parts_of_a_stream_of_features_make_the_same_model_up_to_rounding(case):
     for kernel in ("rbf", "linear"):
         for form in (np.asarray, sparse.csr_matrix):

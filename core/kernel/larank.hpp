@@ -80,6 +80,7 @@ class LaRank {
         steps_.keep_zeros(true);
         machine().remember();
         before_ = steps_.objective();
+        steps_before_ = steps_.counters().steps;
         const std::vector<int32_t> slots = table().present();
         for (int sweep = 0; sweep < max_sweeps; ++sweep) {
             steps_.begin_operation();
@@ -95,6 +96,7 @@ class LaRank {
         steps_.keep_zeros(false);
         machine().go_back();
         steps_.set_objective(before_);
+        steps_.count_steps_from(steps_before_);
     }
 
     void begin_another_epoch() {
@@ -159,6 +161,7 @@ class LaRank {
 
     bool is_ahead_ = false, is_finished_ = false;  // of the stream
     typename Steps<Machine>::Objective before_;
+    int64_t steps_before_ = 0;
 };
 
 }  // namespace larank

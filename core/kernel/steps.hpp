@@ -140,6 +140,8 @@ class Steps {
     };
     Objective objective() const { return {dual_, linear_, loss_}; }
     void set_objective(const Objective& at) { dual_ = at.dual, linear_ = at.linear, loss_ = at.loss; }
+    // What was done since is undone, and does not count.
+    void count_steps_from(int64_t steps) { counters_.steps = steps; }
     double dual() const { return dual_; }
     double half_squared_norm() const { return linear_ - dual_; }
     double loss() const { return loss_; }  // sum of C_i xi_i since `forget_loss`, each at the time of its visit

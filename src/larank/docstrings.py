@@ -66,11 +66,11 @@ certify : bool, default=True
     support patterns. Otherwise the certificate holds an estimate made on the way.""",
     "memory": """\
 memory_limit : float, default=2e9
-    The bytes for support patterns, coefficients and cached kernel values. A smaller cache means more computation and
-    the same model.
+    The bytes for support patterns, coefficients and cached kernel values. A smaller cache means more computation; the
+    model is the same up to what rounding of kernel values does to it.
 batch_size : int, default=256
-    The number of examples whose kernel values are computed together. It changes the time, not the model, up to
-    rounding.""",
+    The number of examples whose kernel values are computed together. It changes the time, and the model only where
+    rounding of kernel values does.""",
     "running": """\
 n_jobs : int, optional
     The threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. With
@@ -154,9 +154,10 @@ Returns
 list of estimators
     The fitted models, in the order of `Cs`. An interrupt ends the path: models for larger costs are missing.""",
     "stream": """\
-Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up to
-rounding and if `gamma` is a number. A class takes part from its first example on. There is no certificate from
-scratch: `result_` holds an estimate.
+Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, if `gamma`
+is a number and kernel values are the same to the last digit. Those made of inner products may not be; then the models
+differ as with another seed. A class takes part from its first example on. There is no certificate from scratch:
+`result_` holds an estimate.
 
 Parameters
 ----------

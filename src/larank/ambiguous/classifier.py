@@ -88,8 +88,8 @@ class AmbiguousSVM(Algorithm):
     def begin_training(self, training: StreamTraining) -> None:
         """Remember the sets as they are given, where they may change."""
         examples = training.stream.examples
-        self._left_out = len(examples) - len(training.stream.order)
-        self._before = self._counts(training.session)
+        training.machine.left_out += len(examples) - len(training.stream.order)
+        self._left_out = training.machine.left_out
         if self.model.sharpness:
             self._given = GivenSets.of(training.session, examples.ids, examples.labels)
 
@@ -187,13 +187,9 @@ class AmbiguousSVM(Algorithm):
         session.state = model._state
 
     def operations(self, session: Any) -> dict[str, int]:
-        """Of this call: how often each operation was performed, and how many examples were left out."""
-        now = self._counts(session)
-        return {**{name: now[name] - self._before[name] for name in now}, "uninformative": self._left_out}
-
-    @staticmethod
-    def _counts(session: Any) -> dict[str, int]:
-        return {name: getattr(session.counters, name) for name in ("process_new", "reprocess", "steps")}
+        """How often each operation was performed, and how many examples were left out."""
+        counts = {name: getattr(session.counters, name) for name in ("process_new", "reprocess", "steps")}
+        return {**counts, "uninformative": self._left_out}
 
 
 @with_paragraphs
@@ -364,9 +360,9 @@ class AmbiguousClassifier(OnlineClassifier):
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
-        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up
-        to rounding and if `gamma` is a number and `classes` are named in the first. There is no certificate from
-        scratch.
+        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, if
+        `gamma` is a number and `classes` are named in the first; up to rounding, where kernel values are rounded
+        differently. There is no certificate from scratch.
 
         Parameters
         ----------

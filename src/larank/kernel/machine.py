@@ -398,6 +398,7 @@ class Machine:
     def __init__(self, session: Any, provider: Provider) -> None:
         self.session, self.provider = session, provider
         self.is_ahead = False  # of the model, because something failed
+        self.left_out = 0  # examples of the stream that teach nothing
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -460,7 +460,7 @@ _NO_FLAGS = ("no", 1, None)
 
 # What each parameter must be, values it must not have, and what it needs beside it to act.
 WRONG = {
-    "C": (_NUMBER, _NO_NUMBERS, {}),
+    "C": (_NUMBER, (-1.0, 0, np.nan, "1", None, True), {}),
     "algorithm": ("one of .*", ("other", None), {}),
     "alpha": (_NUMBER, _NO_NUMBERS, {}),
     "average": (_FLAG, _NO_FLAGS, {}),

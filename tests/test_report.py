@@ -229,3 +229,17 @@ def test_an_estimated_primal_objective_is_not_shown_as_a_certificate(tmp_path: P
     text = Page(written(tmp_path, estimate)).text
     assert "not computed from scratch" in text
     assert "above the optimum" not in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dual": math.nan, "primal": -3.0}, "nothing bounds the objectives of other models"),
+        ({"primal": math.inf}, "does not separate the classes, as hard margins demand"),
+    ],
+)
+def test_a_page_claims_no_optimum_where_there_is_no_bound(changes: dict[str, float], said: str, tmp_path: Path) -> None:
+    text = Page(written(tmp_path, a_result(**changes))).text
+    assert said in text
+    assert "is optimal" not in text
+    assert "above the optimum" not in text

@@ -1,6 +1,7 @@
 // MCSVM as published.
 #include <nanobind/stl/string.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -42,7 +43,7 @@ larank::Mcsvm<T>* mcsvm_session(larank::Mcsvm<T>* self, Vector<int32_t> labels, 
     for (std::size_t i = 0; i < examples; ++i) {
         if (labels.data()[i] < 0 || std::size_t(labels.data()[i]) >= classes)
             throw std::invalid_argument("labels must count from 0 to the number of classes less one");
-        if (!(diagonal.data()[i] >= 0)) throw std::invalid_argument("diagonal must not be negative");
+        if (!std::isfinite(diagonal.data()[i])) throw std::invalid_argument("diagonal must be finite");
     }
     return new (self) larank::Mcsvm<T>(copied(labels), copied(costs), copied(diagonal),
                                        {delta.data(), delta.data() + delta.size()}, int64_t(classes), options);

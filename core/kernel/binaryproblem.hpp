@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -79,9 +80,10 @@ class Members {
     // alpha_i += lambda, alpha_j -= lambda, as far as the gradient says and the bounds allow; g is left as it is.
     PairStep step(int64_t i, int64_t j, double kij) {  // [thesis] algorithm 11, line 9
         const double slope = g(i) - g(j);
-        const double size = diagonal(i) + diagonal(j), curvature = std::max(0.0, size - 2 * kij);
-        const bool is_curved = curvature > rounding_share * size;
-        const double wanted = is_curved ? slope / curvature : std::numeric_limits<double>::infinity();
+        const double size = diagonal(i) + diagonal(j), distance = size - 2 * kij;
+        const double curvature = std::abs(distance) > rounding_share * std::abs(size) ? distance : 0.0;
+        // Of an indefinite kernel it may be negative: then, too, the bounds end the step, as in LIBSVM.
+        const double wanted = curvature > 0 ? slope / curvature : std::numeric_limits<double>::infinity();
         const double room_i = upper(i) - alpha(i), room_j = alpha(j) - lower(j);
         const double lambda = std::min({wanted, room_i, room_j});
         set_alpha(i, lambda == room_i ? upper(i) : alpha(i) + lambda);

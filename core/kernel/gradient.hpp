@@ -98,7 +98,8 @@ int64_t best_partner(const T* __restrict ki, const double* __restrict diagonal, 
     ExtremeLanes found;
     const auto gain = [=](int64_t s) {
         const double difference = gi - g[s] - double(down[s]);
-        const double size = kii + diagonal[s], distance = size - 2 * double(ki[s]), least = rounding_share * size;
+        const double size = kii + diagonal[s], distance = size - 2 * double(ki[s]);
+        const double least = rounding_share * (size < 0 ? -size : size);
         const double gained = difference * difference / (distance > least ? distance : least);
         return difference > 0 ? gained : -std::numeric_limits<double>::infinity();
     };

@@ -308,8 +308,9 @@ class Huller : public PatternSolver<T, Huller<T>> {
         const double numerator = own - pair.cross - x.own + x.other;  // <X_own - X_other, X_own - x_k>
         const double denominator = own + x.squared - 2 * x.own;       // |X_own - x_k|^2
         constexpr double rounding = 4 * std::numeric_limits<T>::epsilon();
-        if (!(denominator > rounding * (own + x.squared))) return {};  // x_k is X_own, as far as can be seen
-        const double lambda = numerator / denominator;                 // [thesis] eq. (4.6), (4.7)
+        // x_k is X_own, as far as can be seen; or the kernel is indefinite, and what is between them no distance.
+        if (!(denominator > rounding * (std::abs(own) + std::abs(x.squared)))) return {};
+        const double lambda = numerator / denominator;  // [thesis] eq. (4.6), (4.7)
         // Rounding may leave nothing of the others, and then there is no bound.
         const double lowest = alpha_k < 1 ? -alpha_k / (1 - alpha_k) : -std::numeric_limits<double>::infinity();
         if (alpha_k > 0 && lambda <= lowest) return {lowest, true};

@@ -95,6 +95,7 @@ class LaRank {
         steps_.set_finishing(false);
         machine().go_back();
         steps_.set_objective(before_);
+        steps_.forget_finishing_steps();
     }
 
     void begin_another_epoch() {

@@ -37,7 +37,8 @@ struct LaSVMOptions {
 };
 
 struct LaSVMCounters {
-    int64_t process = 0, reprocess = 0, steps = 0, finishing_steps = 0;
+    int64_t process = 0, reprocess = 0, steps = 0;
+    int64_t finishing_steps = 0;  // of finishes that were taken over, and of the last one
 };
 
 // S of one problem, and where its members are.
@@ -176,16 +177,16 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         return 1 + widest / 2;
     }
 
-    // The stream goes on as if there had been no finishing.
+    // The stream goes on as if there had been no finishing, which does not count then.
     void go_on() {
-        finished_.clear();
-        finishing_ = 0;
+        for (const auto& smo : finished_) counters_.finishing_steps -= smo->steps();
+        forget_finish();
     }
 
     // What finishing has come to is where the stream goes on from.
     void take_over_finish() {
         for (std::size_t p = 0; p < finished_.size(); ++p) take_over(problems_[p], *finished_[p]);
-        go_on();
+        forget_finish();
         for (const int32_t slot : std::vector<int32_t>(table().present())) release_if_unused(slot);
     }
 
@@ -245,6 +246,10 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
 
     bool has_one_problem() const { return problems_.size() == 1; }
+    void forget_finish() {
+        finished_.clear();
+        finishing_ = 0;
+    }
 
     Smo<T>* finished(std::size_t p) const { return p < finished_.size() ? finished_[p].get() : nullptr; }
 

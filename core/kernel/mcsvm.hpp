@@ -287,7 +287,7 @@ class Mcsvm {
 
     // Writes the new coefficients to `next_`.
     void solve(const ReducedProblem& row) {
-        if (row.A == 0)
+        if (row.A <= 0)
             solve_linear(row);
         else if (options_.row_solver == RowSolver::exact)
             solve_exactly(row);
@@ -295,7 +295,8 @@ class Mcsvm {
             counters_.fixed_point_iterations += fixed_point_.solve(row, cooling_.accuracy(), next_.data());
     }
 
-    // [mcsvm] (18) takes A > 0. Without it (20) is linear, and the worst class has it all.
+    // [mcsvm] (18) takes A > 0. Without it (20) is linear, or convex where the kernel is not positive semi-definite,
+    // and the worst class has it all.
     void solve_linear(const ReducedProblem& row) {
         int64_t worst = row.label;
         for (int64_t r = 0; r < classes_; ++r)

@@ -34,7 +34,7 @@ namespace larank {
 struct StepCounters {
     std::array<int64_t, operation_count> operations{};
     int64_t steps = 0;
-    int64_t finishing_steps = 0;  // which the stream does not know of
+    int64_t finishing_steps = 0;  // of the last finish
     int64_t argmax = 0;
     double selection_seconds = 0;  // scores and the choice of y+ and y-, from a sample of the operations
     double step_seconds = 0;
@@ -156,6 +156,8 @@ class Steps {
         }
         dual_ = linear_ - norm / 2;
     }
+    // The finish was undone and does not count.
+    void forget_finishing_steps() { counters_.finishing_steps = 0; }
     double dual() const { return dual_; }
     double half_squared_norm() const { return linear_ - dual_; }
     double loss() const { return loss_; }  // sum of C_i xi_i since `forget_loss`, each at the time of its visit

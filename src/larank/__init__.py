@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
     from larank.structured.svc import StructuredSVC
-    from larank.training import Result, TrainingWarning
+    from larank.training import CertificateWarning, Result, TrainingWarning
 
 __all__ = [
     "ActiveLearner",
     "AmbiguousClassifier",
+    "CertificateWarning",
     "ConceptLabeler",
     "HullerClassifier",
     "KernelPCAMap",
@@ -69,6 +70,7 @@ __version__ = version("larank")
 _HOME = {
     "ActiveLearner": "larank.active",
     "AmbiguousClassifier": "larank.ambiguous.classifier",
+    "CertificateWarning": "larank.training",
     "ConceptLabeler": "larank.ambiguous.concepts",
     "HullerClassifier": "larank.kernel.huller",
     "KernelPCAMap": "larank.maps",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
 
 
 class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -168,7 +171,7 @@ def example_costs(
     Parameters
     ----------
     C : float
-        The cost of an example of weight one.
+        The cost of an example of weight one; infinity is `HARD_COST`, whatever the weight, if it is not zero.
     X : array, CSR matrix or sequence
         The examples.
     y : ndarray
@@ -192,10 +195,27 @@ def example_costs(
         factors = compute_class_weight(class_weight, classes=classes, y=y)
     if (factors < 0).any() or not np.isfinite(factors).all():
         raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
-    costs: NDArray[np.float64] = C * weight * factors[np.searchsorted(classes, y)]
+    weight = weight * factors[np.searchsorted(classes, y)]
+    costs: NDArray[np.float64] = np.where(weight > 0, HARD_COST, 0.0) if math.isinf(C) else C * weight
     if not costs.any():
         raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
     return costs
+
+
+def smallest_margin(scores: NDArray[np.float64], labels: NDArray[Any], delta: NDArray[np.float64]) -> float:
+    """Of hard margins, the smallest (S_i^y - S_i^y') / Delta(y, y').
+
+    Scores divided by it keep all of them. Where it is not above zero, no multiple does.
+    """
+    wanted = delta[labels]
+    found = np.take_along_axis(scores, labels[:, None].astype(np.intp), axis=1) - scores
+    at_once = np.where(found < 0, -np.inf, np.inf)  # what a margin of zero asks for, it has or it has not
+    return float(np.divide(found, wanted, out=at_once, where=wanted > 0).min(initial=np.inf))
+
+
+def hard_objective(half_squared_norm: float, margin: float) -> float:
+    """The primal objective of hard margins, 1/2 |w|^2, of the multiple of w whose smallest margin is one."""
+    return half_squared_norm / margin**2 if margin > 0 else math.inf
 
 
 def held_out_examples(

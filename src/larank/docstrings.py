@@ -14,8 +14,8 @@ _PARAGRAPHS = {
 kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
 default="rbf"
     The kernel. A callable takes two collections of examples and returns the matrix of their kernel values; with it
-    `X` may be any sequence of objects. "laplacian", "chi2" and "intersection" need dense data, the last two without
-    negative features.
+    `X` may be any sequence of objects, and rows of a sparse matrix come as a CSR matrix. "laplacian", "chi2" and
+    "intersection" need dense data, the last two without negative features.
 gamma : {"scale", "auto"} or float, default="scale"
     The coefficient of the kernels other than "linear"; "scale" is ``1 / (n_features * X.var())`` of the first data
     seen, "auto" is ``1 / n_features``.
@@ -26,6 +26,10 @@ coef0 : float, default=0.0
     "C": """\
 C : float, default=1.0
     The cost of one unit of loss against ``1/2 |w|^2``.""",
+    "hard_C": """\
+C : float, default=1.0
+    The cost of one unit of loss against ``1/2 |w|^2``. Infinity makes margins hard: weights above zero are all the same
+    then, and where the model does not separate the classes, `result_.primal` is infinite, and a warning says so.""",
     "cost_matrix": """\
 cost_matrix : array of shape (n_classes, n_classes), optional
     The margin ``Delta(y, y')`` by which the score of class ``y`` must exceed that of ``y'``, in the order of
@@ -65,11 +69,11 @@ certify : bool, default=True
     support patterns. Otherwise the certificate holds an estimate made on the way.""",
     "memory": """\
 memory_limit : float, default=2e9
-    The bytes for support patterns, coefficients and cached kernel values. A smaller cache means more computation and
-    the same model.
+    The bytes for support patterns, coefficients and cached kernel values. A smaller cache means more computation; the
+    model is the same up to what rounding of kernel values does to it.
 batch_size : int, default=256
-    The number of examples whose kernel values are computed together. It changes the time, not the model, up to
-    rounding.""",
+    The number of examples whose kernel values are computed together. It changes the time, and the model only where
+    rounding of kernel values does.""",
     "running": """\
 n_jobs : int, optional
     The threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. With
@@ -134,6 +138,10 @@ validation : (X, y), optional
     "sample_weight": """\
 sample_weight : array of shape (n_samples,), optional
     Factors on ``C`` per example, not negative.""",
+    "hull_weight": """\
+sample_weight : array of shape (n_samples,), optional
+    How often each example is there, not negative: one of weight zero is left out. Beyond that weights change nothing,
+    for a convex hull with an example twice, or half of it, is the same.""",
     "fitted": """\
 Returns
 -------
@@ -152,9 +160,10 @@ Returns
 list of estimators
     The fitted models, in the order of `Cs`. An interrupt ends the path: models for larger costs are missing.""",
     "stream": """\
-Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up to
-rounding and if `gamma` is a number. A class takes part from its first example on. There is no certificate from
-scratch: `result_` holds an estimate.
+Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, if `gamma`
+is a number and kernel values are the same to the last digit. Those made of inner products may not be; then the models
+differ as with another seed. A class takes part from its first example on. There is no certificate from scratch:
+`result_` holds an estimate.
 
 Parameters
 ----------

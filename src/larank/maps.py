@@ -26,6 +26,7 @@ from larank.blocks.lowrank import (
     eigen_squares,
     pivoted_cholesky,
 )
+from larank.blocks.precomputed import indefinite_pair
 from larank.blocks.provider import length, rows_of
 from larank.blocks.workers import blas_threads
 from larank.data.models import persistable
@@ -127,6 +128,8 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             X = self._validated(X, reset=True)
             if self.kernel == "precomputed":
                 check_gram(X)
+                if found := indefinite_pair(X):
+                    raise ValueError(f"kernel='precomputed' must be positive semi-definite, got {found}")
             kernel = self._kernel(X)
             if hasattr(kernel, "gamma"):
                 self.gamma_ = float(kernel.gamma)
@@ -165,13 +168,11 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return some.copy() if isinstance(some, np.ndarray) else some
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        X = validated(self, X, reset=reset, sparse=not self._is_dense(), objects=callable(self.kernel))
+        sparse, objects = self.kernel != "precomputed", callable(self.kernel)
+        X = validated(self, X, reset=reset, sparse=sparse, objects=objects)
         if not length(X):
             raise ValueError("X must hold at least one example, got none")
         return X
-
-    def _is_dense(self) -> bool:
-        return callable(self.kernel) or self.kernel == "precomputed"
 
     def _kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)

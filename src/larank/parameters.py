@@ -39,6 +39,20 @@ def positive(name: str, value: Any, *, zero: bool = False, least: float = 0.0) -
     return float(value)
 
 
+def _cost(name: str, value: Any) -> None:
+    """A cost where there are no hard margins."""
+    try:
+        positive(name, value)
+    except ValueError as error:
+        hint = f"; {', '.join(_HARD_MARGINS)} take it, elsewhere a large number would do"
+        raise ValueError(f"{error}{hint if _as_float(value) == math.inf else ''}") from None
+
+
+def _cost_or_infinity(name: str, value: Any) -> None:
+    if not _as_float(value) > 0:
+        raise ValueError(f"{name} must be a finite number > 0, or infinity for hard margins; got {value!r}")
+
+
 def finite(name: str, value: Any) -> float:
     """A finite real number."""
     if not math.isfinite(_as_float(value)):
@@ -151,8 +165,8 @@ _ONLINE = ("larank", "perceptron", "passive-aggressive")
 _CUTTING_PLANES = ("svmstruct", "svmstruct-1slack")
 _DESCENTS = ("newton", "lbfgs", "cg")
 _FEATURE_MAPS = ("cholesky", "kpca", "none")
+_HARD_MARGINS = ("LaRankClassifier", "LaSVMClassifier", "LinearMulticlassSVC", "MulticlassSVC")  # with C=inf
 _POSITIVE = (
-    "C",
     "alpha",
     "delta_max",
     "epsilon",
@@ -198,6 +212,7 @@ _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(_POSITIVE, positive),
     **dict.fromkeys(_COUNTS, partial(whole_number, at_least=1)),
     **dict.fromkeys((*_FLAGS, "warm_start"), flag),
+    "C": _cost,
     "algorithm": OneOf(("process-reprocess", "simple")),
     "coef0": finite,
     "decision": OneOf(("last", "average")),
@@ -230,6 +245,7 @@ _CHECKS: Mapping[str, Check] = {
     "window": _odd,
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
+    **dict.fromkeys([(name, "C") for name in _HARD_MARGINS], _cost_or_infinity),
     ("ConceptLabeler", "strategy"): OneOf(("order-free", "left-right", "independent")),
     ("KernelPassiveAggressive", "loss"): OneOf(("hinge", "squared_hinge")),
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
@@ -356,6 +372,7 @@ RULES = (
     acts("certify", False, stop=("epochs",), because="the gap is computed from scratch where it ends training"),
     acts("finish", False, stop=("epochs",), because="a gap is looked at after finishing"),
     _must("tol", "a number above 0 and below 1", lambda tol: not tol or tol >= 1, stop=("gap",), of="HullerClassifier"),
+    _must("tol", "a number > 0", lambda tol: tol is None, stop=("gap",), C=(math.inf,)),
     # Which examples come, and how often.
     acts("label_budget", stop=("epochs",), epochs=(1,), because="more passes see all labels"),
     Rule("sample_size", not_with={"selection": ("random",)}),
@@ -372,6 +389,7 @@ RULES = (
     acts("average", solver=("perceptron", "passive-aggressive")),
     acts("label_costs", solver=("larank", "passive-aggressive"), because="the perceptron knows right and wrong"),
     acts("budget", decision=("last",), because="support patterns that have left would stay in the average"),
+    acts("C", math.inf, solver=("active-set",), of="MulticlassSVC"),
     acts("init", solver=("active-set",)),
     acts("shrinking", solver=("active-set",)),
     acts("formulation", "weston-watkins", solver=("active-set",)),

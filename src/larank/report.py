@@ -172,11 +172,15 @@ def numeric_columns(rows: Sequence[Row]) -> set[str]:
 def _bound(result: Result) -> str:
     if not result.has_objective:
         return "This solver minimises no objective, so there is no bound. Online error: on examples when they came."
+    if math.isnan(result.dual):
+        return "The problem is not convex: nothing bounds the objectives of other models."
     if not result.primal > 0:
         return "The objective is zero: the model is optimal."
     if not result.dual > 0:
         return "Training ended too early to bound the optimum from below."
     below = f"No model has an objective below {format_value(result.dual)}"
+    if result.primal == math.inf:
+        return f"{below}; this one does not separate the classes, as hard margins demand."
     if not result.exact:
         return f"{below}; that of this one was not computed from scratch, only seen on the way."
     return f"{below}; this one is at most {max(result.gap / result.dual, 0.0):.2%} above the optimum."
@@ -266,7 +270,7 @@ def _draw_objectives(axes: Any, result: Result) -> None:
 
 
 def _draw_gap(axes: Any, result: Result) -> None:
-    scale = result.primal if result.primal > 0 else 1.0
+    scale = result.primal if 0 < result.primal < math.inf else 1.0
     points = [point for point in _finite(result.history) if point.gap > 0]
     _draw(axes, points, [point.gap / scale for point in points], _GAP, "gap")
     axes.set_title("relative gap")

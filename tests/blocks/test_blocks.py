@@ -12,7 +12,8 @@ from sklearn.metrics import pairwise
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from larank.blocks import check_gram, provider_for
-from larank.blocks.kernels import kernel_for
+from larank.blocks.definite import indefinite_values
+from larank.blocks.kernels import kernel_for, kernel_names
 
 DTYPES = [np.float32, np.float64]
 PARAMETERS = {"gamma": 0.2, "degree": 3, "coef0": 0.5}
@@ -417,12 +418,9 @@ def spoiled(entries):
     [
         (np.ones((3, 2)), r"X must be a square matrix of kernel values with kernel='precomputed', got \(3, 2\)"),
         ([[1.0]], r"X must be a square matrix .* got list"),
-        (spoiled({(4, 4): -0.5}), r"k\(x, x\) must be >= 0, got -0.5 for example 4"),
-        (spoiled({(4, 4): np.nan}), r"k\(x, x\) must be >= 0, got nan for example 4"),
+        (spoiled({(4, 4): np.nan}), r"k\(x, z\) must be finite, got nan for examples 4 and 4"),
         (spoiled({(650, 4): np.inf}), r"k\(x, z\) must be finite, got inf for examples 650 and 4"),
         (spoiled({(650, 4): 0.123}), r"X must be symmetric, got X\[4, 650\] = .* and X\[650, 4\] = 0.123"),
-        (spoiled({(650, 4): 1.5, (4, 650): 1.5}), r"semi-definite, got k\(x, z\) = 1.5 for examples 4 and 650 with"),
-        (spoiled({(4, 4): 0.0}), r"semi-definite, .* for examples 0 and 4 with k\(x, x\) = 1.0 and k\(z, z\) = 0.0"),
     ],
 )
 def test_a_matrix_that_is_no_kernel_is_refused_with_the_entry(matrix, message):
@@ -430,21 +428,46 @@ def test_a_matrix_that_is_no_kernel_is_refused_with_the_entry(matrix, message):
         check_gram(matrix)
 
 
+@pytest.mark.parametrize(
+    ("matrix", "found"),
+    [
+        (spoiled({(4, 4): -0.5}), "k(x, x) = -0.5 for example 4"),
+        (spoiled({(650, 4): 1.5, (4, 650): 1.5}), "k(x, z) = 1.5 for examples 4 and 650 with k(x, x) = 1.0"),
+        (spoiled({(4, 4): 0.0}), "for examples 0 and 4 with k(x, x) = 1.0 and k(z, z) = 0.0"),
+        (1.5 * np.eye(40) - 0.5, "eigenvalue -"),
+        ((1.5 * np.eye(40) - 0.5).astype(np.float32), "eigenvalue -"),
+    ],
+)
+def test_a_matrix_that_is_not_positive_semi_definite_is_found_out(matrix, found):
+    assert found in indefinite_values(provider("precomputed", matrix), matrix, np.arange(len(matrix)))
+
+
 def test_a_good_matrix_passes():
-    check_gram(gram(600))
-    check_gram(gram(600, np.float32))
-    K = gram(20)
-    K[3] = K[:, 3] = 0  # an example that is zero in the feature space
-    check_gram(K)
+    zero = gram(20)
+    zero[3] = zero[:, 3] = 0  # an example that is zero in the feature space
+    by_way_of_float32 = gram(600, np.float32).astype(np.float64)
+    for K in (gram(600), gram(600, np.float32), zero, by_way_of_float32):
+        check_gram(K)
+        assert indefinite_values(provider("precomputed", K), K, np.arange(len(K))) == ""
+
+
+@pytest.mark.parametrize("kernel", kernel_names())
+def test_kernels_that_are_known_are_not_looked_at(kernel):
+    looked = []
+    X = np.abs(np.random.default_rng(0).normal(size=(20, 20)))
+    values = provider(kernel, X @ X.T)
+    values.among = lambda X, rows: looked.append(rows) or np.eye(len(rows))
+    indefinite_values(values, X @ X.T, np.arange(20))
+    assert bool(looked) == (kernel in ("sigmoid", "precomputed"))
 
 
 def test_precomputed_values_are_checked_as_they_are_used():
     K = gram(20)
-    K[15, 3] = 1.5
+    K[15, 3] = np.inf
     blocks = provider("precomputed", K)
     blocks.store(np.arange(10), blocks.batch(K, 0, slice(10)), np.arange(10))
     blocks.against_support(blocks.batch(K, 10, slice(10, 15)))
-    with pytest.raises(ValueError, match=r"semi-definite, got k\(x, z\) = 1.5 for examples 15 and 3"):
+    with pytest.raises(ValueError, match=r"k\(x, z\) must be finite, got inf for examples 15 and 3"):
         blocks.against_support(blocks.batch(K, 15, slice(15, 20)))
 
 

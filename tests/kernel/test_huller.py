@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -146,3 +147,30 @@ def test_counts_add_up():
 def test_a_bad_parameter_is_named_with_what_would_do(parameters, message):
     with pytest.raises(ValueError, match=message):
         huller(**parameters).fit(X, y)
+
+
+# Weights and precision
+
+
+def test_a_weight_is_how_often_an_example_is_there():
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    weights = np.random.default_rng(1).integers(0, 3, 60)
+    options = {"gamma": 0.5, "stop": "gap", "tol": 1e-8, "random_state": 0}
+    weighted = HullerClassifier(**options).fit(X, y, sample_weight=weights)
+    repeated = HullerClassifier(**options).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-3)
+    assert (weights[weighted.support_] > 0).all()
+
+
+def test_a_matrix_that_went_through_float32_is_accepted():
+    """It is neither symmetric to the last bit nor positive semi-definite, by rounding."""
+    X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 2  # nothing separates the classes
+    X32 = X.astype(np.float32)
+    K = ((X32 @ X32.T + 1) ** 2).astype(np.float64)
+    K[np.triu_indices(80, 1)] *= 1 + 3e-7
+    assert np.linalg.eigvalsh((K + K.T) / 2)[0] < 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = HullerClassifier("precomputed", epochs=20, random_state=0).fit(K, y)
+    assert np.isfinite(model.result_.gap)
+    assert np.isfinite(model.decision_function(K)).all()

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
-from larank import LaRankClassifier, _core
+from larank import CertificateWarning, LaRankClassifier, _core
 from larank.data import models
 from reference import kernel_certificate, kernel_optimum
 
@@ -204,7 +204,7 @@ def test_the_steps_of_a_stream_are_counted_once_however_often_a_model_is_taken(k
         name: whole[name] for name in ("process_new", "process_old", "optimize")
     }
     assert counts["steps"] == pytest.approx(whole["steps"], rel=0.05)
-    assert counts["finishing_steps"] > whole["finishing_steps"] > 0
+    assert 0 < counts["finishing_steps"] < 10 * whole["finishing_steps"]  # of the last call, not of all 120
 
 
 # The optimum
@@ -475,19 +475,15 @@ def test_predictions_do_not_depend_on_the_other_rows():
     assert model.score(far, y) > 0.8
 
 
-def test_a_matrix_that_is_no_kernel_is_found_out():
+def test_training_to_a_gap_ends_with_a_kernel_that_is_none():
     rng = np.random.default_rng(0)
     S = rng.uniform(-1, 1, (300, 300))
     S = (S + S.T) / 2
     np.fill_diagonal(S, 1.0)
-    with pytest.raises(ValueError, match="kernel must be positive semi-definite"):
-        LaRankClassifier("precomputed", C=10, epochs=3, random_state=0).fit(S, np.arange(300) % 4)
-
-
-def test_a_sigmoid_that_is_no_kernel_warns():
-    X, y = clouds(300)
-    with pytest.warns(UserWarning, match="proves nothing"):
-        LaRankClassifier("sigmoid", gamma=2, coef0=-1, C=10, epochs=3, random_state=0).fit(X, y)
+    with pytest.warns(CertificateWarning, match="not positive semi-definite"):
+        model = LaRankClassifier("precomputed", C=10, stop="gap", tol=0.01, random_state=0).fit(S, np.arange(300) % 4)
+    assert model.result_.status == "converged"
+    assert model.result_.iterations < 100
 
 
 def test_a_sparse_stream_stays_sparse_from_a_first_batch_of_one_class():

@@ -18,13 +18,14 @@ def svc(**parameters):
 # Parameters
 
 NUMBER = "must be a finite number > 0, got"
+COST = "must be a finite number > 0, or infinity for hard margins; got"
 FLAG = "must be True or False, got"
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        *[("C", value, f"C {NUMBER} {value!r}") for value in (-1.0, 0, np.nan, np.inf, "1", None, True, [1.0])],
+        *[("C", value, f"C {COST} {value!r}") for value in (-1.0, 0, np.nan, "1", None, True, [1.0])],
         *[("tol", value, f"tol {NUMBER} {value!r}") for value in (0, -1e-3, np.nan, "tight")],
         *[("intercept_scaling", value, f"intercept_scaling {NUMBER} {value!r}") for value in (0, -1, None)],
         *[("time_limit", value, f"time_limit {NUMBER} {value!r}") for value in (0, -1, "1h", np.inf)],

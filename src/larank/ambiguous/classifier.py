@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +28,6 @@ from larank.kernel.machine import (
     OnlineClassifier,
     StreamTraining,
     Targets,
-    check_definite,
     estimate_by_losses,
     session_class,
 )
@@ -89,8 +88,8 @@ class AmbiguousSVM(Algorithm):
     def begin_training(self, training: StreamTraining) -> None:
         """Remember the sets as they are given, where they may change."""
         examples = training.stream.examples
-        self._left_out = len(examples) - len(training.stream.order)
-        self._before = self._counts(training.session)
+        training.machine.left_out += len(examples) - len(training.stream.order)
+        self._left_out = training.machine.left_out
         if self.model.sharpness:
             self._given = GivenSets.of(training.session, examples.ids, examples.labels)
 
@@ -128,7 +127,7 @@ class AmbiguousSVM(Algorithm):
             unaccounted = loss - (own.clip(min=0).sum(axis=1) - products) / block.costs
             violation = max(violation, float(unaccounted.max()))
         half = squared_norm / 2
-        self._check_definite(training, half, linear - half)
+        self._look_at_objectives(training, half, linear - half)
         if not self.model.sharpness:
             self._final_loss = losses / costs
         # Coefficients of examples whose candidates weigh something else since the last visit keep no bounds.
@@ -136,16 +135,16 @@ class AmbiguousSVM(Algorithm):
         return ObjectiveValues(half + losses, math.nan if is_between else linear - half, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
-        """What was not computed from scratch must be possible, too."""
+        """What was not computed from scratch may show what the kernel is, too."""
         if training.is_whole and not outcome.exact:
-            self._check_definite(training, training.session.half_squared_norm, training.session.dual)
+            self._look_at_objectives(training, training.session.half_squared_norm, training.session.dual)
         if training.session.online.examples < len(training.stream.order):
             self._final_loss = None  # it is that of more examples than came
         return outcome
 
-    def _check_definite(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
+    def _look_at_objectives(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
         at_zero = float(training.stream.examples.costs.sum())
-        check_definite(self.model, half_squared_norm, dual, at_zero, training.machine.dtype)
+        training.machine.look_at_objectives(half_squared_norm, dual, at_zero)
 
     def expansion(self, session: Any) -> Expansion:
         """The coefficients beta, of two classes at least."""
@@ -170,6 +169,10 @@ class AmbiguousSVM(Algorithm):
         total = session.half_squared_norm + rho / 2 * online.squared_costs
         return Regret(online.examples, online.losses / costs, self._final_loss, total / costs)
 
+    def withdraw_bounds(self) -> None:
+        """That of the regret."""
+        self.model.regret_ = replace(self.model.regret_, bound=math.nan)
+
     def restore(self, machine: Machine) -> None:
         """Let a fresh session take over the model."""
         model, session = self.model, machine.session
@@ -184,13 +187,9 @@ class AmbiguousSVM(Algorithm):
         session.state = model._state
 
     def operations(self, session: Any) -> dict[str, int]:
-        """Of this call: how often each operation was performed, and how many examples were left out."""
-        now = self._counts(session)
-        return {**{name: now[name] - self._before[name] for name in now}, "uninformative": self._left_out}
-
-    @staticmethod
-    def _counts(session: Any) -> dict[str, int]:
-        return {name: getattr(session.counters, name) for name in ("process_new", "reprocess", "steps")}
+        """How often each operation was performed, and how many examples were left out."""
+        counts = {name: getattr(session.counters, name) for name in ("process_new", "reprocess", "steps")}
+        return {**counts, "uninformative": self._left_out}
 
 
 @with_paragraphs
@@ -361,9 +360,9 @@ class AmbiguousClassifier(OnlineClassifier):
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
-        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, up
-        to rounding and if `gamma` is a number and `classes` are named in the first. There is no certificate from
-        scratch.
+        Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, if
+        `gamma` is a number and `classes` are named in the first; up to rounding, where kernel values are rounded
+        differently. There is no certificate from scratch.
 
         Parameters
         ----------

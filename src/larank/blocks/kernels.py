@@ -39,9 +39,10 @@ _named: dict[str, type[Kernel]] = {}
 
 @dataclass(frozen=True)
 class Kernel:
-    """A positive semi-definite function of two examples (`sigmoid` is one only for some parameters)."""
+    """A symmetric function of two examples."""
 
     name: ClassVar[str] = ""
+    is_definite: ClassVar[bool] = True  # positive semi-definite on whatever examples
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         """Register the class under its name; without one it is a kind of kernel, not a kernel."""
@@ -112,6 +113,10 @@ class Polynomial(ProductKernel, name="poly"):
     coef0: float
     degree: int
 
+    @property
+    def is_definite(self) -> bool:  # type: ignore[override]
+        return self.coef0 >= 0
+
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
         _core.map_polynomial(tile, self.gamma, self.coef0, self.degree)
 
@@ -123,8 +128,9 @@ class Polynomial(ProductKernel, name="poly"):
 
 @dataclass(frozen=True)
 class Sigmoid(ProductKernel, name="sigmoid"):
-    """tanh(gamma x'z + coef0)."""
+    """tanh(gamma x'z + coef0), positive semi-definite for some parameters and examples only."""
 
+    is_definite = False
     gamma: float
     coef0: float
 
@@ -183,11 +189,14 @@ class PrecomputedKernel(Kernel, name="precomputed"):
 
     plus: float = 0.0
 
+    is_definite = False
+
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
     """The caller's function of two sets of examples, `function(A, B)` of shape (len(A), len(B))."""
 
+    is_definite = False
     function: Callable[[Any, Any], Any]
 
 
@@ -196,6 +205,10 @@ class _BiasedProductKernel(ProductKernel):
     """Another kernel plus one."""
 
     inner: ProductKernel
+
+    @property
+    def is_definite(self) -> bool:  # type: ignore[override]
+        return self.inner.is_definite
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -218,6 +231,10 @@ class _BiasedRowKernel(RowKernel):
     """Another kernel plus one."""
 
     inner: RowKernel
+
+    @property
+    def is_definite(self) -> bool:  # type: ignore[override]
+        return self.inner.is_definite
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -268,8 +285,8 @@ def kernels_with(parameter: str) -> tuple[str, ...]:
 
 
 def takes_sparse(kernel: Any) -> bool:
-    """Whether the kernel of this name can be computed on CSR matrices, as those can that are made of inner products."""
-    return isinstance(kernel, str) and issubclass(_named.get(kernel, Kernel), ProductKernel)
+    """Whether a kernel takes CSR matrices: those of inner products do, and the caller's functions are handed them."""
+    return callable(kernel) or (isinstance(kernel, str) and issubclass(_named.get(kernel, Kernel), ProductKernel))
 
 
 def kernel_for(kernel: Any, *, gamma: Any = "scale", degree: Any = 3, coef0: Any = 0.0, X: Any = None) -> Kernel:

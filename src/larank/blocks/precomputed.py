@@ -48,9 +48,9 @@ class PrecomputedProvider(Provider):
                 f"X must have a column for every example so far, at least {ids.max() + 1}, got {X.shape[1]}"
             )
         diagonal = X[chosen, ids].astype(np.float64)
-        if not (diagonal >= 0).all() or not np.isfinite(diagonal).all():
-            i = int(np.argmin((diagonal >= 0) & np.isfinite(diagonal)))
-            raise ValueError(f"kernel='precomputed': k(x, x) must be >= 0, got {diagonal[i]} for example {ids[i]}")
+        if not np.isfinite(diagonal).all():
+            i = int(np.argmin(np.isfinite(diagonal)))
+            raise ValueError(f"kernel='precomputed': k(x, x) must be finite, got {diagonal[i]} for example {ids[i]}")
         examples = GramRows([X], np.zeros(len(ids), np.int64), chosen)
         return Batch(examples, ids, diagonal + self._plus, np.zeros(len(ids), self.dtype))
 
@@ -104,7 +104,7 @@ class PrecomputedProvider(Provider):
             out[:, newer] = np.where(right.ids[newer] > left.ids[:, None], other.T, out[:, newer])
         out += np.where(right.ids < 0, 0, self._plus)  # a slot that is free has the id -1
         self._count(0, time.perf_counter() - start)
-        _check_entries(out, left, right, self._plus)
+        _check_finite(out, left.ids, right.ids)
 
 
 def check_gram(X: Any) -> None:
@@ -113,18 +113,16 @@ def check_gram(X: Any) -> None:
     Raises
     ------
     ValueError
-        Naming the first entry where it is not square, finite, symmetric or, looking at two examples at a time,
-        positive semi-definite.
+        Naming the first entry where it is not square, finite or symmetric.
     """
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.shape[0] != X.shape[1]:
         shape = getattr(X, "shape", type(X).__name__)
         raise ValueError(f"X must be a square matrix of kernel values with kernel='precomputed', got {shape}")
-    everything = PrecomputedProvider(PrecomputedKernel(), X, None).batch(X, 0)
+    ids, lengths = np.arange(len(X)), _lengths(X)
     for rows in pieces(len(X), ROWS_AT_ONCE):
-        some = Batch(None, everything.ids[rows], everything.diagonal[rows], everything.norms[rows])
-        _check_entries(X[rows], some, everything)
+        _check_finite(X[rows], ids[rows], ids)
     for rows in pieces(len(X), ROWS_AT_ONCE):
-        scale = np.sqrt(np.outer(everything.diagonal[rows], everything.diagonal))
+        scale = np.maximum(np.outer(lengths[rows], lengths), np.abs(X[rows]))
         apart = np.abs(X[rows] - X[:, rows].T) > tolerance(X.dtype) * scale
         if apart.any():
             i, j = np.argwhere(apart)[0]
@@ -134,17 +132,36 @@ def check_gram(X: Any) -> None:
             )
 
 
-def _check_entries(values: _Array, left: Batch, right: Batch, plus: float = 0.0) -> None:
-    """Finite, and no 2 x 2 minor below zero: |k(x, z)|^2 <= k(x, x) k(z, z). All have had `plus` added."""
-    bound = np.sqrt(left.diagonal)[:, None] * ((1 + tolerance(values.dtype)) * np.sqrt(right.diagonal))
-    wrong = ~(np.abs(values) <= bound)
-    if not wrong.any():
-        return
-    i, j = np.argwhere(wrong)[0]
-    a, b, value = left.ids[i], right.ids[j], values[i, j] - plus
-    if not np.isfinite(value):
-        raise ValueError(f"kernel='precomputed': k(x, z) must be finite, got {value} for examples {a} and {b}")
-    raise ValueError(
-        f"kernel='precomputed' must be positive semi-definite, got k(x, z) = {value} for examples {a} and {b} with "
-        f"k(x, x) = {left.diagonal[i] - plus} and k(z, z) = {right.diagonal[j] - plus}"
-    )
+def indefinite_pair(X: _Array) -> str:
+    """Two examples that show that a matrix is not positive semi-definite, in words, or nothing.
+
+    A minor of theirs is below zero: k(x, z)^2 > k(x, x) k(z, z).
+    """
+    diagonal, lengths = X.diagonal(), _lengths(X)
+    if (diagonal < 0).any():
+        i = int(np.argmin(diagonal))
+        return f"k(x, x) = {diagonal[i]} for example {i}"
+    for rows in pieces(len(X), ROWS_AT_ONCE):
+        wrong = np.abs(X[rows]) > (1 + tolerance(X.dtype)) * np.outer(lengths[rows], lengths)
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            i += rows.start
+            return (
+                f"k(x, z) = {X[i, j]} for examples {i} and {j} with k(x, x) = {diagonal[i]} and k(z, z) = {diagonal[j]}"
+            )
+    return ""
+
+
+def _lengths(X: _Array) -> _Float:
+    """sqrt |k(x, x)|."""
+    return np.sqrt(np.abs(X.diagonal().astype(np.float64)))
+
+
+def _check_finite(values: _Array, left: _Index, right: _Index) -> None:
+    """Raise with the two examples whose value is not."""
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"kernel='precomputed': k(x, z) must be finite, got {values[i, j]} for examples {left[i]} and {right[j]}"
+        )

@@ -52,6 +52,7 @@ class Provider(ABC):
         self.kernel = kernel
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.kernel_values = 0
+        self.indefinite = ""  # what shows that the kernel is not positive semi-definite, in words, once something has
         self.seconds = {"product": 0.0, "map": 0.0}
         self._support = support
         self._table: KernelTable | None = None
@@ -312,6 +313,13 @@ class Provider(ABC):
         np.copyto(within, within.T.copy(), where=np.triu(np.ones(within.shape, bool), 1))
         np.fill_diagonal(within, batch.diagonal)
         self._count(len(batch) * (len(batch) + 1) // 2)
+
+    def among(self, X: Any, rows: _Index) -> _Array:
+        """Kernel values of some rows of X with each other, for looking at: they are not counted."""
+        batch = self.part(X, rows, None)
+        table = np.empty((len(rows), len(rows)), self.dtype)
+        self._values(batch, batch, table)
+        return table
 
     def tables(self, batch: Batch, width: int, out: _Array) -> tuple[_Array, _Array]:
         """What `against_support` and `within` return, computed together where that takes less time."""

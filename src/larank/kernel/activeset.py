@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larank import _core
+from larank.base import hard_objective, smallest_margin
 from larank.blocks import Provider
 from larank.blocks.provider import rows_of
 from larank.kernel.larank import TAU
@@ -379,17 +380,25 @@ class ActiveSetTraining:
         problem, own = self.problem, self.scores[members.ids]
         half_squared_norm = self.half_squared_norm = float((members.dense * own).sum()) / 2
         linear = -float((problem.delta[problem.labels[members.ids]] * members.dense).sum())
-        low, high = _SCALES
+        # With an indefinite kernel the gap is a violation of optimality, of the coefficients as they are.
+        low, high = (1.0, 1.0) if self.provider.indefinite or half_squared_norm < 0 else _SCALES
         near = np.flatnonzero(self.excess > -(1 / low - 1) * float(problem.delta.max()))
 
         def primal(scale: float) -> float:
             _, losses = self._excess_and_loss(near, scale)
             return scale * scale * half_squared_norm + float(problem.costs[near] @ losses)
 
-        self.scale = _lowest(primal, low, high, precision=min(1e-6, max(_FINEST_SCALE, 0.01 * self.settings.tol)))
+        if problem.is_hard:
+            visited = problem.costs > 0
+            margin = smallest_margin(self.scores[visited], problem.labels[visited], problem.delta)
+            self.scale = 1 / margin if margin > 0 else 1.0
+            lowest = hard_objective(half_squared_norm, margin)
+        else:
+            self.scale = _lowest(primal, low, high, precision=min(1e-6, max(_FINEST_SCALE, 0.01 * self.settings.tol)))
+            lowest = primal(self.scale)
         violation = float(self._member_violations(members).max(initial=0.0))
         violation = max(violation, float(self.excess[self._is_free(members)].max(initial=0.0)))
-        self.objectives = ObjectiveValues(primal(self.scale), linear - half_squared_norm, violation)
+        self.objectives = ObjectiveValues(lowest, linear - half_squared_norm, violation)
 
     def _extend(self, tau: float) -> Generator[bool, None, None]:
         """Let examples join, and members take up further classes.
@@ -436,7 +445,9 @@ class ActiveSetTraining:
     def _gap(self) -> float:
         at = self.objectives
         assert at is not None
-        return 0.0 if at.primal <= 0 else (at.primal - at.dual) / at.primal
+        if not np.isfinite(at.primal):  # hard margins that are not kept
+            return np.inf
+        return 0.0 if at.primal == 0 else (at.primal - at.dual) / abs(at.primal)
 
     def _members(self) -> Expansion:
         return Expansion.of(self.session)

@@ -16,12 +16,13 @@ from sklearn.utils import check_random_state
 from larank import parameters
 from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs
 from larank.blocks import Provider, check_gram, provider_for
+from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import ProductKernel
 from larank.blocks.provider import rows_of
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.machine import FITTED, KernelClassifier, check_definite
+from larank.kernel.machine import FITTED, KernelClassifier, warn_if_indefinite
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.training import Limits, Outcome, train, unchanged_on_failure
@@ -49,7 +50,7 @@ class MulticlassSVC(KernelClassifier):
     [kernel]
     formulation : {"crammer-singer", "weston-watkins"}, default="crammer-singer"
         The loss of an example: its largest margin violation, or the sum of all of them.
-    [C]
+    [hard_C]
     [fit_intercept]
     [cost_matrix]
     tol : float, default=1e-3
@@ -161,6 +162,7 @@ class MulticlassSVC(KernelClassifier):
                 training = self._training(problem, provider)
                 outcome = self._run(training)
             self._keep_model(training, outcome, X)
+        warn_if_indefinite(provider.indefinite, stacklevel=2)
         self._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
         return self
 
@@ -191,6 +193,7 @@ class MulticlassSVC(KernelClassifier):
                 models[n] = model
                 if outcome.status == "interrupted":
                     break
+        warn_if_indefinite(provider.indefinite, stacklevel=2)
         return [models[n] for n in sorted(models)]
 
     def _problem(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Any, Problem, Provider]:
@@ -213,8 +216,11 @@ class MulticlassSVC(KernelClassifier):
         examples = X
         if isinstance(kernel, ProductKernel) and kernel.of_distance and _nbytes(X) < _SMALL * self.memory_limit:
             examples = _without_constant_features(X)
-        problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation)
-        return X, problem, provider_for(kernel, examples, n_jobs=self._threads())
+        is_hard = math.inf == self.C
+        problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation, is_hard)
+        provider = provider_for(kernel, examples, n_jobs=self._threads())
+        provider.indefinite = indefinite_values(provider, examples, np.flatnonzero(costs > 0))
+        return X, problem, provider
 
     def _begin_like(self, other: Self) -> None:
         """Take over what the data say."""
@@ -237,9 +243,11 @@ class MulticlassSVC(KernelClassifier):
             outcome = train(training, Limits(None, self.max_iter, self.time_limit), progress)
         losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
         at_zero = float(problem.delta.max()) * float(problem.costs.sum()) * losses
-        dual, dtype = outcome.objectives.dual, training.provider.dtype
-        check_definite(self, training.half_squared_norm, dual, at_zero, dtype)
-        return replace(outcome, status="precision") if training.has_stalled else outcome
+        dual, provider = outcome.objectives.dual, training.provider
+        found = indefinite_objectives(training.half_squared_norm, dual, at_zero, provider.dtype)
+        provider.indefinite = provider.indefinite or found
+        outcome = replace(outcome, status="precision") if training.has_stalled else outcome
+        return outcome.without_bound() if provider.indefinite else outcome
 
     def _keep_model(self, training: Any, outcome: Outcome, X: Any) -> None:
         ids, beta = training.support()

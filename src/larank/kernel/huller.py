@@ -64,7 +64,8 @@ class Huller(Algorithm):
                 nearest[side] = np.minimum(nearest[side], np.where(y == sign, outward, np.inf).min(axis=0))
                 used = np.where((alpha > 0) & (y == sign), outward, -np.inf)
                 furthest[side] = np.maximum(furthest[side], used.max(axis=0, initial=-np.inf))
-        points.check_definite(squared_distance, training.machine.dtype)
+        largest = float(np.abs(points.products).max(initial=0))
+        training.machine.look_at_objectives(float(squared_distance.min()) / 2, 0.0, largest)
         return _certificate(np.maximum(squared_distance, 0), middle, nearest, furthest)
 
     def expansion(self, session: Any) -> Expansion:
@@ -120,17 +121,6 @@ class _Points:
         has_both = sides[0] & sides[1]
         scale[~has_both] = 0
         return self.signed * scale, np.where(has_both, scale * (negative - positive) / 2, one_sided)
-
-    def check_definite(self, squared_distance: _Float, dtype: np.dtype[Any]) -> None:
-        """Raise where a squared distance is negative."""
-        tolerance = 1e-4 if dtype == np.float32 else 1e-9
-        largest = float(np.abs(self.products).max(initial=0))
-        if (squared_distance >= -tolerance * largest).all():
-            return
-        raise ValueError(
-            f"kernel must be positive semi-definite, got one that is not on these examples: |X_P - X_N|^2 is "
-            f"{squared_distance.min():.3g}"
-        )
 
 
 def _certificate(
@@ -248,28 +238,34 @@ class HullerClassifier(OnlineClassifier):
         self.verbose = verbose
 
     @with_paragraphs
-    def fit(  # type: ignore[override]  # there are no weights
-        self, X: Any, y: Any, validation: tuple[Any, ArrayLike] | None = None
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
     ) -> Self:
         """Train on `X` and `y`.
 
         Parameters
         ----------
         [examples]
+        [hull_weight]
         [validation]
 
         [fitted]
         """
-        return self._fit(X, y, None, validation)
+        return self._fit(X, y, sample_weight, validation)
 
     @with_paragraphs
-    def partial_fit(  # type: ignore[override]  # there are no weights
-        self, X: Any, y: Any, classes: ArrayLike | None = None
+    def partial_fit(
+        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
         [stream]
+        [hull_weight]
 
         [fitted]
         """
-        return self._partial_fit(X, y, classes, None)
+        return self._partial_fit(X, y, classes, sample_weight)

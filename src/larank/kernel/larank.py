@@ -7,6 +7,7 @@ smaller violations alone than the one before. With the linear kernel the session
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from larank.base import checked_cost_matrix
+from larank.base import checked_cost_matrix, hard_objective, smallest_margin
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
@@ -25,7 +26,6 @@ from larank.kernel.machine import (
     Machine,
     OnlineClassifier,
     StreamTraining,
-    check_definite,
     estimate_by_losses,
     session_class,
 )
@@ -103,7 +103,9 @@ class LaRank(Algorithm):
         beta, _ = expansion.for_classes(len(self._margins), absent=0.0)
         linear = float((self._margins[expansion.labels] * beta).sum())
         squared_norm = losses = violation = 0.0
+        margin = math.inf
         for block, scores, own in training.scanned(expansion, beta):
+            margin = min(margin, smallest_margin(scores, block.labels, 1 - self._margins))
             g = self._margins[block.labels] - scores  # [larank] (8)
             of_label = np.arange(len(block)), block.labels
             worst = g.min(axis=1)
@@ -114,19 +116,20 @@ class LaRank(Algorithm):
             best = np.where(own < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
         half = squared_norm / 2
-        self._check_definite(training, half, linear - half)
-        return ObjectiveValues(half + losses, linear - half, violation)
+        self._look_at_objectives(training, half, linear - half)
+        primal = half + losses if math.isfinite(self.model.C) else hard_objective(half, margin)
+        return ObjectiveValues(primal, linear - half, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
-        """What was not computed from scratch must be possible, too."""
+        """What was not computed from scratch may show what the kernel is, too."""
         if training.is_whole and not outcome.exact:
-            self._check_definite(training, training.session.half_squared_norm, training.session.dual)
+            self._look_at_objectives(training, training.session.half_squared_norm, training.session.dual)
         return outcome
 
-    def _check_definite(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
+    def _look_at_objectives(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
         largest = 1.0 if self.model.cost_matrix is None else float(np.max(self.model.cost_matrix))
         at_zero = largest * float(training.stream.examples.costs.sum())
-        check_definite(self.model, half_squared_norm, dual, at_zero, training.machine.dtype)
+        training.machine.look_at_objectives(half_squared_norm, dual, at_zero)
 
     def expansion(self, session: Any) -> Expansion:
         """The coefficients beta, of two classes at least."""
@@ -183,7 +186,7 @@ class LaRankClassifier(OnlineClassifier):
     Parameters
     ----------
     [kernel]
-    [C]
+    [hard_C]
     [fit_intercept]
     [cost_matrix]
     schedule : {"adaptive", "fixed"}, default="adaptive"

@@ -7,6 +7,7 @@ been, unless training goes on until the gap is closed: then each pass begins whe
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core
+from larank.base import hard_objective
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.bias import least_loss_bias
@@ -28,7 +30,6 @@ from larank.kernel.machine import (
     Machine,
     OnlineClassifier,
     StreamTraining,
-    check_definite,
     estimate_by_losses,
     linear_weights,
     session_class,
@@ -120,20 +121,26 @@ class LaSVM(Algorithm):
         expansion = self.expansion(training.session)
         # Classes that have not been met yet count as well: everything is against them.
         coefficients, bias = expansion.for_classes(len(self.model._arrived), self.absent)
-        squared_norm = linear = losses = 0.0
+        linear = losses = 0.0
+        squared_norm, margin = np.zeros(len(bias)), np.full(len(bias), np.inf)
         largest, smallest = np.full(len(bias), -np.inf), np.full(len(bias), np.inf)
         for block, scores, alpha in training.scanned(expansion, coefficients):
             y = signs(block.labels, len(bias))
-            losses += float(block.costs @ np.maximum(0, 1 - y * (scores + bias)).sum(axis=1))
-            squared_norm += float((alpha * scores).sum())
+            margins = y * (scores + bias)
+            margin = np.minimum(margin, margins.min(axis=0))
+            losses += float(block.costs @ np.maximum(0, 1 - margins).sum(axis=1))
+            squared_norm += (alpha * scores).sum(axis=0)
             linear += float((alpha * y).sum())
             g, bound = y - scores, block.costs[:, None] * y  # [thesis] (4.2)
             largest = np.maximum(largest, np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0))
             smallest = np.minimum(smallest, np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0))
-        half = squared_norm / 2
+        half = float(squared_norm.sum()) / 2
         at_zero = float(np.tile(training.stream.examples.costs, len(bias)).sum())
-        check_definite(self.model, half, linear - half, at_zero, training.machine.dtype)
-        return ObjectiveValues(half + losses, linear - half, max(0.0, float((largest - smallest).max())))
+        training.machine.look_at_objectives(half, linear - half, at_zero)
+        primal = half + losses
+        if math.isinf(self.model.C):
+            primal = sum(map(hard_objective, (squared_norm / 2).tolist(), margin.tolist()))
+        return ObjectiveValues(primal, linear - half, max(0.0, float((largest - smallest).max())))
 
     def _find_open_biases(self, training: StreamTraining) -> None:
         """Where all support vectors are at bounds, they leave an interval to the bias; all examples decide."""
@@ -155,8 +162,7 @@ class LaSVM(Algorithm):
         """Training that has stalled above the gap asked for has come to the end of its precision."""
         if training.is_whole and not training.settings.certify:
             self._find_open_biases(training)
-        at, wanted = outcome.objectives, training.settings.limits().closing_gap(outcome.objectives.primal)
-        is_open = wanted is not None and at.primal - at.dual > wanted
+        is_open = not training.settings.limits().is_closed(outcome.objectives)
         if self._steps_at_most and outcome.status in ("completed", "max_iter"):
             return replace(outcome, status="max_iter")
         return replace(outcome, status="precision") if self._has_stalled and is_open else outcome
@@ -224,7 +230,7 @@ class LaSVMClassifier(OnlineClassifier):
     Parameters
     ----------
     [kernel]
-    [C]
+    [hard_C]
     tau : float, default=1e-3
         Violations of optimality up to this are left alone, as with `tol` of `SVC`.
     finish : bool, default=True

@@ -20,13 +20,24 @@ class LinearMachine(Machine):
 
     def __init__(self, session: Any, X: Any) -> None:
         self.session, self._is_sparse = session, issparse(X)
-        self.is_ahead = False
+        self.is_ahead, self.left_out = False, 0
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the weights."""
         dtype: np.dtype[Any] = np.dtype(self.session.dtype)
         return dtype
+
+    @property
+    def indefinite(self) -> str:
+        """Nothing: inner products are positive semi-definite."""
+        return ""
+
+    def look_at_kernel(self, X: Any, rows: NDArray[np.intp]) -> None:
+        """It is known."""
+
+    def look_at_objectives(self, half_squared_norm: float, dual: float, at_zero: float) -> None:
+        """They tell nothing new."""
 
     def feed(self, blocks: Iterator[Examples]) -> Feed:
         """Work on a part of a stream."""

@@ -34,12 +34,14 @@ from larank.base import (
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
+from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
 from larank.blocks.workers import blas_threads
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
 from larank.training import (
+    CertificateWarning,
     Limits,
     ObjectiveValues,
     Outcome,
@@ -102,9 +104,8 @@ class KernelClassifier(ScoringClassifier):
 
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
-        takes_objects = callable(self.kernel)
-        is_dense = takes_objects or self.kernel == "precomputed"
-        return validated(self, X, *y, reset=reset, sparse=not is_dense, objects=takes_objects)
+        sparse, objects = self.kernel != "precomputed", callable(self.kernel)
+        return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)
@@ -167,27 +168,20 @@ class KernelClassifier(ScoringClassifier):
             time_limit=self.time_limit,
             limit_of_iterations=limit_of_iterations,
             limit_of_precision=limit_of_precision,
+            is_hard=getattr(self, "C", 1.0) == math.inf,
             stacklevel=stacklevel + 1,
         )
 
 
-def check_definite(model: KernelClassifier, half_squared_norm: float, dual: float, at_zero: float, dtype: Any) -> None:
-    """With a kernel that is one, no norm is negative and no dual objective exceeds the primal one of w = 0.
-
-    `at_zero` is that: there every wrong class is violated by all of its margin.
-    """
-    tolerance = 1e-4 if dtype == np.float32 else 1e-9
-    if half_squared_norm >= -tolerance * at_zero and dual <= at_zero * (1 + tolerance):
-        return
-    found = (
-        f"|w|^2 is {2 * half_squared_norm:.3g}"
-        if half_squared_norm < 0
-        else f"the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}"
-    )
-    message = f"kernel must be positive semi-definite, got one that is not on these examples: {found}"
-    if model.kernel != "sigmoid":
-        raise ValueError(message)
-    warnings.warn(f"{message}; the certificate proves nothing", UserWarning, stacklevel=2)
+def warn_if_indefinite(found: str, stacklevel: int) -> None:
+    """Say that the certificate proves nothing, and why."""
+    if found:
+        warnings.warn(
+            f"the kernel is not positive semi-definite on these examples: {found}; the model is trained all the same, "
+            "but its certificate does not hold: nothing bounds the distance to an optimum, and result_.dual is NaN",
+            CertificateWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 @dataclass(frozen=True)
@@ -286,6 +280,7 @@ class Algorithm(ABC):
     fixed: ClassVar[tuple[str, ...]] = ("kernel", "gamma", "degree", "coef0", "memory_limit")
     absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
     keeps_rows: bool = True  # whether the session keeps kernel values between patterns
+    certifies: ClassVar[bool] = True  # whether it has a bound on the distance to an optimum
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -359,6 +354,9 @@ class Algorithm(ABC):
         """Raise where the outcome cannot be right; otherwise the outcome, corrected."""
         return outcome
 
+    def withdraw_bounds(self) -> None:
+        """Do without fitted attributes that hold for positive semi-definite kernels only."""
+
     @property
     def limit_of_iterations(self) -> str:
         """Why training was ended where it was long, but for `max_iter` passes."""
@@ -377,8 +375,9 @@ def estimate_by_losses(training: StreamTraining) -> ObjectiveValues:
     if training.is_whole:
         # Examples not visited yet count as in the epoch before; in the first one, as those visited.
         loss += left * (training.loss_before if training.epoch else loss / (1 - left))
-    # No primal objective is below the dual, whatever was seen on the way.
-    return ObjectiveValues(max(session.dual, session.half_squared_norm + loss), session.dual, math.nan)
+    # No primal objective is below the dual, whatever was seen on the way; hard margins are kept or not.
+    primal = math.inf if loss > 0 and math.isinf(training.settings.C) else session.half_squared_norm + loss
+    return ObjectiveValues(max(session.dual, primal), session.dual, math.nan)
 
 
 def linear_weights(model: KernelClassifier) -> _Float:
@@ -411,11 +410,26 @@ class Machine:
     def __init__(self, session: Any, provider: Provider) -> None:
         self.session, self.provider = session, provider
         self.is_ahead = False  # of the model, because something failed
+        self.left_out = 0  # examples of the stream that teach nothing
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of the kernel values."""
         return self.provider.dtype
+
+    @property
+    def indefinite(self) -> str:
+        """What shows that the kernel is not positive semi-definite, in words, once something has."""
+        return self.provider.indefinite
+
+    def look_at_kernel(self, X: Any, rows: NDArray[np.intp]) -> None:
+        """Whether its values on these examples show that."""
+        self.provider.indefinite = indefinite_values(self.provider, X, rows)
+
+    def look_at_objectives(self, half_squared_norm: float, dual: float, at_zero: float) -> None:
+        """Whether these do; `at_zero` is the primal objective of w = 0."""
+        found = indefinite_objectives(half_squared_norm, dual, at_zero, self.dtype)
+        self.provider.indefinite = self.provider.indefinite or found
 
     def feed(self, blocks: Iterator[Examples]) -> Feed:
         """Work on a part of a stream."""
@@ -632,11 +646,14 @@ class OnlineClassifier(KernelClassifier):
             order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
             order = order[costs[order] > 0]
             machine = algorithm.machine(X, seed)
+            if algorithm.certifies:
+                machine.look_at_kernel(X, order)
             labels = targets.numbers(self, machine.session, order)
             examples = Examples(X, np.arange(len(targets)), labels, costs)
             stream = Stream(examples, order, orders if settings.shuffle else None, orders)
             training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
             outcome = self._train(training, settings.limits())
+        warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
 
@@ -650,7 +667,7 @@ class OnlineClassifier(KernelClassifier):
             X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
             if self.kernel == "precomputed":
                 self._check_columns(X, first)
-            elif not first and not callable(self.kernel):
+            elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
                 X = _like(self.support_vectors_, X)
             known = targets.united(None if first else self.classes_, classes)
             algorithm.check_classes(known)
@@ -669,6 +686,7 @@ class OnlineClassifier(KernelClassifier):
             training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
             outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
             machine.is_ahead = False
+        warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
 
@@ -685,6 +703,9 @@ class OnlineClassifier(KernelClassifier):
             outcome = train(training, limits, progress)
         outcome = algorithm.check(training, outcome)
         self._keep_model(algorithm, machine)
+        if machine.indefinite:
+            outcome = outcome.without_bound()
+            algorithm.withdraw_bounds()
         self.result_ = training.result(outcome)
         self.n_iter_ = max(1, math.ceil(self.result_.iterations))
         return outcome

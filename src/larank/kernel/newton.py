@@ -170,9 +170,12 @@ class Newton:
         np.copyto(self.beta, self.high, where=at_high)
         np.copyto(self.beta, self.low, where=at_low)
         np.clip(self.beta, self.low, self.high, out=self.beta)
-        others = np.where(self.is_label, 0.0, self.beta).sum(axis=1)
+        sums = -np.where(self.is_label, 0.0, self.beta).sum(axis=1)
+        bounds = self.high[self.is_label]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.beta *= np.where(sums > bounds, bounds / sums, 1.0)[:, None]  # rounding takes rows beyond, a little
         moved = (direction != 0).any(axis=1)
-        self.beta[self.is_label & moved[:, None]] = -others[moved]
+        self.beta[self.is_label & moved[:, None]] = np.minimum(sums, bounds)[moved]
 
 
 def _solve(curvature: _Float, r: _Float) -> _Float:

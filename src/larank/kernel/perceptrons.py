@@ -37,6 +37,7 @@ class _OnMistakes(Algorithm):
 
     fixed = (*Algorithm.fixed, "fit_intercept")
     keeps_rows = False
+    certifies = False
 
     def begin_training(self, training: StreamTraining) -> None:
         """From the third class on there is a column for each."""

@@ -43,6 +43,8 @@ class Problem:
         The margins Delta(y, y') >= 0, zero on the diagonal.
     formulation : str
         "crammer-singer" or "weston-watkins".
+    is_hard : bool
+        Whether the costs stand for infinity.
     """
 
     X: Any
@@ -51,6 +53,7 @@ class Problem:
     n_classes: int
     delta: _Float
     formulation: str
+    is_hard: bool = False
 
     def objectives(self, scores: _Float, beta: _Float) -> ObjectiveValues:
         """Primal, dual and largest violation, computed from scratch.

@@ -83,7 +83,6 @@ class PublishedTraining:
         self._examples = len(problem.labels)
         self._pieces = self._batches()
         self._diagonal = np.concatenate([piece.diagonal for piece in self._pieces])
-        self._check_diagonal()
         self._session = session_class("Mcsvm", provider.dtype)(
             np.ascontiguousarray(problem.labels, np.int32),
             np.ascontiguousarray(problem.costs, np.float64),
@@ -108,11 +107,6 @@ class PublishedTraining:
             return [self.provider.batch(X, 0)]
         firsts = range(0, n, _CALLABLE_PIECE)
         return [self.provider.batch(X, first, slice(first, min(first + _CALLABLE_PIECE, n))) for first in firsts]
-
-    def _check_diagonal(self) -> None:
-        if (self._diagonal < 0).any():
-            i = int(np.argmin(self._diagonal))
-            raise ValueError(f"kernel must have k(x, x) >= 0, got {self._diagonal[i]} for example {i}")
 
     def _bytes_of_state(self) -> int:
         return 2 * 8 * self._examples * self.problem.n_classes

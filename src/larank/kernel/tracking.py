@@ -24,7 +24,6 @@ from larank.kernel.machine import (
     Machine,
     OnlineClassifier,
     StreamTraining,
-    check_definite,
     session_class,
     signs,
 )
@@ -81,7 +80,7 @@ class Tracking(Algorithm):
         dual = alpha.sum(axis=0) - squared_norm / 2
         primal = squared_norm / 2 + losses
         half, at_zero = float(squared_norm.sum()) / 2, float(training.stream.examples.costs.sum()) * len(sums)
-        check_definite(self.model, half, float(dual.sum()), at_zero, training.machine.dtype)
+        training.machine.look_at_objectives(half, float(dual.sum()), at_zero)
         self._keep_bound(primal - dual, expected / total, increases, total, largest)
         return ObjectiveValues(float(primal.sum()), float(dual.sum()), violation)
 
@@ -97,6 +96,11 @@ class Tracking(Algorithm):
         kappa = max(1.0, largest_diagonal)
         self.model.gap_ = gap / costs
         self.model.bound_ = np.sqrt(2 * kappa * np.maximum(0, expected)) + increases / costs
+
+    def withdraw_bounds(self) -> None:
+        """Lemma 5 is about distances."""
+        self.model.gap_ = np.full_like(self.model.gap_, np.nan)
+        self.model.bound_ = np.full_like(self.model.bound_, np.nan)
 
     def expansion(self, session: Any) -> Expansion:
         """The averaged coefficients times the labels +1 and -1."""

@@ -26,7 +26,7 @@ from larank.linear.labelkernel import checked_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective, listed
 from larank.linear.primaltraining import PrimalTraining
 from larank.maps import KernelMap, KernelPCAMap, PivotedCholeskyMap
-from larank.training import Limits, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.training import CertificateWarning, Limits, Outcome, train, unchanged_on_failure, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -280,7 +280,7 @@ default="linear"
     # ---- What is trained on ----
 
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
-        return validated(self, X, *y, reset=reset, sparse=not callable(self.kernel), objects=callable(self.kernel))
+        return validated(self, X, *y, reset=reset, objects=callable(self.kernel))
 
     def _weights(self, X: Any, y: NDArray[Any], sample_weight: ArrayLike | None) -> NDArray[np.float64]:
         """The costs of the examples where C is 1."""
@@ -403,7 +403,7 @@ default="linear"
             warnings.warn(
                 f"loss={self.loss!r} with softmax_gamma={self.softmax_gamma} is not convex with {n_classes} classes: "
                 "the model is a local optimum, and its certificate has no dual bound",
-                UserWarning,
+                CertificateWarning,
                 stacklevel=3,
             )
         warn_if_early(

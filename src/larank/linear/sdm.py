@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,12 +14,14 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import _core, parameters
-from larank.base import ScoringClassifier, classes_of, example_costs, validated
+from larank.base import ScoringClassifier, classes_of, example_costs, smallest_margin, validated
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
-from larank.training import Limits, Objectives, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.training import Limits, Objectives, ObjectiveValues, Outcome, train, unchanged_on_failure, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
+
+_ROUNDING_OF_MARGINS = 1e-6
 
 
 @persistable("classes_", "coef_", "intercept_", "n_features_in_", "feature_names_in_", "n_iter_", "result_")
@@ -35,7 +38,9 @@ class LinearMulticlassSVC(ScoringClassifier):
         ``max(0, max(1 + s[m] - s[y] for m != y))``, the sum of all of them over ``m``, or the sum of the hinge losses
         of one binary problem per class.
     C : float, default=1.0
-        The cost of one unit of loss against ``1/2 |W|^2``.
+        The cost of one unit of loss against ``1/2 |W|^2``. Infinity makes margins hard and needs float64: weights other
+        than zero are all the same then, and where the model does not separate the classes, `result_.primal` is
+        infinite, and a warning says so.
     tol : float, default=1e-3
         The relative duality gap, (primal - dual) / primal, to stop at; with ``stop="violation"`` the largest violation
         of the optimality conditions over the examples (the paper uses 0.1).
@@ -224,6 +229,8 @@ class LinearMulticlassSVC(ScoringClassifier):
         self.classes_, self._formulation = classes, self.formulation
         self.costs_, self.rest_costs_ = costs, rest_costs
         self._keep_model(session, X)
+        if math.isinf(self.C):
+            outcome = self._of_hard_margins(outcome, X, labels, costs)
         counters = session.counters
         self.result_ = Result.of(
             outcome,
@@ -242,11 +249,37 @@ class LinearMulticlassSVC(ScoringClassifier):
         self.n_iter_ = math.ceil(self.result_.iterations)
         return outcome
 
+    def _of_hard_margins(
+        self, outcome: Outcome, X: Any, labels: NDArray[np.intp], costs: NDArray[np.float64]
+    ) -> Outcome:
+        """The outcome for a cost that stands for infinity: a margin that is not kept has no finite price."""
+        scores, labels = (np.asarray(X @ self.coef_.T) + self.intercept_)[costs > 0], labels[costs > 0]
+        if self.formulation == "one-vs-rest":
+            own = labels[:, None] == (np.arange(scores.shape[1]) if scores.shape[1] > 1 else 1)
+            margin = float(np.where(own, scores, -scores).min())
+        else:
+            scores = np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
+            margin = smallest_margin(scores, labels, 1 - np.eye(len(self.classes_)))
+        if margin > 1 - _ROUNDING_OF_MARGINS:
+            return outcome
+        at = ObjectiveValues(math.inf, outcome.objectives.dual, outcome.objectives.violation)
+        return replace(outcome, objectives=at, status="precision" if outcome.status == "converged" else outcome.status)
+
     def _warn_if_early(self, outcome: Outcome) -> None:
-        warn_if_early(outcome, self.result_, max_iter=self.max_iter, time_limit=self.time_limit, stacklevel=3)
+        warn_if_early(
+            outcome,
+            self.result_,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            limit_of_precision="where nothing more could be gained",
+            is_hard=math.isinf(self.C),
+            stacklevel=3,
+        )
 
     def _check_precision(self, dtype: np.dtype[Any], costs: NDArray[np.float64]) -> None:
         """The core computes in the precision of `X`, where numbers that are fine here may be 0 or infinite."""
+        if math.isinf(self.C) and dtype != np.float64:
+            raise ValueError(f"C=inf needs X in float64, where margins are precise enough; got {dtype}")
         with np.errstate(over="ignore"):
             if not np.isfinite(costs.astype(dtype)).all():
                 raise ValueError(

@@ -1,6 +1,7 @@
 """Training in time, and what it proves: the loop, its results and its progress."""
 
 from larank.training.loop import (
+    CertificateWarning,
     Limits,
     Looks,
     Objectives,
@@ -16,6 +17,7 @@ from larank.training.progress import Progress, progress_for
 from larank.training.result import Checkpoint, Result, Status
 
 __all__ = [
+    "CertificateWarning",
     "Checkpoint",
     "Limits",
     "Looks",

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Protocol
 
@@ -26,6 +26,10 @@ from larank.training.result import Checkpoint, Result, Status
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
     """Training ended before its stopping criterion held; the model is valid, its certificate says how good it is."""
+
+
+class CertificateWarning(UserWarning):
+    """The certificate has no bound, because the problem is not convex; the model is trained all the same."""
 
 
 class Objectives(Protocol):
@@ -88,7 +92,12 @@ class Limits:
 
     def closing_gap(self, primal: float) -> float | None:
         """The gap at which to stop, if there is one."""
-        return self.absolute_gap if self.gap is None else self.gap * primal
+        return self.absolute_gap if self.gap is None else self.gap * abs(primal)  # it is >= 0 if the problem is convex
+
+    def is_closed(self, at: Objectives) -> bool:
+        """Whether the gap is small enough; an infinite objective never is near to another."""
+        wanted = self.closing_gap(at.primal)
+        return wanted is not None and at.primal - at.dual <= wanted < math.inf
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,11 @@ class Outcome:
     seconds: float
     certificate_seconds: float
     history: tuple[Checkpoint, ...]
+
+    def without_bound(self) -> Outcome:
+        """The same where dual objectives are no lower bounds: they are NaN."""
+        at = ObjectiveValues(self.objectives.primal, math.nan, self.objectives.violation)
+        return replace(self, objectives=at, history=tuple(replace(point, dual=math.nan) for point in self.history))
 
 
 def train(training: Training, limits: Limits, progress: Progress, looks: Looks | None = None) -> Outcome:
@@ -159,24 +173,32 @@ def warn_if_early(
     time_limit: float | None,
     limit_of_iterations: str = "",
     limit_of_precision: str = "",
+    is_hard: bool = False,
     stacklevel: int,
 ) -> None:
-    """Say that training ended before its own criterion held, and how good the model is."""
+    """Say that training ended before its own criterion held, and how good the model is.
+
+    `is_hard` says that margins are, and so there is more to say where a model does not keep them.
+    """
     reasons = {
         "max_iter": limit_of_iterations or f"after max_iter={max_iter} passes over the data",
         "time_limit": f"after time_limit={time_limit} seconds",
         "precision": limit_of_precision,
         "interrupted": "by an interrupt",
     }
+    ended = ""
     if outcome.status in reasons:
         gap = f", its relative duality gap is {result.relative_gap:.2g}"
         gap += "" if outcome.exact else " by an estimate made on the way"
-        warnings.warn(
+        ended = (
             f"training was ended {reasons[outcome.status]}, after {result.iterations:.3g} passes over the "
-            f"data; the model is valid{'' if math.isnan(result.gap) else gap}",
-            TrainingWarning,
-            stacklevel=stacklevel + 1,
+            f"data; the model is valid{'' if math.isnan(result.relative_gap) else gap}"
         )
+    if is_hard and outcome.exact and result.primal == math.inf:
+        unseparated = "the model does not separate the classes as C=inf demands: where no model can, use a finite C"
+        ended = f"{ended}; {unseparated}" if ended else unseparated
+    if ended:
+        warnings.warn(ended, TrainingWarning, stacklevel=stacklevel + 1)
 
 
 @contextmanager
@@ -245,9 +267,7 @@ class _Run:
         if is_hopeless and point.iterations < self.checked_at + self.limits.passes_without_check:
             return False
         self.checked_at = point.iterations
-        exact = self.evaluate()
-        wanted = self.limits.closing_gap(exact.primal)
-        return wanted is not None and exact.gap <= wanted
+        return self.limits.is_closed(self.evaluate())
 
     def look_if_due(self, looks: Looks) -> None:
         if self.training.iterations() < self.looked_at + looks.passes_between:

@@ -49,8 +49,9 @@ class Checkpoint:
 class Result:
     """How training ended, with the objectives at the final model.
 
-    The dual is a lower bound on the optimal objective, so `gap` bounds how much better any other model could be. If
-    `exact` is False, the primal objective was not computed from scratch: it is what the solver saw on its way.
+    The dual is a lower bound on the optimal objective, so `gap` bounds how much better any other model could be. Where
+    a problem is not convex, as with a kernel that is not positive semi-definite, there is none, and both are NaN.
+    If `exact` is False, the primal objective was not computed from scratch: it is what the solver saw on its way.
     Solvers that solve no problem, such as perceptrons, have no objectives: these are NaN. `breakdown` says how many
     seconds each kind of work took.
     """
@@ -113,7 +114,7 @@ class Result:
     @property
     def relative_gap(self) -> float:
         """The gap divided by the primal objective."""
-        if self.primal == 0:
+        if self.primal == 0 and not math.isnan(self.dual):
             return 0.0
         return self.gap / self.primal if 0 < self.primal < math.inf else math.nan
 

@@ -15,7 +15,7 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 LAYERS = [
     {"bindings"},
     {"ambiguous"},
-    {"linear", "kernel", "chain", "text"},
+    {"linear", "kernel", "structured", "chain", "text"},
     {"blocks", "data", "training"},
     {"memory", "simd"},
 ]

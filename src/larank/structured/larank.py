@@ -16,6 +16,7 @@ from larank.structured.pairs import Example, TrainingPairs
 from larank.structured.solver import OnlineSolver, Support
 from larank.structured.steps import DualSteps, Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights
+from larank.structured.workingset import WorkingSet
 from larank.training import ObjectiveValues
 
 _OPERATIONS = ("process_new", "process_old", "optimize")
@@ -87,6 +88,7 @@ class LaRank(OnlineSolver):
         self.steps = DualSteps(weights, self._accepted)
         self.random = np.random.Generator(np.random.PCG64(seed))
         self.counts = dict.fromkeys(_OPERATIONS, 0)
+        self.counts_of_rounds: dict[str, int] = {}  # that came after a pass, see togap.py
 
     def _accepted(self, up: Vector, down: Vector) -> float:
         return self.tau * max(up.loss, down.loss)  # [thesis] section 5.1.5
@@ -136,7 +138,19 @@ class LaRank(OnlineSolver):
 
     def operations(self) -> dict[str, int]:
         """How often each operation was performed."""
-        return {**self.counts, "steps": self.steps.steps}
+        return {**self.counts, "steps": self.steps.steps, **self.counts_of_rounds}
+
+    def take_over(self, found: WorkingSet) -> None:
+        """Make the vectors of a working set that have coefficients the support vectors."""
+        found.take_in()
+        for number, pattern in found.patterns.items():
+            if number not in self.steps.patterns:
+                self.steps.add(pattern)
+            self.steps.settle(pattern)
+        self.steps.linear = found.linear()
+        self.steps.dual = self.steps.linear - self.weights.squared_norm() / 2
+        self.steps.steps += found.steps
+        self.counts_of_rounds = {"looks": found.looks}
 
     def support(self) -> Support:
         """The support vectors."""

@@ -15,7 +15,8 @@ MODULES = sorted((ROOT / "src").rglob("*.py"))
 LAYERS = [
     {"bindings"},
     {"ambiguous"},
-    {"linear", "kernel", "structured", "chain", "text"},
+    {"linear", "kernel", "chain", "text"},
+    {"structured"},
     {"blocks", "data", "training"},
     {"memory", "simd"},
 ]

@@ -5,15 +5,16 @@
 //   gradient  g_ic = - Delta_ic - <w, Phi_ic>                                                         [thesis] (5.4)
 //
 // SMOSTEP (algorithm 17) moves two coefficients of a pattern against each other to the maximum between them. A visit of
-// a pattern computes its gradients once and takes such steps by the products among its own vectors, until a tenth of
-// the violation is left. Patterns that violate by less than the accuracy rest until the next look at the whole set.
+// a pattern computes its gradients once and takes such steps by the products among its own vectors, until less
+// than half of the violation is left. Patterns that violate by less than the accuracy rest until the next look at the
+// whole set.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "training/random.hpp"
@@ -33,6 +34,8 @@ class FeatureRows {
     }
     void work_on(double* w) { w_ = w; }
 
+    void begin(int32_t) {}
+    void end() {}
     int64_t cost(int32_t v) const { return starts_[std::size_t(v) + 1] - starts_[std::size_t(v)]; }
     double score(int32_t v) const { return dot(v, w_); }
     void step(int32_t v, double amount) { add_to(w_, v, amount); }
@@ -68,6 +71,8 @@ class GramRows {
     void add(int64_t slot) { slots_.push_back(slot); }
     void work_on(const double* K, double* scores, int64_t slots) { K_ = K, scores_ = scores, size_ = slots; }
 
+    void begin(int32_t) {}
+    void end() {}
     int64_t cost(int32_t) const { return 1; }
     double score(int32_t v) const { return scores_[slots_[std::size_t(v)]]; }
     void step(int32_t v, double amount) {
@@ -89,11 +94,14 @@ struct PatternLook {
     int32_t worst_vector;
 };
 
+// `Rows` has the vectors: their scores <w, Phi>, steps that add to w, products of two vectors of one pattern, and what
+// a score or a step costs. Before the scores of a pattern are asked for, `begin` is told its first vector.
 template <class Rows>
 class StructuredWorkingSet {
   public:
     template <class... Arguments>
-    explicit StructuredWorkingSet(uint64_t seed, Arguments... arguments) : rows_(arguments...), random_(seed) {}
+    explicit StructuredWorkingSet(uint64_t seed, Arguments&&... arguments)
+        : rows_(std::forward<Arguments>(arguments)...), random_(seed) {}
 
     Rows& rows() { return rows_; }
     int64_t patterns() const { return int64_t(patterns_.size()); }
@@ -105,14 +113,13 @@ class StructuredWorkingSet {
     const std::vector<PatternLook>& seen() const { return seen_; }
 
     void add_pattern(double cost) {
-        patterns_.push_back({cost, {}, {}});
+        patterns_.push_back({cost, {}, {}, 0});
         active_.clear();
     }
 
     // The row of the vector has just been added. The first vector of a pattern is that of its own output.
     void add_vector(int64_t pattern, double loss, double beta) {
         patterns_[std::size_t(pattern)].vectors.push_back(int32_t(beta_.size()));
-        patterns_[std::size_t(pattern)].products.clear();
         loss_.push_back(loss);
         beta_.push_back(beta);
         active_.clear();
@@ -157,6 +164,18 @@ class StructuredWorkingSet {
         return false;
     }
 
+    // Looks at one pattern with w as it is.
+    PatternLook look_at(int64_t pattern) {
+        gradients(patterns_[std::size_t(pattern)]);
+        return seen_of(patterns_[std::size_t(pattern)]);
+    }
+
+    // Takes steps on one pattern, if it violates by more than this; what they add to the dual.
+    double step_on(int64_t pattern, double accuracy) { return visit(patterns_[std::size_t(pattern)], accuracy); }
+
+    // The vectors of a pattern.
+    const std::vector<int32_t>& vectors_of(int64_t pattern) const { return patterns_[std::size_t(pattern)].vectors; }
+
     // Adds w of the coefficients to zeros.
     void sum_up() {
         for (std::size_t v = 0; v < beta_.size(); ++v)
@@ -167,17 +186,19 @@ class StructuredWorkingSet {
     struct Pattern {
         double cost;
         std::vector<int32_t> vectors;
-        std::vector<double> products;  // among them; empty until they are needed
+        std::vector<double> products;  // among the first `known` of them
+        std::size_t known;
     };
 
     static constexpr int sweeps_between_looks = 10;
     static constexpr double kappa = 1e-12;  // [thesis] section 5.1.5, relative to the cost
     static constexpr double tie = 1e-10;    // gradients are equal after a step, but for rounding, which must not decide
     static constexpr double rounding = 1e-15;  // a gain this small against the dual is none
-    static constexpr double share_left = 0.1;  // of a pattern's violation, when a visit ends
+    static constexpr double share_left = 0.4;  // of a pattern's violation, when a visit ends
 
     void gradients(const Pattern& pattern) {
         g_.resize(pattern.vectors.size());
+        rows_.begin(pattern.vectors[0]);
         for (std::size_t n = 0; n < g_.size(); ++n) {
             const int32_t v = pattern.vectors[n];
             g_[n] = -loss_[std::size_t(v)] - rows_.score(v);
@@ -237,6 +258,7 @@ class StructuredWorkingSet {
         }
         for (std::size_t n = 0; n < size; ++n)
             if (change_[n] != 0) rows_.step(pattern.vectors[n], change_[n]), work_ += rows_.cost(pattern.vectors[n]);
+        rows_.end();
         return gained;
     }
 
@@ -266,14 +288,18 @@ class StructuredWorkingSet {
         beta_[std::size_t(pattern.vectors[0])] = -others;
     }
 
+    // Those among the vectors that were there before are kept.
     void complete_products(Pattern& pattern) {
-        const std::size_t size = pattern.vectors.size();
-        if (pattern.products.size() == size * size) return;
-        pattern.products.resize(size * size);
+        const std::size_t size = pattern.vectors.size(), before = pattern.known;
+        if (before == size) return;
+        std::vector<double> products(size * size);
         for (std::size_t a = 0; a < size; ++a)
             for (std::size_t b = 0; b <= a; ++b)
-                pattern.products[a * size + b] = pattern.products[b * size + a] =
-                    rows_.product(pattern.vectors[a], pattern.vectors[b]);
+                products[a * size + b] = products[b * size + a] =
+                    a < before ? pattern.products[a * before + b]
+                               : rows_.product(pattern.vectors[a], pattern.vectors[b]);
+        pattern.products.swap(products);
+        pattern.known = size;
     }
 
     Rows rows_;

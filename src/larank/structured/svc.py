@@ -75,9 +75,10 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         The gap relative to the primal objective, or the violation per example in units of the loss, at which to stop;
         1e-3 if not given.
     max_iter : int, default=1000
-        Passes after which training stops with a warning, unless `epochs` ends it.
+        Passes of arg max over the data after which training stops with a warning, unless `epochs` ends it.
     n_reprocess : int, default=1
-        How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank".
+        How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; with
+        ``stop="gap"``, in its first pass.
     schedule : {"fixed", "adaptive"}, default="fixed"
         How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring for
         their work.

@@ -67,6 +67,7 @@ void bind_working_set(nb::class_<Set<Rows>>& bound, Use use, void (*)(Arrays...)
             "worst_vectors", [](const Bound& self) { return column(self, &larank::PatternLook::worst_vector); },
             nb::rv_policy::move)
         .def_prop_ro("gap", &Bound::gap)
+        .def_prop_ro("linear", &Bound::linear)
         .def_prop_ro("looks", &Bound::looks)
         .def_prop_ro("steps", &Bound::steps);
 }

@@ -109,6 +109,7 @@ class StructuredWorkingSet {
     int64_t looks() const { return looks_; }
     int64_t steps() const { return steps_; }
     double gap() const { return gap_; }
+    double linear() const { return linear_; }  // - sum Delta beta, at the last look
     const std::vector<double>& beta() const { return beta_; }
     const std::vector<PatternLook>& seen() const { return seen_; }
 

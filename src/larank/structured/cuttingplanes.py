@@ -107,7 +107,7 @@ class NSlack(CuttingPlanes):
         for pattern in patterns:
             self.set.add(pattern)
             self._largest_loss = max(self._largest_loss, *(v.loss for v in pattern.vectors.values()))
-        self.set.take_in()
+        self.set.look()
         self._first_epsilon = self._SHARE * gap / float(self.pairs.costs.sum())
 
     def rounds(self) -> Iterator[None]:
@@ -172,7 +172,7 @@ class NSlack(CuttingPlanes):
             g_truth = best = g_known = -self.weights.score(pattern.truth)
             known = pattern.truth
         else:
-            g_truth, best, g_known, known = self.set.seen[number]
+            g_truth, best, g_known, known = self.set.seen(number)
         worst = pattern.vectors.get(key)
         if worst is None:
             worst = self.weights.vector(example, own(output), key, model.loss(example.y, output, number))
@@ -203,7 +203,7 @@ class NSlack(CuttingPlanes):
     def _from_scratch(self) -> ObjectiveValues:
         before = self._losses, self._violation
         self._losses = self._violation = 0.0
-        self.set.take_in()
+        self.set.look()
         for examples in self._in_batches(self._MOST_NEW):
             for example, output in zip(examples, augmented_batch(self.weights, examples), strict=True):
                 self._judged(example, output)

@@ -99,7 +99,7 @@ class OneSlack(CuttingPlanes):
     _INNER = 0.05  # of the new plane's violation: how far the small problem is solved
     _KNOWN = 0.1  # of the violation that arg max has found: planes of known outputs that violate by less are not added
     _NEAR = 0.1  # how far from the best w to that of the planes the second plane is taken
-    _HALVINGS = 12  # of a line search
+    _HALVINGS = 7  # of a line search
     _BATCH = 256
 
     weights: FeatureWeights

@@ -24,13 +24,13 @@ class Seen(NamedTuple):
 class WorkingSet:
     """Patterns with outputs, with or without a coefficient; core/structured/workingset.hpp has the problem.
 
-    `seen` holds what the last look has found of each pattern, by the number of its example.
+    The core has the coefficients; those of the vectors are as they were when `take_in` was called.
     """
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
         self.patterns: dict[int, Pattern] = {}
-        self.seen: dict[int, Seen] = {}
+        self._seen: tuple[list[float], list[float], list[float], list[int]] = ([], [], [], [])
         self._vectors: list[Vector] = []
         self._numbers: dict[int, int] = {}  # of the patterns in the core, by that of the example
         self._problem = _FeatureProblem(weights) if isinstance(weights, FeatureWeights) else _GramProblem(weights)
@@ -69,26 +69,32 @@ class WorkingSet:
         """Solve the problem on the set, until its gap is `small` or nothing violates by more than the accuracy."""
         while not self._problem.advance(accuracy, small):
             yield
-        self.take_in()
+        self.look()
+
+    def look(self) -> None:
+        """Sum up w or the scores from the coefficients, which steps have changed a little at a time, and look at all."""
+        self._problem.refresh(self._vectors)
+        found = self._problem.set
+        self._seen = (found.truths.tolist(), found.best.tolist(), found.worst.tolist(), found.worst_vectors.tolist())
+
+    def seen(self, number: int) -> Seen:
+        """What the last look has found of an example."""
+        truths, best, worst, vectors = self._seen
+        n = self._numbers[number]
+        return Seen(truths[n], best[n], worst[n], self._vectors[vectors[n]])
+
+    def linear(self) -> float:
+        """- sum Delta beta."""
+        return self._problem.set.linear
 
     def take_in(self) -> None:
-        """Take the coefficients from the core, sum up from them what steps have changed, and look at all patterns."""
-        solved = self._problem.set
-        for v, beta in zip(self._vectors, solved.coefficients.tolist(), strict=True):
+        """Take the coefficients from the core, and look at all patterns with them."""
+        for v, beta in zip(self._vectors, self._problem.set.coefficients.tolist(), strict=True):
             v.beta = beta
         for pattern in self.patterns.values():  # the coefficients of a pattern add up to zero in spite of rounding
             others = sum(v.beta for v in pattern.vectors.values()) - pattern.truth.beta
             pattern.truth.beta = min(pattern.example.cost, -others)
-        self._problem.refresh(self._vectors)
-        columns = (solved.truths.tolist(), solved.best.tolist(), solved.worst.tolist(), solved.worst_vectors.tolist())
-        self.seen = {
-            number: Seen(truth, best, worst, self._vectors[v])
-            for number, truth, best, worst, v in zip(self.patterns, *columns, strict=True)
-        }
-
-    def linear(self) -> float:
-        """- sum Delta beta."""
-        return -sum(v.loss * v.beta for v in self._vectors)
+        self.look()
 
     def support(self) -> Iterable[Pattern]:
         """The patterns that have coefficients."""
@@ -131,5 +137,7 @@ class _GramProblem:
 
     def refresh(self, vectors: list[Vector]) -> None:
         """Sum up scores from the coefficients, and look at all patterns with them."""
+        for v, beta in zip(vectors, self.set.coefficients.tolist(), strict=True):
+            v.beta = beta
         self._weights.refresh(vectors)
         self.set.look(*self._weights.arrays())

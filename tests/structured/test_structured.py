@@ -590,6 +590,16 @@ def test_a_stream_goes_on_after_a_fit():
     assert not model.result_.exact
 
 
+def test_a_stream_goes_on_after_a_fit_to_a_gap():
+    X, y = matchings(40)
+    model = StructuredSVC(Matching(), stop="gap", random_state=0).fit(X[:20], y[:20])
+    assert model.result_.operations["optimize"] == 0  # what takes its place comes after the pass
+    is_feasible(model, y, np.ones(20))
+    model.set_params(stop="epochs").partial_fit(X[20:], y[20:])
+    assert model.support_.max() >= 20
+    assert model.result_.operations["optimize"] > 0
+
+
 def test_a_failure_leaves_the_model_as_it_was():
     class Failing(Matching):
         fails = False

@@ -7,7 +7,7 @@ one operation. A schedule chooses among the three operations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,17 +26,19 @@ _OPTIMIZE_RUN = 10
 
 
 class FixedSchedule:
-    """One PROCESSNEW, then `n_reprocess` times one PROCESSOLD and ten OPTIMIZE, [thesis] algorithm 21."""
+    """One PROCESSNEW, then `n_reprocess` times one PROCESSOLD and ten OPTIMIZE, [thesis] algorithm 21.
 
-    def __init__(self, n_reprocess: int) -> None:
-        self.n_reprocess = n_reprocess
+    `reprocess` has less where something else takes the place of OPTIMIZE.
+    """
+
+    def __init__(self, n_reprocess: int, reprocess: Sequence[str] = _OPERATIONS[1:]) -> None:
+        self.n_reprocess, self.reprocess = n_reprocess, reprocess
 
     def operations(self, random: np.random.Generator) -> Iterator[str]:
         """The operations of one visit."""
         yield "process_new"
         for _ in range(self.n_reprocess):
-            yield "process_old"
-            yield "optimize"
+            yield from self.reprocess
 
     def record(self, operation: str, increase: float, work: float) -> None:
         """Nothing is learnt of what an operation has brought and cost."""

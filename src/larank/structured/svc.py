@@ -78,7 +78,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         Passes of arg max over the data after which training stops with a warning, unless `epochs` ends it.
     n_reprocess : int, default=1
         How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; with
-        ``stop="gap"``, in its first pass.
+        ``stop="gap"``, how often one PROCESSOLD does in its only pass.
     schedule : {"fixed", "adaptive"}, default="fixed"
         How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring for
         their work.
@@ -252,7 +252,6 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         self._check_unchanged(first=True)
         self._seen = len(pairs.costs)
         tol = _TOL if self.tol is None else float(self.tol)
-        epochs = self.epochs if stop == "epochs" else 1
         limits = Limits(
             gap=tol if stop == "gap" else None,
             max_iter=math.inf if stop == "epochs" else self.max_iter,
@@ -266,13 +265,16 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
                 self._new_weights(model), pairs, tol if stop == "violation" else None, shuffled
             )
             return self._train(planes, planes, limits)
-        solver = self._running = self._new_solver(model, seed)
-        visits = Visits(solver, pairs, epochs=epochs, shuffled=shuffled, is_whole=True)
-        if stop == "epochs":
-            return self._train(visits, solver, limits)
-        assert isinstance(solver, LaRank)
-        rounds = NSlack(solver.weights, pairs, None, shuffled)
-        return self._train(PassThenRounds(solver, visits, rounds), solver, limits)
+        if stop == "gap":
+            # The rounds after the pass do what OPTIMIZE does, in the core.
+            schedule = FixedSchedule(int(self.n_reprocess), ["process_old"]) if self.schedule == "fixed" else None
+            larank = LaRank(self._new_weights(model), schedule or AdaptiveSchedule(), seed)
+            visits = Visits(larank, pairs, epochs=1, shuffled=shuffled, is_whole=True)
+            rounds = NSlack(larank.weights, pairs, None, shuffled)
+            return self._train(PassThenRounds(larank, visits, rounds), larank, limits)
+        self._running = self._new_solver(model, seed)
+        visits = Visits(self._running, pairs, epochs=self.epochs, shuffled=shuffled, is_whole=True)
+        return self._train(visits, self._running, limits)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
         if self.solver in _BATCH:

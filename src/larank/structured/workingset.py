@@ -72,7 +72,7 @@ class WorkingSet:
         self.look()
 
     def look(self) -> None:
-        """Sum up w or the scores from the coefficients, which steps have changed a little at a time, and look at all."""
+        """Sum up w or the scores from the coefficients, and look at all patterns with them."""
         self._problem.refresh(self._vectors)
         found = self._problem.set
         self._seen = (found.truths.tolist(), found.best.tolist(), found.worst.tolist(), found.worst_vectors.tolist())

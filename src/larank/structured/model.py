@@ -81,6 +81,8 @@ class StructuredModel(ABC):
 def _key(y: Any) -> Hashable:
     if isinstance(y, np.ndarray | np.generic):
         y = y.tolist()
+    if type(y) in (int, str):  # the most frequent ones
+        return y  # type: ignore[no-any-return]
     if isinstance(y, list | tuple):
         return tuple(_key(part) for part in y)
     if isinstance(y, Mapping):

@@ -16,6 +16,7 @@ LAYERS = [
     {"bindings"},
     {"ambiguous"},
     {"linear", "kernel", "chain", "text"},
+    {"structured"},
     {"blocks", "data", "training"},
     {"memory", "simd"},
 ]

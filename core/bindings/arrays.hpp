@@ -35,6 +35,7 @@ void bind_chain_hooks(nb::module_& m);
 void bind_tokens(nb::module_& m);
 void bind_names(nb::module_& m);
 void bind_features(nb::module_& m);
+void bind_structured(nb::module_& m);
 
 template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

@@ -341,6 +341,20 @@ void bind_chains(nb::module_& m) {
         .def_prop_ro("support_patterns", [](const LaRankSession& s) { return s.solver.patterns().size(); })
         .def_prop_ro("support_vectors", &support_vectors)
         .def_prop_ro("random_state", [](const LaRankSession& s) { return s.solver.random_state(); })
+        .def_prop_ro("has_room_for_rounds", [](const LaRankSession& s) { return s.solver.has_room_for_rounds(); })
+        .def(
+            "begin_round",
+            [](LaRankSession& s, double epsilon, double accuracy) { s.solver.begin_round(epsilon, accuracy); },
+            "epsilon"_a, "accuracy"_a)
+        .def(
+            "optimize_set",
+            [](LaRankSession& s, double accuracy, double small) {
+                require(s.solver.has_rounds(), "begin_round comes first");
+                const nb::gil_scoped_release release;
+                return s.solver.optimize_set(accuracy, small);
+            },
+            "accuracy"_a, "small"_a)
+        .def("end_rounds", [](LaRankSession& s) { s.solver.end_rounds(); })
         .def("state", &patterns_of)
         .def("restore", &restore_patterns, "linear"_a, "sequences"_a, "ids"_a.noconvert(), "costs"_a.noconvert(),
              "truth"_a.noconvert(), "history"_a.noconvert(), "previous"_a.noconvert(), "remaining"_a.noconvert(),

@@ -32,4 +32,5 @@ NB_MODULE(_core, m) {
     bind_tokens(m);
     bind_names(m);
     bind_features(m);
+    bind_structured(m);
 }

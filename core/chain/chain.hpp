@@ -295,6 +295,14 @@ class ChainSearch {
         });
     }
 
+    // The same where `plain` has just made the lattice of the stretch.
+    double lead_in_lattice(const Stretch<T>& x, const int32_t* y) const {
+        return lead_by(x, y, [&](int64_t t) {
+            const T* nodes = nodes_.data() + t * model_.weights.lanes();
+            return double(nodes[y[t]]) - double(nodes[x.truth[t]]);
+        });
+    }
+
     void begin_leads(const Stretch<T>& x) {
         ++round_;
         const std::size_t size = std::size_t(x.length * model_.weights.lanes());

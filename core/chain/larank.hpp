@@ -10,151 +10,23 @@
 //   h_i(y) = g_{i,y_i} - g_{i,y} = Delta(y, y_i) + <w, Phi(x_i, y) - Phi(x_i, y_i)>,     h_i(y_i) = 0:
 //
 // SMOSTEP goes from the smallest h that may lose weight to the largest.
+//
+// To a gap, rounds follow the first pass, [thesis] algorithm 5: outputs that violate by epsilon more than those known
+// join a working set, w staying as it is, and then the problem on the set is solved.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <vector>
 
 #include "chain/chain.hpp"
-#include "memory/prefetch.hpp"
+#include "chain/pattern.hpp"
+#include "chain/workingset.hpp"
 #include "training/random.hpp"
 
 namespace larank {
-
-// A stretch of its own, in one piece of memory, with the outputs that have a coefficient.
-template <class T>
-class ChainPattern {
-  public:
-    // One output y other than the true one, with |Phi(x, y) - Phi(x, y_i)|^2.
-    struct Output {
-        double alpha;
-        double loss;
-        double distance;
-        int32_t only_label;  // of a stretch of one token
-    };
-
-    ChainPattern(const Stretch<T>& x, int64_t order, int64_t number, double largest_sum)
-        : id(number),
-          cost(largest_sum),
-          length_(x.length),
-          order_(order),
-          previous_(x.previous),
-          remaining_(x.remaining),
-          count_(x.rows.indptr[x.first + x.length] - x.rows.indptr[x.first]),
-          has_values_(x.rows.values != nullptr) {
-        block_.reset(new char[std::size_t(block_bytes())]);
-        const int64_t begin = x.rows.indptr[x.first];
-        for (int64_t t = 0; t <= length_; ++t) indptr()[t] = x.rows.indptr[x.first + t] - begin;
-        if (has_values_) std::copy_n(x.rows.values + begin, count_, values());
-        std::copy_n(x.rows.indices + begin, count_, indices());
-        std::copy_n(x.truth, length_, truth());
-        std::copy_n(x.history, order_, history());
-    }
-
-    Stretch<T> stretch(const T* ones) const {
-        return {{indptr(), indices(), has_values_ ? values() : nullptr, ones},
-                0,
-                length_,
-                truth(),
-                history(),
-                previous_,
-                remaining_};
-    }
-
-    int64_t longest_token() const {
-        int64_t longest = 0;
-        for (int64_t t = 0; t < length_; ++t) longest = std::max(longest, indptr()[t + 1] - indptr()[t]);
-        return longest;
-    }
-
-    const std::vector<Output>& outputs() const { return outputs_; }
-    Output& output(std::size_t n) { return outputs_[n]; }
-    const int32_t* labels(std::size_t n) const {
-        return length_ == 1 ? &outputs_[n].only_label : labels_.data() + n * std::size_t(length_);
-    }
-
-    // The index of an output among those that have a coefficient; how many there are if it has none.
-    std::size_t find(const int32_t* y) const {
-        std::size_t n = 0;
-        while (n < outputs_.size() && !std::equal(y, y + length_, labels(n))) ++n;
-        return n;
-    }
-
-    void add(const int32_t* y, double loss, double distance) {
-        outputs_.push_back({0.0, loss, distance, y[0]});
-        if (length_ > 1) labels_.insert(labels_.end(), y, y + length_);
-    }
-
-    void remove(std::size_t n) {
-        outputs_[n] = outputs_.back();
-        outputs_.pop_back();
-        if (length_ == 1) return;
-        std::copy(labels_.end() - length_, labels_.end(), labels_.begin() + std::ptrdiff_t(n) * length_);
-        labels_.resize(labels_.size() - std::size_t(length_));
-    }
-
-    double alpha_sum() const {
-        double sum = 0;
-        for (const Output& output : outputs_) sum += output.alpha;
-        return sum;
-    }
-
-    int64_t bytes() const {
-        return int64_t(sizeof *this) + block_bytes() + int64_t(outputs_.capacity() * sizeof(Output)) +
-               int64_t(labels_.capacity() * sizeof(int32_t));
-    }
-
-    // Asks for what a look at the pattern reads, ahead of it: first the pattern itself, then what it points to, then
-    // the weights of tokens that have another label in an output than in truth.
-    void prefetch_own() const { prefetch_bytes(this, sizeof *this); }
-    void prefetch_block() const {
-        prefetch_bytes(block_.get(), std::size_t(block_bytes()));
-        prefetch_bytes(outputs_.data(), outputs_.size() * sizeof(Output));
-        prefetch_bytes(labels_.data(), labels_.size() * sizeof(int32_t));
-    }
-    void prefetch_weights(const T* weights, int64_t lanes) const {
-        constexpr std::size_t most = 8;  // further outputs mostly differ at the same tokens
-        for (std::size_t n = 0; n < std::min(outputs_.size(), most); ++n)
-            for (int64_t t = 0; t < length_; ++t) {
-                if (labels(n)[t] == truth()[t]) continue;
-                for (int64_t j = indptr()[t]; j < indptr()[t + 1]; ++j) {
-                    const T* row = weights + indices()[j] * lanes;
-                    prefetch(row + truth()[t]), prefetch(row + labels(n)[t]);
-                }
-            }
-    }
-
-    int64_t id;
-    double cost;
-
-  private:
-    static void prefetch_bytes(const void* first, std::size_t bytes) {
-        constexpr std::size_t line = 64, most = 4096;
-        for (std::size_t at = 0; at < std::min(bytes, most); at += line) prefetch(static_cast<const char*>(first) + at);
-    }
-
-    int64_t block_bytes() const {
-        return (length_ + 1) * 8 + (has_values_ ? count_ * int64_t(sizeof(T)) : 0) + (count_ + length_ + order_) * 4;
-    }
-
-    int64_t* indptr() const { return reinterpret_cast<int64_t*>(block_.get()); }
-    T* values() const { return reinterpret_cast<T*>(indptr() + length_ + 1); }
-    int32_t* indices() const { return reinterpret_cast<int32_t*>(values() + (has_values_ ? count_ : 0)); }
-    int32_t* truth() const { return indices() + count_; }
-    int32_t* history() const { return truth() + length_; }
-
-    int64_t length_, order_;
-    int32_t previous_;
-    int64_t remaining_, count_;
-    bool has_values_;
-    std::unique_ptr<char[]> block_;
-    std::vector<Output> outputs_;
-    std::vector<int32_t> labels_;
-};
 
 template <class T>
 class ChainLaRank {
@@ -175,6 +47,7 @@ class ChainLaRank {
     // One example of algorithm 21: PROCESSNEW, then n_R times REPROCESS. Returns h of the worst output, or -1 where
     // there is no such look at the stretch.
     double process(const Stretch<T>& x, int64_t id, double cost) {
+        if (set_) return visit_again(x, id, cost);
         const double violation = process_new(x, id, cost);
         for (int64_t r = 0; r < settings_.n_reprocess; ++r) {
             process_old();
@@ -191,14 +64,9 @@ class ChainLaRank {
         worst_.resize(std::size_t(x.length));
         const double violation = find_worst(x);
         if (violation <= settings_.tau) return std::max(violation, 0.0);
-        patterns_.emplace_back(x, model_.weights.order(), id, cost);
-        if (settings_.returns) slots_[std::size_t(id)] = int32_t(patterns_.size()) - 1;
-        ChainPattern<T>& pattern = patterns_.back();
-        grow_ones(pattern);
-        pattern.add(worst_.data(), model_.loss(x.truth, worst_.data(), x.length),
-                    search_.squared_distance(x, x.truth, worst_.data()));
-        bytes_ += pattern.bytes();
-        smo_step(patterns_.size() - 1, is_truth, 0, violation);
+        const std::size_t slot = add_pattern(x, id, cost);
+        add_worst(slot, x);
+        smo_step(slot, is_truth, 0, violation);
         return violation;
     }
 
@@ -216,12 +84,7 @@ class ChainLaRank {
         std::size_t to = is_truth;
         if (!std::equal(x.truth, x.truth + x.length, worst_.data())) {
             to = pattern.find(worst_.data());
-            if (to == pattern.outputs().size()) {
-                bytes_ -= pattern.bytes();
-                pattern.add(worst_.data(), model_.loss(x.truth, worst_.data(), x.length),
-                            search_.squared_distance(x, x.truth, worst_.data()));
-                bytes_ += pattern.bytes();
-            }
+            if (to == pattern.outputs().size()) add_worst(slot, x);
         }
         smo_step(slot, choice.from, to, violation - choice.smallest);
     }
@@ -236,11 +99,50 @@ class ChainLaRank {
             smo_step(slot, choice.from, choice.to, choice.largest - choice.smallest);
     }
 
+    bool has_rounds() const { return set_ != nullptr; }
+
+    // Whether rounds keep within the limit on memory: a working set takes about as much as the patterns.
+    bool has_room_for_rounds() const { return counts_.frozen == 0 && 2 * bytes_ <= settings_.memory_limit; }
+
+    // From now on outputs that violate by epsilon more than those known join the set, from which none goes, and their
+    // patterns take steps if they violate by the accuracy.
+    void begin_round(double epsilon, double accuracy) {
+        epsilon_ = epsilon, accuracy_ = accuracy;
+        if (set_) return;
+        set_ = std::make_unique<ChainWorkingSet<T>>(random_.next(), model_, patterns_, ones_);
+        for (std::size_t slot = 0; slot < patterns_.size(); ++slot) {
+            join(slot);
+            for (std::size_t n = 0; n < patterns_[slot].outputs().size(); ++n) join(slot, n);
+        }
+        set_->look(0.0);
+    }
+
+    // Looks at the working set and makes some sweeps over what violates by the accuracy; true once its gap is `small`.
+    bool optimize_set(double accuracy, double small) {
+        const int64_t before = set_->steps();
+        const bool is_solved = set_->advance(accuracy, small, 1);
+        counts_.steps += set_->steps() - before;
+        for (std::size_t slot = 0; slot < patterns_.size(); ++slot) take_coefficients(slot);
+        dual_ = dual_from_weights();
+        return is_solved;
+    }
+
+    // Lets go of what has no coefficient; passes go on as usual.
+    void end_rounds() {
+        if (!set_) return;
+        set_.reset();
+        for (std::size_t slot = patterns_.size(); slot-- > 0;) remove_zeros(slot);
+    }
+
     const std::vector<ChainPattern<T>>& patterns() const { return patterns_; }
     std::vector<std::pair<const char*, int64_t>> operations() const {
-        return {{"process_new", counts_.process_new}, {"process_old", counts_.process_old},
-                {"optimize", counts_.optimize},       {"steps", counts_.steps},
-                {"argmax", counts_.argmax},           {"frozen", counts_.frozen}};
+        return {{"process_new", counts_.process_new},
+                {"process_old", counts_.process_old},
+                {"optimize", counts_.optimize},
+                {"steps", counts_.steps},
+                {"visit_again", counts_.visit_again},
+                {"argmax", counts_.argmax},
+                {"frozen", counts_.frozen}};
     }
     int64_t argmax_calls() const { return counts_.argmax; }
     uint64_t random_state() const { return random_.state(); }
@@ -302,6 +204,66 @@ class ChainLaRank {
             drop(slot);
             ++counts_.frozen;
         }
+    }
+
+    // The visit of a stretch in a round: its worst output joins, and the pattern takes steps. Returns h of that output.
+    double visit_again(const Stretch<T>& x, int64_t id, double cost) {
+        ++counts_.visit_again;
+        worst_.resize(std::size_t(x.length));
+        const double violation = find_worst(x);
+        if (slot_of(id) == none) {
+            if (violation <= epsilon_) return std::max(violation, 0.0);
+            join(add_pattern(x, id, cost));
+        }
+        const std::size_t slot = std::size_t(slot_of(id)), outputs = patterns_[slot].outputs().size();
+        const double known = -set_->look_at(int64_t(slot)).worst;
+        if (violation - known > epsilon_ && patterns_[slot].find(worst_.data()) == outputs) {
+            add_worst(slot, x);
+            join(slot, outputs);
+        }
+        dual_ += set_->step_on(int64_t(slot), accuracy_);
+        take_coefficients(slot);
+        return std::max(violation, 0.0);
+    }
+
+    // From the set to the pattern.
+    void take_coefficients(std::size_t slot) {
+        for (const int32_t v : set_->vectors_of(int64_t(slot))) {
+            const int32_t n = set_->rows().place(v).second;
+            if (n == ChainRows<T>::is_truth) continue;
+            auto& output = patterns_[slot].output(std::size_t(n));
+            const double alpha = -set_->beta()[std::size_t(v)];
+            linear_ += (alpha - output.alpha) * output.loss;
+            output.alpha = alpha;
+        }
+    }
+
+    void join(std::size_t slot) {
+        set_->add_pattern(patterns_[slot].cost);
+        set_->rows().add(slot, ChainRows<T>::is_truth);
+        set_->add_vector(int64_t(slot), 0.0, patterns_[slot].alpha_sum());
+    }
+    void join(std::size_t slot, std::size_t n) {
+        const auto& output = patterns_[slot].outputs()[n];
+        set_->rows().add(slot, int32_t(n));
+        set_->add_vector(int64_t(slot), output.loss, -output.alpha);
+    }
+
+    std::size_t add_pattern(const Stretch<T>& x, int64_t id, double cost) {
+        patterns_.emplace_back(x, model_.weights.order(), id, cost);
+        if (settings_.returns) slots_[std::size_t(id)] = int32_t(patterns_.size()) - 1;
+        grow_ones(patterns_.back());
+        bytes_ += patterns_.back().bytes();
+        return patterns_.size() - 1;
+    }
+
+    // The output that was found last, which the pattern does not have.
+    void add_worst(std::size_t slot, const Stretch<T>& x) {
+        ChainPattern<T>& pattern = patterns_[slot];
+        bytes_ -= pattern.bytes();
+        pattern.add(worst_.data(), model_.loss(x.truth, worst_.data(), x.length),
+                    search_.squared_distance(x, x.truth, worst_.data()));
+        bytes_ += pattern.bytes();
     }
 
     // As many ones as the longest token of a pattern has features.
@@ -381,12 +343,14 @@ class ChainLaRank {
     Settings settings_;
     Random random_;
     struct {
-        int64_t process_new = 0, process_old = 0, optimize = 0, steps = 0, argmax = 0, frozen = 0;
+        int64_t process_new = 0, process_old = 0, optimize = 0, steps = 0, visit_again = 0, argmax = 0, frozen = 0;
     } counts_;
     std::vector<ChainPattern<T>> patterns_;
     std::vector<int32_t> slots_;  // of the patterns that may come again: where they are, or none, or frozen
     std::vector<int32_t> worst_;
     std::vector<T> ones_;
+    std::unique_ptr<ChainWorkingSet<T>> set_;  // in rounds
+    double epsilon_ = 0, accuracy_ = 0;
     double dual_ = 0, linear_ = 0;
     int64_t bytes_ = 0;
 };

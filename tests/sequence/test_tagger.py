@@ -291,6 +291,39 @@ def test_the_gap_closes(inference: str) -> None:
     assert one.primal >= tagger.result_.dual * (1 - 1e-12)
 
 
+def overlapping(count: int, length: int = 12, tags: int = 6) -> tuple[list[list[dict[str, float]]], list[list[int]]]:
+    """Noisy labels of tokens with features of their neighbours, many of which are shared."""
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(count):
+        labels = rng.integers(0, tags, length)
+        told, other = labels + tags * rng.integers(0, 6, length), rng.integers(0, 40, length)
+        words = np.where(rng.random(length) < 0.5, told, other)
+        around = [[(o, words[t + o]) for o in (-1, 0, 1) if 0 <= t + o < length] for t in range(length)]
+        X.append([{f"{o}={w}": 1.0 for o, w in some} | {f"{o}~{w % 7}": 1.0 for o, w in some} for some in around])
+        y.append(labels.tolist())
+    return X, y
+
+
+@pytest.mark.parametrize(("C", "tol"), [(1.0, 1e-4), (10.0, 1e-3)])
+def test_a_small_gap_does_not_take_many_searches(C: float, tol: float) -> None:
+    X, y = overlapping(60)
+    tagger = SequenceTagger(C=C, stop="gap", tol=tol, max_iter=250, random_state=0).fit(X, y)
+    assert tagger.result_.status == "converged"
+    assert tagger.result_.argmax_calls <= 250 * len(X)
+    assert (np.diff([point.dual for point in tagger.result_.history]) >= -1e-9 * tagger.result_.dual).all()
+
+
+def test_a_gap_closes_within_a_limit_on_memory_that_leaves_no_room_for_a_working_set() -> None:
+    X, y = sentences(40)
+    plenty = SequenceTagger(stop="gap", tol=1e-3, random_state=0).fit(X, y)
+    little = SequenceTagger(stop="gap", tol=1e-3, memory_limit=30_000, random_state=0).fit(X, y)
+    assert plenty.result_.operations["visit_again"] > 0
+    assert little.result_.operations["visit_again"] == 0
+    assert little.result_.status == "converged"
+    assert little.result_.primal == pytest.approx(plenty.result_.primal, rel=2e-3)
+
+
 @pytest.mark.parametrize("inference", ["exact", "greedy"])
 def test_the_dual_never_decreases(inference: str, monkeypatch: Any) -> None:
     monkeypatch.setattr("larank.sequence.training._FEWEST_BETWEEN", 1)

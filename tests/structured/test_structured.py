@@ -17,10 +17,10 @@ from sklearn.model_selection import GridSearchCV
 from larank import LinearMulticlassSVC, MulticlassModel, StructuredModel, StructuredSVC
 from larank.data import models
 from larank.structured.checked import CheckedModel
-from larank.structured.cuttingplanes import ascend_on_simplex
 from larank.structured.larank import FixedSchedule, LaRank
 from larank.structured.pairs import Example
 from larank.structured.rows import row_of
+from larank.structured.simplex import ascend_on_simplex
 from larank.structured.weights import CachedExpansion, FeatureWeights
 from larank.training import TrainingWarning
 from reference import interior_point
@@ -219,6 +219,60 @@ def test_classes_are_the_multiclass_svm(solver):
     np.testing.assert_allclose(sparse.coef_, model.coef_, atol=1e-12)
 
 
+@pytest.mark.parametrize("solver", EXACT)
+@pytest.mark.parametrize("C", [1.0, 10.0, 100.0])
+def test_a_gap_is_reached_in_a_few_passes_of_arg_max(solver, C):
+    rng = np.random.default_rng(0)
+    y = np.arange(210) % 3
+    X = rng.normal(size=(3, 3))[y] + 1.5 * rng.normal(size=(210, 3))
+    model = StructuredSVC(MulticlassModel(3), C=C, **exact(solver, 1e-3, max_iter=12)).fit(X, y)
+    assert model.result_.status == "converged"
+    assert model.result_.argmax_calls + model.result_.operations["certificate_argmax"] <= 12 * len(y)
+
+
+@pytest.mark.parametrize("solver", EXACT)
+def test_a_model_may_answer_for_several_inputs_at_once(solver):
+    class OneByOne(MulticlassModel):
+        def argmax(self, x, w, y_true=None):  # the inherited argmax_batch is that of another arg max
+            self.asked.append(x)
+            return super().argmax(x, w, y_true)
+
+    OneByOne.asked = []
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 4))
+    y = (X @ rng.normal(size=(4, 3)) + rng.normal(size=(60, 3))).argmax(axis=1)
+    both = [StructuredSVC(model, **exact(solver)).fit(X, y) for model in (MulticlassModel(3), OneByOne(3))]
+    assert both[0].result_.primal == pytest.approx(both[1].result_.primal, rel=2e-6)
+    assert both[0].predict(X) == both[1].predict(X)
+    assert len(OneByOne.asked) >= both[1].result_.argmax_calls + len(X)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda X: [0] * (len(X) - 1), r"Changed.argmax_batch must return an output per input, \d+; got \d+"),
+        (lambda X: 0, "Changed.argmax_batch must return an output per input, 10; got a int"),
+        (lambda X: [None] * len(X), "Changed.argmax_batch must return outputs, got None for example"),
+    ],
+)
+def test_a_batch_of_answers_is_checked(answer, message):
+    X, y = matchings(100)
+    model = changed(argmax=Matching.argmax, argmax_batch=lambda self, X, w, y_true=None: answer(X))
+    with pytest.raises(ValueError, match=message):
+        StructuredSVC(model, "svmstruct").fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["svmstruct", "svmstruct-1slack"])
+def test_an_answer_of_a_batch_below_a_known_output_is_found_out(solver):
+    def batch(self, X, w, y_true=None):
+        return [worst(self, x, w) if w.any() else self.argmax(x, w, t) for x, t in zip(X, y_true, strict=True)]
+
+    X, y = matchings(40)
+    model = changed(argmax=Matching.argmax, argmax_batch=batch)
+    with pytest.raises(ValueError, match=r"argmax must return the output with the largest .* for example \d+, where"):
+        StructuredSVC(model, solver, random_state=0).fit(X, y)
+
+
 @pytest.mark.parametrize("solver", ["svmstruct", "svmstruct-1slack"])
 def test_a_violation_bounds_the_gap(solver):
     X, y = matchings()
@@ -239,7 +293,7 @@ def test_both_forms_of_svmstruct_solve_the_same_problem():
 
 
 def test_planes_that_are_not_used_are_dropped_without_harm(monkeypatch):
-    monkeypatch.setattr("larank.structured.cuttingplanes.OneSlack._IDLE", 3)
+    monkeypatch.setattr("larank.structured.oneslack.OneSlack._IDLE", 3)
     X, y = matchings(40)
     model = StructuredSVC(Matching(), C=3, **exact("svmstruct-1slack")).fit(X, y)
     assert model.result_.operations["dropped"] > 0
@@ -403,9 +457,12 @@ def test_the_scores_handed_to_argmax_name_their_terms():
 
 def test_the_adaptive_schedule_reaches_the_same_optimum_with_a_kernel():
     X, y = sequences(10)
-    settings = exact("larank", 1e-5, schedule="adaptive")  # work is counted in other units, the ways there differ
-    explicit, kernel = (StructuredSVC(model, **settings).fit(X, y).result_ for model in (Enumerated(), WithKernel()))
+    both = (Enumerated(), WithKernel())
+    settings = exact("larank", 1e-5, schedule="adaptive")
+    explicit, kernel = (StructuredSVC(model, **settings).fit(X, y).result_ for model in both)
     assert kernel.dual == pytest.approx(explicit.dual, rel=2e-5)
+    settings = {"schedule": "adaptive", "epochs": 5, "random_state": 0}  # work is counted in other units
+    explicit, kernel = (StructuredSVC(model, **settings).fit(X, y).result_ for model in both)
     assert kernel.operations != explicit.operations
 
 
@@ -531,6 +588,16 @@ def test_a_stream_goes_on_after_a_fit():
     assert model.result_.support_patterns > before
     assert model.support_.max() >= 20
     assert not model.result_.exact
+
+
+def test_a_stream_goes_on_after_a_fit_to_a_gap():
+    X, y = matchings(40)
+    model = StructuredSVC(Matching(), stop="gap", random_state=0).fit(X[:20], y[:20])
+    assert model.result_.operations["optimize"] == 0  # what takes its place comes after the pass
+    is_feasible(model, y, np.ones(20))
+    model.set_params(stop="epochs").partial_fit(X[20:], y[20:])
+    assert model.support_.max() >= 20
+    assert model.result_.operations["optimize"] > 0
 
 
 def test_a_failure_leaves_the_model_as_it_was():

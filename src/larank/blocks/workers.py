@@ -185,6 +185,16 @@ class _OneBlasThread:
 _one_blas_thread = _OneBlasThread()
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """A block whose linear algebra is done by the calling thread alone."""
+    _one_blas_thread.enter()
+    try:
+        yield
+    finally:
+        _one_blas_thread.leave()
+
+
 def blas_threads() -> int:
     """How many threads the linear algebra library uses."""
     return max((library.num_threads for library in _threadpools().select(user_api="blas").lib_controllers), default=1)

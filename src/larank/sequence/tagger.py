@@ -29,7 +29,7 @@ from larank.sequence.explaining import Explanation, WeightOf, explained, stronge
 from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder_for, is_ragged
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
-from larank.sequence.training import ChainTraining, Learner
+from larank.sequence.training import ChainTraining, Learner, RoundsToGap
 from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
 
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
@@ -444,7 +444,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         limits: Limits,
     ) -> Outcome:
         work = 1 + (self._reprocess if self.solver == "larank" else 0)
-        training = ChainTraining(self._learner, corpus, epochs, orders, self.history, work, has_dual, self._workers())
+        kind = RoundsToGap if self.stop == "gap" and self.inference == "exact" else ChainTraining
+        training = kind(self._learner, corpus, epochs, orders, self.history, work, has_dual, self._workers())
         what = repr(X) if isinstance(X, ConllFile) else f"{corpus.n_tokens} tokens"
         name = {"larank": "LaRank", "perceptron": "Perceptron", "passive-aggressive": "PA"}[self.solver]
         name += self.inference.capitalize() + ("Gap" if self.stop == "gap" else "")

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from larank.training import ObjectiveValues
 _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
 _SHARE_BETWEEN = 0.02  # and this share of those before
+_FINEST = 1e-13  # a gap per unit of cost below this is not asked for
 
 
 @dataclass
@@ -234,3 +235,74 @@ class ChainTraining:
     def details(self) -> Mapping[str, Any]:
         """Further fields of the checkpoint."""
         return {"support_patterns": self.session.support_patterns}
+
+
+@dataclass
+class RoundsToGap(ChainTraining):
+    """LaRank to a duality gap: a pass as usual, then rounds on a working set, as core/chain/larank.hpp has them.
+
+    In a pass of a round, outputs that violate by epsilon more than those known join the set, with epsilon `_SHARE` of
+    the gap per unit of cost as the pass before has seen it. Then the problem on the set is solved to `_INNER` of that,
+    or as far as `_LOOKS` looks at it lead: a search for further outputs costs less than to solve it without them.
+    Where there is no room for a working set, passes go on as usual.
+    """
+
+    cost: float = 0.0  # of all sequences
+    epsilon: float = math.inf
+    looks_left: int = 0  # at the set, before the next pass
+    is_in_rounds: bool = False
+
+    _SHARE: ClassVar[float] = 0.5
+    _INNER: ClassVar[float] = 0.5
+    _LOOKS: ClassVar[int] = 2
+
+    def advance(self) -> bool:
+        """Go on with the pass, or with the problem on the set."""
+        if not self.looks_left:
+            return super().advance()
+        began = time.perf_counter()
+        accuracy = self._INNER * self.epsilon
+        is_solved = self._larank.optimize_set(accuracy, accuracy * self.cost)
+        self.seconds += time.perf_counter() - began
+        self.looks_left = 0 if is_solved else self.looks_left - 1
+        if not self.looks_left:
+            super()._begin_epoch()
+        return False
+
+    def _begin_epoch(self) -> None:
+        """After a pass, the working set; the pass after it begins when its problem is solved."""
+        if not self.cost or not self._larank.has_room_for_rounds:
+            self._larank.end_rounds()
+            self.is_in_rounds = False
+            super()._begin_epoch()
+            return
+        gap = self.session.half_squared_norm + self.session.seen_loss - self.session.dual
+        self.epsilon = min(self.epsilon, self._SHARE * max(gap, _FINEST * self.cost) / self.cost)
+        self.is_in_rounds, self.looks_left = True, self._LOOKS
+        self._larank.begin_round(self.epsilon, self._INNER * self.epsilon)
+
+    def _take_block(self) -> bool:
+        found = super()._take_block()
+        if found and self.epochs_begun == 1:
+            assert self.current is not None
+            self.cost += float(self.current.labelled.costs.sum())
+        return found
+
+    @property
+    def _larank(self) -> _core.ChainLaRank:
+        assert isinstance(self.learner.session, _core.ChainLaRank)
+        return self.learner.session
+
+    def estimate(self) -> ObjectiveValues | None:
+        """Both objectives at the end of a pass; those of the first pass as usual."""
+        if not self.is_in_rounds:
+            return super().estimate()
+        if self.looks_left or self.current is not None:
+            return None
+        dual, loss = self.session.dual, self.session.seen_loss
+        return ObjectiveValues(max(dual, self.session.half_squared_norm + loss), dual, math.nan)
+
+    def close(self) -> None:
+        """Stop reading, and let go of the working set."""
+        super().close()
+        self._larank.end_rounds()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ class CheckedModel:
             raise TypeError(f"model must be an instance of a subclass of StructuredModel, got {model!r}")
         self.model = model
         self.has_kernel = model.joint_kernel is not None
+        self.has_batches = not self.has_kernel and _is_of_its_own(type(model))
         self.length: int | None = None  # of the joint features
         self.argmax_calls = self.joint_features = self.kernel_values = 0
         self.seconds = dict.fromkeys(("argmax", "joint_feature", "joint_kernel", "loss"), 0.0)
@@ -108,6 +109,18 @@ class CheckedModel:
             raise ValueError(f"{self._name('argmax')} must return an output, got None {_at(number)}")
         return output
 
+    def argmax_batch(self, X: Sequence[Any], scorer: Any, numbers: Sequence[int], *y_true: Any) -> Sequence[Any]:
+        """The best outputs of several examples in one call, where the model has batches."""
+        self.argmax_calls += len(X)
+        outputs = self._ask("argmax_batch", numbers[0], X, scorer, *y_true)
+        if not hasattr(outputs, "__len__") or len(outputs) != len(X):
+            got = f"{len(outputs)}" if hasattr(outputs, "__len__") else f"a {type(outputs).__name__}"
+            raise ValueError(f"{self._name('argmax_batch')} must return an output per input, {len(X)}; got {got}")
+        for output, number in zip(outputs, numbers, strict=True):
+            if output is None:
+                raise ValueError(f"{self._name('argmax_batch')} must return outputs, got None {_at(number)}")
+        return outputs  # type: ignore[no-any-return]
+
     def missed(self, known: Any, found: Any, better: float, worse: float, number: int, what: str) -> ValueError:
         """The error that tells of an output better than the arg max."""
         return ValueError(
@@ -123,8 +136,9 @@ class CheckedModel:
             error.add_note(f"raised by {self._name(name)} {_at(number)}")
             raise
         finally:
-            if name in self.seconds:
-                self.seconds[name] += time.perf_counter() - began
+            counted = "argmax" if name == "argmax_batch" else name
+            if counted in self.seconds:
+                self.seconds[counted] += time.perf_counter() - began
 
     def _number(self, name: str, value: Any, number: int) -> float:
         try:
@@ -137,6 +151,12 @@ class CheckedModel:
 
     def _name(self, method: str) -> str:
         return f"{type(self.model).__name__}.{method}"
+
+
+def _is_of_its_own(model: type[StructuredModel]) -> bool:
+    """Whether `argmax_batch` is the model's own and no older than its `argmax`, which a subclass may have changed."""
+    maker = next(kind for kind in model.__mro__ if "argmax" in vars(kind) or "argmax_batch" in vars(kind))
+    return maker is not StructuredModel and "argmax_batch" in vars(maker)
 
 
 def _at(number: int) -> str:

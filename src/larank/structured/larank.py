@@ -7,7 +7,7 @@ one operation. A schedule chooses among the three operations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from larank.structured.pairs import Example, TrainingPairs
 from larank.structured.solver import OnlineSolver, Support
 from larank.structured.steps import DualSteps, Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights
+from larank.structured.workingset import WorkingSet
 from larank.training import ObjectiveValues
 
 _OPERATIONS = ("process_new", "process_old", "optimize")
@@ -25,17 +26,19 @@ _OPTIMIZE_RUN = 10
 
 
 class FixedSchedule:
-    """One PROCESSNEW, then `n_reprocess` times one PROCESSOLD and ten OPTIMIZE, [thesis] algorithm 21."""
+    """One PROCESSNEW, then `n_reprocess` times one PROCESSOLD and ten OPTIMIZE, [thesis] algorithm 21.
 
-    def __init__(self, n_reprocess: int) -> None:
-        self.n_reprocess = n_reprocess
+    `reprocess` has less where something else takes the place of OPTIMIZE.
+    """
+
+    def __init__(self, n_reprocess: int, reprocess: Sequence[str] = _OPERATIONS[1:]) -> None:
+        self.n_reprocess, self.reprocess = n_reprocess, reprocess
 
     def operations(self, random: np.random.Generator) -> Iterator[str]:
         """The operations of one visit."""
         yield "process_new"
         for _ in range(self.n_reprocess):
-            yield "process_old"
-            yield "optimize"
+            yield from self.reprocess
 
     def record(self, operation: str, increase: float, work: float) -> None:
         """Nothing is learnt of what an operation has brought and cost."""
@@ -87,6 +90,7 @@ class LaRank(OnlineSolver):
         self.steps = DualSteps(weights, self._accepted)
         self.random = np.random.Generator(np.random.PCG64(seed))
         self.counts = dict.fromkeys(_OPERATIONS, 0)
+        self.counts_of_rounds: dict[str, int] = {}  # that came after a pass, see togap.py
 
     def _accepted(self, up: Vector, down: Vector) -> float:
         return self.tau * max(up.loss, down.loss)  # [thesis] section 5.1.5
@@ -136,7 +140,19 @@ class LaRank(OnlineSolver):
 
     def operations(self) -> dict[str, int]:
         """How often each operation was performed."""
-        return {**self.counts, "steps": self.steps.steps}
+        return {**self.counts, "steps": self.steps.steps, **self.counts_of_rounds}
+
+    def take_over(self, found: WorkingSet) -> None:
+        """Make the vectors of a working set that have coefficients the support vectors."""
+        found.take_in()
+        for number, pattern in found.patterns.items():
+            if number not in self.steps.patterns:
+                self.steps.add(pattern)
+            self.steps.settle(pattern)
+        self.steps.linear = found.linear()
+        self.steps.dual = self.steps.linear - self.weights.squared_norm() / 2
+        self.steps.steps += found.steps
+        self.counts_of_rounds = {"looks": found.looks}
 
     def support(self) -> Support:
         """The support vectors."""

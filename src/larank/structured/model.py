@@ -13,7 +13,7 @@ S(x, y) = sum_i beta_i K(x_i, y_i, x, y), and its `argmax` is handed a function 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar
 
@@ -57,6 +57,14 @@ class StructuredModel(ABC):
             The exact maximum: an output that is worse than `y_true` or another output known is an error.
         """
 
+    def argmax_batch(self, X: Sequence[Any], w: Any, y_true: Sequence[Any] | None = None) -> Sequence[Any]:
+        """The best outputs for several inputs, one for each, as `argmax` finds them.
+
+        Optional, for models with joint features: where a class defines this beside its `argmax`, solvers that look at
+        many examples with the same weights call it instead.
+        """
+        return [self.argmax(x, w, None if y_true is None else y_true[i]) for i, x in enumerate(X)]
+
     @abstractmethod
     def loss(self, y_true: Any, y: Any) -> float:
         """How bad it is to answer `y` where `y_true` is right: not negative, and 0 for equal outputs."""
@@ -73,6 +81,8 @@ class StructuredModel(ABC):
 def _key(y: Any) -> Hashable:
     if isinstance(y, np.ndarray | np.generic):
         y = y.tolist()
+    if type(y) in (int, str):  # the most frequent ones
+        return y  # type: ignore[no-any-return]
     if isinstance(y, list | tuple):
         return tuple(_key(part) for part in y)
     if isinstance(y, Mapping):

@@ -41,6 +41,10 @@ class Row:
         """Whether all numbers are kept."""
         return isinstance(self.indices, slice)
 
+    def columns(self) -> NDArray[np.int64]:
+        """Where the numbers are."""
+        return np.arange(self.length) if self.is_dense() else self.indices
+
 
 NO_ROW = Row(np.zeros(0))
 

@@ -45,6 +45,13 @@ class Choice(NamedTuple):
     violation: float
 
 
+def pattern_of(weights: Weights, example: Example) -> Pattern:
+    """An example with its own output and no other."""
+    key = weights.model.key(example.y, example.number)
+    truth = weights.vector(example, example.y, key, 0.0)
+    return Pattern(example, truth, {key: truth})
+
+
 class DualSteps:
     """Support patterns, their vectors, and the steps on them. Violations up to `accepted(c+, c-)` are left alone."""
 
@@ -101,9 +108,7 @@ class DualSteps:
 
     def pattern_of(self, example: Example) -> Pattern:
         """An example that is no support pattern yet."""
-        key = self.model.key(example.y, example.number)
-        truth = self.weights.vector(example, example.y, key, 0.0)
-        return Pattern(example, truth, {key: truth})
+        return pattern_of(self.weights, example)
 
     def most_violating(self, pattern: Pattern, known: Vector) -> Vector:
         """The vector with the smallest gradient of all outputs; an error if that of one that is known is smaller."""

@@ -16,12 +16,14 @@ from larank import parameters
 from larank.base import example_costs
 from larank.data.models import persistable
 from larank.structured.checked import CheckedModel
-from larank.structured.cuttingplanes import CuttingPlanes, NSlack, OneSlack
+from larank.structured.cuttingplanes import CuttingPlanes, NSlack
 from larank.structured.larank import AdaptiveSchedule, FixedSchedule, LaRank
 from larank.structured.model import StructuredModel
+from larank.structured.oneslack import OneSlack
 from larank.structured.pairs import Example, TrainingPairs, checked_pairs, checked_sequence
 from larank.structured.perceptrons import PassiveAggressive, Perceptron, StepPerExample
 from larank.structured.solver import OnlineSolver, Solver, Support, Visits
+from larank.structured.togap import PassThenRounds
 from larank.structured.weights import CachedExpansion, FeatureWeights, KernelExpansion, Vector, Weights
 from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
 
@@ -73,9 +75,10 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         The gap relative to the primal objective, or the violation per example in units of the loss, at which to stop;
         1e-3 if not given.
     max_iter : int, default=1000
-        Passes after which training stops with a warning, unless `epochs` ends it.
+        Passes of arg max over the data after which training stops with a warning, unless `epochs` ends it.
     n_reprocess : int, default=1
-        How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank".
+        How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; with
+        ``stop="gap"``, how often one PROCESSOLD does in its only pass.
     schedule : {"fixed", "adaptive"}, default="fixed"
         How the operations of "larank" take turns: always alike, or in proportion to the dual increase they bring for
         their work.
@@ -209,8 +212,10 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         """The outputs that the model's arg max finds for the inputs, one for each."""
         check_is_fitted(self)
         weights, X = self._weights(), checked_sequence("X", X)
-        argmax, scorer = weights.model.argmax, weights.scorer
-        return [argmax(X[i], scorer(X[i], i), i) for i in range(len(X))]
+        model, scorer = weights.model, weights.scorer
+        if model.has_batches and len(X):
+            return list(model.argmax_batch([X[i] for i in range(len(X))], scorer(X[0], 0), range(len(X))))
+        return [model.argmax(X[i], scorer(X[i], i), i) for i in range(len(X))]
 
     def joint_scores(self, X: Any, y: Any) -> NDArray[np.float64]:
         """The scores ``S(x, y)`` of pairs of inputs and outputs, two sequences of equal length."""
@@ -247,7 +252,6 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         self._check_unchanged(first=True)
         self._seen = len(pairs.costs)
         tol = _TOL if self.tol is None else float(self.tol)
-        epochs = self.epochs if stop == "epochs" else math.inf
         limits = Limits(
             gap=tol if stop == "gap" else None,
             max_iter=math.inf if stop == "epochs" else self.max_iter,
@@ -261,8 +265,15 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
                 self._new_weights(model), pairs, tol if stop == "violation" else None, shuffled
             )
             return self._train(planes, planes, limits)
+        if stop == "gap":
+            # The rounds after the pass do what OPTIMIZE does, in the core.
+            schedule = FixedSchedule(int(self.n_reprocess), ["process_old"]) if self.schedule == "fixed" else None
+            larank = LaRank(self._new_weights(model), schedule or AdaptiveSchedule(), seed)
+            visits = Visits(larank, pairs, epochs=1, shuffled=shuffled, is_whole=True)
+            rounds = NSlack(larank.weights, pairs, None, shuffled)
+            return self._train(PassThenRounds(larank, visits, rounds), larank, limits)
         self._running = self._new_solver(model, seed)
-        visits = Visits(self._running, pairs, epochs=epochs, shuffled=shuffled, is_whole=True)
+        visits = Visits(self._running, pairs, epochs=self.epochs, shuffled=shuffled, is_whole=True)
         return self._train(visits, self._running, limits)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
@@ -331,17 +342,19 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         fixed = self.schedule == "fixed"
         return LaRank(weights, FixedSchedule(int(self.n_reprocess)) if fixed else AdaptiveSchedule(), seed)
 
-    def _train(self, training: Visits | CuttingPlanes, solver: Solver, limits: Limits) -> Outcome:
+    def _train(self, training: Visits | CuttingPlanes | PassThenRounds, solver: Solver, limits: Limits) -> Outcome:
         model = solver.weights.model
         calls, kernel_values, operations = model.argmax_calls, model.kernel_values, solver.operations()
         seconds = dict(model.seconds)
         with progress_for(self.verbose) as progress:
             progress.start(f"{type(self.model).__name__} by {self.solver}, {len(training.pairs)} examples")
             outcome = train(training, limits, progress)
+        if isinstance(training, PassThenRounds):
+            training.hand_back()
         self._check_duality(outcome)
         self._keep_model(solver)
         self.n_iter_ = math.ceil(training.iterations())
-        done = {name: count - operations[name] for name, count in solver.operations().items()}
+        done = {name: count - operations.get(name, 0) for name, count in solver.operations().items()}
         self.result_ = Result.of(
             outcome,
             solver=solver.NAME,

@@ -9,7 +9,7 @@ Solvers give coefficients to the vectors they `hold`, ask for scores, and do not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from larank.structured.checked import CheckedModel
 from larank.structured.pairs import Example
-from larank.structured.rows import NO_ROW, Row, stacked
+from larank.structured.rows import NO_ROW, Row
 
 
 @dataclass(eq=False, slots=True)
@@ -69,11 +69,6 @@ class FeatureWeights:
         """<w, Phi(p, c)>."""
         self.work += self._PRODUCT
         return v.row.dot(self.w)
-
-    def scores_of(self, vectors: Sequence[Vector]) -> Callable[[], NDArray[np.float64]]:
-        """A function that computes the scores of many vectors in one product, as they are when it is called."""
-        matrix = stacked([v.row for v in vectors])
-        return lambda: np.asarray(matrix @ self.w)
 
     def squared_distance(self, a: Vector, b: Vector) -> float:
         """|Phi(p, a) - Phi(p, b)|^2."""
@@ -139,10 +134,6 @@ class KernelExpansion:
     def score(self, v: Vector) -> float:
         """S(p, c)."""
         return self.score_of(v.x, v.output, v.number)
-
-    def scores_of(self, vectors: Sequence[Vector]) -> Callable[[], NDArray[np.float64]]:
-        """A function that computes the scores of many support vectors, one by one."""
-        return lambda: np.array([self.score(v) for v in vectors])
 
     def product(self, a: Vector, b: Vector) -> float:
         """K(a, b)."""
@@ -263,8 +254,14 @@ class CachedExpansion(KernelExpansion):
         return max(0.0, float(self._beta @ self._scores))
 
     def refresh(self, vectors: Iterable[Vector]) -> None:
-        """Sum up the scores."""
+        """Sum up the scores from the coefficients."""
+        for v in vectors:
+            self._beta[v.slot] = v.beta
         self._scores = self._K @ self._beta
+
+    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The kernel values and the scores of all slots, to work on; `refresh` is told the coefficients afterwards."""
+        return self._K, self._scores
 
     def _products(self, v: Vector) -> NDArray[np.float64]:
         """K(v, .) slot by slot; values of free slots mean nothing, their coefficients are 0."""
@@ -294,6 +291,15 @@ def augmented(weights: Weights, example: Example) -> Any:
     """The output with the largest Delta(c_i, c) + S(p_i, c)."""
     scorer = weights.scorer(example.x, example.number)
     return weights.model.argmax(example.x, scorer, example.number, example.y)
+
+
+def augmented_batch(weights: Weights, examples: Sequence[Example]) -> Sequence[Any]:
+    """The same for several examples, in one call where the model offers it."""
+    if not (weights.model.has_batches and isinstance(weights, FeatureWeights)):
+        return [augmented(weights, example) for example in examples]
+    numbers = [example.number for example in examples]
+    scorer = weights.scorer(None, numbers[0])
+    return weights.model.argmax_batch([e.x for e in examples], scorer, numbers, [e.y for e in examples])
 
 
 def check_argmax(

@@ -31,6 +31,7 @@ from larank.base import (
     classes_of,
     example_costs,
     held_out_examples,
+    of_streams,
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
@@ -274,6 +275,7 @@ class Algorithm(ABC):
     fixed: ClassVar[tuple[str, ...]] = ("kernel", "gamma", "degree", "coef0", "memory_limit")
     absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
     keeps_rows: bool = True  # whether the session keeps kernel values between patterns
+    end_of_stream: ClassVar[str] = ""  # why a session cannot be rebuilt from the model, where it cannot
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -577,6 +579,7 @@ class OnlineClassifier(KernelClassifier):
         """
         return self._fit(X, y, sample_weight, validation)
 
+    @of_streams
     @with_paragraphs
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -597,11 +600,11 @@ class OnlineClassifier(KernelClassifier):
             parameters.check(self)
             settings, algorithm = Settings.of(self), self._ALGORITHM(self)
             X, targets = self._examples(X, y, classes, reset=True)
-            if self.kernel == "precomputed":
-                check_gram(X)
             known = targets.classes()
             costs = targets.costs(settings, X, known, sample_weight)
             targets.check(costs)
+            if self.kernel == "precomputed":
+                check_gram(X)
             algorithm.check_classes(known)
             held_out = (
                 None
@@ -632,12 +635,12 @@ class OnlineClassifier(KernelClassifier):
         with unchanged_on_failure(self):
             parameters.check(self)
             settings, algorithm = Settings.of(self), self._ALGORITHM(self)
-            _check_takes_streams(settings)
             first = not hasattr(self, "dual_coef_")
             self._check_unchanged(algorithm, first)
+            columns = 0 if first else getattr(self, "n_features_in_", 0)  # objects have none
             X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
             if self.kernel == "precomputed":
-                self._check_columns(X, first)
+                self._check_columns(X, 0 if first else self._seen, columns)
             elif not first and not callable(self.kernel):
                 X = _like(self.support_vectors_, X)
             known = targets.united(None if first else self.classes_, classes)
@@ -728,16 +731,25 @@ class OnlineClassifier(KernelClassifier):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self._arrived, self._seen = np.empty(0, object), 0
             self._machine = algorithm.machine(X, seed)
-        elif not hasattr(self, "_machine") or self._machine.is_ahead:
-            if self.kernel == "precomputed":
-                raise ValueError(
-                    "partial_fit cannot go on: with kernel='precomputed' a model that was fitted, loaded or copied, or "
-                    "whose last call failed, has no kernel values between its support patterns; use partial_fit from "
-                    "the start"
-                )
+        elif not self._is_running():
             self._machine = algorithm.machine(X, 0)
             algorithm.restore(self._machine)
         return self._machine
+
+    def _is_running(self) -> bool:
+        """Whether the machine of the calls before is there, as it was after the last of them."""
+        return hasattr(self, "_machine") and not self._machine.is_ahead
+
+    def _end_of_stream(self) -> str:
+        """Why the stream cannot go on, if it cannot: nothing is left to rebuild the machine from."""
+        if not hasattr(self, "dual_coef_") or self._is_running():
+            return ""
+        if self.kernel == "precomputed":
+            return (
+                "any more: with kernel='precomputed' a model that was fitted, loaded or copied, or whose last call "
+                "failed, has no kernel values between its support patterns; use partial_fit from the start"
+            )
+        return self._ALGORITHM.end_of_stream
 
     def _check_unchanged(self, algorithm: Algorithm, first: bool) -> None:
         """The session of a stream cannot change some parameters on the way."""
@@ -753,25 +765,19 @@ class OnlineClassifier(KernelClassifier):
                     )
         self._began_with = now
 
-    def _check_columns(self, X: Any, first: bool) -> None:
-        wanted = (0 if first else self._seen) + X.shape[0]
-        if X.shape[1] < wanted:
-            raise ValueError(
-                f"X must have a column for every example of the stream so far with kernel='precomputed', at least "
-                f"{wanted}; got {X.shape[1]}"
-            )
-
-
-def _check_takes_streams(settings: Settings) -> None:
-    if settings.stop == "gap":
-        raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
-    if settings.strategy.needs_scores or settings.label_budget is not None:
-        raise ValueError(
-            "selection and label_budget act in fit only: partial_fit takes every example it is given, in their "
-            "order; larank.ActiveLearner chooses among examples without labels"
+    def _check_columns(self, X: Any, seen: int, before: int) -> None:
+        """After so many examples, the last call of which had so many columns."""
+        wanted, found = seen + X.shape[0], X.shape[1]
+        if found >= wanted:
+            return
+        message = (
+            f"X must have a column for every example of the stream so far with kernel='precomputed', at least "
+            f"{wanted}; got {found}"
         )
-    if settings.class_weight == "balanced":
-        raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
+        if found < before:  # scikit-learn's words for what goes for all kernels
+            name = type(self).__name__
+            message = f"X has {found} features, but {name} is expecting {before} features as input and more: {message}"
+        raise ValueError(message)
 
 
 def _like(kept: Any, X: Any) -> Any:

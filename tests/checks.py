@@ -67,12 +67,18 @@ class Objective:
     optimum: object  # (K, labels, costs) -> value
 
 
+def expansion(model):
+    """The coefficients, a row for each support pattern; those of LaSVM are in the shape that `SVC` has them in."""
+    return model.dual_coef_.T if isinstance(model, larank.LaSVMClassifier) else model.dual_coef_.toarray()
+
+
 def coefficients(model, n):
-    """A row of `dual_coef_` for each of n examples."""
-    if model.dual_coef_.shape[0] == n and not hasattr(model, "support_vectors_") and model.kernel != "precomputed":
-        return model.dual_coef_.toarray()
-    beta = np.zeros((n, model.dual_coef_.shape[1]))
-    beta[model.support_] = model.dual_coef_.toarray()
+    """A row of coefficients for each of n examples."""
+    found = expansion(model)
+    if len(found) == n and not hasattr(model, "support_vectors_") and model.kernel != "precomputed":
+        return found
+    beta = np.zeros((n, found.shape[1]))
+    beta[model.support_] = found
     return beta
 
 

@@ -86,7 +86,7 @@ class KernelClassifier(ScoringClassifier):
     memory_limit: float
     n_jobs: int | None
     support_: NDArray[np.int64]
-    dual_coef_: csr_matrix
+    dual_coef_: Any  # in the shape that users of such a machine expect
     result_: Result
 
     def __sklearn_tags__(self) -> Any:
@@ -131,10 +131,15 @@ class KernelClassifier(ScoringClassifier):
             return scores
         return np.column_stack([-scores / 2, scores / 2])[:, : len(self.classes_)]
 
+    @property
+    def _coefficients(self) -> csr_matrix:
+        """`dual_coef_`, with a row for each support pattern and a column for each decision function."""
+        return self.dual_coef_
+
     def _expansions(self, X: Any) -> _Float:
-        """sum_i beta_i k(x_i, x), a column for each of `dual_coef_`."""
+        """sum_i beta_i k(x_i, x), a column for each decision function."""
         if self.kernel == "precomputed":
-            return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
+            return np.asarray(self._coefficients.T.dot(X[:, self.support_].T).T, dtype=np.float64)
         support = self.support_vectors_
         if issparse(support) and not issparse(X):
             X = csr_matrix(X)
@@ -144,7 +149,7 @@ class KernelClassifier(ScoringClassifier):
         provider = provider_for(self._resolved_kernel(X), support, n_jobs=self._threads())
         provider.adopt(support, self.support_)
         with provider.threads():
-            return provider.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
+            return provider.scores(X, np.arange(len(self.support_)), self._coefficients.toarray())
 
     def _warn_if_early(
         self, outcome: Outcome, limit_of_precision: str, stacklevel: int, limit_of_iterations: str = ""
@@ -373,7 +378,7 @@ def estimate_by_losses(training: StreamTraining) -> ObjectiveValues:
 
 def linear_weights(model: KernelClassifier) -> _Float:
     """`coef_` of a model with the kernel "linear", from its support vectors."""
-    coef = model.dual_coef_.T @ model.support_vectors_
+    coef = model._coefficients.T @ model.support_vectors_
     return np.asarray(coef.toarray() if issparse(coef) else coef)
 
 
@@ -684,11 +689,16 @@ class OnlineClassifier(KernelClassifier):
         expansion = algorithm.expansion(machine.session)
         to_classes = self._to_classes(len(expansion.intercepts))
         self.support_ = expansion.ids
-        self.dual_coef_ = csr_matrix(expansion.coefficients @ to_classes)
-        self.dual_coef_.sort_indices()
+        coefficients = csr_matrix(expansion.coefficients @ to_classes)
+        coefficients.sort_indices()
+        self.dual_coef_ = self._shaped(coefficients)
         if self.kernel != "precomputed":
             self.support_vectors_ = machine.patterns(expansion)
         algorithm.keep(machine.session, expansion)
+
+    def _shaped(self, coefficients: csr_matrix) -> Any:
+        """What `dual_coef_` is, from a row for each support pattern."""
+        return coefficients
 
     def _to_classes(self, width: int) -> csr_matrix:
         """From the functions of a session to those of the model: one for two classes, else one for each of `classes_`.
@@ -710,7 +720,7 @@ class OnlineClassifier(KernelClassifier):
         """From the coefficients of the model back to those of a session."""
         to_classes = self._to_classes(width)
         times = np.maximum(1, to_classes.getnnz(axis=1))  # a function may stand for two classes
-        functions = csr_matrix((self.dual_coef_ @ to_classes.T) / times)
+        functions = csr_matrix((self._coefficients @ to_classes.T) / times)
         functions.sort_indices()
         return functions
 
@@ -947,7 +957,7 @@ class StreamTraining:
             solver=algorithm.solver,
             iterations=self.iterations(),
             support_patterns=len(algorithm.model.support_),
-            support_vectors=algorithm.model.dual_coef_.nnz,
+            support_vectors=algorithm.model._coefficients.nnz,
             kernel_values=self.machine.kernel_values,
             argmax_calls=algorithm.argmax_calls(session),
             operations=algorithm.operations(session),

@@ -391,3 +391,11 @@ for gamma in (1e-4, 0.0134, 0.03):
         assert abs(1 - (Z**2).sum() / 6000 - model.trace_error_) < 1e-5
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_matrix_that_went_through_float32_has_a_map():
+    rows = 3 * np.random.default_rng(0).uniform(size=(80, 5))
+    rounded = (rows @ rows.T).astype(np.float32).astype(np.float64)
+    for one in (KernelPCAMap("precomputed"), PivotedCholeskyMap("precomputed")):
+        features = one.fit_transform((rounded + rounded.T) / 2)
+        np.testing.assert_allclose(features @ features.T, rows @ rows.T, atol=1e-3)

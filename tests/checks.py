@@ -67,12 +67,18 @@ class Objective:
     optimum: object  # (K, labels, costs) -> value
 
 
+def expansion(model):
+    """The coefficients, a row for each support pattern; those of LaSVM are in the shape that `SVC` has them in."""
+    return model.dual_coef_.T if isinstance(model, larank.LaSVMClassifier) else model.dual_coef_.toarray()
+
+
 def coefficients(model, n):
-    """A row of `dual_coef_` for each of n examples."""
-    if model.dual_coef_.shape[0] == n and not hasattr(model, "support_vectors_") and model.kernel != "precomputed":
-        return model.dual_coef_.toarray()
-    beta = np.zeros((n, model.dual_coef_.shape[1]))
-    beta[model.support_] = model.dual_coef_.toarray()
+    """A row of coefficients for each of n examples."""
+    found = expansion(model)
+    if len(found) == n and not hasattr(model, "support_vectors_") and model.kernel != "precomputed":
+        return found
+    beta = np.zeros((n, found.shape[1]))
+    beta[model.support_] = found
     return beta
 
 
@@ -557,12 +563,16 @@ CANNOT_ACT = [
     ({"selection": "random", "sample_size": 9}, "sample_size cannot act with selection='random'; got sample_size=9"),
     ({"decision": "average", "budget": 5}, r"budget acts with decision='last' only.*got budget=5"),
 ]
-# What partial_fit cannot do.
+# With what there is no partial_fit.
 NEEDS_ALL_EXAMPLES = [
-    ({"stop": "gap", "tol": 0.1}, "partial_fit makes one pass .*; stop must be 'epochs', got 'gap'"),
-    ({"class_weight": "balanced"}, "class_weight='balanced' needs all examples at once; .* a dict or None"),
-    ({"selection": "active"}, "selection and label_budget act in fit only"),
-    ({"label_budget": 5}, "selection and label_budget act in fit only"),
+    ({"stop": "gap", "tol": 0.1}, "with stop='gap', for it makes one pass .*; stop must be 'epochs'"),
+    ({"class_weight": "balanced"}, "with class_weight='balanced', which needs all examples .* a dict or None"),
+    ({"selection": "active"}, "with selection='active', for it takes every example .*selection must be 'random'"),
+    ({"selection": larank.kernel.selection.Active(9)}, r"with selection=Active\(.*selection must be 'random'"),
+    ({"label_budget": 5}, "with label_budget=5, for it takes every example .*label_budget must be None"),
+    ({"early_stopping": True}, "with early_stopping=True, for it makes one pass .*early_stopping must be False"),
+    ({"sharpness": 1.0, "epochs": 2}, "with sharpness=1.0, which weighs .*sharpness must be 0"),
+    ({"solver": "svmstruct"}, "with solver='svmstruct', which needs all examples .* must be 'larank' or 'perceptron'"),
 ]
 # What a stream began with cannot change.
 FIXED = {

@@ -412,6 +412,7 @@ def test_the_pool_is_neither_copied_nor_changed() -> None:
         ({"selection": "nearest"}, r"selection must be one of .*; got 'nearest'"),
         ({"label_budget": 0}, r"label_budget must be an integer >= 1, got 0"),
         ({"estimator": LogisticRegression()}, r"estimator must be an object with partial_fit, .*; got LogisticReg"),
+        ({"estimator": LaRankClassifier(stop="gap")}, r"an object with partial_fit, .*; stop must be 'epochs'"),
         ({"estimator": LaRankClassifier}, r"estimator must be an object with partial_fit, .*; got <class"),
         ({"estimator": LaRankClassifier("precomputed")}, r"estimator must compute its kernel, got kernel='precomp"),
         ({"X": csc_matrix(np.eye(3))}, r"X must be a CSR matrix if it is sparse, got format 'csc'; X.tocsr\(\) would"),

@@ -21,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import estimator_checks_generator
 from threadpoolctl import threadpool_info
 
 import checks
@@ -39,6 +38,7 @@ from checks import (
     classifier_streams,
     classifiers,
     every_estimator,
+    expansion,
     gram,
     kernel_machines,
     kernel_streams,
@@ -140,13 +140,21 @@ def test_parameters_that_cannot_act_together_are_refused(case, parameters, messa
 
 
 def of_streams(table):
-    return [values for values in parametrised(table) if values.values[0].streams and values.values[0].is_classifier]
+    for values in parametrised(table):
+        case, parameters, _ = values.values
+        if case.streams and ("solver" not in parameters or case.estimator is larank.StructuredSVC):
+            yield values
 
 
-@pytest.mark.parametrize(("case", "parameters", "message"), of_streams(checks.NEEDS_ALL_EXAMPLES))
-def test_partial_fit_refuses_what_needs_all_examples(case, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        case.make(**parameters).partial_fit(X, y)
+@pytest.mark.parametrize(("case", "parameters", "message"), list(of_streams(checks.NEEDS_ALL_EXAMPLES)))
+def test_partial_fit_is_there_only_where_it_can_be_called(case, parameters, message):
+    model = case.make(**parameters)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match=f"^{case.estimator.__name__} has no partial_fit {message}"):
+        model.partial_fit(*case.data)
+    usual = {name: getattr(case.make(), name) for name in parameters}
+    assert hasattr(model.set_params(**usual), "partial_fit")
+    model.partial_fit(*case.data)
 
 
 @kernel_streams
@@ -470,7 +478,7 @@ def test_zeros_on_the_diagonal_are_legal_in_rows_of_zeros(case):
     values[5], values[:, 5] = 0, 0
     model = case.make(kernel="precomputed", **({"epochs": 3} if case.takes("epochs") else {})).fit(values, y)
     assert_valid(model, values, y)
-    assert np.isfinite(model.dual_coef_.data).all()
+    assert np.isfinite(expansion(model)).all()
     if case.estimator.__name__ in ("LaRankClassifier", "MulticlassSVC") and not case.variant:
         largest = model.dual_coef_[np.flatnonzero(model.support_ == 5)].max()
         assert largest == pytest.approx(1.0, rel=1e-9), "nothing holds its coefficient back but C"
@@ -569,71 +577,6 @@ def test_a_kernel_that_fails_in_a_stream_leaves_the_model_as_it_was_and_training
 
 # scikit-learn
 
-# They demand 1e-7 of predictions, more than defaults promise.
-EXACT = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-TIGHT = {
-    "AmbiguousClassifier": {"gamma": 0.2, "stop": "gap", "tol": 1e-12, "max_iter": 2000},
-    "HullerClassifier": {"gamma": 0.5, "stop": "gap", "tol": 1e-13, "max_iter": 100_000},
-    "LaRankClassifier": {"gamma": 0.2, "stop": "gap", "tol": 1e-13, "max_iter": 100_000},
-    "LaSVMClassifier": {"gamma": 0.5, "tau": 1e-10, "stop": "gap", "tol": 1e-10},
-    "LinearMulticlassSVC": {"tol": 1e-12, "max_iter": 100_000},
-    "MulticlassSVC": {"gamma": 0.2, "tol": 1e-13, "max_iter": 100_000},
-    "PrimalMulticlassSVC": {"gamma": 0.2, "tol": 1e-17, "max_iter": 100_000},
-    "TrackingSVC": {"gamma": 0.2, "epochs": 150, "n_steps": 200},
-}
-UNMAPPED = {"PrimalMulticlassSVC": {"feature_map": None}}
-WITHOUT_BIAS = ("LaRankClassifier", "MulticlassSVC", "TrackingSVC", "KernelPerceptron", "KernelPassiveAggressive")
-
-
-def cannot_pass(case, kernel, check):
-    """Why a check of scikit-learn says nothing about an estimator."""
-    name = case.estimator.__name__
-    if check in EXACT and name.startswith(("Kernel", "SGDQN")):
-        return "an online algorithm sees an example given twice twice"
-    if check in EXACT and name == "PrimalMulticlassSVC" and case.variant in ("max", "sum"):
-        return "neither smooth functions for the maximum nor L-BFGS come within seven digits"
-    if check == "check_class_weight_classifiers" and case.variant == "olbfgs":
-        return "its steps do not settle where weights differ by ten million"
-    if check == "check_class_weight_classifiers" and case.variant == "budget":
-        return "patterns of any weight leave"
-    if check in EXACT and (kernel, name) == ("linear", "LaSVMClassifier"):
-        return "it would take minutes"
-    if kernel == "linear" and check == "check_class_weight_classifiers" and name in WITHOUT_BIAS:
-        return "no hyperplane through the origin has its examples on one side"
-    if kernel == "linear" and check == "check_classifiers_train" and name == "HullerClassifier":
-        return "no hyperplane separates its classes"
-    return None
-
-
-def scikit_learn_checks():
-    for case in CASES:
-        if not case.takes_matrices or case.variant in ("intercept", "published"):
-            continue
-        for kernel in [None] if not case.has_kernel else ["rbf"] if case.variant else ["rbf", "linear"]:
-            chosen = {**case.parameters, **({"kernel": kernel} if kernel else {})}
-            if case.takes("t0"):  # what is chosen for other tests, users leave to the defaults
-                chosen = {"algorithm": case.parameters["algorithm"]}
-            if case.is_transformer:  # there may be fewer examples than are wanted for other tests
-                chosen = {name: chosen[name] for name in ("kernel", "pivots", "tolerance") if name in chosen}
-            if case.variant == "budget":  # twelve patterns are not enough for its examples
-                chosen.update(budget=30, margin=0.0)
-            # Far from the origin and without a bias, a small gap is much work.
-            usual = case.estimator(
-                **chosen, **({"tol": 0.01} if (str(case), kernel) == ("MulticlassSVC", "linear") else {})
-            )
-            tight = case.estimator(**{**chosen, **TIGHT.get(case.estimator.__name__, {})})
-            for estimator, wanted in ((usual, False), (tight, True)):
-                for instance, check in estimator_checks_generator(estimator):
-                    name = getattr(check, "func", check).__name__
-                    if (name in EXACT) == wanted and not cannot_pass(case, kernel, name):
-                        yield pytest.param(instance, check, id="-".join(filter(None, (str(case), kernel, name))))
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(scikit_learn_checks()))
-@pytest.mark.filterwarnings("ignore:training was ended")
-def test_check_estimator(estimator, check):
-    check(estimator)
-
 
 @classifiers
 def test_it_is_a_classifier_that_says_what_it_takes(case):
@@ -716,7 +659,7 @@ def test_training_goes_on_from_fitted_copied_and_saved_models(case, tmp_path):
         before = scores(model, some)
         for other in others.values():
             if str(case) in NEEDS_STREAM:
-                with pytest.raises(ValueError, match="needs all examples of the stream"):
+                with pytest.raises(AttributeError, match="has no partial_fit any more: it needs all examples of the"):
                     other.partial_fit(part(some, second), part(labels, second))
                 continue
             other.partial_fit(part(some, second), part(labels, second))
@@ -731,7 +674,8 @@ def test_training_goes_on_from_fitted_copied_and_saved_models(case, tmp_path):
 def test_going_on_with_a_precomputed_kernel_needs_the_stream(case):
     for model in (case.make(kernel="precomputed").fit(K, y), case.make(kernel="precomputed").partial_fit(K, y)):
         for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-            with pytest.raises(ValueError, match=r"partial_fit cannot go on"):
+            assert not hasattr(other, "partial_fit")
+            with pytest.raises(AttributeError, match="has no partial_fit any more: with kernel='precomputed'"):
                 other.partial_fit(np.hstack([K, K]), y)
 
 
@@ -743,6 +687,9 @@ def test_a_copy_goes_on_with_new_classes(case):
     model.partial_fit(X, names[y])
     np.testing.assert_array_equal(model.classes_, np.unique(names))
     assert_valid(model, X, y)
+
+
+UNMAPPED = {"PrimalMulticlassSVC": {"feature_map": None}}
 
 
 @every_estimator
@@ -829,14 +776,14 @@ def test_support_vectors_are_the_examples_and_scores_the_sum_over_them(case):
             kept = checks.plain(model.support_vectors_)
             np.testing.assert_array_equal(kept, X[model.support_])
             values = gram(X, kept) if kernel == "rbf" else X @ kept.T
-            f = getattr(model, "scale_", 1.0) * values @ model.dual_coef_.toarray() + getattr(model, "intercept_", 0.0)
+            f = getattr(model, "scale_", 1.0) * values @ expansion(model) + getattr(model, "intercept_", 0.0)
             np.testing.assert_allclose(model.decision_function(form(X)), f, atol=1e-9 * max(1, np.abs(f).max()))
             if hasattr(model, "coef_"):
                 assert kernel == "linear"
-                weights = getattr(model, "scale_", 1.0) * model.dual_coef_.toarray().T @ kept
+                weights = getattr(model, "scale_", 1.0) * expansion(model).T @ kept
                 np.testing.assert_allclose(model.coef_, weights, atol=1e-9 * max(1, np.abs(weights).max()))
     model = case.make(kernel="precomputed").fit(K, y)
-    f = getattr(model, "scale_", 1.0) * K[:, model.support_] @ model.dual_coef_.toarray()
+    f = getattr(model, "scale_", 1.0) * K[:, model.support_] @ expansion(model)
     f += getattr(model, "intercept_", 0.0)
     np.testing.assert_allclose(model.decision_function(K), f, atol=1e-9 * max(1, np.abs(f).max()))
 
@@ -876,7 +823,7 @@ def test_a_callable_kernel_takes_any_objects(case, objects):
     for kind, model in zip(kinds, models, strict=True):
         assert model.score(kind(some), labels) == 1.0
         assert list(model.support_vectors_) == [some[i] for i in model.support_]
-        np.testing.assert_array_equal(model.dual_coef_.toarray(), models[0].dual_coef_.toarray())
+        np.testing.assert_array_equal(expansion(model), expansion(models[0]))
 
 
 # Labels and shapes
@@ -929,8 +876,8 @@ def test_shapes_are_those_documented(case, classes):
         assert_valid(model, some, y[keep])
         assert model.decision_function(some[:9]).dtype == np.float64
         if case.has_support:
-            assert model.dual_coef_.shape[0] in (len(model.support_), keep.sum())
-            assert model.dual_coef_.shape[1] in (classes, 1 if classes == 2 else classes)
+            assert expansion(model).shape[0] in (len(model.support_), keep.sum())
+            assert expansion(model).shape[1] in (classes, 1 if classes == 2 else classes)
             assert (np.diff(model.support_) > 0).all() or len(set(model.support_)) == len(model.support_)
         assert isinstance(model.n_iter_, int)
         assert model.n_features_in_ == some.shape[1]
@@ -1342,7 +1289,7 @@ def test_the_history_is_ordered_and_ends_at_the_result(case):
     if case.has_support:
         assert result.support_patterns == len(model.support_)
     if case.has_kernel and case.has_support:
-        assert result.support_vectors == model.dual_coef_.nnz
+        assert result.support_vectors == np.count_nonzero(expansion(model))
         assert result.kernel_values > 0
 
 

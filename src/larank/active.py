@@ -291,10 +291,13 @@ class ActiveLearner:
 
 def _check_estimator(estimator: Any) -> None:
     for method in ("partial_fit", "decision_function"):
-        if isinstance(estimator, type) or not callable(getattr(estimator, method, None)):
-            raise ValueError(
-                f"estimator must be an object with {method}, such as LaRankClassifier(); got {estimator!r}"
-            )
+        wanted = f"estimator must be an object with {method}, such as LaRankClassifier(); got {estimator!r}"
+        try:
+            is_there = callable(getattr(estimator, method)) and not isinstance(estimator, type)
+        except AttributeError as error:
+            raise ValueError(f"{wanted}: {error}") from None
+        if not is_there:
+            raise ValueError(wanted)
     if getattr(estimator, "kernel", None) == "precomputed":
         raise ValueError(
             "estimator must compute its kernel, got kernel='precomputed', whose columns would have to follow the "

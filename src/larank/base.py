@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from types import MethodType
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,34 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from larank import parameters
+
 HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def of_streams(method: _Method) -> _Method:
+    """Let `partial_fit` be there only where it can be called; a decorator.
+
+    Elsewhere `hasattr` is False, and the AttributeError says which parameter is in the way and what would do. An
+    estimator whose stream may end has a method `_end_of_stream`, which says why it has.
+    """
+    return cast(_Method, _OfStreams(method))
+
+
+class _OfStreams:
+    """A method that an estimator has where it can learn from examples that come a few at a time."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+
+    def __get__(self, model: Any, kind: type | None = None) -> Any:
+        if model is None:
+            return self._method
+        reason = parameters.needs_all_examples(model) or getattr(model, "_end_of_stream", str)()
+        if reason:
+            raise AttributeError(f"{type(model).__name__} has no {self._method.__name__} {reason}")
+        return MethodType(self._method, model)
 
 
 class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -185,7 +185,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """A parameter that counts examples, or None."""
         value = getattr(self, name)
         if value is not None and value > most:
-            raise ValueError(f"{name} must be at most {what}, {most}; got {value!r}")
+            raise ValueError(f"{name} must be at most {what}{most}; got {value!r}")
         return None if value is None else int(value)
 
 
@@ -288,7 +288,7 @@ class PivotedCholeskyMap(KernelMap):
 
     def _learn(self, provider: Provider, X: Any, random: np.random.RandomState, wants_features: bool) -> Any:
         options = CholeskyOptions(
-            rank=self._at_most("n_components", length(X), "the number of examples"),
+            rank=self._at_most("n_components", length(X), "the number of examples, n_samples="),
             tolerance=0.0 if self.tolerance is None else float(self.tolerance),
             greedy=self.pivots == "greedy",
             block_size=int(self.block_size),
@@ -383,8 +383,8 @@ class KernelPCAMap(KernelMap):
 
     def _learn(self, provider: Provider, X: Any, random: np.random.RandomState, wants_features: bool) -> Any:
         n = length(X)
-        size = self._at_most("basis_size", n, "the number of examples") or n
-        wanted = self._at_most("n_components", size, "the number of examples that make them")
+        size = self._at_most("basis_size", n, "the number of examples, n_samples=") or n
+        wanted = self._at_most("n_components", size, "the number of examples that make them, ")
         self._check_memory(size, wanted or size)
         self.basis_ = np.arange(n) if size == n else random.choice(n, size, replace=False)
         self.components_ = self._kept(X, self.basis_)

@@ -351,7 +351,7 @@ def _must(
 
 
 def _looks_at_scores(selection: Any) -> bool:
-    return bool(getattr(selection, "needs_scores", isinstance(selection, str) and selection != "random"))
+    return bool(getattr(selection, "needs_scores", _is_among(("gradient", "active", "autoactive"), selection)))
 
 
 _STOPS_BY_PROOF = ("gap", "violation")
@@ -410,6 +410,67 @@ IGNORED = (
     acts("n_components", feature_map=_FEATURE_MAPS[:2]),
     acts("n_iter_no_change", early_stopping=(True,)),
 )
+
+
+# ---- What needs all examples at once ----
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Values of a parameter with which there is no `partial_fit`, why, and what would do.
+
+    `values` may be a function that says whether one is meant. It holds for every estimator that has the parameter, or
+    for that of the name `of` only.
+    """
+
+    parameter: str
+    values: tuple[Any, ...] | Callable[[Any], bool]
+    because: str
+    instead: str
+    of: str = ""
+
+    def concerns(self, kind: type, value: Any) -> bool:
+        """Whether an estimator of this kind has no `partial_fit` with the value."""
+        if self.of and self.of not in _names(kind):
+            return False
+        return self.values(value) if callable(self.values) else _is_among(self.values, value)
+
+
+_ONE_PASS = "for it makes one pass over what it is given"
+_IN_ORDER = "for it takes every example it is given, in their order"
+
+NEEDS_ALL_EXAMPLES = (
+    Whole("solver", _CUTTING_PLANES, "which needs all examples at once", " or ".join(map(repr, _ONLINE))),
+    Whole("stop", _STOPS_BY_PROOF, _ONE_PASS, "'epochs'"),
+    Whole("epochs", lambda epochs: epochs > 1, _ONE_PASS, "1", of="StructuredSVC"),
+    Whole("early_stopping", (True,), _ONE_PASS, "False"),
+    Whole("sharpness", bool, "which weighs candidates between passes", "0"),
+    Whole("class_weight", ("balanced",), "which needs all examples at once", "a dict or None"),
+    Whole("selection", _looks_at_scores, f"{_IN_ORDER} (larank.ActiveLearner chooses among them)", "'random'"),
+    Whole("label_budget", lambda budget: budget is not None, _IN_ORDER, "None"),
+)
+
+
+def needs_all_examples(model: Any) -> str:
+    """Which parameter leaves an estimator without `partial_fit`, why, and what would do; nothing if none does.
+
+    A value that is wrong in itself is not looked at: that is for the call to say.
+    """
+    kind, names = type(model), defaults(type(model))
+    for whole in NEEDS_ALL_EXAMPLES:
+        value = getattr(model, whole.parameter) if whole.parameter in names else None
+        if whole.parameter in names and _is_accepted(kind, whole.parameter, value) and whole.concerns(kind, value):
+            given = f"{whole.parameter}={value!r}"
+            return f"with {given}, {whole.because}; {whole.parameter} must be {whole.instead}"
+    return ""
+
+
+def _is_accepted(kind: type, name: str, value: Any) -> bool:
+    try:
+        check_value(kind, name, value)
+    except ValueError:
+        return False
+    return True
 
 
 # ---- What estimators and the command line call ----

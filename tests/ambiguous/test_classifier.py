@@ -361,8 +361,6 @@ def test_training_that_ends_between_two_weights_claims_no_lower_bound():
 
 def test_a_stream_cannot_be_sharpened():
     X, _, sets = problem()
-    with pytest.raises(ValueError, match="sharpness acts in fit only"):
-        ambiguous(sharpness=5.0, epochs=2).partial_fit(X, sets)
     with pytest.raises(ValueError, match=r"sharpness must be 0 with epochs=1, got 5.0: candidates are weighed between"):
         ambiguous(sharpness=5.0).fit(X, sets)
 

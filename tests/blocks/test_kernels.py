@@ -85,3 +85,10 @@ def test_adding_a_kernel_is_adding_a_class(monkeypatch):
             return np.ones(len(norms))
 
     assert kernel_for("cosine") == Cosine()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_gamma_by_scale_needs_a_finite_variance(kind):
+    X = np.finfo(np.float64).max * np.random.default_rng(0).uniform(size=(10, 2))
+    with pytest.raises(ValueError, match=r"variance is finite with gamma='scale', got (inf|nan); scale X, or let"):
+        kernel_for("rbf", gamma="scale", X=kind(X))

@@ -1,5 +1,6 @@
 """LaSVMClassifier: its optimum is that of SVC, its certificate true, and one stream makes one model."""
 
+import copy
 import os
 import pickle
 import signal
@@ -19,6 +20,7 @@ from sklearn.svm import SVC
 
 from larank import ActiveLearner, LaSVMClassifier
 from larank.active import AutoActive
+from larank.data import models
 from larank.kernel.bias import least_loss_bias
 from larank.kernel.lasvm import LaSVM
 from larank.training import TrainingWarning
@@ -145,7 +147,7 @@ def certificate(model, X, y, sample_weight=1.0, kernel=lambda a, b: rbf_kernel(a
     scores = model.decision_function(X).reshape(len(X), -1)
     costs = model.C * np.broadcast_to(sample_weight, len(X))
     alpha = np.zeros(scores.shape)
-    alpha[model.support_] = model.dual_coef_.toarray()
+    alpha[model.support_] = model.dual_coef_.T
     positive = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
     signs = np.where(y[:, None] == positive, 1.0, -1.0)
     np.testing.assert_allclose(scores, K @ alpha + model.intercept_, atol=1e-6)
@@ -196,7 +198,7 @@ def test_as_many_epochs_are_made_as_asked_for(epochs, finish):
 def test_delta_is_a_violation_and_so_not_negative():
     """Both coefficients are at their bounds, and far from wanting to leave them."""
     model = lasvm(C=1e-3).fit(X[two][:2] * [[1], [-1]], [0, 1])
-    assert np.abs(model.dual_coef_.data).tolist() == [1e-3, 1e-3]
+    assert np.abs(model.dual_coef_).tolist() == [[1e-3, 1e-3]]
     np.testing.assert_array_equal(model.delta_, 0)
     assert model.result_.violation == 0
 
@@ -312,7 +314,7 @@ def test_a_model_taken_without_a_finish_is_that_of_the_stream():
     finishing.set_params(finish=False)
     for model in (finishing, plain):  # a twin of the first example
         model.partial_fit(np.append(K[0], 1.0)[None], y[:1])
-    np.testing.assert_array_equal(finishing.dual_coef_.toarray(), plain.dual_coef_.toarray())
+    np.testing.assert_array_equal(finishing.dual_coef_, plain.dual_coef_)
 
 
 # Classes that come and go
@@ -324,8 +326,8 @@ def assert_sensible(model, X, n_classes):
     assert np.isfinite(scores).all()
     best = (scores > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
     np.testing.assert_array_equal(model.predict(X), model.classes_[best])
-    np.testing.assert_allclose(np.asarray(model.dual_coef_.sum(axis=0)).ravel(), 0, atol=1e-9)
-    alpha = model.dual_coef_.toarray()
+    np.testing.assert_allclose(model.dual_coef_.sum(axis=1), 0, atol=1e-9)
+    alpha = model.dual_coef_.T
     positive = model.classes_[1:] if n_classes == 2 else model.classes_
     signs = np.where(model.support_labels_[:, None] == positive, 1, -1)
     assert (alpha * signs >= 0).all()
@@ -537,6 +539,28 @@ def test_a_linear_model_has_weights(kind, labels):
     loaded = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(loaded.coef_, model.coef_)
     assert not hasattr(lasvm("linear").fit(X, labels).set_params(kernel="rbf").fit(X, labels), "coef_")
+
+
+def test_coefficients_are_as_those_of_svc():
+    model, rival = exact(gamma=0.5).fit(X[two], y[two]), SVC(gamma=0.5, tol=1e-8).fit(X[two], y[two])
+    assert model.dual_coef_.shape == (1, len(model.support_))
+    assert isinstance(model.dual_coef_, np.ndarray)
+    mine, others = np.zeros(len(X)), np.zeros(len(X))
+    mine[model.support_], others[rival.support_] = model.dual_coef_[0], rival.dual_coef_[0]
+    np.testing.assert_allclose(mine, others, atol=1e-3)
+    assert exact().fit(X, y).dual_coef_.shape[0] == len(np.unique(y))
+
+
+def test_a_file_with_a_row_of_coefficients_for_each_support_vector_is_read(tmp_path):
+    for labels in (y, y > 0):
+        model = exact().fit(X, labels)
+        older = copy.copy(model)
+        older.dual_coef_ = sparse.csr_matrix(model.dual_coef_.T)
+        models.save(older, tmp_path / "older.larank")
+        loaded = models.load(tmp_path / "older.larank")
+        np.testing.assert_array_equal(loaded.dual_coef_, model.dual_coef_)
+        np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+        loaded.set_params(stop="epochs", tol=None).partial_fit(X, labels)
 
 
 def test_features_are_selected_by_weights():

@@ -355,8 +355,6 @@ def test_early_stopping_needs_enough_examples():
         ValueError, match=r"early_stopping cannot hold out validation_fraction=0.1 of 3 .*validation set"
     ):
         sgd(early_stopping=True).fit([[1.0], [2.0], [3.0]], [0, 1, 0])
-    with pytest.raises(ValueError, match="early_stopping acts in fit only"):
-        sgd(early_stopping=True).partial_fit([[1.0], [2.0]], [0, 1])
 
 
 @every_algorithm

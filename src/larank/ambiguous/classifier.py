@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import _num_samples
 
 from larank.ambiguous.candidates import Candidates, GivenSets, is_matrix, number_sets
+from larank.base import of_streams
 from larank.data.models import persistable, persistable_value
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
@@ -354,6 +355,7 @@ class AmbiguousClassifier(OnlineClassifier):
         """
         return self._fit(X, y, sample_weight, validation, classes)
 
+    @of_streams
     @with_paragraphs
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -375,10 +377,6 @@ class AmbiguousClassifier(OnlineClassifier):
 
         [fitted]
         """
-        if self.sharpness:
-            raise ValueError(
-                f"sharpness acts in fit only, which passes over the same examples again; got {self.sharpness!r}"
-            )
         return self._partial_fit(X, y, classes, sample_weight)
 
     def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:

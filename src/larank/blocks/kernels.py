@@ -7,6 +7,7 @@ the class with a `name` registers it.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -337,7 +338,13 @@ def _checked_gamma(gamma: Any) -> float:
 
 
 def _scale(X: Any) -> float:
-    variance = _variance(X)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = _variance(X)
+    if not math.isfinite(variance):
+        raise ValueError(
+            f"X must have entries whose variance is finite with gamma='scale', got {variance}; scale X, or let gamma "
+            "be a number"
+        )
     return 1.0 / (int(X.shape[1]) * variance) if variance > 0 else 1.0
 
 

@@ -34,11 +34,11 @@ _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
 # By precision, as shares of k(x, x): a residual up to the first is rounding and makes no pivot; one below minus the
-# second is none, and the kernel is not positive semi-definite.
+# second is none, and the kernel is not positive semi-definite. Values in float64 may have gone through float32.
 _ROUNDING = MappingProxyType({np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12})
-_NEGATIVE = MappingProxyType({np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-6})
+_NEGATIVE = MappingProxyType({np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-5})
 # Of the largest eigenvalue: one below minus this is not rounding.
-_NEGATIVE_EIGENVALUE = MappingProxyType({np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-8})
+_NEGATIVE_EIGENVALUE = MappingProxyType({np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-6})
 _LANCZOS_STEPS = 30
 
 _CANDIDATES_PER_PIVOT = 1.5  # drawn at random, of which the best are kept; more would take longer than they help

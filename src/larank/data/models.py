@@ -59,16 +59,29 @@ class _Estimator(Protocol):
 
 
 _Class = TypeVar("_Class", bound=type[_Estimator])
-_registry: dict[str, tuple[type[_Estimator], tuple[str, ...]]] = {}
+_UpToDate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def persistable(*attributes: str) -> Callable[[_Class], _Class]:
+class _Registered(NamedTuple):
+    """A class that can be saved, its fitted attributes, and what makes those of an older file today's."""
+
+    cls: type[_Estimator]
+    attributes: tuple[str, ...]
+    up_to_date: _UpToDate
+
+
+_registry: dict[str, _Registered] = {}
+
+
+def persistable(*attributes: str, up_to_date: _UpToDate = dict) -> Callable[[_Class], _Class]:
     """Register an estimator class for `save` and `load`.
 
     Parameters
     ----------
     *attributes : str
         The fitted attributes that make up the model.
+    up_to_date : callable, optional
+        From the attributes in a file, which an older version may have written, to what they are now.
 
     Returns
     -------
@@ -77,7 +90,7 @@ def persistable(*attributes: str) -> Callable[[_Class], _Class]:
     """
 
     def register(cls: _Class) -> _Class:
-        _registry[cls.__name__] = (cls, attributes)
+        _registry[cls.__name__] = _Registered(cls, attributes, up_to_date)
         return cls
 
     return register
@@ -127,13 +140,13 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
 
 
 def _is_registered(cls: type[Any]) -> bool:
-    return _registry.get(cls.__name__, (None, ()))[0] is cls
+    return cls.__name__ in _registry and _registry[cls.__name__].cls is cls
 
 
 def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Class, parameters and attributes of a fitted estimator; `within` is where the names of its arrays begin."""
     cls = type(estimator)
-    fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__][1] if hasattr(estimator, name)}
+    fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__].attributes if hasattr(estimator, name)}
     if not fitted:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
     parameters = estimator.get_params(deep=False)
@@ -164,22 +177,24 @@ def load(path: _PathLike) -> Any:
         class.
     """
     description, _ = _read_description(path)
-    cls, names = _class_named(description["class"], path)
+    kind = _class_named(description["class"], path)
     try:
         arrays = load_file(path)
         parameters = _decode_all(description["parameters"], arrays.__getitem__, path)
         attributes = _decode_all(description["attributes"], arrays.__getitem__, path)
-        estimator = cls(**parameters)
+        estimator = kind.cls(**parameters)
     except (SafetensorError, TypeError) as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
-    unknown = attributes.keys() - set(names)
+    return _with_attributes(estimator, kind, attributes, path)
+
+
+def _with_attributes(
+    estimator: _Estimator, kind: _Registered, attributes: dict[str, Any], path: _PathLike
+) -> _Estimator:
+    unknown = attributes.keys() - set(kind.attributes)
     if unknown:
-        raise ModelFileError(f"{path} holds attributes that {cls.__name__} does not have: {sorted(unknown)}")
-    return _with_attributes(estimator, attributes)
-
-
-def _with_attributes(estimator: _Estimator, attributes: Mapping[str, Any]) -> _Estimator:
-    for name, value in attributes.items():
+        raise ModelFileError(f"{path} holds attributes that {kind.cls.__name__} does not have: {sorted(unknown)}")
+    for name, value in kind.up_to_date(attributes).items():
         setattr(estimator, name, value)
     return estimator
 
@@ -295,12 +310,10 @@ def _decode(value: Any, array: Callable[[str], Any]) -> Any:
 
 
 def _decode_estimator(parts: Mapping[str, Any], array: Callable[[str], Any]) -> _Estimator:
-    cls, names = _class_named(parts["class"], "an attribute")
+    kind = _class_named(parts["class"], "an attribute")
     attributes = {name: _decode(value, array) for name, value in parts["attributes"].items()}
-    unknown = attributes.keys() - set(names)
-    if unknown:
-        raise ModelFileError(f"an attribute holds attributes that {cls.__name__} does not have: {sorted(unknown)}")
-    return _with_attributes(cls(**{k: _decode(v, array) for k, v in parts["parameters"].items()}), attributes)
+    estimator = kind.cls(**{k: _decode(v, array) for k, v in parts["parameters"].items()})
+    return _with_attributes(estimator, kind, attributes, "an attribute")
 
 
 def _value_class(name: str) -> type[Any]:
@@ -344,7 +357,7 @@ def _read_array(path: _PathLike, name: str) -> NDArray[Any]:
         raise ValueError(str(error)) from error
 
 
-def _class_named(name: str, path: _PathLike) -> tuple[type[_Estimator], tuple[str, ...]]:
+def _class_named(name: str, path: _PathLike) -> _Registered:
     if name not in _registry:
         getattr(importlib.import_module("larank"), name, None)  # estimators register when they are imported
     if name not in _registry:

@@ -200,8 +200,6 @@ class MulticlassSVC(KernelClassifier):
         """The examples as they came, and what is to be solved with which kernel values."""
         parameters.check(self)
         X, y = self._validated(X, y, reset=True)
-        if self.kernel == "precomputed":
-            check_gram(X)
         classes = classes_of(y)
         labels = np.searchsorted(classes, y)
         delta = 1 - np.eye(len(classes))
@@ -209,6 +207,8 @@ class MulticlassSVC(KernelClassifier):
             delta = checked_cost_matrix(self.cost_matrix, len(classes))
         costs = _finite(example_costs(self.C, X, y, classes, sample_weight, self.class_weight))
         check_two_classes(y, costs)
+        if self.kernel == "precomputed":
+            check_gram(X)
         for name in ("gamma_", "coef_", "support_vectors_"):
             self.__dict__.pop(name, None)
         self.classes_ = classes

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from larank.base import of_streams
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
@@ -237,6 +238,12 @@ class HullerClassifier(OnlineClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        """Kernels that may separate little make it a poor classifier: hulls overlap, and there is no margin."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = self.kernel in ("linear", "sigmoid", "precomputed")
+        return tags
+
     @with_paragraphs
     def fit(
         self,
@@ -257,6 +264,7 @@ class HullerClassifier(OnlineClassifier):
         """
         return self._fit(X, y, sample_weight, validation)
 
+    @of_streams
     @with_paragraphs
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None

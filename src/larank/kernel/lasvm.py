@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core
@@ -218,8 +219,28 @@ class LaSVM(Algorithm):
         return {"finish": self._finishing_seconds}
 
 
+def _as_of_svc(coefficients: csr_matrix) -> NDArray[np.float64]:
+    """Coefficients with a row for each support vector in the shape that `SVC` has them in."""
+    return np.ascontiguousarray(coefficients.toarray().T)
+
+
+def _up_to_date(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes of a model file in which `dual_coef_` had a row for each support vector."""
+    if issparse(attributes.get("dual_coef_")):
+        attributes["dual_coef_"] = _as_of_svc(attributes["dual_coef_"])
+    return attributes
+
+
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_labels_", "coef_", "intercept_", "delta_")
+@persistable(
+    *FITTED_ON_A_STREAM,
+    "support_costs_",
+    "support_labels_",
+    "coef_",
+    "intercept_",
+    "delta_",
+    up_to_date=_up_to_date,
+)
 class LaSVMClassifier(OnlineClassifier):
     """Support vector machine with a bias, trained online.
 
@@ -254,9 +275,9 @@ class LaSVMClassifier(OnlineClassifier):
     Attributes
     ----------
     [model]
-    dual_coef_ : csr_matrix of shape (n_support, n_problems)
+    dual_coef_ : ndarray of shape (n_problems, n_support)
         The coefficients ``alpha``, positive for examples of the problem's class. There is one problem with two
-        classes, the second against the first, and otherwise one per class.
+        classes, the second against the first, as in `SVC`, and otherwise one per class.
     coef_ : ndarray of shape (n_problems, n_features)
         The weights, with the kernel "linear".
     intercept_ : ndarray of shape (n_problems,)
@@ -343,6 +364,13 @@ class LaSVMClassifier(OnlineClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def _shaped(self, coefficients: csr_matrix) -> NDArray[np.float64]:
+        return _as_of_svc(coefficients)
+
+    @property
+    def _coefficients(self) -> csr_matrix:
+        return csr_matrix(self.dual_coef_.T)
 
     @property
     def n_support_(self) -> NDArray[np.int32]:

@@ -31,6 +31,7 @@ from larank.base import (
     classes_of,
     example_costs,
     held_out_examples,
+    of_streams,
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
@@ -88,7 +89,7 @@ class KernelClassifier(ScoringClassifier):
     memory_limit: float
     n_jobs: int | None
     support_: NDArray[np.int64]
-    dual_coef_: csr_matrix
+    dual_coef_: Any  # in the shape that users of such a machine expect
     result_: Result
 
     def __sklearn_tags__(self) -> Any:
@@ -143,10 +144,15 @@ class KernelClassifier(ScoringClassifier):
             return functions
         return np.column_stack([-functions / 2, functions / 2])[:, : len(self.classes_)]
 
+    @property
+    def _coefficients(self) -> csr_matrix:
+        """`dual_coef_`, with a row for each support pattern and a column for each decision function."""
+        return self.dual_coef_
+
     def _expansions(self, X: Any) -> _Float:
-        """sum_i beta_i k(x_i, x), a column for each of `dual_coef_`, without intercepts."""
+        """sum_i beta_i k(x_i, x), a column for each decision function, without intercepts."""
         if self.kernel == "precomputed":
-            return np.asarray(self.dual_coef_.T.dot(X[:, self.support_].T).T, dtype=np.float64)
+            return np.asarray(self._coefficients.T.dot(X[:, self.support_].T).T, dtype=np.float64)
         support = self.support_vectors_
         if issparse(support) and not issparse(X):
             X = csr_matrix(X)
@@ -156,7 +162,7 @@ class KernelClassifier(ScoringClassifier):
         provider = provider_for(self._resolved_kernel(X), support, n_jobs=self._threads())
         provider.adopt(support, self.support_)
         with provider.threads():
-            return provider.scores(X, np.arange(len(self.support_)), self.dual_coef_.toarray())
+            return provider.scores(X, np.arange(len(self.support_)), self._coefficients.toarray())
 
     def _warn_if_early(
         self, outcome: Outcome, limit_of_precision: str, stacklevel: int, limit_of_iterations: str = ""
@@ -281,6 +287,7 @@ class Algorithm(ABC):
     absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
     keeps_rows: bool = True  # whether the session keeps kernel values between patterns
     certifies: ClassVar[bool] = True  # whether it has a bound on the distance to an optimum
+    end_of_stream: ClassVar[str] = ""  # why a session cannot be rebuilt from the model, where it cannot
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -382,7 +389,7 @@ def estimate_by_losses(training: StreamTraining) -> ObjectiveValues:
 
 def linear_weights(model: KernelClassifier) -> _Float:
     """`coef_` of a model with the kernel "linear", from its support vectors."""
-    coef = model.dual_coef_.T @ model.support_vectors_
+    coef = model._coefficients.T @ model.support_vectors_
     return np.asarray(coef.toarray() if issparse(coef) else coef)
 
 
@@ -603,6 +610,7 @@ class OnlineClassifier(KernelClassifier):
         """
         return self._fit(X, y, sample_weight, validation)
 
+    @of_streams
     @with_paragraphs
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -623,11 +631,11 @@ class OnlineClassifier(KernelClassifier):
             parameters.check(self)
             settings, algorithm = Settings.of(self), self._ALGORITHM(self)
             X, targets = self._examples(X, y, classes, reset=True)
-            if self.kernel == "precomputed":
-                check_gram(X)
             known = targets.classes()
             costs = targets.costs(settings, X, known, sample_weight)
             targets.check(costs)
+            if self.kernel == "precomputed":
+                check_gram(X)
             algorithm.check_classes(known)
             held_out = (
                 None
@@ -661,12 +669,12 @@ class OnlineClassifier(KernelClassifier):
         with unchanged_on_failure(self):
             parameters.check(self)
             settings, algorithm = Settings.of(self), self._ALGORITHM(self)
-            _check_takes_streams(settings)
             first = not hasattr(self, "dual_coef_")
             self._check_unchanged(algorithm, first)
+            columns = 0 if first else getattr(self, "n_features_in_", 0)  # objects have none
             X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
             if self.kernel == "precomputed":
-                self._check_columns(X, first)
+                self._check_columns(X, 0 if first else self._seen, columns)
             elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
                 X = _like(self.support_vectors_, X)
             known = targets.united(None if first else self.classes_, classes)
@@ -714,11 +722,16 @@ class OnlineClassifier(KernelClassifier):
         expansion = algorithm.expansion(machine.session)
         to_classes = self._to_classes(len(expansion.intercepts))
         self.support_ = expansion.ids
-        self.dual_coef_ = csr_matrix(expansion.coefficients @ to_classes)
-        self.dual_coef_.sort_indices()
+        coefficients = csr_matrix(expansion.coefficients @ to_classes)
+        coefficients.sort_indices()
+        self.dual_coef_ = self._shaped(coefficients)
         if self.kernel != "precomputed":
             self.support_vectors_ = machine.patterns(expansion)
         algorithm.keep(machine.session, expansion)
+
+    def _shaped(self, coefficients: csr_matrix) -> Any:
+        """What `dual_coef_` is, from a row for each support pattern."""
+        return coefficients
 
     def _to_classes(self, width: int) -> csr_matrix:
         """From the functions of a session to those of the model: one for two classes, else one for each of `classes_`.
@@ -740,7 +753,7 @@ class OnlineClassifier(KernelClassifier):
         """From the coefficients of the model back to those of a session."""
         to_classes = self._to_classes(width)
         times = np.maximum(1, to_classes.getnnz(axis=1))  # a function may stand for two classes
-        functions = csr_matrix((self.dual_coef_ @ to_classes.T) / times)
+        functions = csr_matrix((self._coefficients @ to_classes.T) / times)
         functions.sort_indices()
         return functions
 
@@ -761,16 +774,25 @@ class OnlineClassifier(KernelClassifier):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             self._arrived, self._seen = np.empty(0, object), 0
             self._machine = algorithm.machine(X, seed)
-        elif not hasattr(self, "_machine") or self._machine.is_ahead:
-            if self.kernel == "precomputed":
-                raise ValueError(
-                    "partial_fit cannot go on: with kernel='precomputed' a model that was fitted, loaded or copied, or "
-                    "whose last call failed, has no kernel values between its support patterns; use partial_fit from "
-                    "the start"
-                )
+        elif not self._is_running():
             self._machine = algorithm.machine(X, 0)
             algorithm.restore(self._machine)
         return self._machine
+
+    def _is_running(self) -> bool:
+        """Whether the machine of the calls before is there, as it was after the last of them."""
+        return hasattr(self, "_machine") and not self._machine.is_ahead
+
+    def _end_of_stream(self) -> str:
+        """Why the stream cannot go on, if it cannot: nothing is left to rebuild the machine from."""
+        if not hasattr(self, "dual_coef_") or self._is_running():
+            return ""
+        if self.kernel == "precomputed":
+            return (
+                "any more: with kernel='precomputed' a model that was fitted, loaded or copied, or whose last call "
+                "failed, has no kernel values between its support patterns; use partial_fit from the start"
+            )
+        return self._ALGORITHM.end_of_stream
 
     def _check_unchanged(self, algorithm: Algorithm, first: bool) -> None:
         """The session of a stream cannot change some parameters on the way."""
@@ -786,25 +808,19 @@ class OnlineClassifier(KernelClassifier):
                     )
         self._began_with = now
 
-    def _check_columns(self, X: Any, first: bool) -> None:
-        wanted = (0 if first else self._seen) + X.shape[0]
-        if X.shape[1] < wanted:
-            raise ValueError(
-                f"X must have a column for every example of the stream so far with kernel='precomputed', at least "
-                f"{wanted}; got {X.shape[1]}"
-            )
-
-
-def _check_takes_streams(settings: Settings) -> None:
-    if settings.stop == "gap":
-        raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
-    if settings.strategy.needs_scores or settings.label_budget is not None:
-        raise ValueError(
-            "selection and label_budget act in fit only: partial_fit takes every example it is given, in their "
-            "order; larank.ActiveLearner chooses among examples without labels"
+    def _check_columns(self, X: Any, seen: int, before: int) -> None:
+        """After so many examples, the last call of which had so many columns."""
+        wanted, found = seen + X.shape[0], X.shape[1]
+        if found >= wanted:
+            return
+        message = (
+            f"X must have a column for every example of the stream so far with kernel='precomputed', at least "
+            f"{wanted}; got {found}"
         )
-    if settings.class_weight == "balanced":
-        raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
+        if found < before:  # scikit-learn's words for what goes for all kernels
+            name = type(self).__name__
+            message = f"X has {found} features, but {name} is expecting {before} features as input and more: {message}"
+        raise ValueError(message)
 
 
 def _like(kept: Any, X: Any) -> Any:
@@ -974,7 +990,7 @@ class StreamTraining:
             solver=algorithm.solver,
             iterations=self.iterations(),
             support_patterns=len(algorithm.model.support_),
-            support_vectors=algorithm.model.dual_coef_.nnz,
+            support_vectors=algorithm.model._coefficients.nnz,
             kernel_values=self.machine.kernel_values,
             argmax_calls=algorithm.argmax_calls(session),
             operations=algorithm.operations(session),

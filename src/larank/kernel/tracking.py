@@ -38,6 +38,10 @@ class Tracking(Algorithm):
     solver = "tracking"
     title = "Tracking"
     fixed = (*Algorithm.fixed, "algorithm", "n_steps")
+    end_of_stream = (
+        "any more: it needs all examples of the stream, and a model that was loaded or copied, or whose last call of "
+        "partial_fit failed, has only those with coefficients; use a new TrackingSVC"
+    )
 
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
         """A compiled session that has seen nothing."""
@@ -114,11 +118,7 @@ class Tracking(Algorithm):
 
     def restore(self, machine: Machine) -> None:
         """It is not possible."""
-        raise ValueError(
-            "partial_fit cannot go on: it needs all examples of the stream, and a model that was loaded, copied or "
-            "fitted with kernel='precomputed', or whose last call of partial_fit failed, has only those with "
-            "coefficients; use a new TrackingSVC"
-        )
+        raise RuntimeError(self.end_of_stream)
 
     def operations(self, session: Any) -> dict[str, int]:
         """How often each operation was performed."""

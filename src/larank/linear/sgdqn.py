@@ -26,6 +26,7 @@ from larank.base import (
     classes_of,
     example_costs,
     held_out_examples,
+    of_streams,
     validated,
 )
 from larank.data.ahead import read_ahead
@@ -243,6 +244,7 @@ class SGDQNClassifier(ScoringClassifier):
         self._warn_if_early(outcome)
         return self
 
+    @of_streams
     @with_paragraphs
     def partial_fit(
         self,
@@ -272,7 +274,6 @@ class SGDQNClassifier(ScoringClassifier):
         """
         with unchanged_on_failure(self):
             parameters.check(self)
-            self._check_takes_streams()
             is_stream = _is_stream(X, y)
             if is_stream:
                 _check_no_weights(sample_weight)
@@ -431,7 +432,8 @@ class SGDQNClassifier(ScoringClassifier):
 
     def _go_on(self, source: Any, classes: ArrayLike | None, is_stream: bool) -> Outcome:
         first = not hasattr(self, "coef_")
-        self._check_unchanged(first)
+        if not first:
+            parameters.check_unchanged(self._began_with, vars(self))
         problem = Problem.of(self)
         labels = StreamLabels() if first else StreamLabels(self._arrived, self._announced)
         labels.announce(classes)
@@ -569,13 +571,7 @@ class SGDQNClassifier(ScoringClassifier):
 
     def _check_takes_streams(self) -> None:
         if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' needs all examples at once; give partial_fit a dict or None")
-
-    def _check_unchanged(self, first: bool) -> None:
-        if self.early_stopping:
-            raise ValueError("early_stopping acts in fit only: partial_fit makes one pass over what it is given")
-        if not first:
-            parameters.check_unchanged(self._began_with, vars(self))
+            raise ValueError("class_weight='balanced' needs all examples at once; a stream takes a dict or None")
 
     def _check_memory(self, n_labels: int, X: Any) -> None:
         needed = bytes_of_machine(X, n_labels, self.algorithm)

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import example_costs
+from larank.base import example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile
 from larank.data.models import persistable
@@ -224,6 +224,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         self._warn_if_early(outcome)
         return self
 
+    @of_streams
     def partial_fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go on training with new sequences, in the order in which they come; the arguments are those of `fit`.
 
@@ -381,8 +382,6 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
         self._check_parameters()
-        if self.stop == "gap":
-            raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
         if not hasattr(self, "_learner"):
             self._begin(X, int(check_random_state(self.random_state).randint(2**31 - 1)), returns=False)
         self._check_unchanged()

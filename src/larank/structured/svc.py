@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import parameters
-from larank.base import example_costs
+from larank.base import example_costs, of_streams
 from larank.data.models import persistable
 from larank.structured.checked import CheckedModel
 from larank.structured.cuttingplanes import CuttingPlanes, NSlack
@@ -197,6 +197,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         self._warn_if_early(outcome)
         return self
 
+    @of_streams
     def partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Go on training with new examples, in the order in which they come; the arguments are those of `fit`.
 
@@ -277,15 +278,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         return self._train(visits, self._running, limits)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
-        if self.solver in _BATCH:
-            raise ValueError(
-                f"solver={self.solver!r} needs all examples at once; partial_fit works with solver="
-                f"{' or '.join(map(repr, ('larank', *_PERCEPTRONS)))}"
-            )
-        if self._check_parameters() == "gap":
-            raise ValueError("partial_fit makes one pass over what it is given; stop must be 'epochs', got 'gap'")
-        if self.epochs != 1:
-            raise ValueError(f"partial_fit makes one pass over what it is given; epochs must be 1, got {self.epochs!r}")
+        self._check_parameters()
         first = not hasattr(self, "dual_coef_")
         self._check_unchanged(first)
         pairs = self._pairs(X, y, sample_weight, first=0 if first else self._seen)

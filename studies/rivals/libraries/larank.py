@@ -252,7 +252,7 @@ class LarankLasvm(Estimator):
 
     def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
         result, support = model.result_, np.asarray(model.support_)
-        coefficients = np.asarray(model.dual_coef_.toarray(), dtype=np.float64)
+        coefficients = model.dual_coef_.T
         most = max([result.support_patterns, *(point.support_patterns for point in result.history)])
         extra = {"primal": float(result.primal), "dual": float(result.dual), "most_patterns": most}
 

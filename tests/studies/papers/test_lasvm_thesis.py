@@ -59,7 +59,7 @@ class StandIn:
         self.means = np.array([X[y == label].mean(axis=0) for label in self.classes_])
         self.support_ = np.arange(min(self.settings.get("label_budget", 7), 7))
         problems = 1 if len(self.classes_) == 2 else len(self.classes_)
-        self.dual_coef_ = sparse.csr_matrix(np.ones((len(self.support_), problems)))
+        self.dual_coef_ = np.ones((problems, len(self.support_)))
         self.result_ = SimpleNamespace(status="completed", kernel_values=3 * 10**6)
         return self
 

@@ -148,6 +148,14 @@ def _dense(name: str, scale: float = 1.0, shift: float = 0.0) -> Dataset:
     return _parts(name, read)
 
 
+def _split(name: str) -> Dataset:
+    stored = _stored(name)
+    X, y = stored["X"].astype(np.float32), stored["y"].astype(np.int64)
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
+    return Dataset(X[train], y[train], X[test], y[test])
+
+
 def _letter() -> Dataset:
     """Raw values 0 to 15, the letters numbered."""
     letter = load_letter()
@@ -369,6 +377,9 @@ SMALL: dict[str, Problem] = {
     "wav": Problem("waveform", partial(_dense, "waveform"), note=_STANDARDISED),
 }
 """Of [primal] table 1.1: dense rows in float32, as they are stored; the note says how the study scales them."""
+
+UNSPLIT: dict[str, Problem] = {"glass": Problem("glass", partial(_split, "glass"))}
+"""Sets that come in one part, two thirds of it for training."""
 
 SEQUENCES: dict[str, Callable[[int], Dataset]] = {
     "ocr_words": _words_in_images,

@@ -94,6 +94,11 @@ def costs_of_path(Cs: Iterable[float]) -> list[float]:
     return [positive(f"Cs[{number}]", C) for number, C in enumerate(Cs)]
 
 
+def _count_or_auto(name: str, value: Any) -> None:
+    if value != "auto" and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+        raise ValueError(f"{name} must be an integer >= 1 or 'auto', got {value!r}")
+
+
 def _whole_number_or_flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
         whole_number(name, value, at_least=0)
@@ -246,6 +251,8 @@ _CHECKS: Mapping[str, Check] = {
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     **dict.fromkeys([(name, "C") for name in _HARD_MARGINS], _cost_or_infinity),
+    ("LaRankClassifier", "epochs"): _count_or_auto,
+    ("LaSVMClassifier", "epochs"): _count_or_auto,
     ("ConceptLabeler", "strategy"): OneOf(("order-free", "left-right", "independent")),
     ("KernelPassiveAggressive", "loss"): OneOf(("hinge", "squared_hinge")),
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
@@ -374,7 +381,7 @@ RULES = (
     _must("tol", "a number above 0 and below 1", lambda tol: not tol or tol >= 1, stop=("gap",), of="HullerClassifier"),
     _must("tol", "a number > 0", lambda tol: tol is None, stop=("gap",), C=(math.inf,)),
     # Which examples come, and how often.
-    acts("label_budget", stop=("epochs",), epochs=(1,), because="more passes see all labels"),
+    acts("label_budget", stop=("epochs",), epochs=(1, "auto"), because="more passes see all labels"),
     Rule("sample_size", not_with={"selection": ("random",)}),
     _must("selection", "'random'", _looks_at_scores, kernel=("linear",), of="LaRankClassifier"),
     acts("validation_fraction", early_stopping=(True,)),

@@ -145,7 +145,13 @@ class KernelRandom(AmbiguousLearner):
     def fit(self, X: Rows, candidates: Candidates, seed: int, C: float, gamma: float) -> Predict:
         from larank import LaRankClassifier
 
-        settings: dict[str, Any] = {"gamma": gamma / X.shape[1], "C": C, "certify": False, "random_state": seed}
+        settings: dict[str, Any] = {
+            "gamma": gamma / X.shape[1],
+            "C": C,
+            "epochs": 1,
+            "certify": False,
+            "random_state": seed,
+        }
         model = LaRankClassifier("rbf", **settings).fit(X, drawn_labels(candidates, seed))
         predict: Predict = model.predict
         return predict

@@ -98,7 +98,7 @@ class AmbiguousSVM(Algorithm):
         """Weigh the candidates by what the model makes of them, and believe it the more the later it is."""
         if not self.model.sharpness:
             return
-        sharpness = self.model.sharpness * training.epoch / (training.settings.epochs - 1)
+        sharpness = self.model.sharpness * training.epoch / (int(training.settings.epochs) - 1)
         stream = training.stream
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self.model._arrived), absent=0.0)

@@ -163,7 +163,11 @@ class _Option:
         self.spelled = _SPELLED.get(parameter, f"--{self.argument.replace('_', '-')}")
         self.choices = tuple(dict.fromkeys(choice for entry in entries.values() for choice in entry.choices))
         self.is_list = first.form.startswith(("collection", "list of str"))
-        self.is_choice = bool(self.choices) and not self.is_list and "or float" not in first.form
+        forms = [entry.form for entry in entries.values()]
+        self._number = next(
+            (kind for kind in (float, int) if any(f"or {kind.__name__}" in form for form in forms)), None
+        )
+        self.is_choice = bool(self.choices) and not self.is_list and self._number is None
         self.is_flag = first.form.startswith("bool")
         self._type = {"float": float, "int": int, "bool": bool}.get(first.form.split(",")[0])
 
@@ -184,7 +188,7 @@ class _Option:
         if self.is_choice:
             return given.value
         try:
-            return float(given) if self.choices else given
+            return self._number(given) if self._number else given
         except ValueError:
             return given
 
@@ -192,7 +196,9 @@ class _Option:
         """The option as an argument of a function, with help and default."""
         whose = _whose(list(self.entries), kinds)
         said = _first_sentence(next(iter(self.entries.values())).text, known)
-        kind: Any = _enum(self.parameter, self.choices) if self.is_choice else self._type or str
+        kind: Any = (
+            _enum(self.parameter, self.choices) if self.is_choice else str if self._number else self._type or str
+        )
         spelled = f"{self.spelled}/--no-{self.spelled[2:]}" if self.is_flag else self.spelled
         metavar = None if self.is_choice or not self.choices else "|".join(("NUMBER", *self.choices))
         if self.is_list:

@@ -196,7 +196,7 @@ class LaRankClassifier(OnlineClassifier):
         How often the fixed schedule goes back to old examples after each new one.
     operations : collection of {"new", "old", "optimize"}, default=("new", "old", "optimize")
         What the schedule may choose from; "new" must be among them.
-    [epochs]
+    [auto_epochs]
     tol : float, optional
         With ``stop="gap"`` the relative duality gap to stop at; if not given, a gap of `C` as in the paper.
     [limits]
@@ -249,7 +249,7 @@ class LaRankClassifier(OnlineClassifier):
         schedule: str = "adaptive",
         n_reprocess: int = 1,
         operations: Collection[str] = OPERATIONS,
-        epochs: int = 1,
+        epochs: int | str = "auto",
         selection: str | Strategy = "random",
         sample_size: int | None = None,
         label_budget: int | None = None,

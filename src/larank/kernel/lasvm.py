@@ -260,10 +260,7 @@ class LaSVMClassifier(OnlineClassifier):
         Later examples go on as if it had not been.
     delta_max : float, optional
         After each new example, REPROCESS until the uncertainty of the threshold is below this instead of once.
-    epochs : int, default=1
-        The passes over the data, with ``stop="epochs"``.
-    stop : {"epochs", "gap"}, default="epochs"
-        Whether to stop after `epochs` passes, or at a duality gap, each pass then followed by a finishing step.
+    [auto_epochs]
     [tol]
     [limits]
     [selection]
@@ -321,7 +318,7 @@ class LaSVMClassifier(OnlineClassifier):
         degree: int = 3,
         coef0: float = 0.0,
         tau: float = 1e-3,
-        epochs: int = 1,
+        epochs: int | str = "auto",
         finish: bool = True,
         delta_max: float | None = None,
         selection: str | Strategy = "random",

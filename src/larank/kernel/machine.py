@@ -75,6 +75,10 @@ _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
 _ROWS_AT_ONCE = 4096  # of a certificate
+# Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
+_FEW_VISITS = 100_000
+_FEW_KERNEL_VALUES = 2e7
+_LITTLE_GAIN = 1e-3
 
 
 class KernelClassifier(ScoringClassifier):
@@ -196,7 +200,7 @@ class Settings:
 
     C: float = 1.0
     class_weight: Mapping[Any, float] | str | None = None
-    epochs: int = 1
+    epochs: int | str = 1
     stop: str = "epochs"
     tol: float | None = None
     max_iter: float = math.inf
@@ -222,10 +226,17 @@ class Settings:
         """What chooses the next example."""
         return strategy_named(self.selection, self.sample_size)
 
+    @property
+    def most_epochs(self) -> int | float:
+        """The passes to make at most."""
+        if self.epochs != "auto":
+            return int(self.epochs)
+        return 1 if self.label_budget or self.strategy.needs_scores else math.inf
+
     def limits(self) -> Limits:
         """When `fit` stops."""
         if self.stop == "epochs":
-            return Limits(None, math.inf, self.time_limit, passes=self.epochs, certify=self.certify)
+            return Limits(None, math.inf, self.time_limit, passes=self.most_epochs, certify=self.certify)
         # A check takes as many kernel values as a pass.
         absolute = self.C if self.tol is None else None
         return Limits(self.tol, self.max_iter, self.time_limit, absolute_gap=absolute, passes_between_checks=1.0)
@@ -854,6 +865,7 @@ class StreamTraining:
         self.visited_in_epoch = 0
         self.is_over = False
         self.loss_before = 0.0  # of the epoch before
+        self.dual_before = 0.0
         self.next_estimate = 0
         self.error: float | None = None
         self.next_validation = 0
@@ -888,11 +900,23 @@ class StreamTraining:
                 if self.visited_in_epoch < self.size:
                     yield False
             self.epoch += 1
-            self.is_over = self.settings.stop == "epochs" and self.epoch >= self.settings.epochs
+            self.is_over = self.settings.stop == "epochs" and self._were_enough()
             for _ in self.algorithm.end_epoch(self):
                 yield False
             yield self.is_over
             self._begin_epoch()
+
+    def _were_enough(self) -> bool:
+        """Whether the epochs asked for are over; with "auto", whether another one would be long, or gain little."""
+        if self.epoch >= self.settings.most_epochs:
+            return True
+        if self.settings.epochs != "auto":
+            return False
+        dual, before = self.session.dual, self.dual_before
+        self.dual_before = dual
+        values = self.machine.kernel_values
+        is_long = self.visited + self.size > _FEW_VISITS or values + values / self.epoch > _FEW_KERNEL_VALUES
+        return bool(is_long or dual - before <= _LITTLE_GAIN * dual)
 
     def _begin_epoch(self) -> None:
         self.feed.flush()

@@ -190,7 +190,7 @@ class LarankOnline(Estimator):
     """
 
     requires: str = "larank:LaRankClassifier"
-    settings: Mapping[str, Any] = field(default_factory=lambda: {"certify": False})
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1, "certify": False})
 
     def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
         result = model.result_
@@ -249,6 +249,7 @@ class LarankLasvm(Estimator):
     """`LaSVMClassifier`: one epoch, finishing, and the certificate."""
 
     requires: str = "larank:LaSVMClassifier"
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1})
 
     def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
         result, support = model.result_, np.asarray(model.support_)

@@ -204,7 +204,8 @@ def test_options_left_away_keep_the_defaults_shown(algorithm: str, files: Files,
     assert type(estimator) is ALGORITHMS[algorithm]
     assert estimator.get_params() == defaults | {"random_state": 0}
     for name in defaults.keys() & {"kernel", "formulation", "stop", "max_iter", "epochs", "degree", "n_reprocess"}:
-        option = text[text.index(f" --{name.replace('_', '-')} ") :]
+        spelled = f" --{name.replace('_', '-')}"
+        option = text[text.index(f"{spelled} NUMBER" if f"{spelled} NUMBER" in text else f"{spelled} <") :]
         if defaults[name] is not None:
             assert option[option.index("[default: (") :].startswith(f"[default: ({defaults[name]})")
 

@@ -502,8 +502,9 @@ def solution_of(model: Any, machine: Machine) -> Solution:
         return Solution(scores, share * float((model.coef_**2).sum()))
     if problem.estimator == "SGDQNClassifier":
         return Solution(scores, 0.5 * float((model.coef_**2).sum() + (model.intercept_**2).sum()))
-    coefficients = np.zeros((len(problem.y), model.dual_coef_.shape[1]))
-    coefficients[model.support_] = model.dual_coef_.toarray()
+    of_support = model.dual_coef_.T if problem.estimator == "LaSVMClassifier" else model.dual_coef_.toarray()
+    coefficients = np.zeros((len(problem.y), of_support.shape[1]))
+    coefficients[model.support_] = of_support
     factor = getattr(model, "scale_", 1.0)
     return Solution(scores, factor**2 * machine.half_squared_norm(coefficients), coefficients)
 

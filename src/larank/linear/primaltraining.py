@@ -182,7 +182,7 @@ def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Ite
     biases.smooth(objective.softmax_gamma, objective.smoothing)
     best = biases.evaluate(biases.zeros())
     for number, found in enumerate(newton(biases, best, np.random.RandomState(0))):
-        best = best if found is None or found.value > best.value else found
+        best = found or best  # values of the last steps differ by rounding, and tables of those before are used again
         if np.abs(best.gradient).max() <= wanted or number > _BIAS_PASSES:
             break
     table = at.table.copy()

@@ -137,7 +137,11 @@ def test_rules_are_for_estimators_that_exist():
         ("LaRankClassifier", {"tol": 0.1}, "tol acts with stop='gap' only; got tol=0.1 with stop='epochs'"),
         ("StructuredSVC", {"tol": 0.1, "stop": "epochs"}, "tol acts with stop='gap' or 'violation' only; got"),
         ("LaRankClassifier", {"kernel": "linear", "selection": Active()}, "selection must be 'random' with kernel="),
-        ("LaSVMClassifier", {"label_budget": 9, "epochs": 2}, "acts with stop='epochs' and epochs=1 or 'auto' only: more passes"),
+        (
+            "LaSVMClassifier",
+            {"label_budget": 9, "epochs": 2},
+            "acts with stop='epochs' and epochs=1 or 'auto' only: more passes",
+        ),
         ("MulticlassSVC", {"solver": larank.Published(epsilon=0.2), "tol": 0.1}, r"with solver=Published\(.*lon=0.2"),
         ("MulticlassSVC", {"solver": larank.Published(epsilon=-1)}, "epsilon must be a finite number > 0, got -1"),
         ("HullerClassifier", {"stop": "gap"}, "tol must be a number above 0 and below 1 with stop='gap', got None"),

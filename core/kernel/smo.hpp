@@ -3,13 +3,16 @@
 // Steps take the pair of largest gradient and, against it, the partner that gains most. Every so often members at a
 // bound that cannot be in a violating pair leave the active set, and the kept rows of kernel values become as much
 // shorter. When the active set has no violating pair left, the gradients of the others are brought up to date and all
-// of them are looked at again.
+// of them are looked at again. Where rounding may have moved gradients by a share of tau, as with high costs and large
+// kernel values, they are summed up anew.
 //
 // It works on a copy: the members it was made from go on as if nothing had happened, unless they take over the outcome.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -44,10 +47,13 @@ class Smo {
     template <class Bring>
     Progress run(int64_t steps, Bring bring) {
         for (bool has_brought = false; steps > 0 && !has_brought; --steps) {
-            if (extremes_.largest - extremes_.smallest <= tau_) {
-                if (is_up_to_date()) return Progress::done;
+            const bool is_resting = extremes_.largest - extremes_.smallest <= tau_;
+            const bool has_drifted = drift_ > worth_summing * tau_ && since_sums_ >= all_.size() * (is_resting ? 1 : 8);
+            if (is_resting && is_up_to_date() && !has_drifted) return Progress::done;
+            if (is_resting || has_drifted) {
                 write_back();
                 while (!departed_.empty()) bring_back();
+                if (has_drifted) sum_up_gradients();
                 become_whole();
                 return Progress::whole_again;
             }
@@ -86,6 +92,7 @@ class Smo {
     static constexpr int64_t rows_ahead = 31;
     static constexpr int64_t products_at_once = int64_t{1} << 22;
     static constexpr double worth_shrinking = 0.1;  // of the active set, for rows must be rewritten
+    static constexpr double worth_summing = 0.25;   // of tau, by which rounding may have changed gradients
 
     void begin() {
         work_ = all_.at(active_);
@@ -109,7 +116,9 @@ class Smo {
         work_.settle(taken, i, j, extremes_);
         gain_ += taken.gain;
         linear_change_ += taken.lambda * (work_.y(i) - work_.y(j));
-        ++steps_;
+        ++steps_, ++since_sums_;
+        drift_ += std::numeric_limits<double>::epsilon() * taken.lambda *
+                  (std::abs(work_.diagonal(i)) + std::abs(work_.diagonal(j)));
         return has_brought;
     }
 
@@ -162,6 +171,21 @@ class Smo {
         }
         for (std::size_t m = 0; m < lost.size(); ++m) all_.gradients()[group.members[m]] -= lost[m];
         departed_.pop_back();
+    }
+
+    // g_k = y_k - sum_i alpha_i k(x_i, x_k), [thesis] (4.2), where all rows that takes are at hand.
+    void sum_up_gradients() {
+        drift_ = 0, since_sums_ = 0;
+        const auto is_support = [&](std::size_t n) { return all_.alpha(int64_t(n)) != 0; };
+        for (std::size_t n = 0; n < slots_.size(); ++n)
+            if (is_support(n) && !rows_.find(slots_[n])) return;
+        double* const g = all_.gradients();
+        for (int64_t n = 0; n < all_.size(); ++n) g[n] = all_.y(n);
+        for (std::size_t i = 0; i < slots_.size(); ++i) {
+            if (!is_support(i)) continue;
+            const T* const row = rows_[slots_[i]];
+            for (std::size_t n = 0; n < slots_.size(); ++n) g[n] -= all_.alpha(int64_t(i)) * double(row[slots_[n]]);
+        }
     }
 
     void shrink() {
@@ -225,8 +249,8 @@ class Smo {
     Extremes extremes_;
     std::vector<Departed> departed_;
     bool is_by_slot_ = true;  // rows of the patterns need not be copied for the whole set
-    int64_t since_look_ = 0, steps_ = 0;
-    double gain_ = 0, linear_change_ = 0;
+    int64_t since_look_ = 0, since_sums_ = 0, steps_ = 0;
+    double gain_ = 0, linear_change_ = 0, drift_ = 0;
 };
 
 }  // namespace larank

@@ -576,3 +576,17 @@ def test_support_vectors_are_counted_by_class():
     assert model.n_support_.tolist() == [(names[y][model.support_] == name).sum() for name in model.classes_]
     with pytest.raises(NotFittedError):
         _ = lasvm().n_support_
+
+
+@pytest.mark.parametrize("shift", [100.0, 1000.0])
+def test_gradients_that_rounding_has_moved_are_mended(shift):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(50, 3))
+    y = np.where(X[:, 0] + 2 * random.normal(size=50) > 0, 1, -1)
+    model = LaSVMClassifier("linear", C=3000.0, stop="gap", tol=1e-4, tau=1e-10, max_iter=10_000, random_state=0)
+    model.fit(X + shift, y)
+    near = LaSVMClassifier("linear", C=3000.0, stop="gap", tol=1e-6, tau=1e-10, max_iter=10_000, random_state=0).fit(
+        X, y
+    )
+    assert model.result_.status == "converged"
+    assert model.result_.primal == pytest.approx(near.result_.primal, rel=1e-3)  # the bias takes up the shift

@@ -106,14 +106,18 @@ class Members {
     void set_alpha(int64_t member, double alpha) {
         const std::size_t p = std::size_t(member);
         alpha_[p] = alpha;
-        up_[p] = alpha < upper(member) ? 0 : -infinity;
-        down_[p] = alpha > lower(member) ? 0 : infinity;
+        const double rounding = at_bound * cost_[p];
+        up_[p] = alpha < upper(member) - rounding ? 0 : -infinity;
+        down_[p] = alpha > lower(member) + rounding ? 0 : infinity;
     }
 
     int64_t bytes() const { return int64_t(alpha_.capacity() * (5 * sizeof(double) + 2 * sizeof(float))); }
 
   private:
     static constexpr float infinity = std::numeric_limits<float>::infinity();
+    // Of the cost: a coefficient so close to its bound is at it. Otherwise one that rounding has kept from there would
+    // decide on the bias alone.
+    static constexpr double at_bound = 1e-12;
 
     double lower(int64_t member) const { return std::min(0.0, cost_[std::size_t(member)] * y_[std::size_t(member)]); }
     double upper(int64_t member) const { return std::max(0.0, cost_[std::size_t(member)] * y_[std::size_t(member)]); }

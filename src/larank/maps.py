@@ -128,7 +128,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             X = self._validated(X, reset=True)
             if self.kernel == "precomputed":
                 check_gram(X)
-                if found := indefinite_pair(X):
+                if found := indefinite_pair(X, np.arange(len(X)), 0.0):
                     raise ValueError(f"kernel='precomputed' must be positive semi-definite, got {found}")
             kernel = self._kernel(X)
             if hasattr(kernel, "gamma"):

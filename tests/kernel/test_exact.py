@@ -249,6 +249,18 @@ def test_extreme_costs_reach_the_optimum(formulation, C):
     )
 
 
+def test_kernel_values_that_are_too_imprecise_are_not_called_those_of_another_kernel():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(200, 5)), random.integers(0, 4, 200)
+    with (
+        pytest.warns(CertificateWarning, match="by rounding, for the kernel itself is; float64 data"),
+        pytest.warns(TrainingWarning, match="not precise enough"),
+    ):
+        model = svc("linear", C=1e3, gamma="scale").fit(X.astype(np.float32), y)
+    assert model.result_.status == "precision"
+    assert np.isnan(model.result_.dual)
+
+
 @settings(max_examples=60)
 @given(
     n=st.integers(10, 40),
@@ -291,7 +303,8 @@ def test_newtons_steps_alone_solve_the_problem_from_any_feasible_point(formulati
     beta[np.arange(n), y] = -beta.sum(axis=1)
     newton = Newton(Problem(None, y.astype(np.int32), costs, k, delta, formulation), beta.copy())
     for _ in range(5):
-        newton.run(K, K @ newton.beta, 1e-9)
+        for _ in newton.run(K, K @ newton.beta, 1e-9):
+            pass
     _, dual, _ = kernel_certificate(newton.beta, K, y, costs, delta, formulation, 1.0, kappa=1e-10)
     assert dual == pytest.approx(kernel_optimum(K, y, costs, delta, formulation), rel=1e-8)
     np.testing.assert_allclose(newton.scores, K @ newton.beta, atol=1e-9)

@@ -22,7 +22,7 @@ def indefinite_values(provider: Provider, X: Any, rows: NDArray[Any]) -> str:
     """What the kernel values of some of these examples show, and of a precomputed matrix those of all pairs."""
     if provider.kernel.is_definite:
         return ""
-    if isinstance(provider.kernel, PrecomputedKernel) and (found := indefinite_pair(X)):
+    if isinstance(provider.kernel, PrecomputedKernel) and (found := indefinite_pair(X, rows, provider.kernel.plus)):
         return found
     some = np.sort(rows)[np.unique(np.linspace(0, len(rows) - 1, min(_EXAMPLES, len(rows))).astype(np.intp))]
     values = provider.among(X, some)
@@ -32,13 +32,16 @@ def indefinite_values(provider: Provider, X: Any, rows: NDArray[Any]) -> str:
     return f"their matrix has the eigenvalue {eigenvalues[0]:.3g} beside {eigenvalues[-1]:.3g}, on {len(some)} of them"
 
 
-def indefinite_objectives(half_squared_norm: float, dual: float, at_zero: float, dtype: Any) -> str:
+def indefinite_objectives(provider: Provider, half_squared_norm: float, dual: float, at_zero: float) -> str:
     """With a kernel that is one, no norm is negative and no dual objective exceeds the primal one of w = 0.
 
     `at_zero` is that: there every wrong class is violated by all of its margin.
     """
-    if half_squared_norm < -tolerance(dtype) * at_zero:
-        return f"|w|^2 is {2 * half_squared_norm:.3g}"
-    if dual > at_zero * (1 + tolerance(dtype)):
-        return f"the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}"
+    share = tolerance(provider.dtype)
+    by_rounding = ", by rounding, for the kernel itself is; float64 data or features of one scale may do"
+    cause = by_rounding if provider.kernel.is_definite else ""
+    if half_squared_norm < -share * at_zero:
+        return f"|w|^2 is {2 * half_squared_norm:.3g}{cause}"
+    if dual > at_zero * (1 + share):
+        return f"the dual objective {dual:.3g} exceeds that of w = 0, {at_zero:.3g}{cause}"
     return ""

@@ -118,7 +118,7 @@ def check_gram(X: Any) -> None:
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.shape[0] != X.shape[1]:
         shape = getattr(X, "shape", type(X).__name__)
         raise ValueError(f"X must be a square matrix of kernel values with kernel='precomputed', got {shape}")
-    ids, lengths = np.arange(len(X)), _lengths(X)
+    ids, lengths = np.arange(len(X)), np.sqrt(np.abs(X.diagonal().astype(np.float64)))
     for rows in pieces(len(X), ROWS_AT_ONCE):
         _check_finite(X[rows], ids[rows], ids)
     for rows in pieces(len(X), ROWS_AT_ONCE):
@@ -132,29 +132,26 @@ def check_gram(X: Any) -> None:
             )
 
 
-def indefinite_pair(X: _Array) -> str:
-    """Two examples that show that a matrix is not positive semi-definite, in words, or nothing.
+def indefinite_pair(X: _Array, rows: _Index, plus: float) -> str:
+    """Two of these examples that show that a matrix, plus a constant, is not positive semi-definite, or nothing.
 
     A minor of theirs is below zero: k(x, z)^2 > k(x, x) k(z, z).
     """
-    diagonal, lengths = X.diagonal(), _lengths(X)
+    diagonal = X.diagonal()[rows].astype(np.float64) + plus
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))
-        return f"k(x, x) = {diagonal[i]} for example {i}"
-    for rows in pieces(len(X), ROWS_AT_ONCE):
-        wrong = np.abs(X[rows]) > (1 + tolerance(X.dtype)) * np.outer(lengths[rows], lengths)
+        return f"k(x, x) = {diagonal[i]} for example {rows[i]}"
+    lengths = np.sqrt(diagonal)
+    for some in pieces(len(rows), ROWS_AT_ONCE):
+        values = X[rows[some]][:, rows] + plus
+        wrong = np.abs(values) > (1 + tolerance(X.dtype)) * np.outer(lengths[some], lengths)
         if wrong.any():
             i, j = np.argwhere(wrong)[0]
-            i += rows.start
             return (
-                f"k(x, z) = {X[i, j]} for examples {i} and {j} with k(x, x) = {diagonal[i]} and k(z, z) = {diagonal[j]}"
+                f"k(x, z) = {values[i, j]} for examples {rows[some][i]} and {rows[j]} with "
+                f"k(x, x) = {diagonal[some][i]} and k(z, z) = {diagonal[j]}"
             )
     return ""
-
-
-def _lengths(X: _Array) -> _Float:
-    """sqrt |k(x, x)|."""
-    return np.sqrt(np.abs(X.diagonal().astype(np.float64)))
 
 
 def _check_finite(values: _Array, left: _Index, right: _Index) -> None:

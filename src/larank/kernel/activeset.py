@@ -278,7 +278,7 @@ class ActiveSetTraining:
             if self._visits() - began > _MOST_SWEEPS * self.session.support_patterns:
                 break
             if self._visits() - self.visits_at_newton > self._visits_before_newton():
-                self._newton_steps()
+                yield from self._newton_steps()
                 self.visits_at_newton = self._visits()
             yield False
         self.has_rested = rested
@@ -297,7 +297,7 @@ class ActiveSetTraining:
         members = self._members()
         return int(Newton(self._problem_of(members.ids), members.dense).free().sum())
 
-    def _newton_steps(self) -> None:
+    def _newton_steps(self) -> Generator[bool, None, None]:
         """All free coefficients at once, where there is room for the linear system and all rows are at hand."""
         members, slots = self._members(), self.session.slots
         nbytes = 8 * (2 * self._newton_size() ** 2 + len(members.ids) * slots)
@@ -307,7 +307,8 @@ class ActiveSetTraining:
             return
         kernel = self.provider.rows(members.slots)[:, members.slots].astype(np.float64)
         newton = Newton(self._problem_of(members.ids), members.dense)
-        newton.run(kernel, kernel @ newton.beta, self.tau)
+        for _ in newton.run(kernel, kernel @ newton.beta, self.tau):
+            yield False
         self.newton_steps += 1
         self.session.set_coefficients(members.slots.tolist(), newton.beta, self.source)
 

@@ -244,9 +244,10 @@ class MulticlassSVC(KernelClassifier):
         losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
         at_zero = float(problem.delta.max()) * float(problem.costs.sum()) * losses
         dual, provider = outcome.objectives.dual, training.provider
-        found = indefinite_objectives(training.half_squared_norm, dual, at_zero, provider.dtype)
+        found = indefinite_objectives(provider, training.half_squared_norm, dual, at_zero)
         provider.indefinite = provider.indefinite or found
-        outcome = replace(outcome, status="precision") if training.has_stalled else outcome
+        is_rounded = bool(found) and provider.kernel.is_definite
+        outcome = replace(outcome, status="precision") if training.has_stalled or is_rounded else outcome
         return outcome.without_bound() if provider.indefinite else outcome
 
     def _keep_model(self, training: Any, outcome: Outcome, X: Any) -> None:

@@ -446,7 +446,7 @@ class Machine:
 
     def look_at_objectives(self, half_squared_norm: float, dual: float, at_zero: float) -> None:
         """Whether these do; `at_zero` is the primal objective of w = 0."""
-        found = indefinite_objectives(half_squared_norm, dual, at_zero, self.dtype)
+        found = indefinite_objectives(self.provider, half_squared_norm, dual, at_zero)
         self.provider.indefinite = self.provider.indefinite or found
 
     def feed(self, blocks: Iterator[Examples]) -> Feed:

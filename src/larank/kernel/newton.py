@@ -15,6 +15,7 @@ face, each pattern lets the coefficient go that violates optimality most.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -64,8 +65,8 @@ class Newton:
         slack = _AT_BOUND * self.problem.costs[:, None]
         return np.asarray((self.beta < self.high - slack) & (self.beta > self.low + slack))
 
-    def run(self, kernel: _Float, scores: _Float, tau: float) -> None:
-        """Go from face to face, until at the maximum of one no violation is above tau.
+    def run(self, kernel: _Float, scores: _Float, tau: float) -> Iterator[None]:
+        """Go from face to face, one at a time, until at the maximum of one no violation is above tau.
 
         Parameters
         ----------
@@ -79,6 +80,7 @@ class Newton:
         self.kernel, self.scores = kernel, scores
         released, gained = np.zeros(self.beta.shape, bool), np.inf
         for _ in range(_MOST_FACES):
+            yield
             moves = self._moves(released)
             if len(moves.rows):
                 direction = self._direction(moves)
@@ -149,13 +151,16 @@ class Newton:
         """
         bounds = np.sort(reach[reach < 1])
         counts = np.minimum(2 ** np.arange(len(bounds).bit_length() + 1), len(bounds))
-        gradient, most = self._gradient(), -np.inf
+        gradient, most, last = self._gradient(), -np.inf, 0.0
+        chosen = np.zeros_like(direction), np.zeros_like(direction)
         for end in bounds[counts - 1] if len(bounds) else [1.0]:
             change = np.minimum(end, reach)[:, None] * direction
             raised = self.kernel @ change
             slope, bend = float((gradient * change).sum()), float((raised * change).sum())
             if slope - bend / 2 > most and (slope >= bend or most == -np.inf):
                 most, last, chosen = slope - bend / 2, end, (change, raised)
+        if most == -np.inf:  # values that are not finite lead nowhere
+            return 0.0, np.zeros(len(reach), bool)
         self.beta += chosen[0]
         self.scores += chosen[1]
         met = np.asarray(reach <= min(last, bounds[-1])) if len(bounds) else np.zeros(len(reach), bool)

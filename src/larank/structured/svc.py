@@ -30,6 +30,7 @@ from larank.training import Limits, Outcome, Result, progress_for, train, unchan
 _BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
 _PERCEPTRONS: Mapping[str, type[StepPerExample]] = {"perceptron": Perceptron, "passive-aggressive": PassiveAggressive}
 _TOL = 1e-3
+_INPUTS_AT_ONCE = 256  # of predictions, where the model has batches
 _FIXED_IN_A_STREAM = ("model", "solver", "schedule", "n_reprocess")
 
 
@@ -214,8 +215,12 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         weights, X = self._weights(), checked_sequence("X", X)
         model, scorer = weights.model, weights.scorer
-        if model.has_batches and len(X):
-            return list(model.argmax_batch([X[i] for i in range(len(X))], scorer(X[0], 0), range(len(X))))
+        if model.has_batches:
+            found: list[Any] = []
+            for first in range(0, len(X), _INPUTS_AT_ONCE):
+                numbers = range(first, min(first + _INPUTS_AT_ONCE, len(X)))
+                found += model.argmax_batch([X[i] for i in numbers], scorer(X[first], first), numbers)
+            return found
         return [model.argmax(X[i], scorer(X[i], i), i) for i in range(len(X))]
 
     def joint_scores(self, X: Any, y: Any) -> NDArray[np.float64]:

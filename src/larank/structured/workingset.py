@@ -10,6 +10,7 @@ from larank.structured.steps import Pattern
 from larank.structured.weights import CachedExpansion, FeatureWeights, Vector, Weights
 
 _WORK = 20_000_000  # multiply-adds between two looks at the clock
+_STEPS_PER_VECTOR = 1000  # of one solution; a pass of arg max comes before the next, and passes count
 
 
 class Seen(NamedTuple):
@@ -67,7 +68,8 @@ class WorkingSet:
 
     def optimize(self, accuracy: float, small: float) -> Iterator[None]:
         """Solve the problem on the set, until its gap is `small` or nothing violates by more than the accuracy."""
-        while not self._problem.advance(accuracy, small):
+        most = self.steps + _STEPS_PER_VECTOR * len(self._vectors)
+        while not self._problem.advance(accuracy, small) and self.steps < most:
             yield
         self.look()
 

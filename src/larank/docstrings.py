@@ -112,7 +112,7 @@ gamma_ : float
 classes_ : ndarray of shape (n_classes,)
     The labels.
 support_ : ndarray
-    The support patterns, as numbers of examples in `X` or in the stream of `partial_fit`.
+    The support patterns, as numbers of examples in `X` or in the stream of `partial_fit`, not ordered by class.
 support_vectors_ : ndarray, csr_matrix or list
     The support patterns; not with the kernel "precomputed".
 gamma_ : float

@@ -22,6 +22,12 @@ def broken(solution: Solution, result: Result, machine: Machine, interval: Inter
     rounding = interval.rounding + _ROUNDING * abs(interval.upper)
     if solution.coefficients is not None:
         rounding += machine.rounding(solution.coefficients)
+    if (
+        result.status == "precision"
+        and math.isnan(result.dual)
+        and interval.rounding > machine.problem.tol * interval.upper
+    ):
+        return []  # beyond float64: the bound was withdrawn, with a warning
     judged = machine, interval, rounding
     claims = [*_certificate(solution, result, *judged), *_status(solution, result, *judged), *_reference(*judged)]
     return [said for holds, said in claims if not holds]

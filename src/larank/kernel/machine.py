@@ -76,6 +76,7 @@ _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as muc
 _VALIDATIONS = 20  # of an epoch
 _ROWS_AT_ONCE = 4096  # of a certificate
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
+_MOST_EPOCHS = 20
 _FEW_VISITS = 100_000
 _FEW_KERNEL_VALUES = 2e7
 _LITTLE_GAIN = 1e-3
@@ -227,11 +228,11 @@ class Settings:
         return strategy_named(self.selection, self.sample_size)
 
     @property
-    def most_epochs(self) -> int | float:
+    def most_epochs(self) -> int:
         """The passes to make at most."""
         if self.epochs != "auto":
             return int(self.epochs)
-        return 1 if self.label_budget or self.strategy.needs_scores else math.inf
+        return 1 if self.label_budget or self.strategy.needs_scores else _MOST_EPOCHS
 
     def limits(self) -> Limits:
         """When `fit` stops."""

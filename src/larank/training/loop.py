@@ -302,7 +302,7 @@ class _Run:
     def fraction(self, point: Checkpoint) -> float | None:
         """How many of the passes are made, or how far the gap has come on a logarithmic scale, if either tells."""
         if self.limits.passes is not None:
-            return min(1.0, point.iterations / self.limits.passes) if self.limits.passes < math.inf else None
+            return min(1.0, point.iterations / self.limits.passes)
         first = self.history[0]
         start, now = first.gap, self.limits.closing_gap(first.primal)
         if now is None or not (start > now > 0 and point.gap > 0 and point.primal > 0):

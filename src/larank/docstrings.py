@@ -45,8 +45,8 @@ label_budget : int, optional
     "auto_epochs": """\
 epochs : {"auto"} or int, default="auto"
     The passes over the data, with ``stop="epochs"``. "auto" makes another one while passes are cheap and the last one
-    raised the dual objective by more than 0.1 %; cheap are 20 passes, 100 000 visits and 2e7 kernel values in all. Large
-    data gets one pass, and so do a `selection` that looks at scores and a `label_budget`.
+    raised the dual objective by more than 0.1 %; cheap are 20 passes, 100 000 visits and 2e7 kernel values in all.
+    Large data gets one pass, and so do a `selection` that looks at scores and a `label_budget`.
 stop : {"epochs", "gap"}, default="epochs"
     Whether to stop after `epochs` passes or at a duality gap.""",
     "epochs": """\

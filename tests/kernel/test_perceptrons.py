@@ -107,7 +107,7 @@ def test_with_a_linear_kernel_it_is_the_passive_aggressive_classifier_of_scikit_
 def test_one_pass_is_larank_without_reprocessing_up_to_its_tolerance():
     """LaRank leaves violations up to 0.08 alone, and gives examples at the origin a coefficient that scores nothing."""
     X, y = data(400, 4, seed=5)
-    larank = LaRankClassifier(gamma=0.3, operations=("new",), random_state=0, n_jobs=1).fit(X, y)
+    larank = LaRankClassifier(gamma=0.3, operations=("new",), epochs=1, random_state=0, n_jobs=1).fit(X, y)
     ours = passive_aggressive(gamma=0.3).fit(X, y)
     assert (ours.predict(X) == larank.predict(X)).mean() > 0.97
     X[7] = 0

@@ -59,7 +59,7 @@ def trained(name, verb, X, y, **parameters):
     """By one pass in the order given, or by three calls."""
     model = getattr(larank, name)(random_state=0, **parameters)
     if verb == "fit":
-        return model.set_params(shuffle=False, epochs=1).fit(X, y)
+        return model.set_params(shuffle=False, **({} if "stop" in parameters else {"epochs": 1})).fit(X, y)
     for rows in np.split(np.arange(len(y)), [30, 40]):
         model.partial_fit(X[rows], y[rows])
     return model

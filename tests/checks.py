@@ -558,8 +558,8 @@ CANNOT_ACT = [
     ({"stop": "gap", "certify": False}, "certify=False acts with stop='epochs' only"),
     ({"stop": "gap", "finish": False}, "finish=False acts with stop='epochs' only"),
     ({"schedule": "adaptive", "n_reprocess": 3}, "n_reprocess acts with schedule='fixed' only; got n_reprocess=3"),
-    ({"label_budget": 9, "epochs": 2}, "label_budget acts with stop='epochs' and epochs=1 only"),
-    ({"label_budget": 9, "stop": "gap"}, "label_budget acts with stop='epochs' and epochs=1 only"),
+    ({"label_budget": 9, "epochs": 2}, "label_budget acts with stop='epochs' and epochs=1 or 'auto' only"),
+    ({"label_budget": 9, "stop": "gap"}, "label_budget acts with stop='epochs' and epochs=1 or 'auto' only"),
     ({"selection": "random", "sample_size": 9}, "sample_size cannot act with selection='random'; got sample_size=9"),
     ({"decision": "average", "budget": 5}, r"budget acts with decision='last' only.*got budget=5"),
 ]

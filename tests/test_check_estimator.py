@@ -136,7 +136,13 @@ LEFT_OUT = (
         None,
     ),
     LeftOut(EXACT, _takes_one_step_each, "an online algorithm sees an example that is given twice twice", SVC()),
-    LeftOut(EXACT, _smoothes_the_maximum, "smooth functions for it do not come within seven digits", LinearSVC()),
+    LeftOut(
+        EXACT,
+        _smoothes_the_maximum,
+        "smooth functions for it come within seven digits on some examples only",
+        LinearSVC(),
+        is_tried=False,
+    ),
     LeftOut(
         EXACT,
         _has_no_certificate,

@@ -596,8 +596,8 @@ def test_one_versus_rest_weighs_a_class_in_its_own_problem(problem, factors, coo
     assert infeasible <= 1e-12
     assert model.result_.primal == pytest.approx(primal, rel=1e-9)
     assert (model.result_.primal, model.result_.dual) == pytest.approx((bound, bound), rel=1e-6)
-    np.testing.assert_array_equal(model.costs_, own)
-    np.testing.assert_array_equal(model.rest_costs_, C * weight)
+    np.testing.assert_allclose(model.costs_, own, rtol=1e-15)
+    np.testing.assert_allclose(model.rest_costs_, C * weight, rtol=1e-15)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -158,8 +158,10 @@ def test_a_kernel_matrix_of_low_rank_is_found_with_no_more_columns(seed, rank, c
     X = scale * random.normal(size=(12, rank)) @ random.normal(size=(rank, 9))
     X = np.concatenate([np.repeat(X, copies, axis=0), np.zeros((2, 9))]).astype(dtype)
     found = factor(X, "linear", rank=len(X), greedy=greedy, block=block)
-    # In single precision, pivots that are almost in the span of others leave residuals of rounding, times a condition.
-    assert len(found.pivots) <= (rank if dtype == np.float64 else 2 * rank)
+    # Pivots that are almost in the span of others leave residuals of rounding, times a condition: in single precision
+    # often, in double precision now and then where they are drawn at random.
+    most = rank if greedy else rank + 1
+    assert len(found.pivots) <= (most if dtype == np.float64 else 2 * rank)
     Z = found.table.astype(np.float64)
     K = X.astype(np.float64) @ X.T.astype(np.float64)
     np.testing.assert_allclose(Z @ Z.T, K, atol=(1e-3 if dtype == np.float32 else 1e-9) * np.abs(K).max())

@@ -10,7 +10,6 @@ from larank.training.loop import (
     Training,
     TrainingWarning,
     train,
-    unchanged_on_failure,
     warn_if_early,
 )
 from larank.training.progress import Progress, progress_for
@@ -31,6 +30,5 @@ __all__ = [
     "TrainingWarning",
     "progress_for",
     "train",
-    "unchanged_on_failure",
     "warn_if_early",
 ]

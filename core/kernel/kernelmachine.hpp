@@ -204,8 +204,8 @@ class KernelMachine {
     // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently,
     // but not that of `kept`.
     void stay_within_limit(int32_t kept) {
-        if (rows_.fit_with(bytes_beside_rows())) return;
         if (keeps_sets_) {
+            if (rows_.fit_with(bytes_beside_rows())) return;
             keeps_sets_ = false;
             for (ClassList& list : classes_) list.sets.clear();
         }

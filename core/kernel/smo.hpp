@@ -90,7 +90,6 @@ class Smo {
     // saves.
     static constexpr int64_t look_every = 1000;
     static constexpr int64_t rows_ahead = 31;
-    static constexpr int64_t products_at_once = int64_t{1} << 22;
     static constexpr double worth_shrinking = 0.1;  // of the active set, for rows must be rewritten
     static constexpr double worth_summing = 0.25;   // of tau, by which rounding may have changed gradients
 
@@ -160,7 +159,8 @@ class Smo {
             const double change = all_.alpha(int64_t(n)) - group.alpha[n];
             if (change != 0) changed.push_back(slots_[n]), changes.push_back(change);
         }
-        const int64_t most = std::max<int64_t>(1, products_at_once / std::max<int64_t>(1, int64_t(changed.size())));
+        const int64_t most =
+            std::max<int64_t>(1, rows_.products_at_once() / std::max<int64_t>(1, int64_t(changed.size())));
         while (lost.size() < group.members.size()) {
             stale.clear();
             for (std::size_t n = lost.size(); n < group.members.size() && int64_t(stale.size()) < most; ++n)

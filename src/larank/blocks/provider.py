@@ -33,6 +33,8 @@ _IsWorthKeeping = Callable[[_Index, _Array], NDArray[np.bool_]]
 _NONE: _Index = np.zeros(0, np.int64)
 ROWS_AT_ONCE = 512
 _HALF_TILE = 128
+_PATTERNS_AT_ONCE = 1024
+_MOST_SLOTS = 0.75  # of all, from where all of them are multiplied
 _TILE_BYTES = 1 << 19  # half of a small L2 cache: the map finds the products still there
 
 
@@ -81,6 +83,10 @@ class Provider(ABC):
     def nbytes(self) -> int:
         """What the support patterns take."""
         return self._support.nbytes
+
+    def expect(self, X: Any, memory_limit: float) -> None:
+        """All examples of X may become support patterns, as far as memory allows."""
+        self._support.expect(self.size + min(length(X), int(memory_limit / max(1.0, row_nbytes(X)))))
 
     def keep_values(self, examples: int) -> None:
         """From now on keep kernel values of training examples, of which there are so many, numbered from 0."""
@@ -171,7 +177,12 @@ class Provider(ABC):
 
     def between(self, slots: Any, others: Any) -> _Array:
         """Kernel values of some slots with others, none of which is among them."""
-        return self.cross(self._held(self._checked(slots)), self._held(self._checked(others)))
+        left, columns = self._held(self._checked(slots)), self._checked(others)
+        table = np.empty((len(left), len(columns)), self.dtype)
+        for some in pieces(len(columns), _PATTERNS_AT_ONCE):  # for they are copied
+            self._values(left, self._held(columns[some]), table[:, some])
+        self._count(table.size)
+        return table
 
     def _fill_against(self, batch: Batch, support: Batch, out: _Array) -> int:
         """Kernel values with all slots; returns how many of these had to be computed."""
@@ -440,10 +451,8 @@ class TiledProvider(Provider):
 
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, some rows at a time."""
-        slots = self._checked(slots)
-        right = self._held(slots)
+        right, coefficients = self._expansion(self._checked(slots), coefficients)
         out = np.zeros((X.shape[0], coefficients.shape[1]))
-        coefficients = coefficients.astype(self.dtype)
 
         def fill(rows: slice) -> None:
             left = self._prepared(X, np.arange(rows.start, rows.stop), rows)
@@ -457,6 +466,15 @@ class TiledProvider(Provider):
 
         self._workers.run(fill, pieces(X.shape[0], ROWS_AT_ONCE))
         return out
+
+    def _expansion(self, slots: _Index, coefficients: Any) -> tuple[Batch, Any]:
+        """Patterns and their coefficients. A few zeros more cost less than a copy of nearly all patterns."""
+        if sparse.issparse(coefficients) or len(slots) < _MOST_SLOTS * self.size:
+            return self._held(slots), coefficients.astype(self.dtype)
+        support = self._held()
+        dense = np.zeros((len(support), coefficients.shape[1]), self.dtype)
+        dense[slots] = coefficients
+        return support, dense
 
     def _columns(self, rows: int, columns: int) -> list[slice]:
         step = _TILE_BYTES // (self.dtype.itemsize * min(max(rows, 1), ROWS_AT_ONCE))
@@ -522,6 +540,13 @@ def rows_of(X: Any, rows: Any) -> Any:
     if isinstance(rows, slice) or isinstance(X, np.ndarray) or sparse.issparse(X):
         return X[rows]
     return [X[row] for row in np.asarray(rows).tolist()]
+
+
+def row_nbytes(X: Any) -> float:
+    """The memory of an example of X, on average; of an object what refers to it."""
+    if sparse.issparse(X):
+        return float(X.data.nbytes + X.indices.nbytes) / max(1, X.shape[0]) + X.indptr.itemsize
+    return float(X.nbytes) / max(1, len(X)) if isinstance(X, np.ndarray) else 8.0
 
 
 def length(X: Any) -> int:

@@ -219,6 +219,7 @@ class MulticlassSVC(KernelClassifier):
         is_hard = math.inf == self.C
         problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation, is_hard)
         provider = provider_for(kernel, examples, n_jobs=self._threads())
+        provider.expect(examples, self.memory_limit)
         provider.indefinite = indefinite_values(provider, examples, np.flatnonzero(costs > 0))
         return X, problem, provider
 

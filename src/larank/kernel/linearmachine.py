@@ -75,6 +75,9 @@ class LinearMachine(Machine):
         """It keeps no kernel values."""
         return None
 
+    def make_room_for_model(self) -> None:
+        """There are no rows."""
+
     def check_memory(self, memory_limit: float) -> None:
         """There is nothing it could do without."""
         if self.session.bytes > memory_limit:

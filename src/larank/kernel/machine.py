@@ -13,6 +13,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -37,6 +38,7 @@ from larank.base import (
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
+from larank.blocks.provider import row_nbytes
 from larank.blocks.workers import blas_threads
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
@@ -69,12 +71,14 @@ FITTED = (
 )
 FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen")
 
-_SHARE_OF_BLOCKS = 0.25  # of the memory limit
+_SHARE_OF_BLOCKS = 0.25  # of the memory limit, for kernel values,
+_SHARE_OF_COPIES = 1 / 32  # and for the examples themselves
 _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
-_ROWS_AT_ONCE = 4096  # of a certificate
+_ROWS_AT_ONCE = 4096  # of a certificate at most
+_LEAST_ROWS = 64
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
 _MOST_EPOCHS = 20
 _FEW_VISITS = 100_000
@@ -310,6 +314,7 @@ class Algorithm(ABC):
     def machine(self, X: Any, seed: int) -> Machine:
         """A machine that has seen nothing, for data of this kind."""
         provider = provider_for(self.model._kernel_from(X), X, n_jobs=self.model._threads())
+        provider.expect(X, self.model.memory_limit)
         return Machine(self.session(provider.dtype, seed), provider)
 
     @abstractmethod
@@ -477,6 +482,11 @@ class Machine:
     def rows_for(self, memory_limit: float) -> int | None:
         """About how many patterns there is memory for all kernel values of, if it keeps any."""
         return int(math.sqrt(memory_limit / (2 * self.dtype.itemsize)))
+
+    def make_room_for_model(self) -> None:
+        """Let rows of kernel values go where there is no memory for a copy of the patterns beside them."""
+        with suppress(_core.MemoryLimitError):
+            self.session.set_foreign_bytes(2 * self.provider.nbytes)
 
     def check_memory(self, memory_limit: float) -> None:
         """Raise where the session cannot stay within the limit by itself."""
@@ -733,6 +743,7 @@ class OnlineClassifier(KernelClassifier):
     def _keep_model(self, algorithm: Algorithm, machine: Machine) -> None:
         expansion = algorithm.expansion(machine.session)
         to_classes = self._to_classes(len(expansion.intercepts))
+        machine.make_room_for_model()
         self.support_ = expansion.ids
         coefficients = csr_matrix(expansion.coefficients @ to_classes)
         coefficients.sort_indices()
@@ -886,6 +897,7 @@ class StreamTraining:
             return
         self.algorithm.settle(self)
         self.feed.flush()
+        self.feed.release()
 
     def advance(self) -> bool:
         """Work on the next few examples; True once all epochs are over."""
@@ -938,7 +950,12 @@ class StreamTraining:
         values = self.machine.block_values(self.settings.memory_limit)
         slots = self.session.slots
         size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
-        return min(self.settings.batch_size, max(1, int(min(size, 2**31))))
+        return min(self.settings.batch_size, max(1, int(min(size, 2**31))), self._rows_at_once())
+
+    def _rows_at_once(self) -> int:
+        """The examples that may be copied together."""
+        share = _SHARE_OF_COPIES * self.settings.memory_limit
+        return int(min(_ROWS_AT_ONCE, max(_LEAST_ROWS, share / row_nbytes(self.stream.examples.X))))
 
     def plan(self) -> str:
         """What the memory is for, in words."""
@@ -973,7 +990,7 @@ class StreamTraining:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE):
+        for block in self.stream.blocks(self.stream.order, self._rows_at_once):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)

@@ -90,6 +90,9 @@ class Feed(ABC):
     def wait(self) -> None:
         """Wait for what runs in the background."""
 
+    def release(self) -> None:
+        """Do without memory that was kept for the next block."""
+
 
 @dataclass
 class _Block:
@@ -130,6 +133,7 @@ class KernelSource:
         # Patterns of examples that were chosen and left again may have had slots that the provider never saw.
         shape = len(slots), max(self.session.slots, self.provider.size)
         if len(self._rows) < shape[0] * shape[1]:
+            self._rows = self._rows[:0].copy()  # not both at once
             self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self.provider.dtype)
         values = self._rows[: shape[0] * shape[1]].reshape(shape)
         self.provider.rows(slots, out=values[:, : self.provider.size])
@@ -164,7 +168,7 @@ class KernelFeed(KernelSource, Feed):
         self._next: Background[_Block] | None = None
         self._births = np.empty(0, np.intp)  # slots of the block before, which the next one's values lack
         self._done = 0
-        # The values of the next block are written while those of this one are read.
+        # The values of the next block are written while those of this one are read, if another thread does it.
         self._tables = [np.zeros(0, provider.dtype), np.zeros(0, provider.dtype)]
 
     def advance(self, examples: int) -> int:
@@ -195,7 +199,7 @@ class KernelFeed(KernelSource, Feed):
         if block is None:
             return False
         self._done = 0
-        self.session.set_foreign_bytes(self.provider.nbytes + sum(table.nbytes for table in self._tables))
+        self.session.set_foreign_bytes(self._nbytes())
         upcoming = next(self._blocks, None) if self.provider.concurrent else None
         if upcoming is not None:
             room = self.session.slots + len(block.examples)
@@ -203,6 +207,15 @@ class KernelFeed(KernelSource, Feed):
         block.feed(self.session)
         self._block, self._stored = block, (_NOBODY, _NOBODY)
         return True
+
+    def _nbytes(self) -> int:
+        """What is kept here and by the provider."""
+        return int(self.provider.nbytes + self._rows.nbytes + sum(table.nbytes for table in self._tables))
+
+    def release(self) -> None:
+        """Do without memory that was kept for the next block."""
+        self._tables = [table[:0].copy() for table in self._tables]
+        self._rows = self._rows[:0].copy()
 
     def _take_next(self) -> _Block | None:
         if self._next is not None:
@@ -222,8 +235,10 @@ class KernelFeed(KernelSource, Feed):
 
     def _table(self, rows: int, columns: int) -> NDArray[Any]:
         """Memory for a block: what stands in it is finite, and it is used again for the block after the next."""
-        self._tables.reverse()
+        if self.provider.concurrent:
+            self._tables.reverse()
         if len(self._tables[0]) < rows * columns:
+            self._tables[0] = self._tables[0][:0].copy()  # not both at once
             self._tables[0] = np.zeros(rows * columns * 5 // 4, self.provider.dtype)
         return self._tables[0][: rows * columns].reshape(rows, columns)
 

@@ -7,7 +7,7 @@ BUILD_TOOLS := scikit-build-core nanobind cmake ninja
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) --no-build-isolation $(PIP_FLAGS)
 
-.PHONY: demo test lint benchmark asan clean help
+.PHONY: demo test lint hostile benchmark asan clean help
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,10 @@ lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(shell find core -name "*.?pp")
+
+SECONDS ?= 60
+hostile: $(VENV)/.tested ## damaged files, extreme numbers and limits, for SECONDS; what fails leaves a reproducer in build/hostile
+	$(BIN)/python -m tests.hostile --seconds $(SECONDS)
 
 benchmark: $(VENV)/.benchmarked ## the comparisons with other libraries: linear, primal, sgd, kernel, binary and sequence (slow)
 	for study in linear primal-rivals sgd kernel binary sequence; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done

@@ -37,6 +37,7 @@ from larank.kernel.machine import (
     signs,
 )
 from larank.kernel.selection import Strategy
+from larank.publishing import of_one_model
 from larank.training import ObjectiveValues, Outcome, TrainingWarning
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
@@ -163,6 +164,8 @@ class LaSVM(Algorithm):
         """Training that has stalled above the gap asked for has come to the end of its precision."""
         if training.is_whole and not training.settings.certify:
             self._find_open_biases(training)
+        if outcome.status == "interrupted":
+            return outcome
         is_open = not training.settings.limits().is_closed(outcome.objectives)
         if self._steps_at_most and outcome.status in ("completed", "max_iter"):
             return replace(outcome, status="max_iter")
@@ -370,6 +373,7 @@ class LaSVMClassifier(OnlineClassifier):
         return csr_matrix(self.dual_coef_.T)
 
     @property
+    @of_one_model
     def n_support_(self) -> NDArray[np.int32]:
         """The number of support vectors of each class."""
         check_is_fitted(self)

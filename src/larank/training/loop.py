@@ -7,19 +7,15 @@ is room for everything that has nothing to do with the mathematics.
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import Any, Protocol
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from larank.training.interrupts import first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
 
@@ -145,7 +141,7 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
         With the objectives computed from scratch at the end.
     """
     run = _Run(training, limits, progress)
-    with _interrupt_flag() as interrupted:
+    with first_interrupt() as interrupt:
         while True:
             optimal = training.advance()
             if looks is not None and not optimal:
@@ -154,7 +150,7 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
                 status: Status = "converged"
             elif optimal:
                 status = "completed"
-            elif interrupted.is_set():
+            elif interrupt.has_come:
                 status = "interrupted"
             elif training.iterations() >= limits.max_iter:
                 status = "max_iter"
@@ -162,7 +158,9 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
                 status = "time_limit"
             else:
                 continue
-            return run.finish(status)
+            outcome = run.finish(status)
+            # Whoever pressed it wants an end, also where training was at its own.
+            return replace(outcome, status="interrupted") if interrupt.has_come else outcome
 
 
 def warn_if_early(
@@ -179,6 +177,11 @@ def warn_if_early(
     """Say that training ended before its own criterion held, and how good the model is.
 
     `is_hard` says that margins are, and so there is more to say where a model does not keep them.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If an interrupt ended training, where `on_interrupt` has it so. The model is fitted by then.
     """
     reasons = {
         "max_iter": limit_of_iterations or f"after max_iter={max_iter} passes over the data",
@@ -197,36 +200,10 @@ def warn_if_early(
     if is_hard and outcome.exact and result.primal == math.inf:
         unseparated = "the model does not separate the classes as C=inf demands: where no model can, use a finite C"
         ended = f"{ended}; {unseparated}" if ended else unseparated
+    if outcome.status == "interrupted" and raises():
+        raise KeyboardInterrupt(ended)
     if ended:
         warnings.warn(ended, TrainingWarning, stacklevel=stacklevel + 1)
-
-
-@contextmanager
-def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
-    """Give the model back its attributes if an exception leaves the block, which one call at a time may enter.
-
-    Raises
-    ------
-    RuntimeError
-        If the model is in such a block already: the compiled state of a solver is not for two threads.
-    """
-    call = object()
-    if _in_training.setdefault(id(model), call) is not call:  # one operation: of two threads, one is the first
-        raise RuntimeError(
-            f"this {type(model).__name__} is being trained by another call; wait for it, or give each thread its own"
-        )
-    before = model.__dict__.copy()
-    try:
-        yield
-    except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        raise
-    finally:
-        del _in_training[id(model)]
-
-
-_in_training: dict[int, object] = {}  # the calls that train models, by the id of the model
 
 
 class _Run:
@@ -324,26 +301,3 @@ class _Run:
         return Outcome(
             status, self.latest, self.is_exact, self.seconds(), self.certificate_seconds, tuple(self.history)
         )
-
-
-@contextmanager
-def _interrupt_flag() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag; a second one interrupts as usual. Only the main thread receives signals."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    previous = signal.getsignal(signal.SIGINT)
-
-    def note(signum: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
-
-    if not callable(previous):  # ignored, or not ours to replace
-        yield flag
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,40 @@
+"""The command `python -m tests.hostile`: hostile cases against the library, for so many seconds or cases."""
+
+import argparse
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+# One thread and one arena per child: the children share the cores, and each further arena asks for 64 MB of addresses.
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MALLOC_ARENA_MAX="1")
+ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
+
+from tests.hostile.campaign import Campaign, registered  # noqa: E402
+
+
+def main() -> int:
+    attacks = registered()
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="how long all attacks together may take")
+    parser.add_argument("--cases", type=int, help="how many cases of each attack")
+    parser.add_argument("--attack", action="append", choices=sorted(attacks), help="by default all, in turn")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="by default one per core")
+    parser.add_argument("--directory", type=Path, default=Path("build/hostile"), help="where reproducers go")
+    options = parser.parse_args()
+    chosen = {name: attacks[name] for name in options.attack or attacks}
+    sys.stdout.reconfigure(line_buffering=True)
+    print(f"seed {options.seed}, {options.workers} workers, attacks: {', '.join(chosen)}")
+    limits = options.seconds, options.cases, options.workers
+    campaign = Campaign(chosen, options.directory, options.seed, *limits)
+    try:
+        campaign.run()
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(campaign.table())
+    return 1 if campaign.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -72,7 +72,8 @@ nb::class_<S> bind_larank_session(nb::class_<S> bound) {
 
 // Scores of all classes, row by row, and the numbers of those whose rows of kernel values are not here.
 template <class T>
-auto member_scores(KernelLaRank<T>& s, const std::vector<int32_t>& slots) {
+auto member_scores(KernelLaRank<T>& s, const nb::sequence& members) {
+    const std::vector<int32_t> slots = items_of<int32_t>(members);
     auto& machine = s.solver.machine();
     const std::size_t classes = std::size_t(machine.classes()), count = slots.size();
     std::vector<double> scores(count * classes);
@@ -132,13 +133,15 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
             "visits"_a, "source"_a)
         .def(
             "widen",
-            [](S& s, const std::vector<int32_t>& slots, nb::handle source) {
+            [](S& s, const nb::sequence& members, nb::handle source) {
+                const std::vector<int32_t> slots = items_of<int32_t>(members);
                 s.work(source, [&slots](Solver& solver) { solver.active_set.widen(slots); });
             },
             "slots"_a, "source"_a)
         .def(
             "set_coefficients",
-            [](S& s, const std::vector<int32_t>& slots, Table<double> values, nb::handle source) {
+            [](S& s, const nb::sequence& members, Table<double> values, nb::handle source) {
+                const std::vector<int32_t> slots = items_of<int32_t>(members);
                 if (values.shape(0) != slots.size() || int64_t(values.shape(1)) != s.solver.machine().classes())
                     throw std::invalid_argument("values must have a row per slot and a column per class");
                 for (const int32_t slot : slots)

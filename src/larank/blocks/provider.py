@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from larank.blocks.kernels import Kernel
+from larank.blocks.pages import zeros
 from larank.blocks.store import Batch, Support
 from larank.blocks.table import KernelTable
 from larank.blocks.workers import Background, Workers
@@ -178,7 +179,7 @@ class Provider(ABC):
     def between(self, slots: Any, others: Any) -> _Array:
         """Kernel values of some slots with others, none of which is among them."""
         left, columns = self._held(self._checked(slots)), self._checked(others)
-        table = np.empty((len(left), len(columns)), self.dtype)
+        table = zeros((len(left), len(columns)), self.dtype)
         for some in pieces(len(columns), _PATTERNS_AT_ONCE):  # for they are copied
             self._values(left, self._held(columns[some]), table[:, some])
         self._count(table.size)

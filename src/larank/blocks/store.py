@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from larank.blocks.pages import zeros
+
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
@@ -250,7 +252,7 @@ def _grown(values: _Array, size: int, *, fill: Any = 0, expected: int = 0) -> _A
     if size <= len(values):
         return values
     shape = (max(size, len(values) * 3 // 2, expected, 16), *values.shape[1:])
-    larger = np.zeros(shape, values.dtype)
+    larger = zeros(shape, values.dtype)
     if np.ndim(fill) or fill != 0:
         larger[len(values) :] = fill
     larger[: len(values)] = values

@@ -902,12 +902,13 @@ class StreamTraining:
     def __exit__(self, kind: Any, *details: Any) -> None:
         """Leave the session where a model can be taken from it."""
         self._work.close()  # it refers to this object, and would keep all of it in memory until a collection of cycles
-        if kind is not None:
+        try:
+            if kind is None:
+                self.algorithm.settle(self)
+                self.feed.flush()
+        finally:
             self.feed.wait()
-            return
-        self.algorithm.settle(self)
-        self.feed.flush()
-        self.feed.release()
+            self.feed.release()
 
     def advance(self) -> bool:
         """Work on the next few examples; True once all epochs are over."""

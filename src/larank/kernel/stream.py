@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from larank.blocks import Batch, Provider
+from larank.blocks.pages import zeros
 from larank.blocks.provider import rows_of
 from larank.blocks.workers import Background
 from larank.kernel.selection import GradualStrategy, Pool, Strategy, label_margin, uncertainty_margin
@@ -91,7 +92,7 @@ class Feed(ABC):
         """Wait for what runs in the background."""
 
     def release(self) -> None:
-        """Do without memory that was kept for the next block."""
+        """There will be no other block: let go of what was kept for it."""
 
 
 @dataclass
@@ -134,7 +135,7 @@ class KernelSource:
         shape = len(slots), max(self.session.slots, self.provider.size)
         if len(self._rows) < shape[0] * shape[1]:
             self._rows = self._rows[:0].copy()  # not both at once
-            self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self.provider.dtype)
+            self._rows = zeros(shape[0] * shape[1] * 5 // 4, self.provider.dtype)
         values = self._rows[: shape[0] * shape[1]].reshape(shape)
         self.provider.rows(slots, out=values[:, : self.provider.size])
         return values
@@ -213,7 +214,8 @@ class KernelFeed(KernelSource, Feed):
         return int(self.provider.nbytes + self._rows.nbytes + sum(table.nbytes for table in self._tables))
 
     def release(self) -> None:
-        """Do without memory that was kept for the next block."""
+        """There will be no other block: let go of what was kept for it."""
+        self._blocks = iter(())  # they refer to whoever cuts them, and that to this feed
         self._tables = [table[:0].copy() for table in self._tables]
         self._rows = self._rows[:0].copy()
 
@@ -239,7 +241,7 @@ class KernelFeed(KernelSource, Feed):
             self._tables.reverse()
         if len(self._tables[0]) < rows * columns:
             self._tables[0] = self._tables[0][:0].copy()  # not both at once
-            self._tables[0] = np.zeros(rows * columns * 5 // 4, self.provider.dtype)
+            self._tables[0] = zeros(rows * columns * 5 // 4, self.provider.dtype)
         return self._tables[0][: rows * columns].reshape(rows, columns)
 
     def _end_block(self, block: _Block) -> None:
@@ -271,6 +273,10 @@ class LinearFeed(Feed):
     def finish(self) -> None:
         """Bring the session's coefficients to where a model can be taken from them."""
         self._session.finish()
+
+    def release(self) -> None:
+        """There will be no other block: let go of what was kept for it."""
+        self._blocks = iter(())
 
 
 def feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) -> None:

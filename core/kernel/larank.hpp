@@ -135,6 +135,17 @@ class LaRank {
         random_ = Random(state.random);
     }
 
+    // Of the stream, as if no model had been taken from it.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        if constexpr (!Snapshot::reads) go_on();
+        snapshot(steps_, schedule_, random_);
+        if constexpr (Snapshot::reads)
+            for (const int32_t slot : table().present())
+                must_hold(table()[slot].label < classes() && !table()[slot].vectors.empty(), "a label is out of range");
+    }
+    void bring_all_rows() { machine().bring_all_rows(); }
+
   private:
     static constexpr int64_t optimize_run = 10;
     static constexpr int max_sweeps = 30;

@@ -17,7 +17,16 @@ from larank import _core, parameters
 from larank.base import ScoringClassifier, classes_of, example_costs, smallest_margin, validated
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
-from larank.training import Limits, Objectives, ObjectiveValues, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.training import (
+    FromScratch,
+    Limits,
+    Objectives,
+    ObjectiveValues,
+    Outcome,
+    train,
+    unchanged_on_failure,
+    warn_if_early,
+)
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -361,7 +370,8 @@ class _SdmTraining:
         self._loops_seen = loops
         return self._session.estimate
 
-    def evaluate(self) -> Objectives:
+    def evaluate(self) -> FromScratch:
+        yield
         return self._session.evaluate()
 
     def iterations(self) -> float:

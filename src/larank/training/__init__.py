@@ -3,6 +3,7 @@
 from larank.training.interrupts import on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
+    FromScratch,
     Limits,
     Looks,
     Objectives,
@@ -10,6 +11,7 @@ from larank.training.loop import (
     Outcome,
     Training,
     TrainingWarning,
+    completed,
     train,
     unchanged_on_failure,
     warn_if_early,
@@ -20,6 +22,7 @@ from larank.training.result import Checkpoint, Result, Status
 __all__ = [
     "CertificateWarning",
     "Checkpoint",
+    "FromScratch",
     "Limits",
     "Looks",
     "ObjectiveValues",
@@ -30,6 +33,7 @@ __all__ = [
     "Status",
     "Training",
     "TrainingWarning",
+    "completed",
     "on_interrupt",
     "progress_for",
     "raises",

@@ -13,7 +13,6 @@ from larank.training.loop import (
     TrainingWarning,
     completed,
     train,
-    unchanged_on_failure,
     warn_if_early,
 )
 from larank.training.progress import Progress, progress_for
@@ -38,6 +37,5 @@ __all__ = [
     "progress_for",
     "raises",
     "train",
-    "unchanged_on_failure",
     "warn_if_early",
 ]

@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from larank.publishing import call_began
 from larank.training.interrupts import Interrupt, first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
@@ -90,7 +89,7 @@ class Limits:
     the solver's own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
     `passes_between_checks`; one is made where the estimate gives hope, and in any case after `passes_without_check`.
     Without `certify` the objectives are not computed from scratch at the end. `time_limit` counts from the beginning
-    of the call that trains, see `unchanged_on_failure`, and holds for the certificate too.
+    of the call that trains, see `next_model`, and holds for the certificate too.
     """
 
     gap: float | None
@@ -232,37 +231,6 @@ def warn_if_early(
         warnings.warn(ended, TrainingWarning, stacklevel=stacklevel + 1)
 
 
-@contextmanager
-def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
-    """Give the model back its attributes if an exception leaves the block, which one call at a time may enter.
-
-    Raises
-    ------
-    RuntimeError
-        If the model is in such a block already: the compiled state of a solver is not for two threads.
-    """
-    call = object()
-    if _in_training.setdefault(id(model), call) is not call:  # one operation: of two threads, one is the first
-        raise RuntimeError(
-            f"this {type(model).__name__} is being trained by another call; wait for it, or give each thread its own"
-        )
-    before = model.__dict__.copy()
-    clock = _call_began.set(time.perf_counter())
-    try:
-        yield
-    except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        raise
-    finally:
-        _call_began.reset(clock)
-        del _in_training[id(model)]
-
-
-_in_training: dict[int, object] = {}  # the calls that train models, by the id of the model
-_call_began: ContextVar[float | None] = ContextVar("call_began", default=None)  # by `time.perf_counter`
-
-
 class _Run:
     """The history of one training run and the decisions taken from it."""
 
@@ -278,8 +246,7 @@ class _Run:
         self.checked_at = self.looked_at = 0.0
         self.certificate_seconds = self.longest_certificate = 0.0
         self.began = time.perf_counter()
-        call_began = _call_began.get()
-        self.call_began = self.began if call_began is None else call_began
+        self.call_began = call_began(otherwise=self.began)
 
     def seconds(self) -> float:
         return time.perf_counter() - self.began

@@ -24,6 +24,7 @@ from larank.kernel.selection import (
     uncertainty_margin,
 )
 from larank.sparse import check_sparse
+from larank.training import on_interrupt, raises
 
 __all__ = [
     "Active",
@@ -180,6 +181,12 @@ class ActiveLearner:
         index : int or array of int, optional
             The numbers in the pool, if these are examples of it. With what `query` returned, or an equal `x`, it is
             not needed.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If Ctrl-C has ended training, unless `on_interrupt` has it otherwise. The model is valid, and the labels
+            count as given.
         """
         if y is _NOT_GIVEN or y is None:
             raise ValueError(
@@ -196,6 +203,13 @@ class ActiveLearner:
         self._train(self._examples(x, numbers, is_single=not np.ndim(y)), labels)
         for number in numbers:
             self._take_out(number)
+        if self._is_interrupted() and raises(is_one_of_many=True):
+            raise KeyboardInterrupt("training was ended by an interrupt; the model is valid, and the labels count")
+
+    def _is_interrupted(self) -> bool:
+        """Whether Ctrl-C has ended the last training, of an estimator that can tell."""
+        result = getattr(self.estimator, "result_", None)
+        return getattr(result, "status", None) == "interrupted"
 
     def skip(self) -> None:
         """Leave the example of the last query without a label; it is not asked about again."""
@@ -265,11 +279,10 @@ class ActiveLearner:
     def _train(self, X: Any, labels: NDArray[Any]) -> None:
         if len(labels) != _length(X):
             raise ValueError(f"y must be one label per example, got {len(labels)} for {_length(X)} examples")
-        if self._classes is None:
-            self.estimator.partial_fit(X, labels)
-        else:
-            self.estimator.partial_fit(X, labels, classes=self._classes)
-            self._classes = None  # those of the first call hold
+        known = {} if self._classes is None else {"classes": self._classes}
+        with on_interrupt("return"):  # what was learnt is to be noted first
+            self.estimator.partial_fit(X, labels, **known)
+        self._classes = None  # those of the first call hold
         self.labels_used += len(labels)
         self._labels.update(labels.tolist())
 

@@ -247,7 +247,8 @@ class MulticlassSVC(KernelClassifier):
         found = indefinite_objectives(provider, training.half_squared_norm, dual, at_zero)
         provider.indefinite = provider.indefinite or found
         is_rounded = bool(found) and provider.kernel.is_definite
-        outcome = replace(outcome, status="precision") if training.has_stalled or is_rounded else outcome
+        if (training.has_stalled or is_rounded) and outcome.status != "interrupted":
+            outcome = replace(outcome, status="precision")
         return outcome.without_bound() if provider.indefinite else outcome
 
     def _keep_model(self, training: Any, outcome: Outcome, X: Any) -> None:

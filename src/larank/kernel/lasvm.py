@@ -163,6 +163,8 @@ class LaSVM(Algorithm):
         """Training that has stalled above the gap asked for has come to the end of its precision."""
         if training.is_whole and not training.settings.certify:
             self._find_open_biases(training)
+        if outcome.status == "interrupted":
+            return outcome
         is_open = not training.settings.limits().is_closed(outcome.objectives)
         if self._steps_at_most and outcome.status in ("completed", "max_iter"):
             return replace(outcome, status="max_iter")

@@ -1,5 +1,6 @@
 """Training in time, and what it proves: the loop, its results and its progress."""
 
+from larank.training.interrupts import on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
     Limits,
@@ -29,7 +30,9 @@ __all__ = [
     "Status",
     "Training",
     "TrainingWarning",
+    "on_interrupt",
     "progress_for",
+    "raises",
     "train",
     "unchanged_on_failure",
     "warn_if_early",

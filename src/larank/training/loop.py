@@ -7,19 +7,17 @@ is room for everything that has nothing to do with the mathematics.
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import Any, Protocol
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from larank.training.interrupts import first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
 
@@ -145,7 +143,7 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
         With the objectives computed from scratch at the end.
     """
     run = _Run(training, limits, progress)
-    with _interrupt_flag() as interrupted:
+    with first_interrupt() as interrupt:
         while True:
             optimal = training.advance()
             if looks is not None and not optimal:
@@ -154,7 +152,7 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
                 status: Status = "converged"
             elif optimal:
                 status = "completed"
-            elif interrupted.is_set():
+            elif interrupt.has_come:
                 status = "interrupted"
             elif training.iterations() >= limits.max_iter:
                 status = "max_iter"
@@ -162,7 +160,9 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
                 status = "time_limit"
             else:
                 continue
-            return run.finish(status)
+            outcome = run.finish(status)
+            # Whoever pressed it wants an end, also where training was at its own.
+            return replace(outcome, status="interrupted") if interrupt.has_come else outcome
 
 
 def warn_if_early(
@@ -179,6 +179,11 @@ def warn_if_early(
     """Say that training ended before its own criterion held, and how good the model is.
 
     `is_hard` says that margins are, and so there is more to say where a model does not keep them.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If an interrupt ended training, where `on_interrupt` has it so. The model is fitted by then.
     """
     reasons = {
         "max_iter": limit_of_iterations or f"after max_iter={max_iter} passes over the data",
@@ -197,6 +202,8 @@ def warn_if_early(
     if is_hard and outcome.exact and result.primal == math.inf:
         unseparated = "the model does not separate the classes as C=inf demands: where no model can, use a finite C"
         ended = f"{ended}; {unseparated}" if ended else unseparated
+    if outcome.status == "interrupted" and raises():
+        raise KeyboardInterrupt(ended)
     if ended:
         warnings.warn(ended, TrainingWarning, stacklevel=stacklevel + 1)
 
@@ -324,26 +331,3 @@ class _Run:
         return Outcome(
             status, self.latest, self.is_exact, self.seconds(), self.certificate_seconds, tuple(self.history)
         )
-
-
-@contextmanager
-def _interrupt_flag() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag; a second one interrupts as usual. Only the main thread receives signals."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    previous = signal.getsignal(signal.SIGINT)
-
-    def note(signum: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
-
-    if not callable(previous):  # ignored, or not ours to replace
-        yield flag
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, previous)

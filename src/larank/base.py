@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from larank import parameters
+from larank.publishing import of_one_model
 from larank.sparse import canonical_csr, check_sparse
 
 HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
@@ -52,6 +53,7 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
 
+    @of_one_model
     def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
         """Scores of the classes, or with two classes the score of the second against the first.
 
@@ -72,6 +74,7 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
         """What `decision_function` returns, of a fitted model."""
 
+    @of_one_model
     def predict(self, X: Any) -> NDArray[Any]:
         """The label with the largest score for each example.
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from larank.training.interrupts import first_interrupt, raises
@@ -206,34 +204,6 @@ def warn_if_early(
         raise KeyboardInterrupt(ended)
     if ended:
         warnings.warn(ended, TrainingWarning, stacklevel=stacklevel + 1)
-
-
-@contextmanager
-def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
-    """Give the model back its attributes if an exception leaves the block, which one call at a time may enter.
-
-    Raises
-    ------
-    RuntimeError
-        If the model is in such a block already: the compiled state of a solver is not for two threads.
-    """
-    call = object()
-    if _in_training.setdefault(id(model), call) is not call:  # one operation: of two threads, one is the first
-        raise RuntimeError(
-            f"this {type(model).__name__} is being trained by another call; wait for it, or give each thread its own"
-        )
-    before = model.__dict__.copy()
-    try:
-        yield
-    except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        raise
-    finally:
-        del _in_training[id(model)]
-
-
-_in_training: dict[int, object] = {}  # the calls that train models, by the id of the model
 
 
 class _Run:

@@ -35,6 +35,8 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
 
 from larank.data.files import atomic_write
+from larank.publishing import one_model
+from larank.sparse import csr_of
 
 FORMAT_VERSION = 1
 _FORMAT = "larank-model"
@@ -132,7 +134,7 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
         "library_version": version("larank"),
-        **_parts_of(estimator, "", arrays),
+        **_parts_of(one_model(estimator), "", arrays),
     }
     content = to_bytes(arrays, metadata={"larank": json.dumps(description, allow_nan=False)})
     with atomic_write(path) as file:
@@ -333,13 +335,11 @@ def _decode_objects(value: Mapping[str, Any], array: Callable[[str], Any]) -> ND
 
 
 def _decode_sparse(value: Mapping[str, Any], array: Callable[[str], Any]) -> Any:
-    parts = tuple(_find(f"{value['name']}/{part}", array) for part in ("data", "indices", "indptr"))
+    data, indices, indptr = (_find(f"{value['name']}/{part}", array) for part in ("data", "indices", "indptr"))
     shape = tuple(value["shape"])
-    if isinstance(parts[0], ArrayInfo):
-        return ArrayInfo(parts[0].dtype, shape)
-    matrix = _SPARSE[value["$sparse"]](parts, shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix
+    if isinstance(data, ArrayInfo):
+        return ArrayInfo(data.dtype, shape)
+    return csr_of(data, indices, indptr, shape, _SPARSE[value["$sparse"]])
 
 
 def _find(name: str, array: Callable[[str], Any]) -> Any:

@@ -148,8 +148,10 @@ class LaRank {
         if constexpr (!Snapshot::reads) go_on();
         snapshot(steps_, schedule_, random_);
         if constexpr (Snapshot::reads)
-            for (const int32_t slot : table().present())
-                must_hold(table()[slot].label < classes() && !table()[slot].vectors.empty(), "a label is out of range");
+            for (const int32_t slot : table().present()) {
+                Pattern& p = table()[slot];
+                must_hold(p.label < classes() && p.find(p.label), "a pattern has no coefficient for its label");
+            }
     }
     void bring_all_rows() { machine().bring_all_rows(); }
 

@@ -161,13 +161,10 @@ class Steps {
         }
         dual_ = linear_ - norm / 2;
     }
-    // All but the margins, which are the caller's.
+    // All but margins and formulation, which are the caller's.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(tau_, formulation_, machine_, performed_, dual_, linear_, loss_, counters_);
-        if constexpr (Snapshot::reads)
-            must_hold(formulation_ == Formulation::crammer_singer || formulation_ == Formulation::weston_watkins,
-                      "there is no such formulation");
+        snapshot(tau_, machine_, performed_, dual_, linear_, loss_, counters_);
     }
 
     // The finish was undone and does not count.

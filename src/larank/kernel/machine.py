@@ -79,7 +79,7 @@ _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
-_ROWS_AT_ONCE = 4096  # of a certificate at most
+_ROWS_AT_ONCE = 1024  # of a certificate, for each thread at most
 _LEAST_ROWS = 64
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
 _SECONDS_TO_SETTLE = 0.5  # where training has ended early
@@ -1040,7 +1040,8 @@ class StreamTraining:
     def _rows_at_once(self) -> int:
         """The examples that may be copied together."""
         share = _SHARE_OF_COPIES * self.settings.memory_limit
-        return int(min(_ROWS_AT_ONCE, max(_LEAST_ROWS, share / row_nbytes(self.stream.examples.X))))
+        most = _ROWS_AT_ONCE * self.algorithm.model._threads()
+        return int(min(most, max(_LEAST_ROWS, share / row_nbytes(self.stream.examples.X))))
 
     def plan(self) -> str:
         """What the memory is for, in words."""

@@ -1517,11 +1517,22 @@ def test_a_memory_limit_that_is_too_small_is_told_the_minimum_and_leaves_the_mod
         some = K if kernel == "precomputed" else X
         for labels in (y, y % 2):
             model = case.make(kernel=kernel).fit(some, labels)
-            with (
-                unchanged(model, some),
-                pytest.raises(ValueError, match=r"memory_limit must be at least \d+ bytes for .*, got 100$"),
-            ):
+            needed = r"memory_limit must be at least \d+ bytes for .*; (\d+) are enough for all 60 examples, got 100$"
+            with unchanged(model, some), pytest.raises(larank.MemoryLimitError, match=needed) as error:
                 model.set_params(memory_limit=100).fit(some, labels)
+            enough = re.search(needed, str(error.value)).group(1)
+            model.set_params(memory_limit=int(enough)).fit(some, labels)
+
+
+@those(lambda case: case.has_kernel and case.has_support and case.variant != "published")
+def test_what_is_said_to_be_enough_memory_is_enough_where_all_examples_stay(case):
+    some = np.random.default_rng(0).normal(size=(400, 3))
+    labels = np.arange(400) % 3
+    with pytest.raises(larank.MemoryLimitError) as error:
+        case.make(gamma=10.0, memory_limit=100).fit(some, labels)
+    enough = int(re.search(r"; (\d+) are enough for all 400 examples", str(error.value)).group(1))
+    model = case.make(gamma=10.0, memory_limit=enough).fit(some, labels)
+    assert len(model.support_) > 200
 
 
 # Output

@@ -42,18 +42,6 @@ using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Table = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// The items of a list, one by one: where there is no memory, nanobind's own conversion would end the process.
-template <class T>
-std::vector<T> items_of(const nb::sequence& list) {
-    std::vector<T> items;
-    for (const nb::handle item : list) {
-        T value;
-        if (!nb::try_cast(item, value)) throw nb::type_error("a list has an item of another type than it should");
-        items.push_back(std::move(value));
-    }
-    return items;
-}
-
 template <class T>
 constexpr const char* dtype_name() {
     return std::is_same_v<T, float> ? "float32" : "float64";

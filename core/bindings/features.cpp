@@ -6,6 +6,7 @@
 
 #include "bindings/choices.hpp"
 #include "bindings/dictionaries.hpp"
+#include "bindings/lists.hpp"
 #include "text/templates.hpp"
 
 template <>

@@ -10,11 +10,9 @@
 #include <optional>
 #include <tuple>
 
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
-
 #include "bindings/choices.hpp"
+#include "bindings/lists.hpp"
+#include "memory/heap.hpp"
 
 template <>
 struct Choices<larank::ScheduleKind> {
@@ -213,11 +211,7 @@ void bind_larank(nb::module_& m) {
                               "selection_seconds", &StepCounters::selection_seconds, "step_seconds",
                               &StepCounters::step_seconds);
     // What was freed goes back to the system, where the heap can do that.
-    m.def("trim_heap", [] {
-#if defined(__GLIBC__)
-        malloc_trim(0);
-#endif
-    });
+    m.def("trim_heap", &larank::trim_heap);
     m.def("excess_and_loss", &excess_and_loss, "scores"_a.noconvert(), "labels"_a.noconvert(), "delta"_a.noconvert(),
           "rows"_a.noconvert(), "scale"_a, "formulation"_a);
     bind_kernel_larank<float>(m, "KernelLaRank32");

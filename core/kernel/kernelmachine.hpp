@@ -11,6 +11,7 @@
 #include "kernel/gram.hpp"
 #include "kernel/patternrows.hpp"
 #include "kernel/support.hpp"
+#include "memory/heap.hpp"
 #include "simd/units.hpp"
 
 namespace larank {
@@ -256,6 +257,7 @@ class KernelMachine {
             if (rows_.fit_with(bytes_beside_rows())) return;
             keeps_sets_ = false;
             for (ClassList& list : classes_) list.sets.clear();
+            trim_heap();
         }
         rows_.drop_until_fit(bytes_beside_rows(), kept);
     }

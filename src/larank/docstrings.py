@@ -76,8 +76,8 @@ certify : bool, default=True
     support patterns. Otherwise the certificate holds an estimate made on the way.""",
     "memory": """\
 memory_limit : float, default=2e9
-    The bytes for support patterns, coefficients and cached kernel values. A smaller cache means more computation; the
-    model is the same up to what rounding of kernel values does to it.
+    The bytes that training may take beside X: support patterns, coefficients, kept kernel values, blocks and the model.
+    Less means more computation; the model is the same up to what rounding of kernel values does to it.
 batch_size : int, default=256
     The number of examples whose kernel values are computed together. It changes the time, and the model only where
     rounding of kernel values does.""",

@@ -22,7 +22,7 @@ from larank.blocks.provider import rows_of
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.machine import FITTED, KernelClassifier, warn_if_indefinite
+from larank.kernel.machine import FITTED, KernelClassifier, says_enough_memory, warn_if_indefinite
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.publishing import next_model
@@ -240,7 +240,7 @@ class MulticlassSVC(KernelClassifier):
     def _run(self, training: Any) -> Outcome:
         problem = training.problem
         about = f"{self.formulation}, {self._kernel_name()}, C={self.C:g}, {len(problem.labels)} examples"
-        with progress_for(self.verbose) as progress:
+        with says_enough_memory(self, problem.X), progress_for(self.verbose) as progress:
             progress.start(f"{about}, {problem.n_classes} classes, memory limit {self.memory_limit / 1e6:.0f} MB")
             outcome = train(training, Limits(None, self.max_iter, self.time_limit), progress)
         losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1

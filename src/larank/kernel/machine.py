@@ -14,7 +14,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -75,6 +75,11 @@ FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen", "_snapshot", "_waiting_vecto
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit, for kernel values,
 _SHARE_OF_COPIES = 1 / 32  # and for the examples themselves
+# Of a limit on memory that is enough, whatever becomes of the examples; with rows of doubles.
+_BYTES_OF_PATTERN = 400
+_BYTES_OF_COEFFICIENT = 400
+_BYTES_AT_LEAST = 1 << 18
+_ROWS_IN_USE = 6
 _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
@@ -201,6 +206,20 @@ def warn_if_indefinite(found: str, stacklevel: int) -> None:
             CertificateWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+@contextmanager
+def says_enough_memory(model: KernelClassifier, X: Any, patterns: int = 0) -> Iterator[None]:
+    """Let a `MemoryLimitError` say what is enough if all examples become support patterns, beside those there are."""
+    try:
+        yield
+    except _core.MemoryLimitError as error:
+        count, classes = patterns + length(X), len(model.classes_)
+        of_pattern = 2 * row_nbytes(X) + _BYTES_OF_PATTERN + _BYTES_OF_COEFFICIENT * classes
+        weights = _BYTES_OF_COEFFICIENT * classes * (X.shape[1] if model.kernel == "linear" else 0)
+        enough = int(2 * (count * (of_pattern + _ROWS_IN_USE * 8) + weights)) + _BYTES_AT_LEAST
+        needed, _, got = str(error).rpartition(", got ")
+        raise type(error)(f"{needed}; {enough} are enough for all {count} examples, got {got}") from None
 
 
 @dataclass(frozen=True)
@@ -776,7 +795,8 @@ class OnlineClassifier(KernelClassifier):
     def _train(self, training: StreamTraining, limits: Limits) -> Outcome:
         algorithm, machine = training.algorithm, training.machine
         about = f"{algorithm.title}, {self._kernel_name()}, {len(training.stream.examples)} examples"
-        with progress_for(self.verbose) as progress, machine, training:
+        told = says_enough_memory(self, training.stream.examples.X, machine.session.slots)
+        with told, progress_for(self.verbose) as progress, machine, training:
             progress.start(f"{about}, {len(self.classes_)} classes{training.plan()}")
             outcome = train(training, limits, progress)
         outcome = algorithm.check(training, outcome)
@@ -1035,13 +1055,12 @@ class StreamTraining:
         values = self.machine.block_values(self.settings.memory_limit)
         slots = self.session.slots
         size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
-        return min(self.settings.batch_size, max(1, int(min(size, 2**31))), self._rows_at_once())
+        return min(self.settings.batch_size, max(1, int(min(size, self._rows_at_once()))))
 
-    def _rows_at_once(self) -> int:
+    def _rows_at_once(self) -> float:
         """The examples that may be copied together."""
         share = _SHARE_OF_COPIES * self.settings.memory_limit
-        most = _ROWS_AT_ONCE * self.algorithm.model._threads()
-        return int(min(most, max(_LEAST_ROWS, share / row_nbytes(self.stream.examples.X))))
+        return max(_LEAST_ROWS, share / row_nbytes(self.stream.examples.X))
 
     def plan(self) -> str:
         """What the memory is for, in words."""
@@ -1080,7 +1099,8 @@ class StreamTraining:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        for block in self.stream.blocks(self.stream.order, self._rows_at_once):
+        at_once = int(min(_ROWS_AT_ONCE * self.algorithm.model._threads(), self._rows_at_once()))
+        for block in self.stream.blocks(self.stream.order, lambda: at_once):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)

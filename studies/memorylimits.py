@@ -105,7 +105,7 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
     known = {"gamma": request["gamma"], "epochs": 1, "n_jobs": 1, "random_state": 0, "kernel": "rbf"}
     model = kind(**{name: value for name, value in known.items() if name in inspect.signature(kind).parameters})
     model.fit(X[:200], y[:200])  # what comes with the first call, of BLAS and imports
-    model.set_params(memory_limit=request["limit"] * MEGABYTE)
+    model.set_params(memory_limit=request["megabytes"] * MEGABYTE)
     larank._core.trim_heap()
     memory, said = PeakMemory(), ""
     with Stopwatch() as watch:
@@ -124,7 +124,7 @@ def _rows(name: str, scope: _Scope, say: Say) -> list[Row]:
         for estimator in scope.estimators:
             ample: float | None = None
             for limit in (AMPLE, *sorted(scope.limits, reverse=True)):
-                details = {"estimator": estimator, "limit": limit, "gamma": GAMMAS[name]}
+                details = {"estimator": estimator, "megabytes": limit, "gamma": GAMMAS[name]}
                 try:
                     found = ask("studies.memorylimits", "train", folder, 1, scope.seconds, **details)
                 except (TimeoutExceededError, ChildFailedError) as error:

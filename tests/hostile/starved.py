@@ -4,8 +4,8 @@
 
 Each call of an estimator is made once to count its allocations, and then again and again with some of them failing: in
 the compiled core those of the heap, and in Python the functions of NumPy, which raise instead of being called. The
-call must work or raise `MemoryError`, and in either case leave a model that works as before, or, asked again, as it would
-have. Saving is also made to run out of space.
+call must work or raise `MemoryError`, and in either case leave a model that works as before, or, asked again, as it
+would have. Saving is also made to run out of space.
 """
 
 import contextlib
@@ -65,6 +65,11 @@ class Python:
             self.count += 1
             if self.count in self._range:
                 raise MemoryError(f"planted at {called.__name__}")
+
+
+def tell(line):
+    """Say where it is, for whoever looks for the cause of a crash."""
+    sys.stderr.write(f"{line}\n")
 
 
 def same(one, other):
@@ -138,7 +143,7 @@ def starve(case, points, chosen):
                 for n, first in enumerate(spread):
                     last = (first, 10**9)[n % 2]  # that one alone, or all from there on
                     what = f"{where.__name__}: {first} to {last} of {counting.count} fail"
-                    print(f"{case}, {name}, {what}", file=sys.stderr)
+                    tell(f"{case}, {name}, {what}")
                     attempt(case.data[0], make(), call, look, wanted, where(first, last))
                 tried += len(spread)
         tried += fill_disk(fitted, path, points)
@@ -151,7 +156,7 @@ def fill_disk(fitted, path, points):
     before = path.read_bytes()
     sizes = {n * (len(before) - 1) // points for n in range(points)}
     for size in sizes:
-        print(f"{fitted}: space for {size} of {len(before)} bytes", file=sys.stderr)
+        tell(f"{fitted}: space for {size} of {len(before)} bytes")
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
         try:
@@ -171,7 +176,7 @@ def main():
     warnings.simplefilter("ignore")
     for case in CASES:
         if str(case) in names or not names:
-            print(f"{case}: {starve(case, points, random.Random(seed))} points", flush=True)
+            tell(f"{case}: {starve(case, points, random.Random(seed))} points")
 
 
 if __name__ == "__main__":

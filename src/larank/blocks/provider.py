@@ -551,7 +551,7 @@ def rows_of(X: Any, rows: Any) -> Any:
 def row_nbytes(X: Any) -> float:
     """The memory of an example of X, on average; of an object what refers to it."""
     if sparse.issparse(X):
-        return float(X.data.nbytes + X.indices.nbytes) / max(1, X.shape[0]) + X.indptr.itemsize
+        return float((X.data.nbytes + X.indices.nbytes) / max(1, X.shape[0]) + X.indptr.itemsize)
     return float(X.nbytes) / max(1, len(X)) if isinstance(X, np.ndarray) else 8.0
 
 

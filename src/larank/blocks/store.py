@@ -126,7 +126,7 @@ class _ArrayRows(_Rows):
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
-        return self._size * self._values.dtype.itemsize * math.prod(self._values.shape[1:])
+        return int(self._size * self._values.dtype.itemsize * math.prod(self._values.shape[1:]))
 
     def put(self, slots: _Index, examples: Any, rows: _Index, size: int) -> None:
         if self._values.dtype == object:

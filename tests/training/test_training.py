@@ -288,10 +288,9 @@ def test_costs_are_raised_in_time_however_large_they_are():
     assert len(model.result_.history) > 1
 
 
-def test_a_session_whose_weights_were_taken_refuses_to_go_on():
-    X = np.eye(3)
-    session = _core.sdm_session(
-        X,
+def sdm_session():
+    return _core.sdm_session(
+        np.eye(3),
         np.arange(3, dtype=np.int32),
         np.ones(3),
         np.ones(3),
@@ -303,9 +302,28 @@ def test_a_session_whose_weights_were_taken_refuses_to_go_on():
         cooling=True,
         seed=0,
     )
+
+
+def test_a_session_whose_weights_were_taken_refuses_to_go_on():
+    session = sdm_session()
     session.take_weights()
     with pytest.raises(RuntimeError, match="session ended"):
         session.advance(1000)
+
+
+@pytest.mark.parametrize(
+    ("classes", "starts", "message"),
+    [
+        ([0, 1], [0, 1, 2], "starts must ascend"),
+        ([0, 1], [0, 2**40, 1, 2], "starts must ascend"),
+        ([0, 1], [-1, 0, 1, 2], "starts must ascend"),
+        ([0, 1], [0, 1, 2, 3], "starts must ascend"),
+        ([0, 3], [0, 1, 2, 2], "classes must count from 0"),
+    ],
+)
+def test_coefficients_to_start_from_that_lead_elsewhere_are_refused(classes, starts, message):
+    with pytest.raises(ValueError, match=message):
+        sdm_session().start_from(np.ones(2), np.array(classes, np.int32), np.array(starts))
 
 
 def test_a_model_is_trained_by_one_call_at_a_time():

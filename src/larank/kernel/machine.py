@@ -837,9 +837,12 @@ class OnlineClassifier(KernelClassifier):
 
 def _like(kept: Any, X: Any) -> Any:
     """Examples in the layout and precision of those a session has already."""
-    if issparse(kept):
-        return csr_matrix(X, dtype=kept.dtype)
-    return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
+    with np.errstate(over="ignore"):
+        if issparse(kept):
+            X = csr_matrix(X, dtype=kept.dtype)
+        else:
+            X = np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
+    return X
 
 
 class StreamTraining:

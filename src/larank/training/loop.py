@@ -14,12 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from larank.training.interrupts import first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
+
+
+_ROUNDING = 1e-3  # of the primal objective, by which the dual may be above it where numbers are rounded
+# The fitted attributes that predictions are made of.
+_MODEL = ("coef_", "dual_coef_", "intercept_", "scale_")
 
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
@@ -95,7 +102,10 @@ class Limits:
     def is_closed(self, at: Objectives) -> bool:
         """Whether the gap is small enough; an infinite objective never is near to another."""
         wanted = self.closing_gap(at.primal)
-        return wanted is not None and at.primal - at.dual <= wanted < math.inf
+        if wanted is None or not math.isfinite(at.primal) or not math.isfinite(at.dual):
+            return False
+        # A dual objective far above the primal one proves nothing but rounding.
+        return -max(wanted, _ROUNDING * abs(at.primal)) <= at.primal - at.dual <= wanted
 
 
 @dataclass(frozen=True)
@@ -225,12 +235,25 @@ def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
     before = model.__dict__.copy()
     try:
         yield
+        _check_finite(model)
     except BaseException:
         model.__dict__.clear()
         model.__dict__.update(before)
         raise
     finally:
         del _in_training[id(model)]
+
+
+def _check_finite(model: BaseEstimator) -> None:
+    """Raise where a model is no model, because numbers have overflowed in training."""
+    for name in _MODEL:
+        value = vars(model).get(name)
+        numbers = np.asarray(value.data if issparse(value) else value)
+        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
+            raise ValueError(
+                f"X, C and the weights must be of a size that can be computed with, but {name} would hold "
+                f"{numbers[~np.isfinite(numbers)].flat[0]}: scale X, and choose C, weights and other parameters nearer to 1"
+            )
 
 
 _in_training: dict[int, object] = {}  # the calls that train models, by the id of the model

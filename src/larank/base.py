@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from larank import parameters
 from larank.blocks.ranges import LARGEST_COST, check_features
+from larank.publishing import of_one_model
 
 HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -52,6 +53,7 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
 
+    @of_one_model
     def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
         """Scores of the classes, or with two classes the score of the second against the first.
 
@@ -78,6 +80,7 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
         """What `decision_function` returns, of a fitted model."""
 
+    @of_one_model
     def predict(self, X: Any) -> NDArray[Any]:
         """The label with the largest score for each example.
 

@@ -32,6 +32,7 @@ from larank.kernel.machine import (
     estimate_by_losses,
     session_class,
 )
+from larank.publishing import of_one_model
 from larank.training import ObjectiveValues, Outcome
 
 
@@ -391,6 +392,7 @@ class AmbiguousClassifier(OnlineClassifier):
             candidates.warn_if_most_are_full(len(candidates.labels))
         return X, candidates
 
+    @of_one_model
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The share of predictions that are right: true labels, or one of the candidates.
 

@@ -35,6 +35,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
 
 from larank.data.files import atomic_write
+from larank.publishing import one_model
 
 FORMAT_VERSION = 1
 _FORMAT = "larank-model"
@@ -132,7 +133,7 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
         "library_version": version("larank"),
-        **_parts_of(estimator, "", arrays),
+        **_parts_of(one_model(estimator), "", arrays),
     }
     content = to_bytes(arrays, metadata={"larank": json.dumps(description, allow_nan=False)})
     with atomic_write(path) as file:

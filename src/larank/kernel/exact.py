@@ -25,7 +25,8 @@ from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
 from larank.kernel.machine import FITTED, KernelClassifier, warn_if_indefinite
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
-from larank.training import Limits, Outcome, train, unchanged_on_failure
+from larank.publishing import next_model
+from larank.training import Limits, Outcome, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -156,12 +157,12 @@ class MulticlassSVC(KernelClassifier):
 
         [fitted]
         """
-        with unchanged_on_failure(self):
-            X, problem, provider = self._problem(X, y, sample_weight)
+        with next_model(self) as model:
+            X, problem, provider = model._problem(X, y, sample_weight)
             with provider.threads():
-                training = self._training(problem, provider)
-                outcome = self._run(training)
-            self._keep_model(training, outcome, X)
+                training = model._training(problem, provider)
+                outcome = model._run(training)
+            model._keep_model(training, outcome, X)
         warn_if_indefinite(provider.indefinite, stacklevel=2)
         self._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
         return self

@@ -37,6 +37,7 @@ from larank.kernel.machine import (
     signs,
 )
 from larank.kernel.selection import Strategy
+from larank.publishing import of_one_model
 from larank.training import ObjectiveValues, Outcome, TrainingWarning
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
@@ -372,6 +373,7 @@ class LaSVMClassifier(OnlineClassifier):
         return csr_matrix(self.dual_coef_.T)
 
     @property
+    @of_one_model
     def n_support_(self) -> NDArray[np.int32]:
         """The number of support vectors of each class."""
         check_is_fitted(self)

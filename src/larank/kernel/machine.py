@@ -41,6 +41,7 @@ from larank.blocks.workers import blas_threads
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
+from larank.publishing import next_model
 from larank.training import (
     CertificateWarning,
     Limits,
@@ -49,7 +50,6 @@ from larank.training import (
     Result,
     progress_for,
     train,
-    unchanged_on_failure,
     warn_if_early,
 )
 
@@ -639,76 +639,86 @@ class OnlineClassifier(KernelClassifier):
     def _fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None = None
     ) -> Self:
-        with unchanged_on_failure(self):
-            parameters.check(self)
-            settings, algorithm = Settings.of(self), self._ALGORITHM(self)
-            X, targets = self._examples(X, y, classes, reset=True)
-            known = targets.classes()
-            costs = targets.costs(settings, X, known, sample_weight)
-            targets.check(costs)
-            if self.kernel == "precomputed":
-                check_gram(X)
-            algorithm.check_classes(known)
-            held_out = (
-                None
-                if validation is None
-                else held_out_examples(validation, partial(self._validated, reset=False), known)
-            )
-            seeds = check_random_state(settings.random_state)
-            seed = int(seeds.randint(2**31 - 1))
-            orders = np.random.RandomState(seeds.randint(2**31 - 1))
-
-            for name in self._FORGOTTEN:
-                self.__dict__.pop(name, None)
-            self.classes_ = known
-            self._arrived = np.empty(0, known.dtype)
-            self._seen = len(targets)
-            order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
-            order = order[costs[order] > 0]
-            machine = algorithm.machine(X, seed)
-            if algorithm.certifies:
-                machine.look_at_kernel(X, order)
-            labels = targets.numbers(self, machine.session, order)
-            examples = Examples(X, np.arange(len(targets)), labels, costs)
-            stream = Stream(examples, order, orders if settings.shuffle else None, orders)
-            training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
-            outcome = self._train(training, settings.limits())
+        with next_model(self) as model:
+            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes)
         warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
+
+    def _learn_all(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None
+    ) -> tuple[Algorithm, Machine, Outcome]:
+        parameters.check(self)
+        settings, algorithm = Settings.of(self), self._ALGORITHM(self)
+        X, targets = self._examples(X, y, classes, reset=True)
+        known = targets.classes()
+        costs = targets.costs(settings, X, known, sample_weight)
+        targets.check(costs)
+        if self.kernel == "precomputed":
+            check_gram(X)
+        algorithm.check_classes(known)
+        held_out = (
+            None if validation is None else held_out_examples(validation, partial(self._validated, reset=False), known)
+        )
+        seeds = check_random_state(settings.random_state)
+        seed = int(seeds.randint(2**31 - 1))
+        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+
+        for name in self._FORGOTTEN:
+            self.__dict__.pop(name, None)
+        self.classes_ = known
+        self._arrived = np.empty(0, known.dtype)
+        self._seen = len(targets)
+        order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
+        order = order[costs[order] > 0]
+        machine = algorithm.machine(X, seed)
+        if algorithm.certifies:
+            machine.look_at_kernel(X, order)
+        labels = targets.numbers(self, machine.session, order)
+        examples = Examples(X, np.arange(len(targets)), labels, costs)
+        stream = Stream(examples, order, orders if settings.shuffle else None, orders)
+        training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
+        outcome = self._train(training, settings.limits())
+        return algorithm, machine, outcome
 
     def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
-        with unchanged_on_failure(self):
-            parameters.check(self)
-            settings, algorithm = Settings.of(self), self._ALGORITHM(self)
-            first = not hasattr(self, "dual_coef_")
-            self._check_unchanged(algorithm, first)
-            columns = 0 if first else getattr(self, "n_features_in_", 0)  # objects have none
-            X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
-            if self.kernel == "precomputed":
-                self._check_columns(X, 0 if first else self._seen, columns)
-            elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
-                X = _like(self.support_vectors_, X)
-            known = targets.united(None if first else self.classes_, classes)
-            algorithm.check_classes(known)
-            weights = settings.class_weight
-            if isinstance(weights, Mapping):  # not of classes that have yet to come
-                weights = {label: weights[label] for label in known.tolist() if label in weights}
-            costs = targets.costs(replace(settings, class_weight=weights), X, known, sample_weight)
-            machine = self._going_on(algorithm, X, first)
-            self.classes_ = known
-            ids = np.arange(self._seen, self._seen + len(targets))
-            self._seen += len(targets)
-            order = np.flatnonzero(costs > 0)
-            machine.is_ahead = True  # of the model, if something fails from here on
-            labels = targets.numbers(self, machine.session, order)
-            stream = Stream(Examples(X, ids, labels, costs), order)
-            training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
-            outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
-            machine.is_ahead = False
+        with next_model(self) as model:
+            algorithm, machine, outcome = model._learn_part(X, y, classes, sample_weight)
         warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
+
+    def _learn_part(
+        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Algorithm, Machine, Outcome]:
+        parameters.check(self)
+        settings, algorithm = Settings.of(self), self._ALGORITHM(self)
+        first = not hasattr(self, "dual_coef_")
+        self._check_unchanged(algorithm, first)
+        columns = 0 if first else getattr(self, "n_features_in_", 0)  # objects have none
+        X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
+        if self.kernel == "precomputed":
+            self._check_columns(X, 0 if first else self._seen, columns)
+        elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
+            X = _like(self.support_vectors_, X)
+        known = targets.united(None if first else self.classes_, classes)
+        algorithm.check_classes(known)
+        weights = settings.class_weight
+        if isinstance(weights, Mapping):  # not of classes that have yet to come
+            weights = {label: weights[label] for label in known.tolist() if label in weights}
+        costs = targets.costs(replace(settings, class_weight=weights), X, known, sample_weight)
+        machine = self._going_on(algorithm, X, first)
+        self.classes_ = known
+        ids = np.arange(self._seen, self._seen + len(targets))
+        self._seen += len(targets)
+        order = np.flatnonzero(costs > 0)
+        machine.is_ahead = True  # of the model, if something fails from here on
+        labels = targets.numbers(self, machine.session, order)
+        stream = Stream(Examples(X, ids, labels, costs), order)
+        training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
+        outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
+        machine.is_ahead = False
+        return algorithm, machine, outcome
 
     def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:
         """Checked examples, and what to learn of them."""

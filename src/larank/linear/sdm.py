@@ -17,7 +17,8 @@ from larank import _core, parameters
 from larank.base import ScoringClassifier, classes_of, example_costs, smallest_margin, validated
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
-from larank.training import Limits, Objectives, ObjectiveValues, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.publishing import next_model
+from larank.training import Limits, Objectives, ObjectiveValues, Outcome, train, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -163,9 +164,9 @@ class LinearMulticlassSVC(ScoringClassifier):
 
         [fitted]
         """
-        with unchanged_on_failure(self):
-            parameters.check(self)
-            outcome = self._fit(X, y, sample_weight, self._start() if self.warm_start else None)
+        with next_model(self) as model:
+            parameters.check(model)
+            outcome = model._fit(X, y, sample_weight, model._start() if model.warm_start else None)
         self._warn_if_early(outcome)
         return self
 

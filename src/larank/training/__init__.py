@@ -11,7 +11,6 @@ from larank.training.loop import (
     Training,
     TrainingWarning,
     train,
-    unchanged_on_failure,
     warn_if_early,
 )
 from larank.training.progress import Progress, progress_for
@@ -34,6 +33,5 @@ __all__ = [
     "progress_for",
     "raises",
     "train",
-    "unchanged_on_failure",
     "warn_if_early",
 ]

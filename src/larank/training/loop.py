@@ -9,24 +9,17 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from larank.training.interrupts import first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
 
-
 _ROUNDING = 1e-3  # of the primal objective, by which the dual may be above it where numbers are rounded
-# The fitted attributes that predictions are made of.
-_MODEL = ("coef_", "dual_coef_", "intercept_", "scale_")
 
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
@@ -216,47 +209,6 @@ def warn_if_early(
         raise KeyboardInterrupt(ended)
     if ended:
         warnings.warn(ended, TrainingWarning, stacklevel=stacklevel + 1)
-
-
-@contextmanager
-def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
-    """Give the model back its attributes if an exception leaves the block, which one call at a time may enter.
-
-    Raises
-    ------
-    RuntimeError
-        If the model is in such a block already: the compiled state of a solver is not for two threads.
-    """
-    call = object()
-    if _in_training.setdefault(id(model), call) is not call:  # one operation: of two threads, one is the first
-        raise RuntimeError(
-            f"this {type(model).__name__} is being trained by another call; wait for it, or give each thread its own"
-        )
-    before = model.__dict__.copy()
-    try:
-        yield
-        _check_finite(model)
-    except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        raise
-    finally:
-        del _in_training[id(model)]
-
-
-def _check_finite(model: BaseEstimator) -> None:
-    """Raise where a model is no model, because numbers have overflowed in training."""
-    for name in _MODEL:
-        value = vars(model).get(name)
-        numbers = np.asarray(value.data if issparse(value) else value)
-        if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-            raise ValueError(
-                f"X, C and the weights must be of a size that can be computed with, but {name} would hold "
-                f"{numbers[~np.isfinite(numbers)].flat[0]}: scale X, and choose C, weights and other parameters nearer to 1"
-            )
-
-
-_in_training: dict[int, object] = {}  # the calls that train models, by the id of the model
 
 
 class _Run:

@@ -128,7 +128,8 @@ def validated(
         labels: Any = _labels_of_objects(estimator, X, *y)
     else:
         checks = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True, "reset": reset}
-        found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
+        with np.errstate(over="ignore", invalid="ignore"):  # it sums up X, to see whether all is finite
+            found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
         X, labels = found if y else (found, None)
         X = sound_csr(X) if issparse(X) else X
         if not _has_values_of_the_caller(estimator):

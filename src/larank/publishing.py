@@ -77,5 +77,6 @@ def _check_finite(model: Any) -> None:
             )
 
 
-_MODEL = ("coef_", "dual_coef_", "intercept_", "scale_")  # the fitted attributes that predictions are made of
+# The fitted attributes that predictions are made of.
+_MODEL = ("coef_", "dual_coef_", "intercept_", "scale_", "cholesky_", "factor_")
 _in_training: dict[int, object] = {}  # the calls that train estimators, by the id of the estimator

@@ -267,6 +267,8 @@ class _Run:
         return self.record(exact, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
+        if math.isnan(at.primal) and self.latest is not None and not math.isnan(self.latest.primal):
+            raise _overflow(at)
         self.latest, self.is_exact = at, exact
         point = Checkpoint(
             self.seconds(),
@@ -302,7 +304,17 @@ class _Run:
             if estimate is not None:
                 self.record(estimate, exact=False)
         assert self.latest is not None
+        if status == "converged" and math.isnan(self.latest.primal):
+            raise _overflow(self.latest)
         self.progress.finish(status)
         return Outcome(
             status, self.latest, self.is_exact, self.seconds(), self.certificate_seconds, tuple(self.history)
         )
+
+
+def _overflow(at: Objectives) -> ValueError:
+    """What to say where objectives were numbers, or should be, and are none any more."""
+    return ValueError(
+        f"X, C and weights must be of a size that can be computed with, but the primal objective has become {at.primal} "
+        "in training; scale X, and choose C, weights and other parameters nearer to one"
+    )

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from larank import parameters
 from larank.blocks.ranges import LARGEST_COST, check_features
 from larank.publishing import of_one_model
+from larank.sparse import canonical_csr, check_sparse
 
 HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -127,13 +128,19 @@ def validated(
             return X
         labels: Any = _labels_of_objects(estimator, X, *y)
     else:
+        if issparse(X):
+            check_sparse(X)
         checks = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True, "reset": reset}
         with np.errstate(over="ignore", invalid="ignore"):  # it sums up X, to see whether all is finite
             found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
         X, labels = found if y else (found, None)
+<<<<<<< HEAD
         X = sound_csr(X) if issparse(X) else X
         if not _has_values_of_the_caller(estimator):
             check_features(X, getattr(estimator, "feature_names_in_", None), is_training=reset)
+=======
+        X = canonical_csr(X) if issparse(X) else X
+>>>>>>> main
         if not y:
             return X
     check_classification_targets(labels)
@@ -297,30 +304,3 @@ def held_out_examples(
     if classes is not None and not np.isin(y, classes).any():
         raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
     return X, y
-
-
-def sound_csr(X: Any) -> Any:
-    """X with sorted columns, each named once in its row; an error where it names rows or columns it does not have.
-
-    SciPy lets such matrices pass, and the core would read and write where they point to.
-    """
-    _check_structure(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _check_structure(X: Any) -> None:
-    low, high = (X.indices.min(), X.indices.max()) if X.indices.size else (0, 0)
-    if low < 0 or high >= X.shape[1]:
-        raise ValueError(
-            f"X must have column indices from 0 to {X.shape[1] - 1}, its number of features less one; "
-            f"got {low if low < 0 else high}"
-        )
-    stored = min(X.indices.size, X.data.size)
-    sound = len(X.indptr) == X.shape[0] + 1 and X.indptr[0] == 0 and X.indptr[-1] <= stored
-    if not sound or (np.diff(X.indptr) < 0).any():
-        raise ValueError(
-            "X must have an indptr that never decreases and ends within its indices, got one that does not"
-        )

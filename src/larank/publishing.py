@@ -6,8 +6,10 @@ dict, which takes the place of the old one in a single step when training has su
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -52,6 +54,7 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
     if _in_training.setdefault(id(estimator), call) is not call:  # one operation: of two threads, one is the first
         name = type(estimator).__name__
         raise RuntimeError(f"this {name} is being trained by another call; wait for it, or give each thread its own")
+    clock = _began.set(time.perf_counter())
     try:
         model = one_model(estimator)
         before = model.__dict__.copy()
@@ -61,6 +64,7 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
         changed = {name: value for name, value in now.items() if name not in before or before[name] is not value}
         estimator.__dict__ = model.__dict__ | changed
     finally:
+        _began.reset(clock)
         del _in_training[id(estimator)]
 
 
@@ -80,3 +84,10 @@ def _check_finite(model: Any) -> None:
 # The fitted attributes that predictions are made of.
 _MODEL = ("coef_", "dual_coef_", "intercept_", "scale_", "cholesky_", "factor_")
 _in_training: dict[int, object] = {}  # the calls that train estimators, by the id of the estimator
+_began: ContextVar[float | None] = ContextVar("began", default=None)
+
+
+def call_began(otherwise: float) -> float:
+    """When the call began that trains, by `time.perf_counter`, where there is one."""
+    began = _began.get()
+    return otherwise if began is None else began

@@ -36,6 +36,7 @@ from sklearn.exceptions import NotFittedError
 
 from larank.data.files import atomic_write
 from larank.publishing import one_model
+from larank.sparse import csr_of
 
 FORMAT_VERSION = 1
 _FORMAT = "larank-model"
@@ -334,13 +335,11 @@ def _decode_objects(value: Mapping[str, Any], array: Callable[[str], Any]) -> ND
 
 
 def _decode_sparse(value: Mapping[str, Any], array: Callable[[str], Any]) -> Any:
-    parts = tuple(_find(f"{value['name']}/{part}", array) for part in ("data", "indices", "indptr"))
+    data, indices, indptr = (_find(f"{value['name']}/{part}", array) for part in ("data", "indices", "indptr"))
     shape = tuple(value["shape"])
-    if isinstance(parts[0], ArrayInfo):
-        return ArrayInfo(parts[0].dtype, shape)
-    matrix = _SPARSE[value["$sparse"]](parts, shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix
+    if isinstance(data, ArrayInfo):
+        return ArrayInfo(data.dtype, shape)
+    return csr_of(data, indices, indptr, shape, _SPARSE[value["$sparse"]])
 
 
 def _find(name: str, array: Callable[[str], Any]) -> Any:

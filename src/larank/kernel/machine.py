@@ -10,6 +10,7 @@ from a saved model.
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -44,6 +45,7 @@ from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, Kerne
 from larank.publishing import next_model
 from larank.training import (
     CertificateWarning,
+    FromScratch,
     Limits,
     ObjectiveValues,
     Outcome,
@@ -75,6 +77,8 @@ _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
 _ROWS_AT_ONCE = 4096  # of a certificate
+_SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
+_SECONDS_TO_SETTLE = 0.5  # where training has ended early
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
 _MOST_EPOCHS = 20
 _FEW_VISITS = 100_000
@@ -332,8 +336,8 @@ class Algorithm(ABC):
         """The objectives as they were seen on the way."""
 
     @abstractmethod
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
-        """The objectives from scratch, by `training.scanned`."""
+    def objectives(self, training: StreamTraining) -> FromScratch:
+        """The objectives from scratch, by `training.scanned`; every `yield` is room for looking at limits."""
 
     @abstractmethod
     def operations(self, session: Any) -> dict[str, int]:
@@ -354,17 +358,18 @@ class Algorithm(ABC):
     def begin_training(self, training: StreamTraining) -> None:
         """Prepare the session for the classes of the stream."""
 
-    def begin_epoch(self, training: StreamTraining) -> None:
-        """Prepare the session for another epoch."""
+    def begin_epoch(self, training: StreamTraining) -> Iterator[None]:
+        """Prepare the session for another epoch; every `yield` is room for looking at limits."""
+        yield from ()
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Work after an epoch; every `yield` is room for looking at limits."""
         if training.is_over:
-            self.settle(training)
-        yield from ()
+            yield from self.settle(training)
 
-    def settle(self, training: StreamTraining) -> None:
-        """Bring the session to where a model can be taken from it, wherever training has ended."""
+    def settle(self, training: StreamTraining) -> Iterator[None]:
+        """Bring the session to where a good model can be taken from it, wherever training has ended, step by step."""
+        yield from ()
 
     def before_validation(self, training: StreamTraining) -> None:
         """Bring it there on the way, and let training go on as if nothing had been."""
@@ -485,6 +490,10 @@ class Machine:
     def kernel_values(self) -> int:
         """Computed so far."""
         return self.provider.kernel_values
+
+    def seconds_for(self, values: float) -> float:
+        """How long so many kernel values would take."""
+        return self.provider.seconds_for(values)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -874,6 +883,7 @@ class StreamTraining:
         self.session = machine.session
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
+        self.pace = self.between  # examples at once
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -897,7 +907,10 @@ class StreamTraining:
         if kind is not None:
             self.feed.wait()
             return
-        self.algorithm.settle(self)
+        end = time.perf_counter() + _SECONDS_TO_SETTLE
+        for _ in self.algorithm.settle(self):
+            if time.perf_counter() > end:
+                break
         self.feed.flush()
 
     def advance(self) -> bool:
@@ -907,7 +920,7 @@ class StreamTraining:
     def _epochs(self) -> Generator[bool, None, None]:
         while not self.is_over:
             while self.visited_in_epoch < self.size:
-                worked = self.feed.advance(self.between)
+                worked = self._timed_advance()
                 self.machine.check_memory(self.settings.memory_limit)
                 self.visited += worked
                 self.visited_in_epoch += worked
@@ -918,7 +931,20 @@ class StreamTraining:
             for _ in self.algorithm.end_epoch(self):
                 yield False
             yield self.is_over
+            self.feed.flush()
+            for _ in self.algorithm.begin_epoch(self):
+                yield False
             self._begin_epoch()
+
+    def _timed_advance(self) -> int:
+        """As many examples as are a short piece of work, going by the last one; the model does not depend on it."""
+        began = time.perf_counter()
+        worked = self.feed.advance(self.pace)
+        if time.perf_counter() - began > _SECONDS_AT_ONCE:
+            self.pace = max(1, self.pace // 2)
+        elif self.pace < self.between:
+            self.pace += 1
+        return worked
 
     def _were_enough(self) -> bool:
         """Whether the epochs asked for are over; with "auto", whether another one would be long, or gain little."""
@@ -933,10 +959,8 @@ class StreamTraining:
         return bool(is_long or dual - before <= _LITTLE_GAIN * dual)
 
     def _begin_epoch(self) -> None:
-        self.feed.flush()
         self.loss_before = getattr(self.session, "loss", 0.0)
         self.session.begin_another_epoch()
-        self.algorithm.begin_epoch(self)
         self.visited_in_epoch = 0
         self.feed = self._feed(self.stream.next_order())
 
@@ -976,11 +1000,15 @@ class StreamTraining:
         self.next_estimate = self.visited + self.between
         return self.algorithm.estimate(self)
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
-        self.algorithm.settle(self)
+        yield from self.algorithm.settle(self)
         self.feed.flush()
-        return self.algorithm.objectives(self)
+        return (yield from self.algorithm.objectives(self))
+
+    def certificate_seconds(self) -> float:
+        """By the kernel values it takes."""
+        return self.machine.seconds_for(self.session.support_patterns * len(self.stream.order))
 
     def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""

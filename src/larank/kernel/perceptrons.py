@@ -27,7 +27,7 @@ from larank.kernel.machine import (
     linear_weights,
     session_class,
 )
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_beta", "_early", "_counters")
 
@@ -48,8 +48,9 @@ class _OnMistakes(Algorithm):
         """There are no objectives."""
         return ObjectiveValues(math.nan, math.nan, math.nan)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """There are none."""
+        yield from ()
         return self.estimate(training)
 
     def expansion(self, session: Any) -> Expansion:

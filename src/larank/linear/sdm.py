@@ -18,7 +18,15 @@ from larank.base import ScoringClassifier, classes_of, example_costs, smallest_m
 from larank.data.models import persistable
 from larank.docstrings import with_paragraphs
 from larank.publishing import next_model
-from larank.training import Limits, Objectives, ObjectiveValues, Outcome, train, warn_if_early
+from larank.training import (
+    FromScratch,
+    Limits,
+    Objectives,
+    ObjectiveValues,
+    Outcome,
+    train,
+    warn_if_early,
+)
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -362,7 +370,8 @@ class _SdmTraining:
         self._loops_seen = loops
         return self._session.estimate
 
-    def evaluate(self) -> Objectives:
+    def evaluate(self) -> FromScratch:
+        yield
         return self._session.evaluate()
 
     def iterations(self) -> float:

@@ -3,6 +3,7 @@
 from larank.training.interrupts import on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
+    FromScratch,
     Limits,
     Looks,
     Objectives,
@@ -10,6 +11,7 @@ from larank.training.loop import (
     Outcome,
     Training,
     TrainingWarning,
+    completed,
     train,
     warn_if_early,
 )
@@ -19,6 +21,7 @@ from larank.training.result import Checkpoint, Result, Status
 __all__ = [
     "CertificateWarning",
     "Checkpoint",
+    "FromScratch",
     "Limits",
     "Looks",
     "ObjectiveValues",
@@ -29,6 +32,7 @@ __all__ = [
     "Status",
     "Training",
     "TrainingWarning",
+    "completed",
     "on_interrupt",
     "progress_for",
     "raises",

@@ -74,7 +74,9 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         finite = np.isfinite(scores)
         if not finite.all():
             wrong = int(np.argwhere(~finite)[0][0])
-            raise ValueError(f"X must have examples that scores can be computed of, but those of example {wrong} overflow")
+            raise ValueError(
+                f"X must have examples that scores can be computed of, but those of example {wrong} overflow"
+            )
         return scores
 
     @abstractmethod
@@ -134,13 +136,9 @@ def validated(
         with np.errstate(over="ignore", invalid="ignore"):  # it sums up X, to see whether all is finite
             found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
         X, labels = found if y else (found, None)
-<<<<<<< HEAD
-        X = sound_csr(X) if issparse(X) else X
+        X = canonical_csr(X) if issparse(X) else X
         if not _has_values_of_the_caller(estimator):
             check_features(X, getattr(estimator, "feature_names_in_", None), is_training=reset)
-=======
-        X = canonical_csr(X) if issparse(X) else X
->>>>>>> main
         if not y:
             return X
     check_classification_targets(labels)

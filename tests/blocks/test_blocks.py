@@ -307,7 +307,7 @@ def test_values_too_large_for_the_precision_are_an_error():
     X = examples(5, dtype=np.float32) * np.float32(1e15)
     with pytest.raises(
         ValueError,
-        match=r"kernel='poly': the kernel value of example 0 with itself must be .* to 1e\+30 in float32, got .*; scale X",
+        match=r"kernel='poly': the kernel value of example 0 with itself must be .* in float32, got .*; scale X",
     ):
         provider("poly", X).batch(X, 0)
 
@@ -468,7 +468,7 @@ def test_precomputed_values_are_checked_as_they_are_used():
     blocks = provider("precomputed", K)
     blocks.store(np.arange(10), blocks.batch(K, 0, slice(10)), np.arange(10))
     blocks.against_support(blocks.batch(K, 10, slice(10, 15)))
-    with pytest.raises(ValueError, match="kernel value of examples 15 and 3 must be .*, got inf"):
+    with pytest.raises(ValueError, match=r"kernel value of examples 15 and 3 must be .*, got inf"):
         blocks.against_support(blocks.batch(K, 15, slice(15, 20)))
 
 

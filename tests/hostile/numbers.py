@@ -56,7 +56,6 @@ def judge_certificate(model, has_no_bound):
     result = model.result_
     primal, dual = result.primal, result.dual
     has_objective = result.solver not in ("perceptron", "passive-aggressive", "ospas", "concepts")
-    print(result.solver, result.status, primal, dual)
     if has_objective:
         assert not np.isnan(primal), "a primal objective that is NaN"
         assert primal > -np.inf, "a primal objective that is -inf"
@@ -102,11 +101,11 @@ _PARAMETERS = {
 _KERNELS = ("'rbf'", "'linear'", "'poly'", "'sigmoid'", "'laplacian'", "'chi2'", "'intersection'", "'precomputed'")
 _NOT_OF_STREAMS = {"class_weight", "sharpness", "stop", "tol"}
 _TEXTS = ("SequenceTagger", "SemanticParser", "ConceptLabeler")
-_ARGUMENTS = re.compile(
-    r"\b(X|y|Cs?|kernel|sample_weight|Sample weights|class_weight|classes|candidates|model|MulticlassModel|label_costs|time_limit|"
-    + "|".join(_PARAMETERS)
-    + r")\b"
+_OTHER_ARGUMENTS = (
+    *("X", "y", "kernel", "sample_weight", "Sample weights", "classes", "candidates"),
+    *("MulticlassModel", "label_costs", "time_limit"),
 )
+_ARGUMENTS = re.compile(rf"\b({'|'.join((*_PARAMETERS, *_OTHER_ARGUMENTS))})\b")
 
 
 def estimators() -> dict[str, type]:
@@ -134,7 +133,7 @@ def _matrix_case(random: Random, name: str, kind: type) -> list[str]:
         given["kernel"] = random.choice(_KERNELS)
     if name == "StructuredSVC":
         given["model"] = "larank.MulticlassModel(20)"
-    lines = ["random = np.random.RandomState(%d)" % random.randrange(1000), *_examples(random)]
+    lines = [f"random = np.random.RandomState({random.randrange(1000)})", *_examples(random)]
     if given.get("kernel") == "'precomputed'":
         lines += _gram(random)
     elif random.random() < 0.15:
@@ -152,7 +151,7 @@ def _matrix_case(random: Random, name: str, kind: type) -> list[str]:
 
 def _text_case(random: Random, name: str, kind: type) -> list[str]:
     given = _given(random, inspect.signature(kind).parameters)
-    lines = ["random = np.random.RandomState(%d)" % random.randrange(1000)]
+    lines = [f"random = np.random.RandomState({random.randrange(1000)})"]
     if name == "SequenceTagger":
         given.pop("solver", None)
         lines += _examples(random)
@@ -196,7 +195,9 @@ def _examples(random: Random) -> list[str]:
     lines = [f"X = random.randn({n}, {d}).clip(-9, 9)", f"y = np.arange({n}) % {min(n, classes)}"]
     shape = random.choice(("plain", "mixed", "row", "entry", "far", "zeros", "duplicates", "constant", "nothing"))
     if shape == "mixed":
-        lines.append(f"X = X * 10.0 ** random.uniform({random.randint(smallest, 0)}, {random.randint(0, largest)}, {d})")
+        lines.append(
+            f"X = X * 10.0 ** random.uniform({random.randint(smallest, 0)}, {random.randint(0, largest)}, {d})"
+        )
     elif shape == "row":
         lines.append(f"X[{n // 2}] *= {scale}")
     elif shape == "entry":

@@ -25,7 +25,7 @@ LARGEST_COST = 1e100  # of all examples together
 _ROWS_AT_ONCE = 4096
 
 
-def check_features(X: Any, names: Sequence[str] | None = None, *, is_training: bool = True) -> None:
+def check_features(X: Any, names: Sequence[str] | None = None, *, is_training: bool = True, dtype: Any = None) -> None:
     """Raise where features are too large to be multiplied with each other, or, in training, all too small.
 
     Parameters
@@ -36,28 +36,31 @@ def check_features(X: Any, names: Sequence[str] | None = None, *, is_training: b
         Of the features, where they have some.
     is_training : bool
         Whether X is all there is to learn from: a few examples may be as small as they like.
+    dtype : dtype or None
+        The precision they will be computed with; None is that of X.
     """
+    dtype = np.dtype(X.dtype if dtype is None else dtype)
     values = X.data if issparse(X) else X
     flat = np.asarray(values).reshape(-1)
     with np.errstate(over="ignore", under="ignore"):
         squares = float(np.dot(flat, flat))  # no row has more than all of them: in most cases that is all to be done
-    if _LEAST[X.dtype] <= squares <= LARGEST[X.dtype] or not len(flat):
+    if _LEAST[dtype] <= squares <= LARGEST[dtype] or not len(flat):
         return
     norms = _squared_norms(X)
     row = int(norms.argmax())
-    if norms[row] > LARGEST[X.dtype]:
+    if norms[row] > LARGEST[dtype]:
         raise ValueError(
-            f"X must have examples whose squared norm is at most {LARGEST[X.dtype]:g} in {X.dtype}; example {row} has "
+            f"X must have examples whose squared norm is at most {LARGEST[dtype]:g} in {dtype}; example {row} has "
             f"{norms[row]:.3g}, and {_widest_feature(X, names)}; scale X, as StandardScaler does"
-            f"{_or_float64(X.dtype, norms[row])}"
+            f"{_or_float64(dtype, norms[row])}"
         )
     largest = float(np.abs(flat).max())
-    least = _LEAST[X.dtype] ** 0.5
+    least = _LEAST[dtype] ** 0.5
     if is_training and 0 < largest < least:
         raise ValueError(
-            f"X must have entries of at least {least:g} in {X.dtype}, for squares of smaller ones vanish; "
+            f"X must have entries of at least {least:g} in {dtype}, for squares of smaller ones vanish; "
             f"{_widest_feature(X, names)}; scale X, as StandardScaler does"
-            f"{_or_float64(X.dtype, 1.0) if largest**2 >= _LEAST[np.dtype(np.float64)] else ''}"
+            f"{_or_float64(dtype, 1.0) if largest**2 >= _LEAST[np.dtype(np.float64)] else ''}"
         )
 
 

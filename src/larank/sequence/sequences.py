@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from larank.blocks.ranges import LARGEST
 
+
 @dataclass(frozen=True, eq=False)
 class Sequences:
     """Token sequences, each token a sparse row of features.

@@ -385,8 +385,8 @@ class _Run:
 def _overflow(at: Objectives) -> ValueError:
     """What to say where objectives were numbers, or should be, and are none any more."""
     return ValueError(
-        f"X, C and weights must be of a size that can be computed with, but the primal objective has become {at.primal} "
-        "in training; scale X, and choose C, weights and other parameters nearer to one"
+        "X, C and weights must be of a size that can be computed with, but in training the primal objective has become "
+        f"{at.primal}; scale X, and choose C, weights and other parameters nearer to one"
     )
 
 

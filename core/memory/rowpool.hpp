@@ -97,7 +97,7 @@ class RowPool {
     int64_t bytes_in_use() const { return in_use_; }                              // of the rows that were taken
 
   private:
-    static constexpr int64_t largest_slab = int64_t{1} << 22, own_pages = int64_t{1} << 20;
+    static constexpr int64_t largest_slab = int64_t{1} << 22, own_pages = int64_t{3} << 19;
 
     struct Slab {
         Pages<T> memory;

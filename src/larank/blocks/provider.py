@@ -21,11 +21,8 @@ from scipy import sparse
 
 from larank import _core
 from larank.blocks.kernels import Kernel
-<<<<<<< HEAD
 from larank.blocks.pages import zeros
-=======
 from larank.blocks.ranges import LARGEST, check_kernel_parameters, check_kernel_values
->>>>>>> main
 from larank.blocks.store import Batch, Support
 from larank.blocks.table import KernelTable
 from larank.blocks.workers import Background, Workers
@@ -465,13 +462,9 @@ class TiledProvider(Provider):
 
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, some rows at a time."""
-        right, coefficients = self._expansion(self._checked(slots), coefficients)
-        out = np.zeros((X.shape[0], coefficients.shape[1]))
-<<<<<<< HEAD
-=======
         scale = _scale_of(coefficients)
-        coefficients = (coefficients / scale).astype(self.dtype)
->>>>>>> main
+        right, coefficients = self._expansion(self._checked(slots), coefficients / scale)
+        out = np.zeros((X.shape[0], coefficients.shape[1]))
 
         def fill(rows: slice) -> None:
             left = self._prepared(X, np.arange(rows.start, rows.stop), rows)

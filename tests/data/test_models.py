@@ -14,10 +14,18 @@ from sklearn.exceptions import NotFittedError
 
 from larank.data import models
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
+from larank.data.schema import RESULT, anything, optional
 from larank.training.result import Checkpoint, Result
 
 
-@persistable("classes_", "coef_", "support_vectors_", "n_iter_", "notes_", "result_")
+@persistable(
+    classes_=optional(anything),
+    coef_=optional(anything),
+    support_vectors_=optional(anything),
+    n_iter_=optional(anything),
+    notes_=optional(anything),
+    result_=optional(RESULT),
+)
 class Toy(BaseEstimator):
     def __init__(self, C=1.0, class_weight=None, random_state=None):
         self.C = C

@@ -38,12 +38,13 @@ from larank.ambiguous.conceptinput import (
     check_universes,
     relation_names,
 )
-from larank.ambiguous.conceptlearner import ConceptLearner, Lexicon, Settings, Weights
+from larank.ambiguous.conceptlearner import ConceptLearner, Lexicon, Settings, Weights, check_state
 from larank.ambiguous.conceptschedule import SENTENCES_AT_ONCE, Decaying, Schedule, Steady
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words, check_words
 from larank.ambiguous.universes import Universes
 from larank.data.models import persistable
+from larank.data.schema import RESULT, integer, several, text, texts
 from larank.training import Outcome, Result, unchanged_on_failure, warn_if_early
 
 _SENTENCES_PREDICTED_AT_ONCE = 1000
@@ -58,7 +59,14 @@ class _Taught(NamedTuple):
 # ---- The estimator ----
 
 
-@persistable("concepts_", "relations_", "words_", "n_iter_", "result_", "_state")
+@persistable(
+    concepts_=texts("n_concepts"),
+    relations_=several(text),
+    words_=texts("n_words"),
+    n_iter_=integer(),
+    result_=RESULT,
+    _state=check_state,
+)
 class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
     """The concept each word of a sentence stands for, learned from sentences and what is known of the world.
 

@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
+from larank.base import functions
 from larank.data.models import persistable
+from larank.data.schema import Schema, csr, floats, integer, several
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
     Expansion,
     Machine,
@@ -29,7 +32,15 @@ from larank.kernel.machine import (
 )
 from larank.training import ObjectiveValues
 
-_FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_beta", "_early", "_counters")
+_FITTED: Schema = {
+    **FITTED_ON_A_STREAM,
+    "support_costs_": floats("n_support", least=0),
+    "coef_": WEIGHTS,
+    "intercept_": floats(functions),
+    "_beta": csr("n_support", "n_columns"),
+    "_early": csr("n_support", "n_columns"),
+    "_counters": several(integer(), 4),
+}
 
 
 class _OnMistakes(Algorithm):
@@ -141,7 +152,7 @@ class PassiveAggressive(_OnMistakes):
 
 
 @with_paragraphs
-@persistable(*_FITTED)
+@persistable(**_FITTED)
 class KernelPerceptron(OnlineClassifier):
     """Perceptron with a kernel: an example that is misclassified when it comes joins the support patterns.
 
@@ -252,7 +263,7 @@ class KernelPerceptron(OnlineClassifier):
 
 
 @with_paragraphs
-@persistable(*_FITTED)
+@persistable(**_FITTED)
 class KernelPassiveAggressive(OnlineClassifier):
     """Passive-aggressive classifier with a kernel: an example within the margin of 1 makes the step that frees it.
 

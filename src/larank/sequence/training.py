@@ -16,9 +16,25 @@ from numpy.typing import NDArray
 
 from larank import _core
 from larank.blocks.workers import Workers
+from larank.data.schema import (
+    RANDOM_STATE,
+    Kind,
+    Scope,
+    anything,
+    floats,
+    integer,
+    integers,
+    number,
+    one_of,
+    optional,
+    record,
+    row,
+    several,
+    starts,
+)
 from larank.sequence.chain import Chain
 from larank.sequence.corpora import Corpus, LabelledSequences
-from larank.sequence.features import Encoder
+from larank.sequence.features import ENCODERS, Encoder
 from larank.sequence.labels import LabelNumbers
 from larank.training import ObjectiveValues
 
@@ -26,6 +42,51 @@ _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
 _SHARE_BETWEEN = 0.02  # and this share of those before
 _FINEST = 1e-13  # a gap per unit of cost below this is not asked for
+
+
+def _n_contexts(scope: Scope) -> int:
+    """Labels that may come before one, and none."""
+    return scope.sizes["n_classes"] + 1
+
+
+def _weights(values: str) -> Kind:
+    """Of features, as the core gives them: values, columns, and where each feature begins."""
+    tokens = row(floats(values), integers(values, below="n_classes"), starts("n_features", values))
+    return row(tokens, _TRANSITIONS)
+
+
+_TRANSITIONS = floats("order", _n_contexts, "n_classes")
+_PATTERNS = row(
+    integers("n_patterns"),
+    floats("n_patterns", least=0),
+    integers("n_patterns", least=1),
+    starts("n_tokens", "n_indices"),
+    integers("n_indices", below="n_features"),
+    floats("n_indices"),
+    integers("n_tokens", below="n_classes"),
+    integers("n_histories", least=-1, below="n_classes"),
+    integers("n_patterns", least=-1, below="n_classes"),
+    integers("n_patterns"),
+    integers("n_patterns", least=1),
+    floats("n_outputs", least=0),
+    integers("n_output_labels", below="n_classes"),
+)
+
+# What a learner is made of, as `Learner.state` has it. The size of `order` is that of the tagger's parameter.
+STATE = record(
+    encoder=row(one_of(*ENCODERS), anything),
+    labels=several(anything, "n_classes"),
+    tokens=row(floats("n_weights"), integers("n_weights", below="n_classes"), starts("n_features", "n_weights")),
+    transitions=_TRANSITIONS,
+    stretches=integer(),
+    session=record(
+        linear=number(),
+        seed=RANDOM_STATE,
+        patterns=optional(_PATTERNS),
+        stretches=optional(integer()),
+        early=optional(_weights("n_early_weights")),
+    ),
+)
 
 
 @dataclass

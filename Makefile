@@ -7,10 +7,10 @@ BUILD_TOOLS := scikit-build-core nanobind cmake ninja
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) --no-build-isolation $(PIP_FLAGS)
 
-.PHONY: demo test lint hostile benchmark asan clean help
+.PHONY: demo test lint hostile benchmark asan tsan clang aarch64 release-check clean help
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 demo: $(VENV)/.installed ## install into .venv, train LaRank on LETTER, write demo/model.larank and demo/report.html
 	$(BIN)/larank demo --output demo
@@ -33,12 +33,22 @@ benchmark: $(VENV)/.benchmarked ## the comparisons with other libraries: linear,
 	for study in linear primal-rivals sgd kernel binary sequence; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
 
 asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in .venv-asan
-	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Ccmake.define.LARANK_SANITIZE=ON" .venv-asan/.tested
+	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Ccmake.define.LARANK_SANITIZE=address,undefined" .venv-asan/.tested
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  .venv-asan/bin/python -m pytest -p no:cacheprovider
+	  .venv-asan/bin/python -m pytest -p no:cacheprovider -n auto --dist worksteal
+
+clang: ## the tests of a core built by Clang, in .venv-clang
+	CXX=clang++ $(MAKE) VENV=.venv-clang .venv-clang/.tested
+	.venv-clang/bin/python -m pytest -p no:cacheprovider -n auto --dist worksteal
+
+aarch64: $(VENV)/.tested ## the tests of the core, cross-compiled, on an emulated aarch64 (g++-aarch64-linux-gnu, qemu-user)
+	tests/aarch64.sh $(BIN)/python
+
+release-check: test asan tsan clang aarch64 ## everything slow that must hold before a release; hours
+	$(MAKE) hostile SECONDS=3600
 
 clean: ## remove the environment and everything built
-	rm -rf .venv .venv-asan build demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-asan .venv-clang build demo .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

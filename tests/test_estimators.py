@@ -1371,6 +1371,19 @@ def test_ctrl_c_ends_training_with_a_valid_model(case):
         assert_certified(case, model, y, costs_of(model), close=1e-6)
 
 
+@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+def test_ctrl_c_raises_where_it_is_to_with_a_valid_model(case):
+    model = case.endless(time_limit=60.0)
+    with (
+        checks.interrupt_when_training(),
+        larank.on_interrupt("raise"),
+        pytest.raises(KeyboardInterrupt, match=r"ended by an interrupt.*the model is valid"),
+    ):
+        model.fit(*case.data)
+    assert model.result_.status == "interrupted"
+    assert_valid(model, *case.data)
+
+
 @kernel_machines
 def test_ctrl_c_in_a_kernel_ends_training_with_a_valid_model(case):
     for call, train in case.calls():

@@ -156,7 +156,7 @@ void set_loss(Model& model, Table<double> delta) {
     for (int64_t a = 0; a < labels; ++a)
         for (int64_t b = 0; b < labels; ++b)
             if (const double cost = delta.data()[a * labels + b];
-                !(cost >= 0 && std::isfinite(cost)) || (a == b && cost))
+                !(cost >= 0 && std::isfinite(cost)) || (a == b && cost != 0))
                 throw std::invalid_argument("delta must be 0 on its diagonal and not negative elsewhere, got " +
                                             std::to_string(cost));
     model.loss.give(delta.data(), labels);

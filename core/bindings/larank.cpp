@@ -160,6 +160,12 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
             },
             "slots"_a, "values"_a.noconvert(), "source"_a)
         .def_prop_ro("support_vectors", [](const S& s) { return s.solver.table().vectors(); })
+        .def(
+            "finish_some",
+            [](S& s, int64_t visits, nb::handle source) {
+                return s.work(source, [visits](auto& solver) { return solver.finish(visits); });
+            },
+            "visits"_a, "source"_a)
         .def("prune", [](S& s) { s.solver.active_set.prune(); })
         .def(
             "set_formulation",
@@ -175,6 +181,9 @@ template <class T>
 void bind_linear_larank(nb::module_& m, const char* name) {
     using S = LinearLaRank<T>;
     nb::class_<S> bound = bind_larank_session(bind_linear_session<S>(m, name));
+    bound.def(
+        "finish_some", [](S& s, int64_t visits) { return s.solver.finish(visits); }, "visits"_a,
+        nb::call_guard<nb::gil_scoped_release>());
     bound.def(
         "__init__",
         [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,

@@ -5,8 +5,11 @@
 // 5).
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernel/schedule.hpp"
@@ -74,19 +77,23 @@ class LaRank {
     // sweeps of OPTIMIZE over all support patterns, and the stream goes on as if they had not been: how often a model
     // was taken does not change what comes after.
     void finish() {
-        if (!schedule_.optimizes() || is_finished_) return;
-        go_on();
-        is_ahead_ = true;
-        steps_.set_finishing(true);
-        machine().remember();
-        before_ = steps_.objective();
-        const std::vector<int32_t> slots = table().present();
-        for (int sweep = 0; sweep < max_sweeps; ++sweep) {
-            steps_.begin_operation();
-            Visits<Machine>(steps_, Operation::optimize, slots).make([](int32_t) {});
-            if (!(steps_.increase() > worth_another_sweep * steps_.dual())) break;
+        while (!finish(std::numeric_limits<int64_t>::max())) {
         }
-        is_finished_ = true;
+    }
+    // The same, about so many visits of it; true once it is done. Rows are brought for fixed numbers of visits, so the
+    // model does not depend on how many are asked for.
+    bool finish(int64_t visits) {
+        if (!schedule_.optimizes() || is_finished_) return true;
+        if (!is_ahead_) begin_finish();
+        for (; visits > 0 && !is_finished_; visits -= visits_at_once) {
+            if (swept_ == 0) steps_.begin_operation();
+            const std::size_t end = std::min(sweep_.size(), swept_ + std::size_t(visits_at_once));
+            picked_.assign(sweep_.begin() + std::ptrdiff_t(swept_), sweep_.begin() + std::ptrdiff_t(end));
+            Visits<Machine>(steps_, Operation::optimize, picked_).make([](int32_t) {});
+            swept_ = end;
+            if (swept_ == sweep_.size()) end_sweep();
+        }
+        return is_finished_;
     }
     void go_on() {
         is_finished_ = false;
@@ -140,6 +147,21 @@ class LaRank {
     static constexpr int64_t optimize_run = 10;
     static constexpr int max_sweeps = 30;
     static constexpr double worth_another_sweep = 2e-5;
+    static constexpr int64_t visits_at_once = 256;
+
+    void begin_finish() {
+        is_ahead_ = true;
+        steps_.set_finishing(true);
+        machine().remember();
+        before_ = steps_.objective();
+        sweep_ = table().present();
+        swept_ = 0;
+        sweeps_ = 0;
+    }
+    void end_sweep() {
+        swept_ = 0;
+        is_finished_ = ++sweeps_ == max_sweeps || !(steps_.increase() > worth_another_sweep * steps_.dual());
+    }
 
     void reprocess(Operation operation) {
         picked_.clear();
@@ -160,6 +182,9 @@ class LaRank {
     std::vector<int32_t> picked_;
 
     bool is_ahead_ = false, is_finished_ = false;  // of the stream
+    std::vector<int32_t> sweep_;                   // the patterns that a finish visits,
+    std::size_t swept_ = 0;                        // how many of them it has visited in this sweep,
+    int sweeps_ = 0;                               // and how many sweeps it has made
     typename Steps<Machine>::Objective before_;
 };
 

@@ -180,7 +180,7 @@ class QuasiNewtonStep : public SgdStep<T> {
             for (int64_t m = 0; m < W_.functions(); ++m) coefficients_.data()[m] = -T(1 / (clock[m] + t0)) * g[m];
             W_.add_scaled(x, coefficients_.data(), B_);  // line 4
         }
-        if (update_B()) {
+        if (update_B() != 0) {
             estimate(x, g, any, clock, loss);  // lines 6 to 8
             ++r();
             update_B() = 0;

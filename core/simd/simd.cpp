@@ -1,6 +1,10 @@
 // Chooses the instruction set of the hot units: the best one the processor has, or the one LARANK_SIMD names.
 #include <stdexcept>
 
+#ifdef LARANK_HAS_x86_64_v3
+#include <cpuid.h>
+#endif
+
 #include "simd/units.hpp"
 
 namespace larank {
@@ -24,15 +28,32 @@ struct Level {
     void (*fill_double)(Units<double>&);
 };
 
+#ifdef LARANK_HAS_x86_64_v3
+// The levels of the x86-64 psABI, feature by feature: not every compiler knows their names. The builtins also ask
+// whether the operating system keeps the registers; of what they do not all know, the processor itself is asked.
+bool has_x86_64_v3() {
+    constexpr unsigned movbe = 1u << 22, f16c = 1u << 29, lzcnt = 1u << 5;
+    unsigned a, b, basic, extended, d;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __get_cpuid(1, &a, &b, &basic, &d) &&
+           (basic & (movbe | f16c)) == (movbe | f16c) && __get_cpuid(0x80000001u, &a, &b, &extended, &d) &&
+           (extended & lzcnt);
+}
+
+bool has_x86_64_v4() {
+    return has_x86_64_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
 std::vector<Level> runnable_levels() {
     std::vector<Level> levels = {{"scalar", units_of_scalar<float>, units_of_scalar<double>},
                                  {"baseline", units_of_baseline<float>, units_of_baseline<double>}};
 #ifdef LARANK_HAS_x86_64_v3
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("x86-64-v3"))
-        levels.push_back({"x86-64-v3", units_of_x86_64_v3<float>, units_of_x86_64_v3<double>});
-    if (__builtin_cpu_supports("x86-64-v4"))
-        levels.push_back({"x86-64-v4", units_of_x86_64_v4<float>, units_of_x86_64_v4<double>});
+    if (has_x86_64_v3()) levels.push_back({"x86-64-v3", units_of_x86_64_v3<float>, units_of_x86_64_v3<double>});
+    if (has_x86_64_v4()) levels.push_back({"x86-64-v4", units_of_x86_64_v4<float>, units_of_x86_64_v4<double>});
 #endif
     return levels;
 }

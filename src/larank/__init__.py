@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
     from larank.structured.svc import StructuredSVC
-    from larank.training import CertificateWarning, Result, TrainingWarning
+    from larank.training import CertificateWarning, Result, TrainingWarning, on_interrupt
 
 __all__ = [
     "ActiveLearner",
@@ -61,6 +61,7 @@ __all__ = [
     "__version__",
     "distance_label_kernel",
     "load",
+    "on_interrupt",
     "save",
     "tree_label_kernel",
 ]
@@ -96,6 +97,7 @@ _HOME = {
     "TrainingWarning": "larank.training",
     "distance_label_kernel": "larank.linear.labelkernel",
     "load": "larank.data.models",
+    "on_interrupt": "larank.training",
     "save": "larank.data.models",
     "tree_label_kernel": "larank.linear.labelkernel",
 }

@@ -23,6 +23,8 @@ from larank.kernel.selection import (
     strategy_named,
     uncertainty_margin,
 )
+from larank.sparse import check_sparse
+from larank.training import on_interrupt, raises
 
 __all__ = [
     "Active",
@@ -179,6 +181,12 @@ class ActiveLearner:
         index : int or array of int, optional
             The numbers in the pool, if these are examples of it. With what `query` returned, or an equal `x`, it is
             not needed.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If Ctrl-C has ended training, unless `on_interrupt` has it otherwise. The model is valid, and the labels
+            count as given.
         """
         if y is _NOT_GIVEN or y is None:
             raise ValueError(
@@ -195,6 +203,13 @@ class ActiveLearner:
         self._train(self._examples(x, numbers, is_single=not np.ndim(y)), labels)
         for number in numbers:
             self._take_out(number)
+        if self._is_interrupted() and raises(is_one_of_many=True):
+            raise KeyboardInterrupt("training was ended by an interrupt; the model is valid, and the labels count")
+
+    def _is_interrupted(self) -> bool:
+        """Whether Ctrl-C has ended the last training, of an estimator that can tell."""
+        result = getattr(self.estimator, "result_", None)
+        return getattr(result, "status", None) == "interrupted"
 
     def skip(self) -> None:
         """Leave the example of the last query without a label; it is not asked about again."""
@@ -264,11 +279,10 @@ class ActiveLearner:
     def _train(self, X: Any, labels: NDArray[Any]) -> None:
         if len(labels) != _length(X):
             raise ValueError(f"y must be one label per example, got {len(labels)} for {_length(X)} examples")
-        if self._classes is None:
-            self.estimator.partial_fit(X, labels)
-        else:
-            self.estimator.partial_fit(X, labels, classes=self._classes)
-            self._classes = None  # those of the first call hold
+        known = {} if self._classes is None else {"classes": self._classes}
+        with on_interrupt("return"):  # what was learnt is to be noted first
+            self.estimator.partial_fit(X, labels, **known)
+        self._classes = None  # those of the first call hold
         self.labels_used += len(labels)
         self._labels.update(labels.tolist())
 
@@ -310,6 +324,8 @@ def _pool_size(X: Any) -> int:
     """How many examples X has, if it can be asked for single ones."""
     if issparse(X) and X.format != "csr":
         raise ValueError(f"X must be a CSR matrix if it is sparse, got format {X.format!r}; X.tocsr() would do")
+    if issparse(X):
+        check_sparse(X)
     if isinstance(X, np.ndarray) and X.ndim != 2 and X.dtype.kind not in "OUS":
         raise ValueError(f"X must have two dimensions, or be a sequence of objects; got shape {X.shape}")
     if isinstance(X, str) or not (hasattr(X, "shape") or isinstance(X, Sequence)):

@@ -18,6 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from larank import parameters
 from larank.data.schema import Schema, Scope, count, optional, texts
+from larank.publishing import of_one_model
+from larank.sparse import canonical_csr, check_sparse
 
 HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -62,6 +64,7 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
 
+    @of_one_model
     def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
         """Scores of the classes, or with two classes the score of the second against the first.
 
@@ -82,6 +85,7 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
         """What `decision_function` returns, of a fitted model."""
 
+    @of_one_model
     def predict(self, X: Any) -> NDArray[Any]:
         """The label with the largest score for each example.
 
@@ -128,10 +132,12 @@ def validated(
             return X
         labels: Any = _labels_of_objects(estimator, X, *y)
     else:
+        if issparse(X):
+            check_sparse(X)
         checks = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True, "reset": reset}
         found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
         X, labels = found if y else (found, None)
-        X = sound_csr(X) if issparse(X) else X
+        X = canonical_csr(X) if issparse(X) else X
         if not y:
             return X
     check_classification_targets(labels)
@@ -270,30 +276,3 @@ def held_out_examples(
     if classes is not None and not np.isin(y, classes).any():
         raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
     return X, y
-
-
-def sound_csr(X: Any) -> Any:
-    """X with sorted columns, each named once in its row; an error where it names rows or columns it does not have.
-
-    SciPy lets such matrices pass, and the core would read and write where they point to.
-    """
-    _check_structure(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _check_structure(X: Any) -> None:
-    low, high = (X.indices.min(), X.indices.max()) if X.indices.size else (0, 0)
-    if low < 0 or high >= X.shape[1]:
-        raise ValueError(
-            f"X must have column indices from 0 to {X.shape[1] - 1}, its number of features less one; "
-            f"got {low if low < 0 else high}"
-        )
-    stored = min(X.indices.size, X.data.size)
-    sound = len(X.indptr) == X.shape[0] + 1 and X.indptr[0] == 0 and X.indptr[-1] <= stored
-    if not sound or (np.diff(X.indptr) < 0).any():
-        raise ValueError(
-            "X must have an indptr that never decreases and ends within its indices, got one that does not"
-        )

@@ -165,7 +165,8 @@ Cs : iterable of float
 Returns
 -------
 list of estimators
-    The fitted models, in the order of `Cs`. An interrupt ends the path: models for larger costs are missing.""",
+    The fitted models, in the order of `Cs`. Ctrl-C ends the path: models for larger costs are missing, unless
+    `on_interrupt` has it raise.""",
     "stream": """\
 Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, if `gamma`
 is a number and kernel values are the same to the last digit. Those made of inner products may not be; then the models

@@ -44,7 +44,7 @@ from larank.data.schema import (
     several,
 )
 from larank.docstrings import with_paragraphs
-from larank.training import unchanged_on_failure
+from larank.publishing import next_model, of_one_model
 
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
@@ -139,6 +139,7 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         return self._fitted(X, wants_features=True)
 
+    @of_one_model
     def transform(self, X: Any) -> _Array:
         """The features of any number of examples; beside them, no more than tiles of kernel values are in memory.
 
@@ -160,22 +161,26 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return int(self.n_components_)
 
     def _fitted(self, X: Any, wants_features: bool) -> _Array:
-        with unchanged_on_failure(self):
-            parameters.check(self)
-            for name in (*_FITTED, *self._own):
-                if name in vars(self):
-                    delattr(self, name)
-            X = self._validated(X, reset=True)
-            if self.kernel == "precomputed":
-                check_gram(X)
-                if found := indefinite_pair(X, np.arange(len(X)), 0.0):
-                    raise ValueError(f"kernel='precomputed' must be positive semi-definite, got {found}")
-            kernel = self._kernel(X)
-            if hasattr(kernel, "gamma"):
-                self.gamma_ = float(kernel.gamma)
-            provider = provider_for(kernel, X, n_jobs=self._threads())
-            features = self._learn(provider, X, check_random_state(self.random_state), wants_features)
-            return self._transformed(X) if features is None and wants_features else features
+        with next_model(self) as model:
+            return model._made(X, wants_features)
+
+    def _made(self, X: Any, wants_features: bool) -> _Array:
+        """Set the fitted attributes; the features of X, if they are wanted."""
+        parameters.check(self)
+        for name in (*_FITTED, *self._own):
+            if name in vars(self):
+                delattr(self, name)
+        X = self._validated(X, reset=True)
+        if self.kernel == "precomputed":
+            check_gram(X)
+            if found := indefinite_pair(X, np.arange(len(X)), 0.0):
+                raise ValueError(f"kernel='precomputed' must be positive semi-definite, got {found}")
+        kernel = self._kernel(X)
+        if hasattr(kernel, "gamma"):
+            self.gamma_ = float(kernel.gamma)
+        provider = provider_for(kernel, X, n_jobs=self._threads())
+        features = self._learn(provider, X, check_random_state(self.random_state), wants_features)
+        return self._transformed(X) if features is None and wants_features else features
 
     @abstractmethod
     def _learn(self, provider: Provider, X: Any, random: np.random.RandomState, wants_features: bool) -> Any:
@@ -329,6 +334,7 @@ class PivotedCholeskyMap(KernelMap):
         self.random_state = random_state
 
     @property
+    @of_one_model
     def factor_(self) -> _Float:
         """A = L_P^-T, an upper triangle: the features of x are A' k(., x) with the pivots ([primal] (1.3))."""
         check_is_fitted(self)

@@ -898,7 +898,8 @@ def test_a_closed_pipe_is_no_failure_to_shout_about(files: Files) -> None:
     child.wait(timeout=60)
 
 
-def test_interrupted_training_saves_what_it_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_training_saves_what_it_has(tmp_path: Path, number: signal.Signals) -> None:
     data = svmlight(tmp_path / "hard.svm", *examples(3000, noise=8.0))
     target = tmp_path / "m.larank"
     endless = ["--tol", "1e-15", "--max-iter", 10**9, "--time-limit", 50, "-C", 1000]
@@ -907,10 +908,22 @@ def test_interrupted_training_saves_what_it_has(tmp_path: Path) -> None:
     first = child.stderr.readline()
     assert first.startswith("larank: training ")
     time.sleep(0.5)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(number)
     stdout, stderr = child.communicate(timeout=60)
-    assert child.returncode == 0
+    assert child.returncode == 130
     assert "larank: stopped early (interrupted); " in stderr
     assert "Traceback" not in stderr
     assert "interrupted" in stdout
     assert models.load(target).result_.status == "interrupted"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_before_training_ends_the_command_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    os.mkfifo(tmp_path / "pipe.svm")  # nobody writes into it
+    child = process("train", tmp_path / "pipe.svm", tmp_path / "m.larank")
+    with open(tmp_path / "pipe.svm", "wb"):  # opens once the command reads
+        child.send_signal(number)
+        _, stderr = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert stderr == "larank: interrupted\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe.svm"]

@@ -320,6 +320,15 @@ def test_a_damaged_description_is_refused(file, change, why):
         load(file)
 
 
+@pytest.mark.parametrize("indptr", [[0, 2_000_000_000, 0], [0, 2**31 - 1, -(2**31)], [0, 2, 1]])
+def test_rows_of_a_sparse_matrix_that_run_backwards_are_refused(file, indptr):
+    parts = {"s/data": np.ones(1), "s/indices": np.zeros(1, np.int32), "s/indptr": np.array(indptr, np.int32)}
+    sparse = {"$sparse": "csr_matrix", "name": "s", "shape": [2, 2]}
+    rewrite(file, lambda d: d["attributes"].update(support_vectors_=sparse), {"coef_": np.zeros(1), **parts})
+    with pytest.raises(ModelFileError, match=r"model.larank is damaged: X must have an indptr that never decreases"):
+        load(file)
+
+
 def test_sparse_parts_that_do_not_fit_are_refused(file):
     arrays = {
         "coef_": np.zeros(1),

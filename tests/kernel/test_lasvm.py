@@ -232,7 +232,7 @@ def test_a_time_limit_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatc
     some, labels = hard()
     clock = iter([0.0] * 10**7)
     done = threading.Event()
-    monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: 10.0 if done.is_set() else next(clock))
+    monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: 5.5 if done.is_set() else next(clock))
     finish_some, calls = LaSVM._finish_some, []
 
     def watched(self, training):

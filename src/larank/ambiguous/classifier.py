@@ -7,7 +7,7 @@ back to old ones. The labels of examples are the numbers of their candidate sets
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -34,7 +34,8 @@ from larank.kernel.machine import (
     estimate_by_losses,
     session_class,
 )
-from larank.training import ObjectiveValues, Outcome
+from larank.publishing import of_one_model
+from larank.training import FromScratch, ObjectiveValues, Outcome
 
 
 @persistable_value
@@ -96,7 +97,7 @@ class AmbiguousSVM(Algorithm):
         if self.model.sharpness:
             self._given = GivenSets.of(training.session, examples.ids, examples.labels)
 
-    def begin_epoch(self, training: StreamTraining) -> None:
+    def begin_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Weigh the candidates by what the model makes of them, and believe it the more the later it is."""
         if not self.model.sharpness:
             return
@@ -109,13 +110,14 @@ class AmbiguousSVM(Algorithm):
         for block, of_block, _ in training.scanned(expansion, beta):
             scores[stream.order[done : done + len(block)]] = of_block
             done += len(block)
+            yield
         stream.examples.labels[:] = self._given.weighed(training.session, scores, sharpness)
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """By the losses of the examples as they came."""
         return estimate_by_losses(training)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """(6.5) of the thesis and its dual, and the largest loss that an example's coefficients do not account for."""
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self.model._arrived), absent=0.0)
@@ -129,6 +131,7 @@ class AmbiguousSVM(Algorithm):
             costs += float(block.costs.sum())
             unaccounted = loss - (own.clip(min=0).sum(axis=1) - products) / block.costs
             violation = max(violation, float(unaccounted.max()))
+            yield
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
         if not self.model.sharpness:
@@ -400,6 +403,7 @@ class AmbiguousClassifier(OnlineClassifier):
             candidates.warn_if_most_are_full(len(candidates.labels))
         return X, candidates
 
+    @of_one_model
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The share of predictions that are right: true labels, or one of the candidates.
 

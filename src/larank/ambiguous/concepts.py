@@ -45,7 +45,8 @@ from larank.ambiguous.sentences import Words, check_words
 from larank.ambiguous.universes import Universes
 from larank.data.models import persistable
 from larank.data.schema import RESULT, integer, several, text, texts
-from larank.training import Outcome, Result, unchanged_on_failure, warn_if_early
+from larank.publishing import next_model, of_one_model
+from larank.training import Outcome, Result, warn_if_early
 
 _SENTENCES_PREDICTED_AT_ONCE = 1000
 
@@ -184,8 +185,8 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         ConceptLabeler
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
-        with unchanged_on_failure(self):
-            outcome = self._fit(sentences, concepts, universes)
+        with next_model(self) as model:
+            outcome = model._fit(sentences, concepts, universes)
         self._warn_if_early(outcome)
         return self
 
@@ -196,11 +197,12 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         the learning rate is constant. With bags, `fit` first finds out from all sentences which word goes with which
         concept; here this is learned along with the rest, which takes more sentences.
         """
-        with unchanged_on_failure(self):
-            outcome = self._partial_fit(sentences, concepts, universes)
+        with next_model(self) as model:
+            outcome = model._partial_fit(sentences, concepts, universes)
         self._warn_if_early(outcome)
         return self
 
+    @of_one_model
     def predict(self, sentences: Any, universes: Any = None) -> list[list[str]]:
         """The concept of each word of each sentence, "-" for words that have none.
 
@@ -225,6 +227,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         names = np.array(self._learner.names, dtype=object)[numbers]
         return [list(labels) for labels in np.split(names, np.cumsum([len(each) for each in words])[:-1])]
 
+    @of_one_model
     def score(self, sentences: Any, concepts: Any, universes: Any = None) -> float:
         """The share of sentences in which every word gets its concept: 1 - (C.2) of the thesis."""
         check_is_fitted(self, "concepts_")
@@ -239,6 +242,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         found = self.predict(words, known)
         return float(np.mean([tuple(one) == other for one, other in zip(found, right, strict=True)]))
 
+    @of_one_model
     def explain(self, sentence: Any, universe: Any = None, *, against: str | None = None) -> ConceptExplanation:
         """How a sentence is labelled: which word when, what decided it, and which facts were used.
 
@@ -270,6 +274,7 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
             )
 
     @property
+    @of_one_model
     def concept_vectors_(self) -> NDArray[np.float32]:
         """C(name(c)) of the concepts."""
         check_is_fitted(self, "concepts_")

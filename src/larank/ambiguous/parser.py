@@ -37,10 +37,10 @@ from larank.ambiguous.sentences import Words
 from larank.ambiguous.trees import meaning_of
 from larank.data.models import persistable
 from larank.data.schema import RESULT, instance, integer, mapping, several, text, texts
+from larank.publishing import next_model, of_one_model
 from larank.training import (
     Outcome,
     Result,
-    unchanged_on_failure,
     warn_if_early,
 )
 
@@ -238,8 +238,8 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         SemanticParser
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
-        with unchanged_on_failure(self):
-            outcome = self._fit(sentences, candidates)
+        with next_model(self) as model:
+            outcome = model._fit(sentences, candidates)
         self._warn_if_early(outcome)
         return self
 
@@ -248,11 +248,12 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
 
         Words, symbols and relations that are new take part from then on. `epochs` and `shuffle` act in `fit` only.
         """
-        with unchanged_on_failure(self):
-            outcome = self._partial_fit(sentences, candidates)
+        with next_model(self) as model:
+            outcome = model._partial_fit(sentences, candidates)
         self._warn_if_early(outcome)
         return self
 
+    @of_one_model
     def predict(self, sentences: Any) -> list[Meaning | None]:
         """The meaning of each sentence: one tree of all relations that its words stand for.
 
@@ -271,6 +272,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         parsed = (self._learner.parse(words) for words in check_sentences(sentences))
         return [meaning_of(found.tree, found.symbols) for found in parsed]
 
+    @of_one_model
     def label(self, sentences: Any) -> list[list[str]]:
         """The symbol of each word of each sentence, "-" for words that stand for none."""
         check_is_fitted(self, "symbols_")
@@ -280,6 +282,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         """The F1 of the predicted meanings, see `evaluate`."""
         return self.evaluate(sentences, meanings).f1
 
+    @of_one_model
     def evaluate(self, sentences: Any, meanings: Any = None) -> ParseScores:
         """Precision, recall and F1 of the predicted meanings, which are right only as a whole.
 
@@ -299,6 +302,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
         precision, recall = correct / max(1, valid), correct / len(right)
         return ParseScores(precision, recall, 2 * precision * recall / (precision + recall) if correct else 0.0)
 
+    @of_one_model
     def explain(self, sentence: Any) -> ParseExplanation:
         """How a sentence gets its meaning: the symbol of each word, the roles for each relation, then the tree."""
         check_is_fitted(self, "symbols_")

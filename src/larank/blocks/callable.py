@@ -12,6 +12,7 @@ from scipy import sparse
 from larank.blocks.kernels import CallableKernel, Kernel
 from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, length, pieces, rows_of, tolerance
 from larank.blocks.store import Batch, Support, rows_like
+from larank.sparse import sound_csr
 
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
@@ -105,7 +106,9 @@ class CallableProvider(Provider):
         if last - first + 1 != len(left):
             span = f"{len(left)} of the {span}"
         try:
-            values = np.asarray(returned.toarray() if sparse.issparse(returned) else returned, dtype=np.float64)
+            values = np.asarray(
+                sound_csr(returned).toarray() if sparse.issparse(returned) else returned, dtype=np.float64
+            )
         except (TypeError, ValueError):
             raise ValueError(f"kernel must return numbers, got {type(returned).__name__} for {span}") from None
         if values.shape != out.shape:

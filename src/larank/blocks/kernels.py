@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 
 from larank import _core
 from larank.parameters import finite, one_of, positive, whole_number
+from larank.sparse import sound_csr
 
 __all__ = [
     "CallableKernel",
@@ -268,9 +269,8 @@ def with_bias(kernel: Kernel) -> Kernel:
 
 def _plus_one(values: Any) -> Any:
     """What a kernel returned, plus one; what is no array of numbers is for others to complain about."""
-    values = values.toarray() if issparse(values) else values
     try:
-        return np.asarray(values, dtype=np.float64) + 1
+        return np.asarray(sound_csr(values).toarray() if issparse(values) else values, dtype=np.float64) + 1
     except (TypeError, ValueError):
         return values
 

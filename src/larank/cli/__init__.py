@@ -1,7 +1,8 @@
 """The command line: `larank train`, `predict`, `eval`, `info`, `tag`, `parse`, `label-concepts` and `demo`.
 
 Results go to standard output; progress, warnings and errors to standard error. Exit status: 0 done, 1 the
-work failed (one line says why), 2 wrong usage. What a command needs is imported when it is called.
+work failed (one line says why), 2 wrong usage, 130 interrupted by Ctrl-C or SIGTERM. What a command needs is imported
+when it is called.
 """
 
 from __future__ import annotations
@@ -89,5 +90,5 @@ def larank(
     Sentences, and a table of what is known of what they speak of:
       larank label-concepts train house.csv train.txt house.larank --test test.txt
 
-    Exit status: 0 done, 1 the work failed (one line says why), 2 wrong usage.
+    Exit status: 0 done, 1 the work failed (one line says why), 2 wrong usage, 130 interrupted by Ctrl-C or SIGTERM.
     """

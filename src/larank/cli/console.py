@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,10 +43,13 @@ Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show t
 # ---- What can go wrong, and how it is said ----
 
 
+_INTERRUPTED = 128 + signal.SIGINT  # as shells have it
+
+
 @contextmanager
 def work(debug: bool) -> Iterator[None]:
-    """Turn whatever fails inside into one line on standard error and exit status 1."""
-    with warnings.catch_warnings():
+    """Turn whatever fails inside into one line on standard error and exit status 1, and an interrupt into 130."""
+    with warnings.catch_warnings(), _sigterm_as_ctrl_c():
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = lambda message, *_: say(f"warning: {_one_line(message)}")
         try:
@@ -56,6 +61,25 @@ def work(debug: bool) -> Iterator[None]:
                 raise
             say(f"error: {_explain(error)}")
             raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            if debug:
+                raise
+            say("interrupted")
+            raise typer.Exit(_INTERRUPTED) from None
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: training ends with a model that is saved, and files are left as they were."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _explain(error: Exception) -> str:
@@ -113,6 +137,12 @@ def say_if_stopped_early(estimator: Any, model_file: Path) -> None:
         reason = result.status.replace("_", " ")
         holds = f"{model_file} holds the model reached by then{reached if result.has_objective else ''}"
         say(f"stopped early ({reason}); {holds}")
+
+
+def exit_if_interrupted(estimator: Any) -> None:
+    """Say by the exit status that the model is not what it would have been."""
+    if estimator.result_.status == "interrupted":
+        raise typer.Exit(_INTERRUPTED)
 
 
 # ---- Tables ----

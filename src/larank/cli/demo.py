@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from larank import LaRankClassifier, LinearMulticlassSVC, save
+from larank import LaRankClassifier, LinearMulticlassSVC, on_interrupt, save
 from larank.cli.console import Debug, console, print_line, print_rows, say, work
 from larank.cli.examples import worst
 from larank.data import load_letter
@@ -45,7 +45,7 @@ def demo(
     Example:
       larank demo --output letter-demo
     """
-    with work(debug):
+    with work(debug), on_interrupt("raise"):
         output.mkdir(parents=True, exist_ok=True)
         _run_demo(output)
 

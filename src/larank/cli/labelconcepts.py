@@ -22,6 +22,7 @@ from larank.cli.console import (
     check_outputs,
     check_replaceable,
     counted,
+    exit_if_interrupted,
     load_model,
     print_line,
     print_rows,
@@ -99,6 +100,7 @@ def train(
         if not quiet:
             _print_figures(labeler, test)
             print_line(f"model written to {model_file}")
+        exit_if_interrupted(labeler)
 
 
 app.command()(with_options_of({"concepts": ConceptLabeler}, train))

@@ -18,6 +18,7 @@ from larank.cli.console import (
     check_outputs,
     check_replaceable,
     counted,
+    exit_if_interrupted,
     load_model,
     print_line,
     print_rows,
@@ -91,6 +92,7 @@ def train(
                 }
             )
             print_line(f"model written to {model_file}")
+        exit_if_interrupted(parser)
 
 
 app.command()(with_options_of({"parser": SemanticParser}, train))

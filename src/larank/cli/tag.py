@@ -19,6 +19,7 @@ from larank.cli.console import (
     check_outputs,
     check_replaceable,
     counted,
+    exit_if_interrupted,
     load_model,
     print_line,
     print_rows,
@@ -151,6 +152,7 @@ def train(
         if not quiet:
             print_values({**figures, **certificate(tagger.result_)})
             print_line(f"model written to {model_file}")
+        exit_if_interrupted(tagger)
 
 
 app.command()(with_options_of({"tagger": SequenceTagger}, train))

@@ -18,6 +18,7 @@ from larank.cli.console import (
     ZeroBased,
     check_outputs,
     check_replaceable,
+    exit_if_interrupted,
     print_line,
     print_values,
     say,
@@ -118,6 +119,7 @@ def train(
             print_line(f"model written to {model_file}")
             if report_file is not None:
                 print_line(f"report written to {report_file}")
+        exit_if_interrupted(estimator)
 
 
 def _examples_of_a_pass(result: Result) -> int:

@@ -39,9 +39,11 @@ from sklearn.exceptions import NotFittedError
 
 from larank.data import schema
 from larank.data.files import atomic_write
-from larank.data.schema import Kind, Schema, check_csr, check_fields
+from larank.data.schema import Kind, Schema, check_fields
 from larank.parameters import check as check_parameters
 from larank.parameters import defaults
+from larank.publishing import one_model
+from larank.sparse import csr_of
 
 FORMAT_VERSION = 1
 _FORMAT = "larank-model"
@@ -146,7 +148,7 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
         "format": _FORMAT,
         "format_version": FORMAT_VERSION,
         "library_version": version("larank"),
-        **_parts_of(estimator, "", arrays),
+        **_parts_of(one_model(estimator), "", arrays),
     }
     content = to_bytes(arrays, metadata={"larank": json.dumps(description, allow_nan=False)})
     with atomic_write(path) as file:
@@ -408,12 +410,11 @@ class _Reader:
     def _sparse(self, coded: Mapping[str, Any]) -> Any:
         data, indices, indptr = (self.array(f"{coded.get('name')}/{part}") for part in ("data", "indices", "indptr"))
         shape = _checked_shape(coded.get("shape"))
-        if coded["$sparse"] not in _SPARSE or len(shape) != 2:
-            raise ValueError(f"there is no sparse matrix {coded['$sparse']!r} of shape {shape}")
+        if coded["$sparse"] not in _SPARSE:
+            raise ValueError(f"there is no sparse matrix {coded['$sparse']!r}")
         if isinstance(data, ArrayInfo):
             return ArrayInfo(data.dtype, shape)
-        check_csr(data, indices, indptr, shape)
-        return _SPARSE[coded["$sparse"]]((data, indices, indptr), shape=shape)
+        return csr_of(data, indices, indptr, shape, _SPARSE[coded["$sparse"]])
 
 
 _MARKS: Mapping[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {

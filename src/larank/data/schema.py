@@ -24,6 +24,8 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy.sparse import issparse
 
+from larank.sparse import check_sparse
+
 _LARGEST = float(np.finfo(np.float64).max)
 _shown = Repr()
 _shown.maxstring = _shown.maxother = 60
@@ -270,7 +272,7 @@ def csr(rows: Dimension, columns: Dimension, *, full: bool = False) -> Kind:
         is_csr = issparse(value) and value.format == "csr" and value.dtype.kind == "f" and value.dtype.itemsize >= 4
         if not is_csr or not scope.agrees((rows, columns), value.shape):
             _refuse(name, f"a CSR matrix of float32 or float64 of shape {scope.told((rows, columns))}", value)
-        check_csr(value.data, value.indices, value.indptr, value.shape)
+        check_sparse(value)
         _check_finite(name, value.data)
         if full and not (value.indptr[1:] > value.indptr[:-1]).all():
             raise SchemaError(f"{name} must have an entry in every row, got none in some")
@@ -278,19 +280,6 @@ def csr(rows: Dimension, columns: Dimension, *, full: bool = False) -> Kind:
             raise SchemaError(f"{name} must hold every entry once, got some twice")
 
     return check
-
-
-def check_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, ...]) -> None:
-    """Raise unless the parts are those of a CSR matrix; SciPy's own check does not look closely where counts wrap."""
-    are_vectors = data.ndim == indices.ndim == indptr.ndim == 1
-    if not are_vectors or {indices.dtype.kind, indptr.dtype.kind} != {"i"} or data.dtype.kind not in "biuf":
-        raise SchemaError("a CSR matrix must have vectors of data, of indices and of their ends, got others")
-    if len(indptr) != shape[0] + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        raise SchemaError(f"indptr must ascend from 0 for each of {shape[0]} rows, got one that does not")
-    if not indptr[-1] <= len(indices) == len(data):
-        raise SchemaError(f"indptr must end within {len(data)} values and {len(indices)} indices, got {indptr[-1]}")
-    if len(indices) and not (indices.min() >= 0 and indices.max() < shape[1]):
-        raise SchemaError(f"indices must be from 0 to {shape[1] - 1}, got others")
 
 
 def matrix(rows: Dimension, columns: Dimension) -> Kind:

@@ -32,7 +32,7 @@ from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.stream import Examples, KernelFeed, KernelSource, Stream
 from larank.parameters import OPERATIONS
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
@@ -143,14 +143,19 @@ class ActiveSetTraining:
         self.is_told = True
         return self.objectives
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives of all examples at the present coefficients."""
         if not self.is_certified:
             self._work.close()  # wherever it was
             for _ in self._look(everything=True):
-                pass
+                yield
         assert self.objectives is not None
         return self.objectives
+
+    def certificate_seconds(self) -> float:
+        """By the kernel values it takes."""
+        values = 0 if self.is_certified else self.session.support_patterns * len(self.problem.labels)
+        return self.provider.seconds_for(values)
 
     def iterations(self) -> float:
         """Examples visited or looked at, over their number."""

@@ -26,7 +26,8 @@ from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
 from larank.kernel.machine import FITTED, WEIGHTS, KernelClassifier, warn_if_indefinite
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
-from larank.training import Limits, Outcome, train, unchanged_on_failure
+from larank.publishing import next_model
+from larank.training import Limits, Outcome, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -163,12 +164,12 @@ class MulticlassSVC(KernelClassifier):
 
         [fitted]
         """
-        with unchanged_on_failure(self):
-            X, problem, provider = self._problem(X, y, sample_weight)
+        with next_model(self) as model:
+            X, problem, provider = model._problem(X, y, sample_weight)
             with provider.threads():
-                training = self._training(problem, provider)
-                outcome = self._run(training)
-            self._keep_model(training, outcome, X)
+                training = model._training(problem, provider)
+                outcome = model._run(training)
+            model._keep_model(training, outcome, X)
         warn_if_indefinite(provider.indefinite, stacklevel=2)
         self._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
         return self
@@ -254,7 +255,8 @@ class MulticlassSVC(KernelClassifier):
         found = indefinite_objectives(provider, training.half_squared_norm, dual, at_zero)
         provider.indefinite = provider.indefinite or found
         is_rounded = bool(found) and provider.kernel.is_definite
-        outcome = replace(outcome, status="precision") if training.has_stalled or is_rounded else outcome
+        if (training.has_stalled or is_rounded) and outcome.status != "interrupted":
+            outcome = replace(outcome, status="precision")
         return outcome.without_bound() if provider.indefinite else outcome
 
     def _keep_model(self, training: Any, outcome: Outcome, X: Any) -> None:

@@ -29,7 +29,7 @@ from larank.kernel.machine import (
     session_class,
     signs,
 )
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _Float = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class Huller(Algorithm):
         primal = training.session.objective
         return ObjectiveValues(primal, min(primal, training.session.estimated_bound), math.nan)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """The distances of the points, and of the projections of all examples on the lines through them."""
         points = _Points.of(training.session)
         n_problems = points.signed.shape[1]
@@ -66,6 +66,7 @@ class Huller(Algorithm):
                 nearest[side] = np.minimum(nearest[side], np.where(y == sign, outward, np.inf).min(axis=0))
                 used = np.where((alpha > 0) & (y == sign), outward, -np.inf)
                 furthest[side] = np.maximum(furthest[side], used.max(axis=0, initial=-np.inf))
+            yield
         largest = float(np.abs(points.products).max(initial=0))
         training.machine.look_at_objectives(float(squared_distance.min()) / 2, 0.0, largest)
         return _certificate(np.maximum(squared_distance, 0), middle, nearest, furthest)

@@ -8,7 +8,7 @@ smaller violations alone than the one before. With the linear kernel the session
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,9 +33,10 @@ from larank.kernel.machine import (
 )
 from larank.kernel.selection import Strategy
 from larank.parameters import OPERATIONS
-from larank.training import ObjectiveValues, Outcome
+from larank.training import FromScratch, ObjectiveValues, Outcome
 
 TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
+_VISITS_AT_ONCE = 256  # of the finish, well under a second
 
 
 class LaRank(Algorithm):
@@ -85,21 +86,23 @@ class LaRank(Algorithm):
             self._margins = np.ascontiguousarray(1 - delta[np.ix_(columns, columns)])
             training.session.set_margins(self._margins)
 
-    def begin_epoch(self, training: StreamTraining) -> None:
+    def begin_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Look closer than before."""
         self._tau /= 4
         training.session.set_tau(self._tau)
+        yield from ()
 
-    def settle(self, training: StreamTraining) -> None:
+    def settle(self, training: StreamTraining) -> Iterator[None]:
         """Sweep over the support patterns; where training goes on until the gap is closed, the passes do that."""
         if training.settings.stop == "epochs":
-            training.feed.finish()
+            while not training.feed.finish_some(_VISITS_AT_ONCE):
+                yield
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """By the losses of the examples as they came."""
         return estimate_by_losses(training)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """[larank] (3) and (7), and the largest violation of an example."""
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self._margins), absent=0.0)
@@ -117,6 +120,7 @@ class LaRank(Algorithm):
             bound[of_label] = block.costs
             best = np.where(own < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
+            yield
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
         primal = half + losses if math.isfinite(self.model.C) else hard_objective(half, margin)

@@ -39,7 +39,8 @@ from larank.kernel.machine import (
     signs,
 )
 from larank.kernel.selection import Strategy
-from larank.training import ObjectiveValues, Outcome, TrainingWarning
+from larank.publishing import of_one_model
+from larank.training import FromScratch, ObjectiveValues, Outcome, TrainingWarning
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
 _LEAST_STEPS_PER_VECTOR = 1000
@@ -118,10 +119,10 @@ class LaSVM(Algorithm):
         """By the losses of the examples as they came."""
         return estimate_by_losses(training)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """[thesis] (4.1) of all problems together, and the largest violation of one of them."""
         self._biases = {}
-        self._find_open_biases(training)
+        yield from self._find_open_biases(training)
         expansion = self.expansion(training.session)
         # Classes that have not been met yet count as well: everything is against them.
         coefficients, bias = expansion.for_classes(len(self.model._arrived), self.absent)
@@ -138,6 +139,7 @@ class LaSVM(Algorithm):
             g, bound = y - scores, block.costs[:, None] * y  # [thesis] (4.2)
             largest = np.maximum(largest, np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0))
             smallest = np.minimum(smallest, np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0))
+            yield
         half = float(squared_norm.sum()) / 2
         at_zero = float(np.tile(training.stream.examples.costs, len(bias)).sum())
         training.machine.look_at_objectives(half, linear - half, at_zero)
@@ -146,7 +148,7 @@ class LaSVM(Algorithm):
             primal = sum(map(hard_objective, (squared_norm / 2).tolist(), margin.tolist()))
         return ObjectiveValues(primal, linear - half, max(0.0, float((largest - smallest).max())))
 
-    def _find_open_biases(self, training: StreamTraining) -> None:
+    def _find_open_biases(self, training: StreamTraining) -> Iterator[None]:
         """Where all support vectors are at bounds, they leave an interval to the bias; all examples decide."""
         session = training.session
         width = len(self.model._arrived)
@@ -154,18 +156,21 @@ class LaSVM(Algorithm):
         if not len(is_open) or (session.columns > 1 and session.columns != width):
             return
         expansion = Expansion.of(session)
-        scanned = [
-            (scores, signs(block.labels, session.columns)[:, is_open], block.costs)
-            for block, scores, _ in training.scanned(expansion, expansion.dense[:, is_open])
-        ]
+        scanned = []
+        for block, scores, _ in training.scanned(expansion, expansion.dense[:, is_open]):
+            scanned.append((scores, signs(block.labels, session.columns)[:, is_open], block.costs))
+            yield
         scores, y, costs = (np.concatenate(parts) for parts in zip(*scanned, strict=True))
         for column, problem in enumerate(is_open.tolist()):
             self._biases[problem] = least_loss_bias(scores[:, column], y[:, column], costs)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Training that has stalled above the gap asked for has come to the end of its precision."""
+        if outcome.status in ("interrupted", "time_limit"):
+            return outcome
         if training.is_whole and not training.settings.certify:
-            self._find_open_biases(training)
+            for _ in self._find_open_biases(training):
+                pass
         is_open = not training.settings.limits().is_closed(outcome.objectives)
         if self._steps_at_most and outcome.status in ("completed", "max_iter"):
             return replace(outcome, status="max_iter")
@@ -374,6 +379,7 @@ class LaSVMClassifier(OnlineClassifier):
         return csr_matrix(self.dual_coef_.T)
 
     @property
+    @of_one_model
     def n_support_(self) -> NDArray[np.int32]:
         """The number of support vectors of each class."""
         check_is_fitted(self)

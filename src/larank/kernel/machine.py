@@ -10,6 +10,7 @@ from a saved model.
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -57,15 +58,16 @@ from larank.data.schema import (
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
+from larank.publishing import next_model
 from larank.training import (
     CertificateWarning,
+    FromScratch,
     Limits,
     ObjectiveValues,
     Outcome,
     Result,
     progress_for,
     train,
-    unchanged_on_failure,
     warn_if_early,
 )
 
@@ -104,6 +106,8 @@ _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
 _ROWS_AT_ONCE = 4096  # of a certificate
+_SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
+_SECONDS_TO_SETTLE = 0.5  # where training has ended early
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
 _MOST_EPOCHS = 20
 _FEW_VISITS = 100_000
@@ -366,8 +370,8 @@ class Algorithm(ABC):
         """The objectives as they were seen on the way."""
 
     @abstractmethod
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
-        """The objectives from scratch, by `training.scanned`."""
+    def objectives(self, training: StreamTraining) -> FromScratch:
+        """The objectives from scratch, by `training.scanned`; every `yield` is room for looking at limits."""
 
     @abstractmethod
     def operations(self, session: Any) -> dict[str, int]:
@@ -388,17 +392,18 @@ class Algorithm(ABC):
     def begin_training(self, training: StreamTraining) -> None:
         """Prepare the session for the classes of the stream."""
 
-    def begin_epoch(self, training: StreamTraining) -> None:
-        """Prepare the session for another epoch."""
+    def begin_epoch(self, training: StreamTraining) -> Iterator[None]:
+        """Prepare the session for another epoch; every `yield` is room for looking at limits."""
+        yield from ()
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Work after an epoch; every `yield` is room for looking at limits."""
         if training.is_over:
-            self.settle(training)
-        yield from ()
+            yield from self.settle(training)
 
-    def settle(self, training: StreamTraining) -> None:
-        """Bring the session to where a model can be taken from it, wherever training has ended."""
+    def settle(self, training: StreamTraining) -> Iterator[None]:
+        """Bring the session to where a good model can be taken from it, wherever training has ended, step by step."""
+        yield from ()
 
     def before_validation(self, training: StreamTraining) -> None:
         """Bring it there on the way, and let training go on as if nothing had been."""
@@ -519,6 +524,10 @@ class Machine:
     def kernel_values(self) -> int:
         """Computed so far."""
         return self.provider.kernel_values
+
+    def seconds_for(self, values: float) -> float:
+        """How long so many kernel values would take."""
+        return self.provider.seconds_for(values)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -673,76 +682,86 @@ class OnlineClassifier(KernelClassifier):
     def _fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None = None
     ) -> Self:
-        with unchanged_on_failure(self):
-            parameters.check(self)
-            settings, algorithm = Settings.of(self), self._ALGORITHM(self)
-            X, targets = self._examples(X, y, classes, reset=True)
-            known = targets.classes()
-            costs = targets.costs(settings, X, known, sample_weight)
-            targets.check(costs)
-            if self.kernel == "precomputed":
-                check_gram(X)
-            algorithm.check_classes(known)
-            held_out = (
-                None
-                if validation is None
-                else held_out_examples(validation, partial(self._validated, reset=False), known)
-            )
-            seeds = check_random_state(settings.random_state)
-            seed = int(seeds.randint(2**31 - 1))
-            orders = np.random.RandomState(seeds.randint(2**31 - 1))
-
-            for name in self._FORGOTTEN:
-                self.__dict__.pop(name, None)
-            self.classes_ = known
-            self._arrived = np.empty(0, known.dtype)
-            self._seen = len(targets)
-            order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
-            order = order[costs[order] > 0]
-            machine = algorithm.machine(X, seed)
-            if algorithm.certifies:
-                machine.look_at_kernel(X, order)
-            labels = targets.numbers(self, machine.session, order)
-            examples = Examples(X, np.arange(len(targets)), labels, costs)
-            stream = Stream(examples, order, orders if settings.shuffle else None, orders)
-            training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
-            outcome = self._train(training, settings.limits())
+        with next_model(self) as model:
+            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes)
         warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
+
+    def _learn_all(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None
+    ) -> tuple[Algorithm, Machine, Outcome]:
+        parameters.check(self)
+        settings, algorithm = Settings.of(self), self._ALGORITHM(self)
+        X, targets = self._examples(X, y, classes, reset=True)
+        known = targets.classes()
+        costs = targets.costs(settings, X, known, sample_weight)
+        targets.check(costs)
+        if self.kernel == "precomputed":
+            check_gram(X)
+        algorithm.check_classes(known)
+        held_out = (
+            None if validation is None else held_out_examples(validation, partial(self._validated, reset=False), known)
+        )
+        seeds = check_random_state(settings.random_state)
+        seed = int(seeds.randint(2**31 - 1))
+        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+
+        for name in self._FORGOTTEN:
+            self.__dict__.pop(name, None)
+        self.classes_ = known
+        self._arrived = np.empty(0, known.dtype)
+        self._seen = len(targets)
+        order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
+        order = order[costs[order] > 0]
+        machine = algorithm.machine(X, seed)
+        if algorithm.certifies:
+            machine.look_at_kernel(X, order)
+        labels = targets.numbers(self, machine.session, order)
+        examples = Examples(X, np.arange(len(targets)), labels, costs)
+        stream = Stream(examples, order, orders if settings.shuffle else None, orders)
+        training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
+        outcome = self._train(training, settings.limits())
+        return algorithm, machine, outcome
 
     def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
-        with unchanged_on_failure(self):
-            parameters.check(self)
-            settings, algorithm = Settings.of(self), self._ALGORITHM(self)
-            first = not hasattr(self, "dual_coef_")
-            self._check_unchanged(algorithm, first)
-            columns = 0 if first else getattr(self, "n_features_in_", 0)  # objects have none
-            X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
-            if self.kernel == "precomputed":
-                self._check_columns(X, 0 if first else self._seen, columns)
-            elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
-                X = _like(self.support_vectors_, X)
-            known = targets.united(None if first else self.classes_, classes)
-            algorithm.check_classes(known)
-            weights = settings.class_weight
-            if isinstance(weights, Mapping):  # not of classes that have yet to come
-                weights = {label: weights[label] for label in known.tolist() if label in weights}
-            costs = targets.costs(replace(settings, class_weight=weights), X, known, sample_weight)
-            machine = self._going_on(algorithm, X, first)
-            self.classes_ = known
-            ids = np.arange(self._seen, self._seen + len(targets))
-            self._seen += len(targets)
-            order = np.flatnonzero(costs > 0)
-            machine.is_ahead = True  # of the model, if something fails from here on
-            labels = targets.numbers(self, machine.session, order)
-            stream = Stream(Examples(X, ids, labels, costs), order)
-            training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
-            outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
-            machine.is_ahead = False
+        with next_model(self) as model:
+            algorithm, machine, outcome = model._learn_part(X, y, classes, sample_weight)
         warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
+
+    def _learn_part(
+        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Algorithm, Machine, Outcome]:
+        parameters.check(self)
+        settings, algorithm = Settings.of(self), self._ALGORITHM(self)
+        first = not hasattr(self, "dual_coef_")
+        self._check_unchanged(algorithm, first)
+        columns = 0 if first else getattr(self, "n_features_in_", 0)  # objects have none
+        X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
+        if self.kernel == "precomputed":
+            self._check_columns(X, 0 if first else self._seen, columns)
+        elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
+            X = _like(self.support_vectors_, X)
+        known = targets.united(None if first else self.classes_, classes)
+        algorithm.check_classes(known)
+        weights = settings.class_weight
+        if isinstance(weights, Mapping):  # not of classes that have yet to come
+            weights = {label: weights[label] for label in known.tolist() if label in weights}
+        costs = targets.costs(replace(settings, class_weight=weights), X, known, sample_weight)
+        machine = self._going_on(algorithm, X, first)
+        self.classes_ = known
+        ids = np.arange(self._seen, self._seen + len(targets))
+        self._seen += len(targets)
+        order = np.flatnonzero(costs > 0)
+        machine.is_ahead = True  # of the model, if something fails from here on
+        labels = targets.numbers(self, machine.session, order)
+        stream = Stream(Examples(X, ids, labels, costs), order)
+        training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
+        outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
+        machine.is_ahead = False
+        return algorithm, machine, outcome
 
     def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:
         """Checked examples, and what to learn of them."""
@@ -895,6 +914,7 @@ class StreamTraining:
         self.session = machine.session
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
+        self.pace = self.between  # examples at once
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -918,7 +938,10 @@ class StreamTraining:
         if kind is not None:
             self.feed.wait()
             return
-        self.algorithm.settle(self)
+        end = time.perf_counter() + _SECONDS_TO_SETTLE
+        for _ in self.algorithm.settle(self):
+            if time.perf_counter() > end:
+                break
         self.feed.flush()
 
     def advance(self) -> bool:
@@ -928,7 +951,7 @@ class StreamTraining:
     def _epochs(self) -> Generator[bool, None, None]:
         while not self.is_over:
             while self.visited_in_epoch < self.size:
-                worked = self.feed.advance(self.between)
+                worked = self._timed_advance()
                 self.machine.check_memory(self.settings.memory_limit)
                 self.visited += worked
                 self.visited_in_epoch += worked
@@ -939,7 +962,20 @@ class StreamTraining:
             for _ in self.algorithm.end_epoch(self):
                 yield False
             yield self.is_over
+            self.feed.flush()
+            for _ in self.algorithm.begin_epoch(self):
+                yield False
             self._begin_epoch()
+
+    def _timed_advance(self) -> int:
+        """As many examples as are a short piece of work, going by the last one; the model does not depend on it."""
+        began = time.perf_counter()
+        worked = self.feed.advance(self.pace)
+        if time.perf_counter() - began > _SECONDS_AT_ONCE:
+            self.pace = max(1, self.pace // 2)
+        elif self.pace < self.between:
+            self.pace += 1
+        return worked
 
     def _were_enough(self) -> bool:
         """Whether the epochs asked for are over; with "auto", whether another one would be long, or gain little."""
@@ -954,10 +990,8 @@ class StreamTraining:
         return bool(is_long or dual - before <= _LITTLE_GAIN * dual)
 
     def _begin_epoch(self) -> None:
-        self.feed.flush()
         self.loss_before = getattr(self.session, "loss", 0.0)
         self.session.begin_another_epoch()
-        self.algorithm.begin_epoch(self)
         self.visited_in_epoch = 0
         self.feed = self._feed(self.stream.next_order())
 
@@ -997,11 +1031,15 @@ class StreamTraining:
         self.next_estimate = self.visited + self.between
         return self.algorithm.estimate(self)
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
-        self.algorithm.settle(self)
+        yield from self.algorithm.settle(self)
         self.feed.flush()
-        return self.algorithm.objectives(self)
+        return (yield from self.algorithm.objectives(self))
+
+    def certificate_seconds(self) -> float:
+        """By the kernel values it takes."""
+        return self.machine.seconds_for(self.session.support_patterns * len(self.stream.order))
 
     def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""

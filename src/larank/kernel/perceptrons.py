@@ -30,7 +30,7 @@ from larank.kernel.machine import (
     linear_weights,
     session_class,
 )
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _FITTED: Schema = {
     **FITTED_ON_A_STREAM,
@@ -59,8 +59,9 @@ class _OnMistakes(Algorithm):
         """There are no objectives."""
         return ObjectiveValues(math.nan, math.nan, math.nan)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """There are none."""
+        yield from ()
         return self.estimate(training)
 
     def expansion(self, session: Any) -> Expansion:

@@ -80,9 +80,9 @@ class Feed(ABC):
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end."""
 
-    @abstractmethod
-    def finish(self) -> None:
-        """Bring the session's coefficients to where a model can be taken from them."""
+    def finish_some(self, visits: int) -> bool:
+        """Bring the session's coefficients to where a model can be taken from them, by so many visits; True if done."""
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
@@ -139,9 +139,10 @@ class KernelSource:
         """Of some slots with others, none of which is among them."""
         return self.provider.between(slots, others)
 
-    def finish(self) -> None:
-        """Bring the session's coefficients to where a model can be taken from them."""
-        self.session.finish(self)
+    def finish_some(self, visits: int) -> bool:
+        """Bring the session's coefficients to where a model can be taken from them, by so many visits; True if done."""
+        is_done: bool = self.session.finish_some(visits, self)
+        return is_done
 
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
@@ -253,9 +254,10 @@ class LinearFeed(Feed):
         worked, self._done = end - self._done, end
         return worked
 
-    def finish(self) -> None:
-        """Bring the session's coefficients to where a model can be taken from them."""
-        self._session.finish()
+    def finish_some(self, visits: int) -> bool:
+        """Bring the session's coefficients to where a model can be taken from them, by so many visits; True if done."""
+        is_done: bool = self._session.finish_some(visits)
+        return is_done
 
 
 def feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) -> None:

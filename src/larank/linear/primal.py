@@ -35,7 +35,8 @@ from larank.linear.labelkernel import checked_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective, listed
 from larank.linear.primaltraining import PrimalTraining
 from larank.maps import KernelMap, KernelPCAMap, PivotedCholeskyMap
-from larank.training import CertificateWarning, Limits, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.publishing import next_model, of_one_model
+from larank.training import CertificateWarning, Limits, Outcome, train, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -244,12 +245,12 @@ default="linear"
 
         [fitted]
         """
-        with unchanged_on_failure(self):
-            parameters.check(self)
-            X, y = self._validated(X, y, reset=True)
-            weights = self._weights(X, y, sample_weight)
-            start = self._before() if self.warm_start else None
-            outcome = self._fit(self._features(X, start), y, weights, start)
+        with next_model(self) as model:
+            parameters.check(model)
+            X, y = model._validated(X, y, reset=True)
+            weights = model._weights(X, y, sample_weight)
+            start = model._before() if model.warm_start else None
+            outcome = model._fit(model._features(X, start), y, weights, start)
         self._warn(outcome)
         return self
 
@@ -281,6 +282,7 @@ default="linear"
         return [done[number] for number in sorted(done)]
 
     @available_if(_is_model_of_probabilities)  # type: ignore[untyped-decorator]
+    @of_one_model
     def predict_proba(self, X: Any) -> NDArray[np.floating[Any]]:
         """The probabilities of the classes, where the model is one of probabilities.
 

@@ -26,7 +26,16 @@ from larank.base import (
 from larank.data.models import persistable
 from larank.data.schema import RESULT, floats, integer, labels
 from larank.docstrings import with_paragraphs
-from larank.training import Limits, Objectives, ObjectiveValues, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.publishing import next_model
+from larank.training import (
+    FromScratch,
+    Limits,
+    Objectives,
+    ObjectiveValues,
+    Outcome,
+    train,
+    warn_if_early,
+)
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -179,9 +188,9 @@ class LinearMulticlassSVC(ScoringClassifier):
 
         [fitted]
         """
-        with unchanged_on_failure(self):
-            parameters.check(self)
-            outcome = self._fit(X, y, sample_weight, self._start() if self.warm_start else None)
+        with next_model(self) as model:
+            parameters.check(model)
+            outcome = model._fit(X, y, sample_weight, model._start() if model.warm_start else None)
         self._warn_if_early(outcome)
         return self
 
@@ -377,7 +386,8 @@ class _SdmTraining:
         self._loops_seen = loops
         return self._session.estimate
 
-    def evaluate(self) -> Objectives:
+    def evaluate(self) -> FromScratch:
+        yield
         return self._session.evaluate()
 
     def iterations(self) -> float:

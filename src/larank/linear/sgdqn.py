@@ -53,7 +53,8 @@ from larank.docstrings import with_paragraphs
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
 from larank.linear.gradienttraining import GradientTraining, Part, Plan
 from larank.linear.labels import StreamLabels
-from larank.training import Limits, Looks, Outcome, train, unchanged_on_failure, warn_if_early
+from larank.publishing import next_model, of_one_model
+from larank.training import Limits, Looks, Outcome, train, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -270,14 +271,14 @@ class SGDQNClassifier(ScoringClassifier):
 
         [fitted]
         """
-        with unchanged_on_failure(self):
-            parameters.check(self)
+        with next_model(self) as model:
+            parameters.check(model)
             if _is_stream(X, y):
-                self._check_takes_streams()
+                model._check_takes_streams()
                 _check_no_weights(sample_weight)
-                outcome = self._fit_stream(X, validation)
+                outcome = model._fit_stream(X, validation)
             else:
-                outcome = self._fit_rows(X, y, sample_weight, validation)
+                outcome = model._fit_rows(X, y, sample_weight, validation)
         self._warn_if_early(outcome)
         return self
 
@@ -309,16 +310,17 @@ class SGDQNClassifier(ScoringClassifier):
 
         [fitted]
         """
-        with unchanged_on_failure(self):
-            parameters.check(self)
+        with next_model(self) as model:
+            parameters.check(model)
             is_stream = _is_stream(X, y)
             if is_stream:
                 _check_no_weights(sample_weight)
-            outcome = self._go_on(X if is_stream else [(X, y, sample_weight)], classes, is_stream)
+            outcome = model._go_on(X if is_stream else [(X, y, sample_weight)], classes, is_stream)
         self._warn_if_early(outcome)
         return self
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @of_one_model
     def predict_proba(self, X: Any) -> NDArray[np.floating[Any]]:
         """Probabilities of the classes, with ``loss="log_loss"``.
 
@@ -347,6 +349,7 @@ class SGDQNClassifier(ScoringClassifier):
         return shares
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @of_one_model
     def predict_log_proba(self, X: Any) -> NDArray[np.floating[Any]]:
         """The logarithms of `predict_proba`; same argument."""
         with np.errstate(divide="ignore"):

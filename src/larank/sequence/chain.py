@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from larank import _core
+from larank.blocks.provider import pieces
 from larank.blocks.workers import Workers
 from larank.sequence.constraints import Constraints, UnknownLabelError, follows
 from larank.sequence.corpora import LabelledSequences
@@ -21,6 +22,7 @@ from larank.sequence.sequences import Sequences
 _MOST_STATES = 200_000  # of exact inference between two tokens
 _PREPARED_TOKENS = 256  # most grammars are prepared for any length by then
 _SHARD_TOKENS = 5_000  # sequences that one thread works on at a time
+_SHARDS_AT_ONCE = 4  # of each thread, between two looks at limits
 
 
 def as_core(sequences: Sequences) -> _core.ChainSequences:
@@ -132,8 +134,8 @@ class Chain:
         workers.run(decode, _shards(sequences))
         return labels
 
-    def losses(self, corpus: LabelledSequences, workers: Workers) -> float:
-        """The sum over stretches of cost times max_y h(y), see core/chain/larank.hpp."""
+    def losses(self, corpus: LabelledSequences, workers: Workers) -> Iterator[float]:
+        """The sum over stretches of cost times max_y h(y), see core/chain/larank.hpp, in parts that come one by one."""
         seen = as_core(corpus.sequences)
         self.model.grow(corpus.sequences.n_features, self.model.labels)  # features read ahead have no weight yet
         self.model.prepare(seen.longest)
@@ -142,8 +144,11 @@ class Chain:
         def add(shard: tuple[int, int]) -> None:
             sums.append(self.model.losses(seen, corpus.labels, corpus.costs, *shard, self.inference))
 
-        workers.run(add, _shards(corpus.sequences))
-        return math.fsum(sums)
+        shards = _shards(corpus.sequences)
+        for some in pieces(len(shards), _SHARDS_AT_ONCE * workers.count):
+            workers.run(add, shards[some])
+            yield math.fsum(sums)
+            sums.clear()
 
 
 def _forbidden(names: Sequence[Any], position: int) -> str:

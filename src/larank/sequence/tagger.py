@@ -23,6 +23,7 @@ from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile
 from larank.data.models import persistable
 from larank.data.schema import RESULT, SchemaError, Scope, integer, labels
+from larank.publishing import next_model
 from larank.sequence.chain import Chain, as_core
 from larank.sequence.constraints import Constraints, check_constraints
 from larank.sequence.corpora import Corpus, FileCorpus, HeldCorpus, LabelledSequences
@@ -31,7 +32,7 @@ from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
 from larank.sequence.training import STATE, ChainTraining, Learner, RoundsToGap
-from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
+from larank.training import Limits, Outcome, Result, progress_for, train, warn_if_early
 
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 1e-10  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
@@ -231,8 +232,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         SequenceTagger
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
-        with unchanged_on_failure(self):
-            outcome = self._fit(X, y, sample_weight)
+        with next_model(self) as model:
+            outcome = model._fit(X, y, sample_weight)
         self._warn_if_early(outcome)
         return self
 
@@ -244,8 +245,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         an estimate. `epochs`, `shuffle` and `certify` act in `fit` only. If something is wrong with a line of a file,
         the model stays as it was, for which a copy is kept while a file is learnt.
         """
-        with unchanged_on_failure(self):
-            outcome = self._partial_fit(X, y, sample_weight)
+        with next_model(self) as model:
+            outcome = model._partial_fit(X, y, sample_weight)
         self._warn_if_early(outcome)
         return self
 

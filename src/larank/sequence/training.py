@@ -36,7 +36,7 @@ from larank.sequence.chain import Chain
 from larank.sequence.corpora import Corpus, LabelledSequences
 from larank.sequence.features import ENCODERS, Encoder
 from larank.sequence.labels import LabelNumbers
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
@@ -269,12 +269,17 @@ class ChainTraining:
         loss = self.session.seen_loss if self.epochs_begun == 1 else math.nan
         return ObjectiveValues(self.session.half_squared_norm + loss, self.session.dual, math.nan)
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """Both objectives in a fresh pass over the corpus."""
         if not self.has_dual:
             return ObjectiveValues(math.nan, math.nan, math.nan)
         half_norm = self.chain.model.squared_norm / 2
-        loss = math.fsum(self.chain.losses(labelled, self.workers) for labelled in self.corpus.blocks_so_far())
+        losses: list[float] = []
+        for labelled in self.corpus.blocks_so_far():
+            for some in self.chain.losses(labelled, self.workers):
+                losses.append(some)
+                yield
+        loss = math.fsum(losses)
         return ObjectiveValues(half_norm + loss, self.session.linear - half_norm, math.nan)
 
     def iterations(self) -> float:

@@ -18,7 +18,7 @@ from larank.structured.solver import OnlineSolver, Support
 from larank.structured.steps import DualSteps, Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights
 from larank.structured.workingset import WorkingSet
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _OPERATIONS = ("process_new", "process_old", "optimize")
 
@@ -152,7 +152,7 @@ class LaRank(OnlineSolver):
         # No primal objective is below the dual, whatever was seen on the way.
         return ObjectiveValues(max(self.steps.dual, half + loss), self.steps.dual, math.nan)
 
-    def certificate(self, pairs: TrainingPairs) -> ObjectiveValues:
+    def certificate(self, pairs: TrainingPairs) -> FromScratch:
         """The objectives from scratch."""
         return self.steps.certificate(pairs)
 

@@ -30,6 +30,7 @@ from larank.data.schema import (
     several,
     starts,
 )
+from larank.publishing import next_model, of_one_model
 from larank.structured import larank, perceptrons
 from larank.structured.checked import CheckedModel
 from larank.structured.cuttingplanes import CuttingPlanes, NSlack
@@ -41,7 +42,7 @@ from larank.structured.perceptrons import PassiveAggressive, Perceptron, StepPer
 from larank.structured.solver import OnlineSolver, Solver, Support, Visits
 from larank.structured.togap import PassThenRounds
 from larank.structured.weights import CachedExpansion, FeatureWeights, KernelExpansion, Vector, Weights
-from larank.training import Limits, Outcome, Result, progress_for, train, unchanged_on_failure, warn_if_early
+from larank.training import Limits, Outcome, Result, progress_for, train, warn_if_early
 
 _BATCH: Mapping[str, type[CuttingPlanes]] = {"svmstruct": NSlack, "svmstruct-1slack": OneSlack}
 _PERCEPTRONS: Mapping[str, type[StepPerExample]] = {"perceptron": Perceptron, "passive-aggressive": PassiveAggressive}
@@ -249,8 +250,8 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         StructuredSVC
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
-        with unchanged_on_failure(self):
-            outcome = self._fit(X, y, sample_weight)
+        with next_model(self) as model:
+            outcome = model._fit(X, y, sample_weight)
         self._warn_if_early(outcome)
         return self
 
@@ -261,11 +262,12 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`.
         There is no certificate from scratch: `result_` holds an estimate.
         """
-        with unchanged_on_failure(self):
-            outcome = self._partial_fit(X, y, sample_weight)
+        with next_model(self) as model:
+            outcome = model._partial_fit(X, y, sample_weight)
         self._warn_if_early(outcome)
         return self
 
+    @of_one_model
     def predict(self, X: Any) -> list[Any]:
         """The outputs that the model's arg max finds for the inputs, one for each."""
         check_is_fitted(self)
@@ -279,6 +281,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
             return found
         return [model.argmax(X[i], scorer(X[i], i), i) for i in range(len(X))]
 
+    @of_one_model
     def joint_scores(self, X: Any, y: Any) -> NDArray[np.float64]:
         """The scores ``S(x, y)`` of pairs of inputs and outputs, two sequences of equal length."""
         check_is_fitted(self)
@@ -286,6 +289,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         examples = (Example(i, X[i], y[i], 0.0) for i in range(len(X)))
         return np.array([weights.score(weights.vector(example, example.y, None, 0.0)) for example in examples])
 
+    @of_one_model
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """One minus the mean loss of the predictions, weighted by `sample_weight` if it is given.
 

@@ -1,7 +1,9 @@
 """Training in time, and what it proves: the loop, its results and its progress."""
 
+from larank.training.interrupts import on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
+    FromScratch,
     Limits,
     Looks,
     Objectives,
@@ -9,8 +11,8 @@ from larank.training.loop import (
     Outcome,
     Training,
     TrainingWarning,
+    completed,
     train,
-    unchanged_on_failure,
     warn_if_early,
 )
 from larank.training.progress import Progress, progress_for
@@ -19,6 +21,7 @@ from larank.training.result import Checkpoint, Result, Status
 __all__ = [
     "CertificateWarning",
     "Checkpoint",
+    "FromScratch",
     "Limits",
     "Looks",
     "ObjectiveValues",
@@ -29,8 +32,10 @@ __all__ = [
     "Status",
     "Training",
     "TrainingWarning",
+    "completed",
+    "on_interrupt",
     "progress_for",
+    "raises",
     "train",
-    "unchanged_on_failure",
     "warn_if_early",
 ]

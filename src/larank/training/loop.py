@@ -7,19 +7,17 @@ is room for everything that has nothing to do with the mathematics.
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
-from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from larank.publishing import call_began
+from larank.training.interrupts import Interrupt, first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
 
@@ -52,6 +50,10 @@ class ObjectiveValues:
     violation: float
 
 
+FromScratch = Generator[None, None, Objectives]
+"""Work on objectives, a little at a time."""
+
+
 class Training(Protocol):
     """Resumable training state."""
 
@@ -61,14 +63,22 @@ class Training(Protocol):
     def estimate(self) -> Objectives | None:
         """What the solver saw on its way since the last call, at no cost; None if there is nothing new."""
 
-    def evaluate(self) -> Objectives:
-        """The objectives from scratch."""
+    def evaluate(self) -> FromScratch:
+        """The objectives from scratch; every `yield`, well under a second after another, is room to give up."""
 
     def iterations(self) -> float:
         """Passes over the data so far."""
 
     def details(self) -> Mapping[str, Any]:
         """Further fields of the `Checkpoint` that is about to be recorded."""
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """Training that knows how long its certificate takes, where that differs from a pass over the data."""
+
+    def certificate_seconds(self) -> float:
+        """How many seconds `evaluate` would take now."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,8 @@ class Limits:
     `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them will be made of
     the solver's own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
     `passes_between_checks`; one is made where the estimate gives hope, and in any case after `passes_without_check`.
-    Without `certify` the objectives are not computed from scratch at the end.
+    Without `certify` the objectives are not computed from scratch at the end. `time_limit` counts from the beginning
+    of the call that trains, see `next_model`, and holds for the certificate too.
     """
 
     gap: float | None
@@ -104,8 +115,18 @@ class Limits:
 class Looks:
     """Objectives from scratch for the history: how to compute them, and after how many passes to do so again."""
 
-    look: Callable[[], Objectives]
+    look: Callable[[], FromScratch]
     passes_between: int
+
+
+def completed(work: FromScratch) -> Objectives:
+    """The objectives, however long they take."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            found: Objectives = done.value
+            return found
 
 
 @dataclass(frozen=True)
@@ -142,10 +163,10 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
     Returns
     -------
     Outcome
-        With the objectives computed from scratch at the end.
+        With the objectives computed from scratch at the end, if there was time for it.
     """
-    run = _Run(training, limits, progress)
-    with _interrupt_flag() as interrupted:
+    with first_interrupt() as interrupt:
+        run = _Run(training, limits, progress, interrupt)
         while True:
             optimal = training.advance()
             if looks is not None and not optimal:
@@ -154,15 +175,17 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
                 status: Status = "converged"
             elif optimal:
                 status = "completed"
-            elif interrupted.is_set():
+            elif interrupt.has_come:
                 status = "interrupted"
             elif training.iterations() >= limits.max_iter:
                 status = "max_iter"
-            elif limits.time_limit is not None and run.seconds() >= limits.time_limit:
+            elif run.time_is_over():
                 status = "time_limit"
             else:
                 continue
-            return run.finish(status)
+            outcome = run.finish(status)
+            # Whoever pressed it wants an end, also where training was at its own.
+            return replace(outcome, status="interrupted") if interrupt.has_come else outcome
 
 
 def warn_if_early(
@@ -179,6 +202,11 @@ def warn_if_early(
     """Say that training ended before its own criterion held, and how good the model is.
 
     `is_hard` says that margins are, and so there is more to say where a model does not keep them.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If an interrupt ended training, where `on_interrupt` has it so. The model is fitted by then.
     """
     reasons = {
         "max_iter": limit_of_iterations or f"after max_iter={max_iter} passes over the data",
@@ -197,54 +225,63 @@ def warn_if_early(
     if is_hard and outcome.exact and result.primal == math.inf:
         unseparated = "the model does not separate the classes as C=inf demands: where no model can, use a finite C"
         ended = f"{ended}; {unseparated}" if ended else unseparated
+    if outcome.status == "interrupted" and raises():
+        raise KeyboardInterrupt(ended)
     if ended:
         warnings.warn(ended, TrainingWarning, stacklevel=stacklevel + 1)
-
-
-@contextmanager
-def unchanged_on_failure(model: BaseEstimator) -> Iterator[None]:
-    """Give the model back its attributes if an exception leaves the block, which one call at a time may enter.
-
-    Raises
-    ------
-    RuntimeError
-        If the model is in such a block already: the compiled state of a solver is not for two threads.
-    """
-    call = object()
-    if _in_training.setdefault(id(model), call) is not call:  # one operation: of two threads, one is the first
-        raise RuntimeError(
-            f"this {type(model).__name__} is being trained by another call; wait for it, or give each thread its own"
-        )
-    before = model.__dict__.copy()
-    try:
-        yield
-    except BaseException:
-        model.__dict__.clear()
-        model.__dict__.update(before)
-        raise
-    finally:
-        del _in_training[id(model)]
-
-
-_in_training: dict[int, object] = {}  # the calls that train models, by the id of the model
 
 
 class _Run:
     """The history of one training run and the decisions taken from it."""
 
     _PROMISING = 2.0  # times the gap at which to stop: an exact check costs a few passes
+    _PATIENCE = 0.8  # seconds after an interrupt for the certificate; after a time limit, a share of the allowance
+    _MOST_OF_LIMIT = 0.5  # that is kept for the certificate
 
-    def __init__(self, training: Training, limits: Limits, progress: Progress) -> None:
-        self.training, self.limits, self.progress = training, limits, progress
+    def __init__(self, training: Training, limits: Limits, progress: Progress, interrupt: Interrupt) -> None:
+        self.training, self.limits, self.progress, self.interrupt = training, limits, progress, interrupt
         self.history: list[Checkpoint] = []
         self.latest: Objectives | None = None
         self.is_exact = False
         self.checked_at = self.looked_at = 0.0
-        self.certificate_seconds = 0.0
+        self.certificate_seconds = self.longest_certificate = 0.0
         self.began = time.perf_counter()
+        self.call_began = call_began(otherwise=self.began)
 
     def seconds(self) -> float:
         return time.perf_counter() - self.began
+
+    # What the limit of time allows.
+
+    def time_is_over(self) -> bool:
+        """Whether it is time to stop, so that the certificate ends within the limit and its allowance."""
+        limit = self.limits.time_limit
+        if limit is None:
+            return False
+        now = time.perf_counter() - self.call_began
+        if now < (1 - self._MOST_OF_LIMIT) * limit:
+            return False
+        needed = self.expected_certificate() - _allowance(limit) / 2
+        return now >= limit or (now + needed >= limit and needed <= self._MOST_OF_LIMIT * limit)
+
+    def expected_certificate(self) -> float:
+        """The seconds it will take: as long as the last one did, or as a pass over the data."""
+        if not self.limits.certify or self.is_exact:
+            return 0.0
+        if isinstance(self.training, Foreseeing):
+            return self.training.certificate_seconds()
+        passes = self.training.iterations()
+        of_a_pass = (self.seconds() - self.certificate_seconds) / passes if passes else math.inf
+        return self.longest_certificate or of_a_pass
+
+    def is_late(self) -> bool:
+        """Whether there is no time left for objectives from scratch."""
+        limit, now = self.limits.time_limit, time.perf_counter()
+        if limit is not None and now > self.call_began + limit + self._PATIENCE * _allowance(limit):
+            return True
+        return now > self.interrupt.at + self._PATIENCE
+
+    # What it records.
 
     def gap_is_closed(self) -> bool:
         """Record a new estimate, and check the gap from scratch where that is due."""
@@ -267,22 +304,32 @@ class _Run:
         if is_hopeless and point.iterations < self.checked_at + self.limits.passes_without_check:
             return False
         self.checked_at = point.iterations
-        return self.limits.is_closed(self.evaluate())
+        exact = self.compute(self.training.evaluate())
+        return exact is not None and self.limits.is_closed(exact)
 
     def look_if_due(self, looks: Looks) -> None:
         if self.training.iterations() < self.looked_at + looks.passes_between:
             return
         self.looked_at = self.training.iterations()
-        began = time.perf_counter()
-        found = looks.look()
-        self.certificate_seconds += time.perf_counter() - began
-        self.record(found, exact=True)
+        self.compute(looks.look())
 
-    def evaluate(self) -> Checkpoint:
+    def compute(self, work: FromScratch) -> Checkpoint | None:
+        """Record objectives from scratch; None if there is no time for them."""
         began = time.perf_counter()
-        exact = self.training.evaluate()
-        self.certificate_seconds += time.perf_counter() - began
-        return self.record(exact, exact=True)
+        found: Objectives | None = None
+        with closing(work):
+            while not self.is_late():
+                try:
+                    next(work)
+                except StopIteration as done:
+                    found = done.value
+                    break
+        took = time.perf_counter() - began
+        self.certificate_seconds += took
+        if found is None:
+            return None
+        self.longest_certificate = max(took, self.longest_certificate)
+        return self.record(found, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
         self.latest, self.is_exact = at, exact
@@ -312,8 +359,8 @@ class _Run:
 
     def finish(self, status: Status) -> Outcome:
         if self.limits.certify and not self.is_exact:
-            self.evaluate()
-        elif self.latest is None or not self.is_exact:
+            self.compute(self.training.evaluate())
+        if self.latest is None or not self.is_exact:
             estimate = self.training.estimate()
             if estimate is None and self.latest is None:  # ended before anything was seen
                 estimate = ObjectiveValues(math.nan, math.nan, math.nan)
@@ -326,24 +373,6 @@ class _Run:
         )
 
 
-@contextmanager
-def _interrupt_flag() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag; a second one interrupts as usual. Only the main thread receives signals."""
-    flag = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield flag
-        return
-    previous = signal.getsignal(signal.SIGINT)
-
-    def note(signum: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, previous)
-
-    if not callable(previous):  # ignored, or not ours to replace
-        yield flag
-        return
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, previous)
+def _allowance(limit: float) -> float:
+    """The seconds by which a limit of time may be exceeded."""
+    return max(1.0, 0.1 * limit)

@@ -81,6 +81,7 @@ class Attack:
     cases: Callable[[Random], Iterator[Case]]
     is_documented: Callable[[BaseException], bool] = lambda error: False  # which exceptions are a refusal
     warm_up: str = "import larank"  # source that a child runs before its first case, without limits
+    prepare: Callable[[], object] = lambda: None  # work that is done once, before there are children
     megabytes: int = 64  # that a case may add to the memory of its process,
     times_files: int = 4  # and how many times the size of its files it may add besides
     seconds: int = 20  # that a case may take
@@ -157,6 +158,8 @@ class Campaign:
         self.workers = workers or os.cpu_count() or 1
         self.report = report
         self.tallies = {name: Tally() for name in attacks}
+        for attack in attacks.values():
+            attack.prepare()
         self.failures: dict[str, Path] = {}
 
     def run(self) -> bool:

@@ -172,7 +172,7 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
         "attributes": {k: _encode(v, f"{within}{k}", arrays) for k, v in fitted.items()},
     }
     try:
-        _check_model(estimator, fitted)
+        _check_model(estimator, _registry[cls.__name__].up_to_date(fitted))
     except ValueError as error:
         raise ValueError(f"this {cls.__name__} cannot be saved: {error}") from error
     return parts

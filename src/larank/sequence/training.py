@@ -44,18 +44,13 @@ _SHARE_BETWEEN = 0.02  # and this share of those before
 _FINEST = 1e-13  # a gap per unit of cost below this is not asked for
 
 
-def _n_contexts(scope: Scope) -> int:
-    """Labels that may come before one, and none."""
-    return scope.sizes["n_classes"] + 1
+def _weights(features: str, of_labels: str) -> tuple[Kind, Kind]:
+    """As the core gives them: of features, as values, columns and where each feature begins; and of pairs of labels."""
+    entries = f"n_weights of {features}"
+    tokens = row(floats(entries), integers(entries, below=of_labels), starts(features, entries))
+    return tokens, floats("order", lambda scope: scope.sizes[of_labels] + 1, of_labels)
 
 
-def _weights(values: str) -> Kind:
-    """Of features, as the core gives them: values, columns, and where each feature begins."""
-    tokens = row(floats(values), integers(values, below="n_classes"), starts("n_features", values))
-    return row(tokens, _TRANSITIONS)
-
-
-_TRANSITIONS = floats("order", _n_contexts, "n_classes")
 _PATTERNS = row(
     integers("n_patterns"),
     floats("n_patterns", least=0),
@@ -72,11 +67,23 @@ _PATTERNS = row(
     integers("n_output_labels", below="n_classes"),
 )
 
+_TOKENS, _TRANSITIONS = _weights("n_features", "n_classes")
+_EARLY_TOKENS, _EARLY_TRANSITIONS = _weights("n_early_features", "n_early_labels")
+
+
+def _early(name: str, value: Any, scope: Scope) -> None:
+    """Sums for the average: they may have fewer features and labels than the model, as the transitions tell."""
+    row(anything, anything)(name, value, scope)
+    if np.ndim(value[1]) == 3:
+        scope.sizes["n_early_labels"] = value[1].shape[2]
+    row(_EARLY_TOKENS, _EARLY_TRANSITIONS)(name, value, scope)
+
+
 # What a learner is made of, as `Learner.state` has it. The size of `order` is that of the tagger's parameter.
 STATE = record(
     encoder=row(one_of(*ENCODERS), anything),
     labels=several(anything, "n_classes"),
-    tokens=row(floats("n_weights"), integers("n_weights", below="n_classes"), starts("n_features", "n_weights")),
+    tokens=_TOKENS,
     transitions=_TRANSITIONS,
     stretches=integer(),
     session=record(
@@ -84,7 +91,7 @@ STATE = record(
         seed=RANDOM_STATE,
         patterns=optional(_PATTERNS),
         stretches=optional(integer()),
-        early=optional(_weights("n_early_weights")),
+        early=optional(_early),
     ),
 )
 

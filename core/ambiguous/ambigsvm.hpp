@@ -33,6 +33,11 @@ struct AmbigCounters {
     int64_t process_new = 0;
     int64_t reprocess = 0;
     int64_t steps = 0;  // of both, with a change
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(process_new, reprocess, steps);
+    }
 };
 
 // What proposition 13 is about: the examples as they came, each by the weights before it.
@@ -42,6 +47,11 @@ struct OnlineSums {
     double squared_costs = 0;  // sum_i c_i^2
     double losses = 0;         // sum_i c_i L_{w_i}
     double largest = 0;        // max_i k(x_i, x_i)
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(examples, costs, squared_costs, losses, largest);
+    }
 };
 
 struct AmbigState {
@@ -151,6 +161,17 @@ class AmbigSVM {
         online_ = state.online;
         random_ = Random(state.random);
     }
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(machine_, sets_, random_, is_first_epoch_, dual_, linear_, loss_, counters_, online_);
+        if constexpr (!Snapshot::reads) return;
+        for (const int32_t slot : table().present()) {
+            must_hold(table()[slot].label < sets_.size(), "a candidate set is out of range");
+            must_hold(sets_[table()[slot].label].classes <= classes(), "a candidate set has too many classes");
+        }
+    }
+    void bring_all_rows() { machine_.bring_all_rows(); }
 
   private:
     void make_room_for_classes() {

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <cmath>
 #include <limits>
@@ -168,7 +169,7 @@ void set_grammar(Model& model, nb::ndarray<const bool, nb::ndim<2>, nb::c_contig
     require(int64_t(follows.shape(0)) == labels + 1 && int64_t(follows.shape(1)) == labels &&
                 int64_t(ends.shape(0)) == labels,
             "follows and ends must be for the labels of the model");
-    model.set_grammar(std::make_unique<larank::Grammar<Weight>>(follows.data(), ends.data(), labels));
+    model.set_grammar(larank::Grammar<Weight>(follows.data(), ends.data(), labels));
 }
 
 // ---- The patterns of LaRank ----
@@ -283,7 +284,9 @@ void bind_model(nb::module_& m) {
                 new (self) Model(order);
             },
             "order"_a)
+        .def(nb::init<const Model&>(), "model"_a)
         .def("grow", &grow, "features"_a, "labels"_a)
+        .def_prop_ro("bytes", [](const Model& c) { return c.weights.bytes(); })
         .def_prop_ro("order", [](const Model& c) { return c.weights.order(); })
         .def_prop_ro("features", [](const Model& c) { return c.weights.features(); })
         .def_prop_ro("labels", [](const Model& c) { return c.weights.labels(); })
@@ -301,6 +304,7 @@ void bind_model(nb::module_& m) {
         .def("set_grammar", &set_grammar, "follows"_a.noconvert(), "ends"_a.noconvert())
         .def("set_loss", &set_loss, "delta"_a.noconvert())
         .def("prepare", &Model::prepare, "longest"_a)
+        .def("is_prepared", &Model::is_prepared, "longest"_a)
         .def("violation", &violation, "sequences"_a, "labels"_a.noconvert())
         .def("predict", &predict, "sequences"_a, "begin"_a, "end"_a, "inference"_a)
         .def("path_without", &path_without, "sequences"_a, "number"_a, "position"_a, "label"_a, "inference"_a)
@@ -314,6 +318,11 @@ nb::class_<Session> bind_session(nb::module_& m, const char* name) {
     return nb::class_<Session>(m, name)
         .def("learn", &Session::learn, "sequences"_a, "labels"_a.noconvert(), "costs"_a.noconvert(),
              "ids"_a.noconvert(), "order"_a.noconvert(), "inference"_a, "history"_a)
+        // The same session on a copy of its model.
+        .def(
+            "copy_for", [](const Session& s, Model& copy) { return std::make_unique<Session>(copy, s.solver); },
+            nb::keep_alive<0, 2>(), "copy"_a)
+        .def_prop_ro("bytes", [](const Session& s) { return s.solver.bytes(); })
         .def_rw("seen_loss", &Session::seen_loss)
         .def_prop_ro("linear", [](const Session& s) { return s.solver.linear(); })
         .def_prop_ro("dual", [](const Session& s) { return s.solver.dual(); })

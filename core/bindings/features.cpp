@@ -45,16 +45,23 @@ TemplateTable template_table(const std::vector<ViewSpec>& views, const std::vect
     return TemplateTable(std::move(seen), std::move(made), columns, python_characters);
 }
 
+// What `read` finds, which may wait for another thread that learns, without the GIL.
+template <class Read>
+auto in_turn(Read read) {
+    const nb::gil_scoped_release release;
+    return read();
+}
+
 nb::list template_origins(const TemplateTable& table, Vector<int64_t> features) {
     nb::list out;
     const std::vector<int64_t> wanted(features.data(), features.data() + features.shape(0));
-    for (const TemplateTable::Origin& origin : table.origins(wanted))
+    for (const TemplateTable::Origin& origin : in_turn([&] { return table.origins(wanted); }))
         out.append(nb::make_tuple(origin.template_number, nb::cast(origin.values)));
     return out;
 }
 
 nb::tuple template_state(const TemplateTable& table) {
-    TemplateTable::State state = table.state();
+    TemplateTable::State state = in_turn([&] { return table.state(); });
     nb::list words, values;
     for (const Dictionary& dictionary : state.words) words.append(dictionary_arrays(dictionary));
     for (const Dictionary& dictionary : state.values) values.append(dictionary_arrays(dictionary));
@@ -76,12 +83,7 @@ void restore_templates(TemplateTable& table, const std::vector<DictionaryArrays>
 
 template <class Table, class Method>
 nb::tuple expand(Table& table, const Sentences& block, Method method) {
-    larank::FeatureRows rows;
-    {
-        nb::gil_scoped_release release;
-        rows = (table.*method)(block);
-    }
-    return rows_tuple(std::move(rows));
+    return rows_tuple(in_turn([&] { return (table.*method)(block); }));
 }
 
 }  // namespace
@@ -94,7 +96,7 @@ void bind_features(nb::module_& m) {
                const std::vector<std::vector<AtomSpec>>& templates,
                std::size_t columns) { new (self) TemplateTable(template_table(views, templates, columns)); },
             "views"_a, "templates"_a, "columns"_a)
-        .def_prop_ro("n_features", &TemplateTable::features)
+        .def_prop_ro("n_features", [](const TemplateTable& self) { return in_turn([&] { return self.features(); }); })
         .def(
             "learn",
             [](TemplateTable& self, const Sentences& block) { return expand(self, block, &TemplateTable::learn); },

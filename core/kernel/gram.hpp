@@ -34,6 +34,9 @@ class Gram {
         return row.piece.values;
     }
 
+    // Room for the rows of so many members, which are filled when somebody asks for them.
+    void expect(int64_t members) { rows_.resize(std::size_t(members)); }
+
     // The row with all columns up to date, or null where it was dropped or leans on one that was.
     const T* find(int64_t member, int64_t columns) {
         Row& row = rows_[std::size_t(member)];

@@ -143,6 +143,19 @@ class LaRank {
         random_ = Random(state.random);
     }
 
+    // Of the stream, as if no model had been taken from it.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        if constexpr (!Snapshot::reads) go_on();
+        snapshot(steps_, schedule_, random_);
+        if constexpr (Snapshot::reads)
+            for (const int32_t slot : table().present()) {
+                Pattern& p = table()[slot];
+                must_hold(p.label < classes() && p.find(p.label), "a pattern has no coefficient for its label");
+            }
+    }
+    void bring_all_rows() { machine().bring_all_rows(); }
+
   private:
     static constexpr int64_t optimize_run = 10;
     static constexpr int max_sweeps = 30;

@@ -130,8 +130,27 @@ class PatternRows {
         if (!is_ready(slot, make_room)) bring({slot}, make_room);
     }
 
+    // Where the table was read from a snapshot: brings the rows of all patterns, or as many as there is room for. They
+    // are born anew in their order, since a value is that of the younger one with the older, which may round otherwise
+    // than the other way round.
+    template <class MakeRoom>
+    void bring_all(MakeRoom make_room) {
+        gram_.expect(table_.slots());
+        if (!are_kept()) return;
+        const std::vector<int32_t> all = table_.in_order_of_birth();
+        for (std::size_t first = 0; first < all.size(); first += most_at_once) {
+            const std::size_t count = std::min(all.size() - first, most_at_once);
+            const SourceRows<T> rows = source().rows({&all[first], &all[first] + count}, table_.slots());
+            for (std::size_t n = 0; n < count; ++n) {
+                std::copy(rows[n], rows[n] + table_.slots(), gram_.add(all[first + n], table_.slots()));
+                make_room(all[first + n]);
+            }
+            if (gram_.resident() < int64_t(first + count)) return;
+        }
+    }
+
     // Rows to be computed together: not so many that they push each other out.
-    int64_t at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, 256); }
+    int64_t at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, int64_t(most_at_once)); }
     int64_t resident() const { return gram_.resident(); }
 
     int64_t bytes() const { return table_.bytes() + gram_.bytes() + foreign_bytes_; }
@@ -156,6 +175,8 @@ class PatternRows {
     }
 
   private:
+    static constexpr std::size_t most_at_once = 256;
+
     void tell_later_examples(int64_t b, int32_t slot) {
         for (int64_t later = b + 1; later < block_.examples; ++later)
             block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];

@@ -38,6 +38,11 @@ struct StepCounters {
     int64_t argmax = 0;
     double selection_seconds = 0;  // scores and the choice of y+ and y-, from a sample of the operations
     double step_seconds = 0;
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(operations, steps, finishing_steps, argmax, selection_seconds, step_seconds);
+    }
 };
 
 template <class Machine>
@@ -156,6 +161,12 @@ class Steps {
         }
         dual_ = linear_ - norm / 2;
     }
+    // All but margins and formulation, which are the caller's.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(tau_, machine_, performed_, dual_, linear_, loss_, counters_);
+    }
+
     // The finish was undone and does not count.
     void forget_finishing_steps() { counters_.finishing_steps = 0; }
     double dual() const { return dual_; }

@@ -18,7 +18,18 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def one_model(estimator: _Estimator) -> _Estimator:
-    """The estimator with its model as it is now, whatever is trained meanwhile."""
+    """The estimator with its model as it is now, whatever is trained meanwhile.
+
+    Where training may change what a model refers to, the estimator has a method `_hold`. Called on the copy, it keeps
+    training from that as long as the copy lives, or waits for its end and returns False where it has begun.
+    """
+    model = _copy(estimator)
+    while hasattr(model, "_hold") and not model._hold():
+        model = _copy(estimator)
+    return model
+
+
+def _copy(estimator: _Estimator) -> _Estimator:
     model = object.__new__(type(estimator))
     model.__dict__ = estimator.__dict__.copy()
     return model
@@ -51,7 +62,7 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
         raise RuntimeError(f"this {name} is being trained by another call; wait for it, or give each thread its own")
     clock = _began.set(time.perf_counter())
     try:
-        model = one_model(estimator)
+        model = _copy(estimator)
         before = model.__dict__.copy()
         yield model
         now = estimator.__dict__.copy()

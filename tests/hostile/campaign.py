@@ -72,6 +72,7 @@ class Case:
 
     script: str
     files: Mapping[str, bytes] = field(default_factory=dict)
+    memory: int = 0  # in bytes, that it may take besides what every case may
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ class Attack:
 
     def memory(self, case: Case) -> int:
         """How many bytes a case may add to the memory of its process."""
-        return self.megabytes * _MEGABYTE + self.times_files * sum(map(len, case.files.values()))
+        of_files = self.times_files * sum(map(len, case.files.values()))
+        return self.megabytes * _MEGABYTE + of_files + case.memory
 
 
 @dataclass

@@ -23,13 +23,14 @@ import warnings
 import numpy as np
 from scipy.sparse import csr_matrix
 import larank
+from larank.cli.info import info
 from larank.data.models import describe, load
 
 warnings.simplefilter("ignore")
 np.seterr(all="ignore")
 MOST = {{"n_reprocess": 10, "n_steps": 10, "max_iter": 1000, "n_jobs": 1, "verbose": 0, "epochs": 10}}
 try:
-    describe("model.larank")
+    {describe}
 except larank.data.models.ModelFileError:
     pass
 model = load("model.larank")
@@ -39,7 +40,12 @@ for name, value in model.get_params(deep=False).items():
 {data}
 for ask in ("predict", "decision_function", "transform", "predict_proba"):
     if hasattr(model, ask):
-        getattr(model, ask)(X)
+        try:
+            getattr(model, ask)(X)
+        except ValueError as error:
+            # The data may not be the model's, and kernel values of damaged examples may be infinite.
+            if "features" not in str(error) and "too large for" not in str(error):
+                raise
 {more}
 if hasattr(model, "partial_fit"):
     try:
@@ -49,14 +55,15 @@ if hasattr(model, "partial_fit"):
     else:
         model.predict(X)
 """
-_MATRIX = "X = np.random.RandomState(1).randn(8, 4)\ny = model.classes_[np.arange(8) % len(model.classes_)]\n"
+_PLAIN = "X = np.random.RandomState(1).randn(8, 4)\n"
+_MATRIX = _PLAIN + "y = model.classes_[np.arange(8) % len(model.classes_)]\n"
 _DATA = {
     "dense": _MATRIX,
     "single": _MATRIX + "X = X.astype(np.float32)\n",
     "sparse": _MATRIX + "X[X < 0] = 0\nX = csr_matrix(X)\n",
-    "plain": "X = np.random.RandomState(1).randn(8, 4)\n",
-    "precomputed": _MATRIX.replace("(8, 4)", "(8, 20)"),
-    "structured": "X = np.random.RandomState(1).randn(8, 4)\ny = np.arange(8) % 3\n",
+    "plain": _PLAIN,
+    "precomputed": _MATRIX.replace("(8, 4)", "(8, min(1000, model.n_features_in_))"),
+    "structured": _PLAIN.replace("4", "len(model.coef_) // model.model.n_classes") + "y = np.arange(8) % 2\n",
     "words": "X, y = [['a', 'cat', 'sleeps'], ['cat']], [['O', 'B-X', 'I-X'], ['O']]\n",
     "names": "X, y = [[{'w': 'a'}, {'w': 'cat', 'n': 2}]], [['O', 'B-X']]\n",
     "arrays": "X, y = (np.random.RandomState(1).randn(5, 3), [2, 3]), [['O', 'B-X'], ['O', 'O', 'B-X']]\n",
@@ -379,16 +386,17 @@ def _damage_bytes(random: Random, content: bytes) -> bytes:
 # ---- The attack ----
 
 
-def script(asked_with: str) -> str:
+def script(asked_with: str, describe: str = 'describe("model.larank")') -> str:
     """What is done with a file."""
-    return _ASK.format(data=_DATA[asked_with], more=_MORE.get(asked_with, ""))
+    return _ASK.format(describe=describe, data=_DATA[asked_with], more=_MORE.get(asked_with, ""))
 
 
 def cases(random: Random) -> Iterator[Case]:
     """Damaged files, each of any of the models."""
     while True:
         asked_with, content = random.choice(corpus())
-        yield Case(script(asked_with), {"model.larank": damaged(random, content)})
+        describe = random.choice(('describe("model.larank")', 'info("model.larank", debug=True)'))
+        yield Case(script(asked_with, describe), {"model.larank": damaged(random, content)})
 
 
 def is_refused(error: BaseException) -> bool:
@@ -396,6 +404,4 @@ def is_refused(error: BaseException) -> bool:
     return isinstance(error, models.ModelFileError) and "model.larank" in str(error)
 
 
-ATTACK = Attack(
-    cases, is_refused, warm_up="import sklearn.svm, scipy.sparse.linalg, larank, larank.data.models", prepare=corpus
-)
+ATTACK = Attack(cases, is_refused, warm_up="import scipy.linalg, larank.cli.info, larank.data.models", prepare=corpus)

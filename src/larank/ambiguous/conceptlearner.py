@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,22 +58,29 @@ def _n_concept_inputs(scope: Scope) -> int:
     return scope.sizes["d"] * (1 + scope.sizes["n_relations"])
 
 
+_single = partial(floats, single=True)
 _STATE = record(
-    settings=row(text, one_of("aligned", "bags"), equal("d"), equal("N"), equal("window")),
+    settings=row(
+        one_of("order-free", "left-right", "independent"),
+        one_of("aligned", "bags"),
+        equal("d"),
+        equal("N"),
+        equal("window"),
+    ),
     relations=several(text, "n_relations", unique=True),
     seed=integer(most=2**32 - 1),
     words=several(text, "n_known_words", unique=True),
     symbols=several(text, "n_known_symbols", unique=True),
     concepts=several(text, unique=True),
     weights=row(
-        floats(_n_words, "d"),
-        floats(_n_symbols, "d"),
-        floats(_n_inputs, "N"),
-        floats(1, "N"),
-        floats(_n_concept_inputs, "N"),
-        floats(1, "N"),
+        _single(_n_words, "d"),
+        _single(_n_symbols, "d"),
+        _single(_n_inputs, "N"),
+        _single(1, "N"),
+        _single(_n_concept_inputs, "N"),
+        _single(1, "N"),
     ),
-    lexicon=row(floats("n_lexicon_words", "n_lexicon_symbols"), integers("n_lexicon_symbols", below=2)),
+    lexicon=row(floats("n_lexicon_words", "n_lexicon_symbols"), integers("n_lexicon_symbols", below=2, dtype="uint8")),
     senses=integers("n_senses", 2),
 )
 

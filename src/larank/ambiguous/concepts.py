@@ -316,6 +316,11 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         relations = check_relations(self.relations, universes)
         return ConceptLearner.beginner(self._settings(), relations, int(seeds.randint(2**31 - 1)))
 
+    def _check_parameters(self) -> None:
+        parameters.check(self)
+        if self.relations is not None:
+            relation_names(self.relations)
+
     def _settings(self) -> Settings:
         sizes = int(self.embedding_size), int(self.hidden_size), int(self.window)
         return Settings(self.strategy, self.supervision, *sizes)

@@ -23,6 +23,7 @@ from larank.data.schema import (
     integer,
     mapping,
     number,
+    one_of,
     record,
     row,
     several,
@@ -30,6 +31,7 @@ from larank.data.schema import (
 )
 
 _KEY = np.zeros(1, dtype=np.int32)
+_STRATEGIES = ("order-free", "random", "left-right")
 _WIDE = 1000  # a window of more words must have been seen to be believed
 
 
@@ -46,7 +48,7 @@ def _tagger_state(of: str) -> Kind:
 
 
 _STATE = record(
-    settings=row(number(above=0), integer(1), text, text),
+    settings=row(number(above=0), integer(1), one_of(*_STRATEGIES), one_of("margin", "mistake")),
     symbols=_tagger_state("symbol"),
     roles=_tagger_state("role"),
     grammar=mapping(text, several(integer())),

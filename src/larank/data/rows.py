@@ -158,16 +158,16 @@ def _piece_bytes(n_bytes: int | None) -> int:
 def _whole_lines(stream: Any, piece_bytes: int) -> Iterator[bytes]:
     """Pieces of text that end with a line end, each as soon as it is decompressed."""
     pending = bytearray()
-    piece = stream.read1(piece_bytes).removeprefix(codecs.BOM_UTF8)
-    while piece:
+    mark = codecs.BOM_UTF8  # at the beginning
+    while piece := stream.read1(piece_bytes):
         cut = piece.rfind(b"\n") + 1
         if cut:
-            yield b"".join((pending, piece[:cut]))
+            yield b"".join((pending, piece[:cut])).removeprefix(mark)
+            mark = b""
             pending.clear()
         pending += piece[cut:]
-        piece = stream.read1(piece_bytes)
     if pending:
-        yield bytes(pending) + b"\n"
+        yield bytes(pending).removeprefix(mark) + b"\n"
 
 
 def _taken(reader: _core.SvmlightReader32 | _core.SvmlightReader64, labelling: Labelling, share: float | None) -> Rows:
@@ -261,4 +261,6 @@ def _take_label(row: list[str], column: int, width: int, line: int) -> str:
     word = row.pop(column).strip()
     if not word or is_not_finite(word):
         raise ValueError(f"line {line}: the label {word!r} is empty or not finite")
+    if "\ufeff" in word:
+        raise ValueError(f"line {line}: there is a byte order mark in the label {word!r}")
     return word

@@ -26,6 +26,7 @@ from scipy.sparse import issparse
 
 from larank.sparse import check_sparse
 
+_NAMES = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "U": "text", "O": "objects"}
 _LARGEST = float(np.finfo(np.float64).max)
 _shown = Repr()
 _shown.maxstring = _shown.maxother = 60
@@ -209,19 +210,20 @@ RESULT = instance("Result")
 # ---- Arrays ----
 
 
-def _check_array(name: str, value: Any, kinds: str, shape: Sequence[Dimension], what: str, scope: Scope) -> None:
-    is_array = isinstance(value, np.ndarray) and value.dtype.kind in kinds
+def _check_array(name: str, value: Any, types: Sequence[str], shape: Sequence[Dimension], scope: Scope) -> None:
+    """Raise unless it is an array of one of some types, which are names, or kinds where the size is left open."""
+    is_array = isinstance(value, np.ndarray) and (value.dtype.name in types or value.dtype.kind in types)
     if not is_array or not scope.agrees(shape, value.shape):
-        _refuse(name, f"an array of {what} of shape {scope.told(shape)}", value)
+        wanted = " or ".join(dict.fromkeys(_NAMES.get(each, each) for each in types))
+        _refuse(name, f"an array of {wanted} of shape {scope.told(shape)}", value)
 
 
-def floats(*shape: Dimension, least: float = -math.inf, finite: bool = True) -> Kind:
-    """An array of numbers in single or double precision, not below `least`."""
+def floats(*shape: Dimension, least: float = -math.inf, finite: bool = True, single: bool = False) -> Kind:
+    """An array of numbers in double precision, or perhaps in `single` precision, not below `least`."""
+    types = ("float32", "float64") if single else ("float64",)
 
     def check(name: str, value: Any, scope: Scope) -> None:
-        _check_array(name, value, "f", shape, "float32 or float64", scope)
-        if value.dtype.itemsize < 4:
-            _refuse(name, "an array of float32 or float64", value)
+        _check_array(name, value, types, shape, scope)
         if finite:
             _check_finite(name, value)
         if least > -math.inf and (value < least).any():
@@ -235,11 +237,13 @@ def _check_finite(name: str, values: Any) -> None:
         raise SchemaError(f"{name} must be finite, got {values[~np.isfinite(values)][0]}")
 
 
-def integers(*shape: Dimension, least: int = 0, below: Dimension = 2**63, unique: bool = False) -> Kind:
+def integers(
+    *shape: Dimension, least: int = 0, below: Dimension = 2**63, unique: bool = False, dtype: str = "int64"
+) -> Kind:
     """An array of whole numbers in a range; each but once, if they are `unique`."""
 
     def check(name: str, value: Any, scope: Scope) -> None:
-        _check_array(name, value, "iu", shape, "whole numbers", scope)
+        _check_array(name, value, (dtype,), shape, scope)
         if value.size:
             end, low, high = scope.size(below), int(value.min()), int(value.max())
             if end is None or low < least or high >= end:
@@ -248,6 +252,11 @@ def integers(*shape: Dimension, least: int = 0, below: Dimension = 2**63, unique
             raise SchemaError(f"{name} must hold every number once, got some twice")
 
     return check
+
+
+def octets(size: Dimension) -> Kind:
+    """Bytes that others know how to read."""
+    return integers(size, dtype="uint8")
 
 
 def starts(parts: Dimension, end: Dimension) -> Kind:
@@ -265,13 +274,14 @@ def starts(parts: Dimension, end: Dimension) -> Kind:
     return check
 
 
-def csr(rows: Dimension, columns: Dimension, *, full: bool = False) -> Kind:
+def csr(rows: Dimension, columns: Dimension, *, full: bool = False, single: bool = False) -> Kind:
     """A CSR matrix of finite numbers, with each entry once; `full` if no row is empty."""
+    types = ("float32", "float64") if single else ("float64",)
 
     def check(name: str, value: Any, scope: Scope) -> None:
-        is_csr = issparse(value) and value.format == "csr" and value.dtype.kind == "f" and value.dtype.itemsize >= 4
+        is_csr = issparse(value) and value.format == "csr" and value.dtype.name in types
         if not is_csr or not scope.agrees((rows, columns), value.shape):
-            _refuse(name, f"a CSR matrix of float32 or float64 of shape {scope.told((rows, columns))}", value)
+            _refuse(name, f"a CSR matrix of {' or '.join(types)} of shape {scope.told((rows, columns))}", value)
         check_sparse(value)
         _check_finite(name, value.data)
         if full and not (value.indptr[1:] > value.indptr[:-1]).all():
@@ -283,8 +293,8 @@ def csr(rows: Dimension, columns: Dimension, *, full: bool = False) -> Kind:
 
 
 def matrix(rows: Dimension, columns: Dimension) -> Kind:
-    """Examples: finite numbers in an array or a CSR matrix."""
-    dense, sparse = floats(rows, columns), csr(rows, columns)
+    """Examples: finite numbers of either precision in an array or a CSR matrix."""
+    dense, sparse = floats(rows, columns, single=True), csr(rows, columns, single=True)
     return lambda name, value, scope: (sparse if issparse(value) else dense)(name, value, scope)
 
 
@@ -292,7 +302,7 @@ def texts(size: Dimension) -> Kind:
     """An array of text."""
 
     def check(name: str, value: Any, scope: Scope) -> None:
-        _check_array(name, value, "OU", (size,), "text", scope)
+        _check_array(name, value, "OU", (size,), scope)
         several(text)(name, value.tolist(), scope)
 
     return check
@@ -302,7 +312,7 @@ def labels(size: Dimension, *, among: str | None = None, repeated: bool = False)
     """An array of labels: different ones in order, or some of those in another attribute, each once or `repeated`."""
 
     def check(name: str, value: Any, scope: Scope) -> None:
-        _check_array(name, value, "biufUO", (size,), "labels", scope)
+        _check_array(name, value, "biufUO", (size,), scope)
         items = value.tolist()
         for item in items:
             if not _is_label(item):

@@ -166,7 +166,7 @@ def _n_problems(scope: Scope) -> int:
         several(several(integer(), 3), _n_problems),
     ),
     _alpha=csr("n_support", "n_problems"),
-    _labels_of_support=integers("n_support", below="n_arrived"),
+    _labels_of_support=integers("n_support", below="n_arrived", dtype="int32"),
 )
 class HullerClassifier(OnlineClassifier):
     """Hard margin support vector machine trained online, as the nearest points of two convex hulls.

@@ -160,6 +160,8 @@ class LaRank(Algorithm):
             machine.session.add_class()
         beta = csr_matrix(model.dual_coef_ @ model._to_classes(max(2, len(model._arrived))).T)
         labels = np.zeros(0, np.int32)
+        if not np.diff(beta.indptr).all():
+            raise ValueError("dual_coef_ must have coefficients of classes that have arrived, got patterns without")
         if len(model.support_):
             labels = np.maximum.reduceat(np.where(beta.data > 0, beta.indices, -1), beta.indptr[:-1])
         machine.restore(model, labels, model.support_costs_, beta)

@@ -13,7 +13,7 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -40,6 +40,7 @@ from larank.base import (
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse, with_bias
+from larank.blocks.provider import length
 from larank.blocks.workers import blas_threads
 from larank.data.schema import (
     RESULT,
@@ -54,6 +55,8 @@ from larank.data.schema import (
     labels,
     matrix,
     number,
+    octets,
+    optional,
 )
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
@@ -97,15 +100,17 @@ FITTED_ON_A_STREAM: Schema = {
     "_seen": count(),
     **FITTED,
     "_arrived": labels("n_arrived", among="classes_"),
+    "_snapshot": optional(octets("n_bytes")),
+    "_waiting_vectors": given(matrix("n_waiting", "n_features_in_"), when=lambda scope: "_snapshot" in scope.known),
 }
-WEIGHTS = given(floats(functions, "n_features_in_"), when=lambda scope: scope.known["kernel"] == "linear")
+WEIGHTS = given(floats(functions, "n_features_in_", single=True), when=lambda scope: scope.known["kernel"] == "linear")
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
-_ROWS_AT_ONCE = 4096  # of a certificate
+_ROWS_AT_ONCE = 1024  # of a certificate, for each thread
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
 _SECONDS_TO_SETTLE = 0.5  # where training has ended early
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
@@ -462,6 +467,10 @@ def support_table(ids: Any, labels: Any, costs: Any, diagonal: Any, coefficients
     )
 
 
+# From the ids of patterns to the examples themselves, in parts: which of them, and their rows.
+Patterns = Callable[[NDArray[np.int64]], Iterable[tuple[NDArray[np.bool_], Any]]]
+
+
 class Machine:
     """A compiled session and the provider of its kernel values, from one call of `partial_fit` to the next."""
 
@@ -508,6 +517,26 @@ class Machine:
         self.provider.store(slots, batch, slots)
         table = support_table(model.support_, labels, costs, batch.diagonal, coefficients)
         self.session.restore(table, KernelSource(self.session, self.provider))
+
+    def resume(self, snapshot: NDArray[np.uint8], patterns: Patterns) -> None:
+        """Let a fresh session go on from the snapshot of another one."""
+        self.session.read_snapshot(snapshot)
+        slots, ids = self.session.present()
+        for some, X in patterns(ids):
+            if some.any():
+                self._take_patterns(slots[some], X, ids[some])
+        self._bring_rows()
+
+    def _take_patterns(self, slots: NDArray[np.int32], X: Any, ids: NDArray[np.int64]) -> None:
+        self.provider.store(slots, self.provider.batch(X, ids), np.arange(len(ids)))
+
+    def _bring_rows(self) -> None:
+        self.session.bring_all_rows(KernelSource(self.session, self.provider))
+
+    def waiting(self, support: NDArray[np.int64]) -> Any:
+        """The patterns of the session that have no coefficients in the model, in the order of their slots."""
+        slots, ids = self.session.present()
+        return self.provider.patterns(slots[~np.isin(ids, support)])
 
     def block_values(self, memory_limit: float) -> float:
         """How many kernel values of blocks there is memory for."""
@@ -634,10 +663,15 @@ class OnlineClassifier(KernelClassifier):
 
     _ALGORITHM: ClassVar[type[Algorithm]]
     # What a fit before may have left behind and this one need not make again.
-    _FORGOTTEN: ClassVar[tuple[str, ...]] = ("gamma_", "coef_", "support_vectors_", "_machine", "_began_with")
+    _FORGOTTEN: ClassVar[tuple[str, ...]] = (
+        *("gamma_", "coef_", "support_vectors_", "_machine", "_began_with"),
+        *("_snapshot", "_waiting_vectors"),
+    )
 
     _arrived: NDArray[Any]  # labels in the order of their arrival
     _seen: int  # examples of the stream
+    _snapshot: NDArray[np.uint8]  # the state of the session of a stream, for another one that goes on
+    _waiting_vectors: Any  # its patterns that have no coefficients in the model
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running session, which is rebuilt from the model when it is needed again."""
@@ -781,6 +815,9 @@ class OnlineClassifier(KernelClassifier):
             algorithm.withdraw_bounds()
         self.result_ = training.result(outcome)
         self.n_iter_ = max(1, math.ceil(self.result_.iterations))
+        if getattr(self, "_machine", None) is machine and self.kernel != "precomputed":
+            self._waiting_vectors = machine.waiting(self.support_)
+            self._snapshot = machine.session.snapshot()
         return outcome
 
     def _keep_model(self, algorithm: Algorithm, machine: Machine) -> None:
@@ -841,8 +878,20 @@ class OnlineClassifier(KernelClassifier):
             self._machine = algorithm.machine(X, seed)
         elif not self._is_running():
             self._machine = algorithm.machine(X, 0)
-            algorithm.restore(self._machine)
+            if hasattr(self, "_snapshot"):
+                self._machine.resume(self._snapshot, self._patterns_of_snapshot)
+            else:
+                algorithm.restore(self._machine)
         return self._machine
+
+    def _patterns_of_snapshot(self, ids: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+        """Those with coefficients in the model, and those that wait."""
+        is_support = np.isin(ids, self.support_)
+        found = [length(self.support_vectors_), length(self._waiting_vectors)]
+        if not np.array_equal(ids[is_support], self.support_) or found != [is_support.sum(), (~is_support).sum()]:
+            raise ValueError("the saved state is damaged: it has other patterns than the model")
+        yield is_support, self.support_vectors_
+        yield ~is_support, self._waiting_vectors
 
     def _is_running(self) -> bool:
         """Whether the machine of the calls before is there, as it was after the last of them."""
@@ -851,6 +900,8 @@ class OnlineClassifier(KernelClassifier):
     def _end_of_stream(self) -> str:
         """Why the stream cannot go on, if it cannot: nothing is left to rebuild the machine from."""
         if not hasattr(self, "dual_coef_") or self._is_running():
+            return ""
+        if hasattr(self, "_snapshot"):
             return ""
         if self.kernel == "precomputed":
             return (
@@ -1045,7 +1096,7 @@ class StreamTraining:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE):
+        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE * self.algorithm.model._threads()):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 
 from larank.base import functions
 from larank.data.models import persistable
-from larank.data.schema import Schema, csr, floats, integer, several
+from larank.data.schema import Schema, SchemaError, Scope, csr, floats, integer, several
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -32,13 +32,21 @@ from larank.kernel.machine import (
 )
 from larank.training import FromScratch, ObjectiveValues
 
+
+def _check_columns(name: str, value: Any, scope: Scope) -> None:
+    """Coefficients of a session, which has no more columns than there are classes."""
+    csr("n_support", "n_columns")(name, value, scope)
+    if value.shape[1] > scope.sizes["n_classes"]:
+        raise SchemaError(f"{name} must have at most {scope.sizes['n_classes']} columns, got {value.shape[1]}")
+
+
 _FITTED: Schema = {
     **FITTED_ON_A_STREAM,
     "support_costs_": floats("n_support", least=0),
     "coef_": WEIGHTS,
     "intercept_": floats(functions),
-    "_beta": csr("n_support", "n_columns"),
-    "_early": csr("n_support", "n_columns"),
+    "_beta": _check_columns,
+    "_early": _check_columns,
     "_counters": several(integer(), 4),
 }
 

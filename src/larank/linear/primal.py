@@ -70,8 +70,8 @@ def _n_columns(scope: Scope) -> int:
     classes_=labels("n_classes"),
     **FEATURES,
     map_=given(_check_map, when=_is_mapped),
-    coef_=floats(functions, _n_columns),
-    intercept_=floats(functions),
+    coef_=floats(functions, _n_columns, single=True),
+    intercept_=floats(functions, single=True),
     n_iter_=integer(),
     result_=RESULT,
 )

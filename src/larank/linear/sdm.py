@@ -45,8 +45,8 @@ _ROUNDING_OF_MARGINS = 1e-6
 @persistable(
     classes_=labels("n_classes"),
     **FEATURES,
-    coef_=floats(functions, "n_features_in_"),
-    intercept_=floats(functions),
+    coef_=floats(functions, "n_features_in_", single=True),
+    intercept_=floats(functions, single=True),
     n_iter_=integer(),
     result_=RESULT,
 )

@@ -82,23 +82,26 @@ def _n_rows(scope: Scope) -> int:
 
 def _check_state(name: str, value: Any, scope: Scope) -> None:
     """The tables and vectors that every algorithm has, and those of its own."""
+    table = floats(_n_rows, functions, single=True)
     known = {
-        "weights": floats(_n_rows, functions),
+        "weights": table,
         "born": floats(functions),
         "counts": floats(5),
-        "random": integers(1, below=2**64),
+        "random": integers(1, below=2**64, dtype="uint64"),
         "skip": integers(1, least=1),
     }
     mapping(text, anything)(name, value, scope)
-    others = {each: floats(_n_rows, functions) if np.ndim(value[each]) == 2 else floats(each) for each in value}
+    others = {
+        each: floats(_n_rows, functions, single=True) if np.ndim(value[each]) == 2 else floats(each) for each in value
+    }
     record(**{**others, **known})(name, value, scope)
 
 
 @persistable(
     classes_=labels("n_classes"),
     **FEATURES,
-    coef_=floats(functions, "n_features_in_"),
-    intercept_=floats(functions),
+    coef_=floats(functions, "n_features_in_", single=True),
+    intercept_=floats(functions, single=True),
     t0_=number(above=0),
     n_iter_=integer(),
     result_=RESULT,

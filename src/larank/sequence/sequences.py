@@ -46,6 +46,15 @@ class Sequences:
         """Tokens of each sequence."""
         return np.diff(self.starts)
 
+    def up_to(self, n_features: int) -> Sequences:
+        """The same without features of higher numbers, which another thread may have learnt meanwhile."""
+        if self.n_features <= n_features:
+            return self
+        is_known = self.indices < n_features
+        before = np.concatenate([[0], np.cumsum(is_known)])
+        values = None if self.values is None else self.values[is_known]
+        return Sequences(self.starts, before[self.indptr], self.indices[is_known], values, n_features)
+
     @staticmethod
     def joined(parts: Sequence[Sequences]) -> Sequences:
         """All sequences of several parts, in their order; features are numbered alike in all of them."""

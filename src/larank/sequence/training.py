@@ -6,9 +6,12 @@ The mathematics stands in core/chain/chain.hpp and core/chain/larank.hpp.
 from __future__ import annotations
 
 import math
+import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -47,7 +50,7 @@ _FINEST = 1e-13  # a gap per unit of cost below this is not asked for
 def _weights(features: str, of_labels: str) -> tuple[Kind, Kind]:
     """As the core gives them: of features, as values, columns and where each feature begins; and of pairs of labels."""
     entries = f"n_weights of {features}"
-    tokens = row(floats(entries), integers(entries, below=of_labels), starts(features, entries))
+    tokens = row(floats(entries), integers(entries, below=of_labels, dtype="int32"), starts(features, entries))
     return tokens, floats("order", lambda scope: scope.sizes[of_labels] + 1, of_labels)
 
 
@@ -56,15 +59,15 @@ _PATTERNS = row(
     floats("n_patterns", least=0),
     integers("n_patterns", least=1),
     starts("n_tokens", "n_indices"),
-    integers("n_indices", below="n_features"),
+    integers("n_indices", below="n_features", dtype="int32"),
     floats("n_indices"),
-    integers("n_tokens", below="n_classes"),
-    integers("n_histories", least=-1, below="n_classes"),
-    integers("n_patterns", least=-1, below="n_classes"),
+    integers("n_tokens", below="n_classes", dtype="int32"),
+    integers("n_histories", least=-1, below="n_classes", dtype="int32"),
+    integers("n_patterns", least=-1, below="n_classes", dtype="int32"),
     integers("n_patterns"),
     integers("n_patterns", least=1),
     floats("n_outputs", least=0),
-    integers("n_output_labels", below="n_classes"),
+    integers("n_output_labels", below="n_classes", dtype="int32"),
 )
 
 _TOKENS, _TRANSITIONS = _weights("n_features", "n_classes")
@@ -96,9 +99,26 @@ STATE = record(
 )
 
 
+class Pin:
+    """Who has one, reads weights; nobody trains these in place as long as it lives."""
+
+
+class Turns:
+    """Whose turn it is with the weights of a chain: many may read them, or one may train them in place."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.pins: weakref.WeakSet[Pin] = weakref.WeakSet()
+        self.trainer: int | None = None  # the thread that trains in place
+
+
 @dataclass
 class Learner:
-    """All that training has made: features, labels, weights, and the session that goes on with them."""
+    """All that training has made: features, labels, weights, and the session that goes on with them.
+
+    Weights are trained in place where a copy would take longer than training does. Then the learner of before is past:
+    who wants to read it waits, and looks for the one that has taken its place.
+    """
 
     encoder: Encoder
     labels: LabelNumbers
@@ -106,6 +126,47 @@ class Learner:
     session: _core.ChainLaRank | _core.ChainPerceptron
     stretches: int = 0  # that it has seen
     _average: Chain | None = None
+    _turns: Turns = field(default_factory=Turns)
+    _is_past: bool = False
+
+    def copy(self) -> Learner:
+        """Another learner at the same point, with weights of its own; features are numbered in common."""
+        chain = self.chain.copy()
+        return replace(self, chain=chain, session=self.session.copy_for(chain.model), _turns=Turns())
+
+    @property
+    def nbytes(self) -> int:
+        """What a copy takes."""
+        return self.chain.model.bytes + self.session.bytes
+
+    def pin(self) -> Pin | None:
+        """Keep others from training the weights in place; None where somebody has done so, who is done by now."""
+        turns = self._turns
+        with turns.changed:
+            if not self._is_past:
+                pin = Pin()
+                turns.pins.add(pin)
+                return pin
+            if turns.trainer == threading.get_ident():
+                raise RuntimeError("this tagger cannot be read by the call that trains it")
+            turns.changed.wait_for(lambda: turns.trainer is None)
+            return None
+
+    @contextmanager
+    def in_place(self) -> Iterator[bool]:
+        """A block that may train the weights in place; False where somebody reads them."""
+        turns = self._turns
+        with turns.changed:
+            is_free = not turns.pins
+            if is_free:
+                self._is_past, turns.trainer = True, threading.get_ident()
+        try:
+            yield is_free
+        finally:
+            with turns.changed:
+                if is_free:
+                    turns.trainer = None
+                turns.changed.notify_all()
 
     def average(self) -> Chain:
         """The chain with the average of all weights so far; of the perceptron and the passive-aggressive rule."""
@@ -120,9 +181,11 @@ class Learner:
         self.stretches += stretches
         self._average = None
 
-    def become(self, other: Learner) -> None:
-        """Take over all that another one is."""
-        self.__dict__.update(other.__dict__)
+    def recover(self, trained: Learner) -> None:
+        """Be there again after a call that failed in place, with the labels that the weights are for by now."""
+        if self.chain.model.labels == len(trained.labels):
+            self.labels = trained.labels
+        self._average, self._is_past = None, False
 
     def state(self) -> dict[str, Any]:
         """Arrays and plain values from which `restore` makes the same again."""
@@ -288,6 +351,11 @@ class ChainTraining:
                 yield
         loss = math.fsum(losses)
         return ObjectiveValues(half_norm + loss, self.session.linear - half_norm, math.nan)
+
+    def certificate_seconds(self) -> float:
+        """One search for labels per token, in all threads, where training has made several in one."""
+        passes = self.iterations()
+        return self.seconds / passes / self.work_per_token / self.workers.count if passes else 0.0
 
     def iterations(self) -> float:
         """Passes over the corpus so far, as far as its size is known."""

@@ -69,7 +69,7 @@ class MulticlassModel(StructuredModel):
             whole_number("labels", label, at_least=0, at_most=self.n_classes - 1)
         if n_features is None:
             return
-        if n_features % self.n_classes:
+        if not n_features or n_features % self.n_classes:
             raise ValueError(f"coef_ must have as many weights for each of {self.n_classes} classes, got {n_features}")
         for x in inputs:
             is_vector = issparse(x) or (isinstance(x, np.ndarray) and x.dtype.kind in "biuf")

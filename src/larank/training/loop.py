@@ -235,8 +235,9 @@ class _Run:
     """The history of one training run and the decisions taken from it."""
 
     _PROMISING = 2.0  # times the gap at which to stop: an exact check costs a few passes
-    _PATIENCE = 0.8  # seconds after an interrupt for the certificate; after a time limit, a share of the allowance
+    _PATIENCE = 0.6  # seconds after an interrupt for the certificate; after a time limit, a share of the allowance
     _MOST_OF_LIMIT = 0.5  # that is kept for the certificate
+    _HOPELESS = 2.0  # times the seconds there are: a certificate that is expected to take more is not begun
 
     def __init__(self, training: Training, limits: Limits, progress: Progress, interrupt: Interrupt) -> None:
         self.training, self.limits, self.progress, self.interrupt = training, limits, progress, interrupt
@@ -261,25 +262,25 @@ class _Run:
         now = time.perf_counter() - self.call_began
         if now < (1 - self._MOST_OF_LIMIT) * limit:
             return False
-        needed = self.expected_certificate() - _allowance(limit) / 2
+        needed = self.expected_certificate() - self._PATIENCE * _allowance(limit) / 2
         return now >= limit or (now + needed >= limit and needed <= self._MOST_OF_LIMIT * limit)
 
     def expected_certificate(self) -> float:
-        """The seconds it will take: as long as the last one did, or as a pass over the data."""
+        """The seconds it will take: as long as the longest so far, or as a pass over the data; 0 if nothing tells."""
         if not self.limits.certify or self.is_exact:
             return 0.0
         if isinstance(self.training, Foreseeing):
             return self.training.certificate_seconds()
         passes = self.training.iterations()
-        of_a_pass = (self.seconds() - self.certificate_seconds) / passes if passes else math.inf
+        of_a_pass = (self.seconds() - self.certificate_seconds) / passes if passes else 0.0
         return self.longest_certificate or of_a_pass
 
-    def is_late(self) -> bool:
-        """Whether there is no time left for objectives from scratch."""
-        limit, now = self.limits.time_limit, time.perf_counter()
-        if limit is not None and now > self.call_began + limit + self._PATIENCE * _allowance(limit):
-            return True
-        return now > self.interrupt.at + self._PATIENCE
+    def seconds_left(self) -> float:
+        """For objectives from scratch."""
+        limit, end = self.limits.time_limit, self.interrupt.at + self._PATIENCE
+        if limit is not None:
+            end = min(end, self.call_began + limit + self._PATIENCE * _allowance(limit))
+        return end - time.perf_counter()
 
     # What it records.
 
@@ -318,7 +319,7 @@ class _Run:
         began = time.perf_counter()
         found: Objectives | None = None
         with closing(work):
-            while not self.is_late():
+            while self.seconds_left() > 0:
                 try:
                     next(work)
                 except StopIteration as done:
@@ -358,7 +359,8 @@ class _Run:
         return min(1.0, max(0.0, math.log(start / now * end / point.gap) / math.log(start / now)))
 
     def finish(self, status: Status) -> Outcome:
-        if self.limits.certify and not self.is_exact:
+        is_open = self.limits.certify and not self.is_exact
+        if is_open and self.expected_certificate() <= self._HOPELESS * self.seconds_left():
             self.compute(self.training.evaluate())
         if self.latest is None or not self.is_exact:
             estimate = self.training.estimate()

@@ -81,11 +81,10 @@ class Attack:
 
     cases: Callable[[Random], Iterator[Case]]
     is_documented: Callable[[BaseException], bool] = lambda error: False  # which exceptions are a refusal
-    warm_up: str = "import larank"  # source that a child runs before its first case, without limits
-    prepare: Callable[[], object] = lambda: None  # work that is done once, before there are children
+    warm_up: str = "import larank"  # source that is run once, before all cases and without limits; it leaves no threads
     megabytes: int = 64  # that a case may add to the memory of its process,
     times_files: int = 4  # and how many times the size of its files it may add besides
-    seconds: int = 20  # that a case may take
+    seconds: int = 60  # that a case may take
 
     def memory(self, case: Case) -> int:
         """How many bytes a case may add to the memory of its process."""
@@ -160,13 +159,14 @@ class Campaign:
         self.workers = workers or os.cpu_count() or 1
         self.report = report
         self.tallies = {name: Tally() for name in attacks}
-        for attack in attacks.values():
-            attack.prepare()
         self.failures: dict[str, Path] = {}
 
     def run(self) -> bool:
         """Run the cases; True if none failed."""
         batches, waiting = self._batches(), list[Batch]()
+        for name, attack in self.attacks.items():  # what cases share is made here and not in every child
+            exec(compile(attack.warm_up, "<warm-up>", "exec"), {"__name__": "__main__"})
+            next(self._made(Batch(name, 0, 1), 0))
         began = told = time.monotonic()
         with selectors.DefaultSelector() as running, tempfile.TemporaryDirectory() as folder:
             try:
@@ -306,7 +306,6 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
     room = batch.log.parent / "room"
     room.mkdir()
     os.chdir(room)
-    exec(compile(attack.warm_up, "<warm-up>", "exec"), {"__name__": "__main__"})
     first = _address_space()
     refused = accepted = 0
     for done, case in enumerate(cases):

@@ -7,7 +7,7 @@ from tests.hostile.campaign import Attack, Case
 from tests.hostile.datafiles import due, names_its_file
 from tests.hostile.mutations import damaged, packed
 
-TABLE = b"""concept,kind,words,location:room,containedby(object):object,state=asleep|cooked,near:thing:acyclic
+TABLE = b"""concept,kind,words,location:room,containedby(object):object,state=asleep|cooked,near:room:acyclic
 john,actor,john father,kitchen,,,
 kitchen,room,kitchen,,,,
 hall,room,hall passage,,,,kitchen

@@ -41,6 +41,7 @@ from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse, with_bias
 from larank.blocks.provider import length
+from larank.blocks.ranges import check_features
 from larank.blocks.workers import blas_threads
 from larank.data.schema import (
     RESULT,
@@ -777,6 +778,8 @@ class OnlineClassifier(KernelClassifier):
         if self.kernel == "precomputed":
             self._check_columns(X, 0 if first else self._seen, columns)
         elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
+            if not callable(self.kernel):
+                check_features(X, is_training=False, dtype=self.support_vectors_.dtype)
             X = _like(self.support_vectors_, X)
         known = targets.united(None if first else self.classes_, classes)
         algorithm.check_classes(known)

@@ -21,6 +21,8 @@ from larank.training.interrupts import Interrupt, first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
 
+_ROUNDING = 1e-3  # of the primal objective, by which the dual may be above it where numbers are rounded
+
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
     """Training ended before its stopping criterion held; the model is valid, its certificate says how good it is."""
@@ -108,7 +110,10 @@ class Limits:
     def is_closed(self, at: Objectives) -> bool:
         """Whether the gap is small enough; an infinite objective never is near to another."""
         wanted = self.closing_gap(at.primal)
-        return wanted is not None and at.primal - at.dual <= wanted < math.inf
+        if wanted is None or not math.isfinite(at.primal) or not math.isfinite(at.dual):
+            return False
+        # A dual objective far above the primal one proves nothing but rounding.
+        return -max(wanted, _ROUNDING * abs(at.primal)) <= at.primal - at.dual <= wanted
 
 
 @dataclass(frozen=True)
@@ -333,6 +338,8 @@ class _Run:
         return self.record(found, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
+        if math.isnan(at.primal) and self.latest is not None and not math.isnan(self.latest.primal):
+            raise _overflow(at)
         self.latest, self.is_exact = at, exact
         point = Checkpoint(
             self.seconds(),
@@ -369,10 +376,20 @@ class _Run:
             if estimate is not None:
                 self.record(estimate, exact=False)
         assert self.latest is not None
+        if status == "converged" and math.isnan(self.latest.primal):
+            raise _overflow(self.latest)
         self.progress.finish(status)
         return Outcome(
             status, self.latest, self.is_exact, self.seconds(), self.certificate_seconds, tuple(self.history)
         )
+
+
+def _overflow(at: Objectives) -> ValueError:
+    """What to say where objectives were numbers, or should be, and are none any more."""
+    return ValueError(
+        "X, C and weights must be of a size that can be computed with, but in training the primal objective has become "
+        f"{at.primal}; scale X, and choose C, weights and other parameters nearer to one"
+    )
 
 
 def _allowance(limit: float) -> float:

@@ -274,11 +274,11 @@ def _nodes(tree: object) -> list[tuple[object, object]]:
 
 
 def _damage_description(random: Random, description: dict) -> object:
-    # Attributes and parameters, not the certificate, whose history has most of the places.
-    tree = description if not random.randrange(10) else description[random.choice(("attributes", "parameters"))]
-    places = [place for name, part in tree.items() if name != "result_" for place in [(tree, name), *_nodes(part)]]
-    if not random.randrange(8):
-        places = _nodes(description)
+    # Of attributes and parameters more often than of the certificate, which has most of the places.
+    tree = description.get(random.choice(("attributes", "parameters")))
+    places = _nodes(description)
+    if isinstance(tree, dict) and random.randrange(6):
+        places = [place for name in tree if name != "result_" for place in [(tree, name), *_nodes(tree[name])]]
     if not places:
         return description
     node, key = random.choice(places)
@@ -312,10 +312,8 @@ def _damage_arrays(random: Random, arrays: dict[str, np.ndarray]) -> None:
     match random.randrange(9):
         case 0:
             arrays[name] = array.astype(random.choice(_DTYPES))
-        case 1:
-            arrays[name] = random.choice(
-                (array.T, array.ravel(), array[None], array[:, None], array[..., 0] if array.ndim else array)
-            )
+        case 1 if array.ndim:
+            arrays[name] = random.choice((array.T, array.ravel(), array[None], array[..., None], array[..., :1]))
         case 2 if array.ndim:
             arrays[name] = random.choice((array[:-1], array[1:], np.concatenate([array, array[-1:]]), array[:0]))
         case 3 if array.ndim:
@@ -342,7 +340,8 @@ def damaged(random: Random, content: bytes) -> bytes:
         if random.randrange(2) and isinstance(text, dict):
             text = _damage_description(random, description)
         elif arrays:
-            _damage_arrays(random, arrays)
+            with np.errstate(all="ignore"):
+                _damage_arrays(random, arrays)
     told = {}
     if header and not random.randrange(12):
         name = random.choice(sorted(header))

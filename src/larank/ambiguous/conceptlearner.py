@@ -89,7 +89,7 @@ def check_state(name: str, value: Any, scope: Scope) -> None:
     """Raise unless this is what `ConceptLearner.state` could have been, with the concepts and words of the labeller."""
     _STATE(name, value, scope)
     symbols, concepts = {"", EMPTY, *value["symbols"]}, set(value["concepts"])
-    if len(symbols) != _n_symbols(scope) or not concepts <= symbols:
+    if len(symbols) != _n_symbols(scope) or not {EMPTY} <= concepts <= symbols:
         raise SchemaError(f"{name}['symbols'] must be different, with all concepts among them, got others")
     if concepts != set(scope.known["concepts_"].tolist()) or value["words"] != scope.known["words_"].tolist():
         raise SchemaError(f"{name} must have the concepts in concepts_ and the words in words_, got others")

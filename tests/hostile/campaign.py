@@ -42,6 +42,7 @@ _MEGABYTE = 1 << 20
 _LEAK = 256 * _MEGABYTE  # what a child may keep from all of its cases
 _PROGRESS = struct.Struct("4q")  # the case at hand, and how many were begun, refused and accepted
 _FAILED, _LEAKED = 3, 4  # exit statuses of a child
+_IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where files are, which are many and synced
 _libc = ctypes.CDLL(None)
 
 _REPRODUCER = '''"""{title}"""
@@ -168,7 +169,7 @@ class Campaign:
             exec(compile(attack.warm_up, "<warm-up>", "exec"), {"__name__": "__main__"})
             next(self._made(Batch(name, 0, 1), 0))
         began = told = time.monotonic()
-        with selectors.DefaultSelector() as running, tempfile.TemporaryDirectory() as folder:
+        with selectors.DefaultSelector() as running, tempfile.TemporaryDirectory(dir=_IN_MEMORY) as folder:
             try:
                 while True:
                     while len(running.get_map()) < self.workers and time.monotonic() < self.deadline:

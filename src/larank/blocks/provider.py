@@ -21,7 +21,7 @@ from scipy import sparse
 
 from larank import _core
 from larank.blocks.kernels import Kernel
-from larank.blocks.ranges import LARGEST, check_kernel_parameters, check_kernel_values
+from larank.blocks.ranges import LARGEST, check_diagonal, check_kernel_parameters, check_kernel_values
 from larank.blocks.store import Batch, Support
 from larank.blocks.table import KernelTable
 from larank.blocks.workers import Background, Workers
@@ -271,6 +271,7 @@ class Provider(ABC):
             diagonal[rows], norms[rows] = batch.diagonal, batch.norms
 
         self.each(fill, pieces(count, self._rows_measured))
+        check_diagonal(diagonal, f"kernel={self.kernel.name!r}", self.dtype)
         return diagonal, norms
 
     def sweep(self, X: Any, right: Batch, work: Callable[[slice, _Array], None], norms: _Array | None = None) -> None:

@@ -175,6 +175,15 @@ def test_a_byte_order_mark_in_a_label_is_refused(table):
         read_csv(table)
 
 
+@pytest.mark.parametrize("reader", [read, lambda path: list(ExampleFile(path).blocks(1 << 30))])
+@pytest.mark.parametrize(("name", "row", "number"), [("data.svm", "{}\n", 2), ("data.csv", "1,{}\n", 2)])
+def test_one_long_label_does_not_blow_up_all_others(tmp_path, reader, name, row, number):
+    path = tmp_path / name
+    path.write_text(row.format("a") + row.format("b" * 100_000) + row.format("a") * 10_000)  # 4 GB, as an array
+    with refuses(path, f", line {number}: a label of 100000 characters"):
+        reader(path)
+
+
 # what unpacks without bound
 
 PACKERS = {"gzip": partial(gzip.compress, compresslevel=9), "bzip2": bz2.compress, "xz": lzma.compress}

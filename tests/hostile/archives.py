@@ -69,7 +69,7 @@ def change(random: Random, arrays: dict[str, np.ndarray]) -> None:
 def zipped(random: Random, arrays: dict[str, np.ndarray]) -> bytes:
     """An archive, whose members may have damaged headers, or be compressed in other ways."""
     file = io.BytesIO()
-    way = random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+    way = random.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) * 10 + (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
     with zipfile.ZipFile(file, "w", way) as archive:
         for name, array in arrays.items():
             member = io.BytesIO()

@@ -3,7 +3,7 @@
 import bz2
 import gzip
 import lzma
-from functools import cache
+from functools import cache, partial
 from random import Random
 
 MOST_BYTES = 1 << 16  # of a damaged text
@@ -17,7 +17,7 @@ NUMBERS = (
 ).split()
 SPECIAL = (b"\0", b"\n", b"\r", b"\r\n", b"\t", b" ", b"\v", b"\f", b"\x1a", b"\x1c", b"\x85", b"\xff", b"\xc0\x80")
 SPECIAL += (b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b'"', b"'", b"#", b":", b",", b"|")
-_PACKERS = (lambda text: gzip.compress(text, 9, mtime=0), bz2.compress, lzma.compress)
+_PACKERS = (partial(gzip.compress, mtime=0), bz2.compress, partial(lzma.compress, preset=0))
 _MEGABYTE = 1 << 20
 
 

@@ -139,3 +139,8 @@ def test_taggers_and_structured_models_refuse_values_that_overflow():
         larank.SequenceTagger().fit([[{"size": 1.0}, {"size": 1e200}]], [["a", "b"]])
     with pytest.raises(ValueError, match=r"joint_feature must return numbers whose squares .*; scale X"):
         larank.StructuredSVC(larank.MulticlassModel(3)).fit(X * 1e60, y)
+
+
+def test_kernel_values_that_vanish_are_refused():
+    with pytest.raises(ValueError, match=r"kernel='poly': k\(x, x\) must be 1e-30 or more .*, or give X in float64$"):
+        larank.PivotedCholeskyMap(kernel="poly", gamma=1e-40, degree=2).fit(X.astype("f4"))

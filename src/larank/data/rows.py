@@ -23,6 +23,7 @@ from larank.data.files import COMPRESSORS, PathLike, decompressed, located, shar
 
 _PIECE_BYTES = 1 << 22  # of text, at a time
 _SMALLEST_PIECE = 1 << 16
+_LABEL_BYTES, _LABEL_RATIO = 1 << 25, 100  # what strings of labels may take, and how many times their text besides
 _PIECE_CELLS = 1 << 13  # of a table, as words; many more leave the cache
 
 
@@ -52,7 +53,19 @@ class LabelText:
     def array(self) -> NDArray[Any]:
         """Integers if all labels are written as integers, floating-point numbers if all are numbers, or words."""
         numbers = _core.label_numbers(self.text)
-        return np.array(self.words()) if numbers is None or len(numbers) != len(self.lines) else numbers
+        return self.strings() if numbers is None or len(numbers) != len(self.lines) else numbers
+
+    def strings(self) -> NDArray[Any]:
+        """The labels as an array, in which each has the room of the longest: one line must not blow up all others."""
+        words = self.words()
+        longest = max(map(len, words))
+        if 4 * longest * len(words) > _LABEL_BYTES + _LABEL_RATIO * len(self.text):
+            line = self.lines[next(n for n, word in enumerate(words) if len(word) == longest)]
+            raise ValueError(
+                f"line {line}: a label of {longest} characters; as long a string for each of {len(words)} labels would "
+                "take too much memory"
+            )
+        return np.array(words)
 
     def words(self) -> list[str]:
         """The labels one by one."""

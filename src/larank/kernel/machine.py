@@ -111,7 +111,8 @@ _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
-_ROWS_AT_ONCE = 1024  # of a certificate, for each thread
+ROWS_AT_ONCE = 2048  # of a certificate
+_MANY_MORE = 1.1  # support patterns than in the last trial
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
 _SECONDS_TO_SETTLE = 0.5  # where training has ended early
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
@@ -555,10 +556,6 @@ class Machine:
         """Computed so far."""
         return self.provider.kernel_values
 
-    def seconds_for(self, values: float) -> float:
-        """How long so many kernel values would take."""
-        return self.provider.seconds_for(values)
-
     @property
     def seconds(self) -> dict[str, float]:
         """What computing them took."""
@@ -949,6 +946,24 @@ def _like(kept: Any, X: Any) -> Any:
     return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
 
 
+class CertificateTrial:
+    """How long a certificate takes, by a trial on some examples; the next when there are many more support patterns.
+
+    `score` computes the scores of some examples with all support patterns, and tells how many it has looked at.
+    """
+
+    def __init__(self, score: Callable[[], int]) -> None:
+        self._score, self._patterns, self._seconds = score, 0, 0.0
+
+    def seconds(self, patterns: int, examples: int) -> float:
+        """With so many support patterns and examples."""
+        if patterns > _MANY_MORE * self._patterns:
+            began = time.perf_counter()
+            looked_at = self._score()
+            self._seconds, self._patterns = (time.perf_counter() - began) / max(1, looked_at), patterns
+        return self._seconds * examples * patterns / max(1, self._patterns)
+
+
 class StreamTraining:
     """A session on a stream as the training loop sees it: epochs, a few examples at a time."""
 
@@ -969,6 +984,7 @@ class StreamTraining:
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
         self.pace = self.between  # examples at once
+        self.trial = CertificateTrial(self._score_some)
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -1092,14 +1108,20 @@ class StreamTraining:
         return (yield from self.algorithm.objectives(self))
 
     def certificate_seconds(self) -> float:
-        """By the kernel values it takes."""
-        return self.machine.seconds_for(self.session.support_patterns * len(self.stream.order))
+        """By a trial on some examples."""
+        return self.trial.seconds(self.session.support_patterns, len(self.stream.order))
+
+    def _score_some(self) -> int:
+        self.feed.flush()
+        expansion = self.algorithm.expansion(self.session)
+        block, _, _ = next(self.scanned(expansion, expansion.dense))
+        return len(block)
 
     def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE * self.algorithm.model._threads()):
+        for block in self.stream.blocks(self.stream.order, lambda: ROWS_AT_ONCE):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)

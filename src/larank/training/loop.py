@@ -338,8 +338,8 @@ class _Run:
         return self.record(found, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
-        if math.isnan(at.primal) and self.latest is not None and not math.isnan(self.latest.primal):
-            raise _overflow(at)
+        if exact and math.isnan(at.primal) and any(not math.isnan(point.primal) for point in self.history):
+            raise _overflow(at)  # estimates may tell nothing
         self.latest, self.is_exact = at, exact
         point = Checkpoint(
             self.seconds(),

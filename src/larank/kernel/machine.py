@@ -26,21 +26,39 @@ from sklearn.utils import check_random_state
 
 from larank import _core, parameters
 from larank.base import (
+    FEATURES,
     ScoringClassifier,
     check_same_type,
     check_two_classes,
     classes_of,
     example_costs,
+    functions,
     held_out_examples,
     of_streams,
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
-from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
+from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse, with_bias
 from larank.blocks.provider import length
 from larank.blocks.ranges import check_features
 from larank.blocks.workers import blas_threads
+from larank.data.schema import (
+    RESULT,
+    Schema,
+    Scope,
+    count,
+    csr,
+    floats,
+    given,
+    integer,
+    integers,
+    labels,
+    matrix,
+    number,
+    octets,
+    optional,
+)
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
@@ -59,19 +77,34 @@ from larank.training import (
 
 _Float = NDArray[np.float64]
 
+
+def _end_of_examples(scope: Scope) -> int:
+    """Support patterns are examples that were seen; a precomputed kernel has a feature for each."""
+    ends = [scope.sizes.get("_seen", 2**31)]
+    return min([*ends, scope.sizes["n_features_in_"]] if scope.known["kernel"] == "precomputed" else ends)
+
+
 # The fitted attributes that make up the model of every kernel estimator, and those of a stream.
-FITTED = (
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "dual_coef_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-)
-FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen", "_snapshot", "_waiting_vectors")
+FITTED: Schema = {
+    "classes_": labels("n_classes"),
+    **FEATURES,
+    "gamma_": given(number(above=0), when=lambda scope: scope.known["kernel"] in kernels_with("gamma")),
+    "support_": integers("n_support", below=_end_of_examples, unique=True),
+    "support_vectors_": given(
+        matrix("n_support", "n_features_in_"), when=lambda scope: scope.known["kernel"] != "precomputed"
+    ),
+    "dual_coef_": csr("n_support", functions),
+    "n_iter_": integer(),
+    "result_": RESULT,
+}
+FITTED_ON_A_STREAM: Schema = {
+    "_seen": count(),
+    **FITTED,
+    "_arrived": labels("n_arrived", among="classes_"),
+    "_snapshot": optional(octets("n_bytes")),
+    "_waiting_vectors": given(matrix("n_waiting", "n_features_in_"), when=lambda scope: "_snapshot" in scope.known),
+}
+WEIGHTS = given(floats(functions, "n_features_in_", single=True), when=lambda scope: scope.known["kernel"] == "linear")
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch at most,
@@ -119,6 +152,11 @@ class KernelClassifier(ScoringClassifier):
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         sparse, objects = self.kernel != "precomputed", callable(self.kernel)
         return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects)
+
+    def _check_parameters(self) -> None:
+        """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
+        parameters.check(self)
+        kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)

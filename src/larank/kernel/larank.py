@@ -22,9 +22,9 @@ from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
     Algorithm,
+    CheckpointedClassifier,
     Expansion,
     Machine,
-    OnlineClassifier,
     StreamTraining,
     estimate_by_losses,
     session_class,
@@ -42,6 +42,7 @@ class LaRank(Algorithm):
 
     solver = "larank"
     title = "LaRank"
+    kept = ("_tau",)
     fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "schedule", "n_reprocess", "operations")
 
     def check_classes(self, classes: NDArray[Any]) -> None:
@@ -181,7 +182,7 @@ class LaRank(Algorithm):
 
 @with_paragraphs
 @persistable(*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_state")
-class LaRankClassifier(OnlineClassifier):
+class LaRankClassifier(CheckpointedClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
     One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes

@@ -524,7 +524,7 @@ def test_kernels_name_the_features_they_cannot_take(case):
     for kernel in ("chi2", "intersection", "laplacian"):
         with pytest.raises(ValueError, match=rf"kernel='{kernel}' needs a dense X.*toarray"):
             case.make(kernel=kernel).fit(sparse.csr_matrix(np.abs(X)), y)
-    with pytest.raises(ValueError, match=r"kernel='poly': k\(x, x\) of example \d+ is .* too large for float32"):
+    with pytest.raises(ValueError, match=r"kernel='poly': the kernel value of example.* in float32"):
         case.make(kernel="poly", degree=30, gamma=100.0).fit(X.astype(np.float32), y)
 
 
@@ -1410,6 +1410,16 @@ def test_ctrl_c_raises_where_it_is_to_with_a_valid_model(case):
     ):
         model.fit(*case.data)
     assert model.result_.status == "interrupted"
+    assert_valid(model, *case.data)
+
+
+@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+def test_a_limit_that_leaves_no_time_for_a_certificate_leaves_a_valid_model(case, monkeypatch):
+    monkeypatch.setattr("larank.training.loop._Run.seconds_left", lambda run: -1.0)
+    model = case.endless(time_limit=1e-9)
+    with pytest.warns(TrainingWarning, match="after time_limit=1e-09 seconds.*the model is valid"):
+        model.fit(*case.data)
+    assert not model.result_.exact
     assert_valid(model, *case.data)
 
 

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "bindings/choices.hpp"
@@ -89,8 +90,17 @@ class SdmSessionOf final : public SdmSession {
     }
 
     void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) override {
-        for (int64_t i = 0; i + 1 < int64_t(starts.shape(0)); ++i) {
-            const int64_t from = starts.data()[i];
+        const int64_t rows = solver_.coefficients().examples();
+        const int64_t* const first = starts.data();
+        if (int64_t(starts.shape(0)) != rows + 1 || classes.shape(0) != values.shape(0) || first[0] != 0 ||
+            first[rows] != int64_t(values.shape(0)) || !std::is_sorted(first, first + rows + 1))
+            throw std::invalid_argument(
+                "starts must ascend from 0 to the number of values, one per example and one more");
+        if (std::any_of(classes.data(), classes.data() + classes.shape(0),
+                        [&](int32_t label) { return label < 0 || label >= solver_.options().classes; }))
+            throw std::invalid_argument("classes must count from 0 to the number of classes less one");
+        for (int64_t i = 0; i < rows; ++i) {
+            const int64_t from = first[i];
             solver_.seed(i, classes.data() + from, values.data() + from, starts.data()[i + 1] - from);
         }
         solver_.start_from_seeds();

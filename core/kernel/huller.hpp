@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/notfinite.hpp"
 #include "kernel/patternsolver.hpp"
 #include "memory/aligned.hpp"
 #include "simd/units.hpp"
@@ -424,7 +425,9 @@ class Huller : public PatternSolver<T, Huller<T>> {
     // The last support vector of the hull takes the place of the one that leaves; a pattern that no problem uses goes.
     void leave(int32_t p, int side, int32_t slot) {
         Hull& hull = problems_[std::size_t(p)].sides[std::size_t(side)];
-        SupportVector& vector = *table()[slot].find(p);
+        SupportVector* const found = table()[slot].find(p);
+        if (!found) throw NotFinite();
+        SupportVector& vector = *found;
         const std::size_t place = std::size_t(vector.place);
         const int32_t last = hull.slots.back();
         hull.slots[place] = last;

@@ -348,6 +348,8 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
     }
 
     void reprocess(PotentialSupport& s) {  // [thesis] algorithm 12
+        // Where rounding or an indefinite kernel keeps gradients apart, delta_max is never reached.
+        int64_t steps_left = 1000 + 100 * s.members.size();
         do {
             if (!(s.delta() > options_.tau)) return;
             const int64_t i = s.extremes.at_largest, j = s.extremes.at_smallest;
@@ -355,7 +357,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
             ++counters_.reprocess;
             step(s, i, j);
             remove_blatant(s);
-        } while (options_.delta_max > 0 && s.delta() > options_.delta_max);
+        } while (options_.delta_max > 0 && s.delta() > options_.delta_max && --steps_left > 0);
     }
 
     // The rows of both are here.

@@ -18,6 +18,7 @@
 
 #include "blocks/source.hpp"
 #include "kernel/binaryproblem.hpp"
+#include "kernel/notfinite.hpp"
 #include "kernel/patternrows.hpp"
 #include "memory/rowcache.hpp"
 #include "simd/units.hpp"
@@ -108,6 +109,7 @@ class Smo {
         bool has_brought = require(i, bring);
         const int64_t j = units<T>().best_partner(row(i), work_.diagonals(), work_.diagonal(i), work_.g(i),
                                                   work_.gradients(), work_.down(), work_.size());
+        if (j < 0) throw NotFinite();
         while (require(j, bring) || require(i, bring)) has_brought = true;  // one may have pushed the other out
         const T *const kj = row(j), *const ki = row(i);
         const PairStep taken = work_.step(i, j, double(ki[j]));

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/notfinite.hpp"
 #include "kernel/patternrows.hpp"
 #include "kernel/schedule.hpp"
 #include "kernel/support.hpp"
@@ -91,7 +92,7 @@ class Steps {
         }
         const Choice choice = choose_new(b, label);
         loss_ += examples_.costs[b] * loss_of_new(label, choice);
-        if ((choice.violation() <= tau_ && !joins_anyway) || examples_.costs[b] <= 0 || choice.y_minus < 0) return;
+        if ((!(choice.violation() > tau_) && !joins_anyway) || examples_.costs[b] <= 0 || choice.y_minus < 0) return;
         const Timer timer(is_timed_, counters_.step_seconds);
         const int32_t slot =
             machine_.add_pattern(b, examples_.ids[b], label, examples_.costs[b], examples_.diagonal[b]);
@@ -105,7 +106,7 @@ class Steps {
     bool process_old(int32_t slot) {  // [larank] algorithm 3
         if (!machine_.has_row(slot)) return false;
         const Choice choice = choose_old(slot);
-        if (choice.violation() <= tau_) return true;
+        if (!(choice.violation() > tau_)) return true;
         const Timer timer(is_timed_, counters_.step_seconds);
         if (!machine_.table()[slot].find(choice.y_minus))
             machine_.add_vector(slot, choice.y_minus, scores_[std::size_t(choice.y_minus)]);
@@ -117,7 +118,7 @@ class Steps {
         const Choice choice = choose_among_vectors(slot);
         if (choice.violation() > tau_ && !machine_.can_step(slot)) return false;
         work_ += own_work_;
-        if (choice.violation() <= tau_) return true;
+        if (!(choice.violation() > tau_)) return true;
         const Timer timer(is_timed_, counters_.step_seconds);
         smo_step(slot, choice);
         return true;
@@ -281,7 +282,9 @@ class Steps {
 
     void smo_step(int32_t slot, const Choice& choice) {  // [larank] algorithm 1
         Pattern& p = machine_.table()[slot];
-        SupportVector &up = *p.find(choice.y_plus), &down = *p.find(choice.y_minus);
+        SupportVector *const raising = p.find(choice.y_plus), *const lowering = p.find(choice.y_minus);
+        if (!raising || !lowering || raising == lowering) throw NotFinite();  // no gradient was above another
+        SupportVector &up = *raising, &down = *lowering;
         const double room = room_of(p, up, down);
         const double unconstrained = p.diagonal > 0 ? choice.violation() / (2 * p.diagonal) : room;  // eq. (10)
         const double lambda = std::min(unconstrained, room);                                         // eq. (11)

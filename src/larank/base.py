@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from larank import parameters
+from larank.blocks.ranges import LARGEST_COST, check_features
 from larank.publishing import of_one_model
 from larank.sparse import canonical_csr, check_sparse
 
@@ -68,7 +69,15 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The label with the largest score is the prediction.
         """
         check_is_fitted(self)
-        return self._decisions(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self._decisions(X)
+        finite = np.isfinite(scores)
+        if not finite.all():
+            wrong = int(np.argwhere(~finite)[0][0])
+            raise ValueError(
+                f"X must have examples that scores can be computed of, but those of example {wrong} overflow"
+            )
+        return scores
 
     @abstractmethod
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
@@ -124,13 +133,22 @@ def validated(
         if issparse(X):
             check_sparse(X)
         checks = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True, "reset": reset}
-        found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
+        with np.errstate(over="ignore", invalid="ignore"):  # it sums up X, to see whether all is finite
+            found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
         X, labels = found if y else (found, None)
         X = canonical_csr(X) if issparse(X) else X
+        if not _has_values_of_the_caller(estimator):
+            check_features(X, getattr(estimator, "feature_names_in_", None), is_training=reset)
         if not y:
             return X
     check_classification_targets(labels)
     return X, labels
+
+
+def _has_values_of_the_caller(estimator: BaseEstimator) -> bool:
+    """Whether kernel values are the caller's, and not made of features, whose sizes then matter."""
+    kernel = getattr(estimator, "kernel", None)
+    return kernel == "precomputed" if isinstance(kernel, str) else callable(kernel)
 
 
 def _labels_of_objects(estimator: BaseEstimator, X: Any, y: Any) -> NDArray[Any]:
@@ -229,10 +247,29 @@ def example_costs(
         factors = compute_class_weight(class_weight, classes=classes, y=y)
     if (factors < 0).any() or not np.isfinite(factors).all():
         raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
-    weight = weight * factors[np.searchsorted(classes, y)]
-    costs: NDArray[np.float64] = np.where(weight > 0, HARD_COST, 0.0) if math.isinf(C) else C * weight
-    if not costs.any():
+    return _costs(C, weight, factors[np.searchsorted(classes, y)])
+
+
+def _costs(C: float, weight: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`C` times the weights of examples and the factors of their classes, neither too large nor lost by rounding."""
+    counts = (weight > 0) & (factors > 0)
+    if not counts.any():
         raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
+    with np.errstate(over="ignore", under="ignore"):
+        costs: NDArray[np.float64] = np.where(counts, HARD_COST, 0.0) if math.isinf(C) else C * (weight * factors)
+        total = float(costs.sum())
+    if not total <= LARGEST_COST:
+        raise ValueError(
+            f"C times sample_weight and class_weight must sum to at most {LARGEST_COST:g} over all examples, got "
+            f"{total:.3g}; choose a smaller C or smaller weights"
+        )
+    lost = counts & (costs == 0)
+    if lost.any():
+        i = int(np.argmax(lost))
+        raise ValueError(
+            f"C times sample_weight and class_weight must be above zero where none of them is zero, but {C:g} times "
+            f"{weight[i]:g} times {factors[i]:g}, of example {i}, vanishes; choose a larger C or larger weights"
+        )
     return costs
 
 

@@ -13,6 +13,9 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar, cast
 
+import numpy as np
+from scipy.sparse import issparse
+
 _Estimator = TypeVar("_Estimator")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -55,6 +58,8 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
     ------
     RuntimeError
         If the estimator is in such a block already: the compiled state of a solver is not for two threads.
+    ValueError
+        If the model has numbers that are not finite.
     """
     call = object()
     if _in_training.setdefault(id(estimator), call) is not call:  # one operation: of two threads, one is the first
@@ -65,6 +70,7 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
         model = _copy(estimator)
         before = model.__dict__.copy()
         yield model
+        _check_finite(model)
         now = estimator.__dict__.copy()
         changed = {name: value for name, value in now.items() if name not in before or before[name] is not value}
         estimator.__dict__ = model.__dict__ | changed
@@ -73,6 +79,21 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
         del _in_training[id(estimator)]
 
 
+def _check_finite(model: Any) -> None:
+    """Raise where predictions would not be numbers, because some have overflowed in training."""
+    for name in _MODEL:
+        value = vars(model).get(name, 0.0)
+        numbers = np.asarray(value.data if issparse(value) else value)
+        wrong = ~np.isfinite(numbers)
+        if wrong.any():
+            raise ValueError(
+                f"X, C and weights must be of a size that can be computed with, but {name} would hold "
+                f"{numbers[wrong][0]}; scale X, and choose C, weights and other parameters nearer to one"
+            )
+
+
+# The fitted attributes that predictions are made of.
+_MODEL = ("coef_", "dual_coef_", "intercept_", "scale_", "cholesky_", "factor_")
 _in_training: dict[int, object] = {}  # the calls that train estimators, by the id of the estimator
 _began: ContextVar[float | None] = ContextVar("began", default=None)
 

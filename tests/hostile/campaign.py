@@ -42,6 +42,7 @@ _MEGABYTE = 1 << 20
 _LEAK = 256 * _MEGABYTE  # what a child may keep from all of its cases
 _PROGRESS = struct.Struct("4q")  # the case at hand, and how many were begun, refused and accepted
 _FAILED, _LEAKED = 3, 4  # exit statuses of a child
+_IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where files are, which are many and synced
 _libc = ctypes.CDLL(None)
 
 _REPRODUCER = '''"""{title}"""
@@ -72,6 +73,7 @@ class Case:
 
     script: str
     files: Mapping[str, bytes] = field(default_factory=dict)
+    memory: int = 0  # in bytes, that it may take besides what every case may
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,15 @@ class Attack:
 
     cases: Callable[[Random], Iterator[Case]]
     is_documented: Callable[[BaseException], bool] = lambda error: False  # which exceptions are a refusal
-    warm_up: str = "import larank"  # source that a child runs before its first case, without limits
+    warm_up: str = "import larank"  # source that is run once, before all cases and without limits; it leaves no threads
     megabytes: int = 64  # that a case may add to the memory of its process,
     times_files: int = 4  # and how many times the size of its files it may add besides
-    seconds: int = 20  # that a case may take
+    seconds: int = 60  # that a case may take
 
     def memory(self, case: Case) -> int:
         """How many bytes a case may add to the memory of its process."""
-        return self.megabytes * _MEGABYTE + self.times_files * sum(map(len, case.files.values()))
+        of_files = self.times_files * sum(map(len, case.files.values()))
+        return self.megabytes * _MEGABYTE + of_files + case.memory
 
 
 @dataclass
@@ -162,8 +165,11 @@ class Campaign:
     def run(self) -> bool:
         """Run the cases; True if none failed."""
         batches, waiting = self._batches(), list[Batch]()
+        for name, attack in self.attacks.items():  # what cases share is made here and not in every child
+            exec(compile(attack.warm_up, "<warm-up>", "exec"), {"__name__": "__main__"})
+            next(self._made(Batch(name, 0, 1), 0))
         began = told = time.monotonic()
-        with selectors.DefaultSelector() as running, tempfile.TemporaryDirectory() as folder:
+        with selectors.DefaultSelector() as running, tempfile.TemporaryDirectory(dir=_IN_MEMORY) as folder:
             try:
                 while True:
                     while len(running.get_map()) < self.workers and time.monotonic() < self.deadline:
@@ -301,7 +307,6 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
     room = batch.log.parent / "room"
     room.mkdir()
     os.chdir(room)
-    exec(compile(attack.warm_up, "<warm-up>", "exec"), {"__name__": "__main__"})
     first = _address_space()
     refused = accepted = 0
     for done, case in enumerate(cases):

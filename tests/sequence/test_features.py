@@ -495,6 +495,8 @@ def test_an_encoder_goes_on_from_a_model_file(tmp_path, X, more):
         ("feature_tuples", np.array([101, 101], np.uint32), "a feature is there twice"),
         ("words", [], "does not fit the templates"),
         ("words", [(np.array([97], np.uint8), np.array([2]))], "a string ends beyond the text"),
+        ("words", [(np.array([97], np.uint8), np.array([2**63 - 1]))], "a string ends beyond the text"),
+        ("words", [(np.array([97, 98], np.uint8), np.array([2, 1]))], "a string ends beyond the text"),
         ("words", [(np.array([97], np.uint8), np.array([-1]))], "a string ends beyond the text"),
         ("words", [(np.array([0xC3], np.uint8), np.array([1]))], "a string is not UTF-8"),
         ("values", [(np.array([97, 97], np.uint8), np.array([1, 2]))], "a string is there twice"),

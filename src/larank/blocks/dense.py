@@ -57,7 +57,8 @@ class DenseProvider(TiledProvider):
             super().keep_values(examples)
 
     def _prepared(self, X: Any, ids: Any, rows: Any, norms: _Array | None = None) -> Batch:
-        originals = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)
+        with np.errstate(over="ignore"):  # tiles are checked
+            originals = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)
         if originals.shape[1] != self._features:
             raise ValueError(f"X must have {self._features} features, got {originals.shape[1]}")
         ids = ids_of(ids, len(originals))
@@ -71,7 +72,8 @@ class DenseProvider(TiledProvider):
         if norms is not None:
             return Batch(examples, ids, self.kernel.diagonal(norms[rows]), norms[rows], originals)
         squares = np.einsum("ij,ij->i", examples, examples, dtype=np.float64)
-        return Batch(examples, ids, self.kernel.diagonal(squares), squares.astype(self.dtype), originals)
+        with np.errstate(over="ignore"):  # tiles are checked
+            return Batch(examples, ids, self.kernel.diagonal(squares), squares.astype(self.dtype), originals)
 
     def _check_sign(self, rows: _Array, ids: _Index) -> None:
         assert isinstance(self.kernel, RowKernel)

@@ -140,7 +140,8 @@ class Sigmoid(ProductKernel, name="sigmoid"):
         _core.map_sigmoid(tile, self.gamma, self.coef0)
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = np.tanh(self.gamma * norms + self.coef0)
+        with np.errstate(over="ignore"):
+            values: NDArray[np.float64] = np.tanh(self.gamma * norms + self.coef0)
         return values
 
 

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from larank import _core
 from larank.blocks.kernels import Kernel
+from larank.blocks.ranges import LARGEST, check_diagonal, check_kernel_parameters, check_kernel_values
 from larank.blocks.store import Batch, Support
 from larank.blocks.table import KernelTable
 from larank.blocks.workers import Background, Workers
@@ -51,6 +53,7 @@ class Provider(ABC):
     def __init__(self, kernel: Kernel, dtype: Any, support: Support, n_jobs: int | None) -> None:
         self.kernel = kernel
         self.dtype: np.dtype[Any] = np.dtype(dtype)
+        check_kernel_parameters(kernel, self.dtype)
         self.kernel_values = 0
         self.indefinite = ""  # what shows that the kernel is not positive semi-definite, in words, once something has
         self.seconds = {"product": 0.0, "map": 0.0}
@@ -199,8 +202,9 @@ class Provider(ABC):
         if self._table is None or not self._table.columns or not len(slots):
             self._count(len(ids) * len(slots))
             return self.scores(rows_of(X, ids), slots, coefficients)
+        scale = _scale_of(coefficients)
         dense = np.zeros((self.size, coefficients.shape[1]), self.dtype)
-        dense[self._checked(slots)] = coefficients
+        dense[self._checked(slots)] = coefficients / scale
         out = np.zeros((len(ids), coefficients.shape[1]))
 
         rows = self._table.rows_of(ids)
@@ -213,9 +217,10 @@ class Provider(ABC):
 
         def fill(task: tuple[Callable[..., _Array], _Index]) -> None:
             look, chosen = task
-            out[chosen] = look(X, ids[chosen], dense, is_worth_keeping)
+            out[chosen] = look(X, ids[chosen], dense, lambda some, scores: is_worth_keeping(some, scale * scores))
 
         self.each(fill, tasks)
+        out *= scale
         return out
 
     def _look_anew(self, X: Any, ids: _Index, coefficients: _Array, is_worth_keeping: _IsWorthKeeping) -> _Array:
@@ -266,6 +271,7 @@ class Provider(ABC):
             diagonal[rows], norms[rows] = batch.diagonal, batch.norms
 
         self.each(fill, pieces(count, self._rows_measured))
+        check_diagonal(diagonal, f"kernel={self.kernel.name!r}", self.dtype)
         return diagonal, norms
 
     def sweep(self, X: Any, right: Batch, work: Callable[[slice, _Array], None], norms: _Array | None = None) -> None:
@@ -411,7 +417,7 @@ class TiledProvider(Provider):
 
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         def fill(tile: tuple[slice, slice]) -> None:
-            self._count(0, *self._tile(left, tile[0], right, tile[1], out[tile]))
+            self._count(0, *self._fill_tile(left, tile[0], right, tile[1], out[tile]))
 
         self._workers.run(fill, self._tiles(left, right))
 
@@ -428,7 +434,7 @@ class TiledProvider(Provider):
 
         def fill(task: tuple[Batch, tuple[slice, slice], _Array]) -> None:
             right, (rows, columns), values = task
-            self._count(0, *self._tile(batch, rows, right, columns, values))
+            self._count(0, *self._fill_tile(batch, rows, right, columns, values))
 
         self._workers.run(fill, tasks)
         self._count(len(batch) * len(support))
@@ -438,7 +444,7 @@ class TiledProvider(Provider):
 
     def _values_alone(self, left: Batch, right: Batch, out: _Array) -> None:
         for tile in self._tiles(left, right):
-            self._count(0, *self._tile(left, tile[0], right, tile[1], out[tile]))
+            self._count(0, *self._fill_tile(left, tile[0], right, tile[1], out[tile]))
 
     def _tiles(self, left: Batch, right: Batch) -> list[tuple[slice, slice]]:
         return [(r, c) for r in pieces(len(left), ROWS_AT_ONCE) for c in self._columns(len(left), len(right))]
@@ -448,7 +454,8 @@ class TiledProvider(Provider):
         slots = self._checked(slots)
         right = self._held(slots)
         out = np.zeros((X.shape[0], coefficients.shape[1]))
-        coefficients = coefficients.astype(self.dtype)
+        scale = _scale_of(coefficients)
+        coefficients = (coefficients / scale).astype(self.dtype)
 
         def fill(rows: slice) -> None:
             left = self._prepared(X, np.arange(rows.start, rows.stop), rows)
@@ -456,16 +463,25 @@ class TiledProvider(Provider):
             scratch = np.empty((len(left), columns[0].stop if columns else 0), self.dtype)
             for part in columns:
                 tile = scratch[:, : part.stop - part.start]
-                self._tile(left, slice(0, len(left)), right, part, tile)
+                self._fill_tile(left, slice(0, len(left)), right, part, tile)
                 weights = coefficients[part]
                 out[rows] += tile @ (weights.toarray() if sparse.issparse(weights) else weights)
 
         self._workers.run(fill, pieces(X.shape[0], ROWS_AT_ONCE))
+        out *= scale
         return out
 
     def _columns(self, rows: int, columns: int) -> list[slice]:
         step = _TILE_BYTES // (self.dtype.itemsize * min(max(rows, 1), ROWS_AT_ONCE))
         return pieces(columns, min(max(step, 64), self._tile_columns))
+
+    def _fill_tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
+        """Fill one tile and check it: no value that is too large, or no number, goes out of here."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            seconds = self._tile(left, rows, right, columns, out)
+        if not _core.is_within(out, LARGEST[self.dtype]):
+            check_kernel_values(out, f"kernel={self.kernel.name!r}", left.ids[rows], right.ids[columns])
+        return seconds
 
     @abstractmethod
     def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
@@ -484,19 +500,20 @@ class TiledProvider(Provider):
         """Examples prepared for products, checked."""
         batch = self._prepared(X, ids, rows)
         with np.errstate(over="ignore"):
-            fits = np.isfinite(batch.diagonal.astype(self.dtype))
-        if not fits.all():
-            i = int(np.argmin(fits))
-            raise ValueError(
-                f"kernel={self.kernel.name!r}: k(x, x) of example {batch.ids[i]} is {batch.diagonal[i]:.3g}, too large "
-                f"for {self.dtype}; scale X, choose other kernel parameters or give X in float64"
-            )
+            diagonal = batch.diagonal.astype(self.dtype)
+        check_kernel_values(diagonal, f"kernel={self.kernel.name!r}", batch.ids)
         return batch
 
 
 def tolerance(dtype: Any) -> float:
     """How far apart two numbers of this precision may be and still count as the same."""
     return 1e-4 if np.dtype(dtype) == np.float32 else 1e-6
+
+
+def _scale_of(coefficients: Any) -> float:
+    """A power of two near the largest of them: divided by it they fit in any precision, and are rounded as before."""
+    values = coefficients.data if sparse.issparse(coefficients) else coefficients
+    return 2.0 ** int(np.frexp(np.abs(values).max(initial=0.0))[1])
 
 
 def pieces(count: int, step: int) -> list[slice]:

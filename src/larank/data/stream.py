@@ -203,7 +203,7 @@ class _SettledLabels:
             return found
         if found.dtype.kind not in _FITTING[self._kind]:
             self._refuse(labels, self._kind)
-        return np.array(labels.words()) if self._kind == "U" else found.astype(np.float64)
+        return labels.strings() if self._kind == "U" else found.astype(np.float64)
 
     def _refuse(self, labels: LabelText, kind: str) -> NoReturn:
         one, several = _NUMBERS[kind]

@@ -39,6 +39,7 @@ from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
 from larank.blocks.provider import length, rows_of
+from larank.blocks.ranges import check_features
 from larank.blocks.workers import blas_threads
 from larank.data.files import PathLike
 from larank.docstrings import with_paragraphs
@@ -81,7 +82,7 @@ _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
-_ROWS_AT_ONCE = 4096  # of a certificate
+_ROWS_AT_ONCE = 1024  # of a certificate, for each thread
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
 _SECONDS_TO_SETTLE = 0.5  # where training has ended early
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
@@ -765,6 +766,8 @@ class OnlineClassifier(KernelClassifier):
         if self.kernel == "precomputed":
             self._check_columns(X, 0 if first else self._seen, columns)
         elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
+            if not callable(self.kernel):
+                check_features(X, is_training=False, dtype=self.support_vectors_.dtype)
             X = _like(self.support_vectors_, X)
         known = targets.united(None if first else self.classes_, classes)
         algorithm.check_classes(known)
@@ -1179,7 +1182,7 @@ class StreamTraining:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE):
+        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE * self.algorithm.model._threads()):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)

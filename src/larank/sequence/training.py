@@ -284,6 +284,11 @@ class ChainTraining:
         loss = math.fsum(losses)
         return ObjectiveValues(half_norm + loss, self.session.linear - half_norm, math.nan)
 
+    def certificate_seconds(self) -> float:
+        """One search for labels per token, in all threads, where training has made several in one."""
+        passes = self.iterations()
+        return self.seconds / passes / self.work_per_token / self.workers.count if passes else 0.0
+
     def iterations(self) -> float:
         """Passes over the corpus so far, as far as its size is known."""
         if self.epoch >= self.epochs:

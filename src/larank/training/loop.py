@@ -22,6 +22,8 @@ from larank.training.interrupts import Interrupt, first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
 
+_ROUNDING = 1e-3  # of the primal objective, by which the dual may be above it where numbers are rounded
+
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
     """Training ended before its stopping criterion held; the model is valid, its certificate says how good it is."""
@@ -120,7 +122,10 @@ class Limits:
     def is_closed(self, at: Objectives) -> bool:
         """Whether the gap is small enough; an infinite objective never is near to another."""
         wanted = self.closing_gap(at.primal)
-        return wanted is not None and at.primal - at.dual <= wanted < math.inf
+        if wanted is None or not math.isfinite(at.primal) or not math.isfinite(at.dual):
+            return False
+        # A dual objective far above the primal one proves nothing but rounding.
+        return -max(wanted, _ROUNDING * abs(at.primal)) <= at.primal - at.dual <= wanted
 
 
 @dataclass(frozen=True)
@@ -247,8 +252,9 @@ class _Run:
     """The history of one training run and the decisions taken from it."""
 
     _PROMISING = 2.0  # times the gap at which to stop: an exact check costs a few passes
-    _PATIENCE = 0.8  # seconds after an interrupt for the certificate; after a time limit, a share of the allowance
+    _PATIENCE = 0.6  # seconds after an interrupt for the certificate; after a time limit, a share of the allowance
     _MOST_OF_LIMIT = 0.5  # that is kept for the certificate
+    _HOPELESS = 2.0  # times the seconds there are: a certificate that is expected to take more is not begun
 
     def __init__(self, training: Training, limits: Limits, progress: Progress, interrupt: Interrupt) -> None:
         self.training, self.limits, self.progress, self.interrupt = training, limits, progress, interrupt
@@ -319,25 +325,25 @@ class _Run:
         now = time.perf_counter() - self.call_began
         if now < (1 - self._MOST_OF_LIMIT) * limit:
             return False
-        needed = self.expected_certificate() - _allowance(limit) / 2
+        needed = self.expected_certificate() - self._PATIENCE * _allowance(limit) / 2
         return now >= limit or (now + needed >= limit and needed <= self._MOST_OF_LIMIT * limit)
 
     def expected_certificate(self) -> float:
-        """The seconds it will take: as long as the last one did, or as a pass over the data."""
+        """The seconds it will take: as long as the longest so far, or as a pass over the data; 0 if nothing tells."""
         if not self.limits.certify or self.is_exact:
             return 0.0
         if isinstance(self.training, Foreseeing):
             return self.training.certificate_seconds()
         passes = self.training.iterations()
-        of_a_pass = (self.seconds() - self.certificate_seconds) / passes if passes else math.inf
+        of_a_pass = (self.seconds() - self.certificate_seconds) / passes if passes else 0.0
         return self.longest_certificate or of_a_pass
 
-    def is_late(self) -> bool:
-        """Whether there is no time left for objectives from scratch."""
-        limit, now = self.limits.time_limit, time.perf_counter()
-        if limit is not None and now > self.call_began + limit + self._PATIENCE * _allowance(limit):
-            return True
-        return now > self.interrupt.at + self._PATIENCE
+    def seconds_left(self) -> float:
+        """For objectives from scratch."""
+        limit, end = self.limits.time_limit, self.interrupt.at + self._PATIENCE
+        if limit is not None:
+            end = min(end, self.call_began + limit + self._PATIENCE * _allowance(limit))
+        return end - time.perf_counter()
 
     # What it records.
 
@@ -376,7 +382,7 @@ class _Run:
         began = time.perf_counter()
         found: Objectives | None = None
         with closing(work):
-            while not self.is_late():
+            while self.seconds_left() > 0:
                 try:
                     next(work)
                 except StopIteration as done:
@@ -390,6 +396,8 @@ class _Run:
         return self.record(found, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
+        if exact and math.isnan(at.primal) and any(not math.isnan(point.primal) for point in self.history):
+            raise _overflow(at)  # estimates may tell nothing
         self.latest, self.is_exact = at, exact
         point = Checkpoint(
             self.seconds(),
@@ -416,7 +424,8 @@ class _Run:
         return min(1.0, max(0.0, math.log(start / now * end / point.gap) / math.log(start / now)))
 
     def finish(self, status: Status) -> Outcome:
-        if self.limits.certify and not self.is_exact:
+        is_open = self.limits.certify and not self.is_exact
+        if is_open and self.expected_certificate() <= self._HOPELESS * self.seconds_left():
             self.compute(self.training.evaluate())
         if self.latest is None or not self.is_exact:
             estimate = self.training.estimate()
@@ -425,10 +434,20 @@ class _Run:
             if estimate is not None:
                 self.record(estimate, exact=False)
         assert self.latest is not None
+        if status == "converged" and math.isnan(self.latest.primal):
+            raise _overflow(self.latest)
         self.progress.finish(status)
         return Outcome(
             status, self.latest, self.is_exact, self.seconds(), self.certificate_seconds, tuple(self.history)
         )
+
+
+def _overflow(at: Objectives) -> ValueError:
+    """What to say where objectives were numbers, or should be, and are none any more."""
+    return ValueError(
+        "X, C and weights must be of a size that can be computed with, but in training the primal objective has become "
+        f"{at.primal}; scale X, and choose C, weights and other parameters nearer to one"
+    )
 
 
 def _allowance(limit: float) -> float:

@@ -121,6 +121,7 @@ class LaRank {
     void restore(Row row, const SupportArrays& saved, std::size_t n) {
         steps_.restore(row, saved, n);
     }
+    bool knows(int32_t label) const { return label < classes(); }
     bool accepts(int32_t column, double) const { return column >= 0 && column < classes(); }
 
     int64_t classes() const { return machine().classes(); }

@@ -245,6 +245,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         }
         stay_within_limit();
     }
+    bool knows(int32_t label) const { return label < classes_; }
     bool accepts(int32_t column, double alpha) const { return column >= 0 && column < columns() && alpha != 0; }
 
     // Of the stream, as if there had been no finishing.

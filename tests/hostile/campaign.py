@@ -243,14 +243,15 @@ class Campaign:
         log = batch.log.read_text(errors="replace") if batch.log.exists() else ""
         shutil.rmtree(batch.log.parent)
         if status or begun > refused + accepted:  # or a case has ended its process as if all were well
-            kind = _kind(os.waitstatus_to_exitcode(status), log)
+            code = os.waitstatus_to_exitcode(status)
+            kind = _kind(code, log)
             tally.failures[kind] += 1
-            self._fail(batch, current, kind, log)
+            self._fail(batch, current, kind, log, code)
         batch.start = current + 1
         return batch.start < batch.size
 
-    def _fail(self, batch: Batch, number: int, kind: str, log: str) -> None:
-        """Confirm a failure by its reproducer, unless there was one like it."""
+    def _fail(self, batch: Batch, number: int, kind: str, log: str, code: int) -> None:
+        """Confirm a failure by its reproducer, which must end by the same signal, unless there was one like it."""
         signature = f"{batch.attack}: {kind} {_place(log)}"
         if signature in self.failures:
             return
@@ -262,7 +263,8 @@ class Campaign:
         path.write_text(text)
         self.failures[signature] = path
         again = subprocess.run([sys.executable, path], capture_output=True, text=True, errors="replace")
-        confirmed = "confirmed" if again.returncode else "NOT confirmed alone: it needs the cases before it"
+        is_same = again.returncode == code if code < 0 else again.returncode != 0
+        confirmed = "confirmed" if is_same else "NOT confirmed alone: it needs the cases before it"
         shown = text if len(text) < 8000 else f"{text[:4000]}\n... (see the file)\n{text[-2000:]}"
         self.report(
             f"\n{title}\n{log[-4000:]}\n{confirmed}; the reproducer is {path}:\n\n{shown}\n{again.stderr[-2000:]}"

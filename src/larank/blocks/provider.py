@@ -398,11 +398,6 @@ class Provider(ABC):
             raise IndexError(f"slots must be from 0 to {self.size - 1}, got {numbers.min()} to {numbers.max()}")
         return numbers
 
-    def seconds_for(self, values: float) -> float:
-        """How long so many values would take in all threads, by those computed so far."""
-        taken = self.seconds["product"] + self.seconds["map"]
-        return values * taken / max(1, self.kernel_values) / self._workers.count
-
     def _count(self, values: int, product: float = 0.0, mapped: float = 0.0) -> None:
         with self._workers.lock:
             self.kernel_values += values

@@ -20,12 +20,14 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core
-from larank.base import hard_objective
+from larank.base import functions, hard_objective
 from larank.data.models import persistable
+from larank.data.schema import floats, labels
 from larank.docstrings import with_paragraphs
 from larank.kernel.bias import least_loss_bias
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
     CheckpointedClassifier,
     Expansion,
@@ -42,6 +44,7 @@ from larank.training import FromScratch, ObjectiveValues, Outcome, TrainingWarni
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
 _LEAST_STEPS_PER_VECTOR = 1000
+_FEW_ENTRIES = 1 << 22  # of a sparse matrix, which may become a dense one
 
 
 class LaSVM(Algorithm):
@@ -233,20 +236,21 @@ def _as_of_svc(coefficients: csr_matrix) -> NDArray[np.float64]:
 
 def _up_to_date(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes of a model file in which `dual_coef_` had a row for each support vector."""
-    if issparse(attributes.get("dual_coef_")):
-        attributes["dual_coef_"] = _as_of_svc(attributes["dual_coef_"])
+    before: Any = attributes.get("dual_coef_")
+    if issparse(before) and math.prod(before.shape) <= max(_FEW_ENTRIES, 64 * before.nnz):
+        attributes["dual_coef_"] = _as_of_svc(before)
     return attributes
 
 
 @with_paragraphs
 @persistable(
-    *FITTED_ON_A_STREAM,
-    "support_costs_",
-    "support_labels_",
-    "coef_",
-    "intercept_",
-    "delta_",
-    up_to_date=_up_to_date,
+    _up_to_date,
+    **{**FITTED_ON_A_STREAM, "dual_coef_": floats(functions, "n_support")},
+    support_costs_=floats("n_support", least=0),
+    support_labels_=labels("n_support", among="_arrived", repeated=True),
+    coef_=WEIGHTS,
+    intercept_=floats(functions),
+    delta_=floats(functions, finite=False),
 )
 class LaSVMClassifier(CheckpointedClassifier):
     """Support vector machine with a bias, trained online.

@@ -107,10 +107,6 @@ class LinearMachine(Machine):
         """None."""
         return 0
 
-    def seconds_for(self, values: float) -> float:
-        """It computes none."""
-        return 0.0
-
     @property
     def seconds(self) -> dict[str, float]:
         """There is no provider that takes any."""

@@ -26,22 +26,40 @@ from sklearn.utils import check_random_state
 
 from larank import _core, parameters
 from larank.base import (
+    FEATURES,
     ScoringClassifier,
     check_same_type,
     check_two_classes,
     classes_of,
     example_costs,
+    functions,
     held_out_examples,
     of_streams,
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
-from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
+from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse, with_bias
 from larank.blocks.provider import length, rows_of
 from larank.blocks.ranges import check_features
 from larank.blocks.workers import blas_threads
 from larank.data.files import PathLike
+from larank.data.schema import (
+    RESULT,
+    Schema,
+    Scope,
+    count,
+    csr,
+    floats,
+    given,
+    integer,
+    integers,
+    labels,
+    matrix,
+    number,
+    octets,
+    optional,
+)
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
@@ -63,26 +81,42 @@ from larank.training import (
 
 _Float = NDArray[np.float64]
 
+
+def _end_of_examples(scope: Scope) -> int:
+    """Support patterns are examples that were seen; a precomputed kernel has a feature for each."""
+    ends = [scope.sizes.get("_seen", 2**31)]
+    return min([*ends, scope.sizes["n_features_in_"]] if scope.known["kernel"] == "precomputed" else ends)
+
+
 # The fitted attributes that make up the model of every kernel estimator, and those of a stream.
-FITTED = (
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "dual_coef_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-)
-FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen", "_snapshot", "_waiting_vectors")
+FITTED: Schema = {
+    "classes_": labels("n_classes"),
+    **FEATURES,
+    "gamma_": given(number(above=0), when=lambda scope: scope.known["kernel"] in kernels_with("gamma")),
+    "support_": integers("n_support", below=_end_of_examples, unique=True),
+    "support_vectors_": given(
+        matrix("n_support", "n_features_in_"), when=lambda scope: scope.known["kernel"] != "precomputed"
+    ),
+    "dual_coef_": csr("n_support", functions),
+    "n_iter_": integer(),
+    "result_": RESULT,
+}
+FITTED_ON_A_STREAM: Schema = {
+    "_seen": count(),
+    **FITTED,
+    "_arrived": labels("n_arrived", among="classes_"),
+    "_snapshot": optional(octets("n_bytes")),
+    "_waiting_vectors": given(matrix("n_waiting", "n_features_in_"), when=lambda scope: "_snapshot" in scope.known),
+}
+WEIGHTS = given(floats(functions, "n_features_in_", single=True), when=lambda scope: scope.known["kernel"] == "linear")
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit
 _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
-_ROWS_AT_ONCE = 1024  # of a certificate, for each thread
+ROWS_AT_ONCE = 2048  # of a certificate
+_MANY_MORE = 1.1  # support patterns than in the last trial
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
 _SECONDS_TO_SETTLE = 0.5  # where training has ended early
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
@@ -122,6 +156,11 @@ class KernelClassifier(ScoringClassifier):
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         sparse, objects = self.kernel != "precomputed", callable(self.kernel)
         return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects)
+
+    def _check_parameters(self) -> None:
+        """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
+        parameters.check(self)
+        kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)
@@ -525,10 +564,6 @@ class Machine:
     def kernel_values(self) -> int:
         """Computed so far."""
         return self.provider.kernel_values
-
-    def seconds_for(self, values: float) -> float:
-        """How long so many kernel values would take."""
-        return self.provider.seconds_for(values)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -979,6 +1014,24 @@ def _known(ids: NDArray[np.int64], examples: int) -> NDArray[np.int64]:
     return ids
 
 
+class CertificateTrial:
+    """How long a certificate takes, by a trial on some examples; the next when there are many more support patterns.
+
+    `score` computes the scores of some examples with all support patterns, and tells how many it has looked at.
+    """
+
+    def __init__(self, score: Callable[[], int]) -> None:
+        self._score, self._patterns, self._seconds = score, 0, 0.0
+
+    def seconds(self, patterns: int, examples: int) -> float:
+        """With so many support patterns and examples."""
+        if patterns > _MANY_MORE * self._patterns:
+            began = time.perf_counter()
+            looked_at = self._score()
+            self._seconds, self._patterns = (time.perf_counter() - began) / max(1, looked_at), patterns
+        return self._seconds * examples * patterns / max(1, self._patterns)
+
+
 class StreamTraining:
     """A session on a stream as the training loop sees it: epochs, a few examples at a time."""
 
@@ -999,6 +1052,7 @@ class StreamTraining:
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
         self.pace = self.between  # examples at once
+        self.trial = CertificateTrial(self._score_some)
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -1175,14 +1229,20 @@ class StreamTraining:
         return (yield from self.algorithm.objectives(self))
 
     def certificate_seconds(self) -> float:
-        """By the kernel values it takes."""
-        return self.machine.seconds_for(self.session.support_patterns * len(self.stream.order))
+        """By a trial on some examples."""
+        return self.trial.seconds(self.session.support_patterns, len(self.stream.order))
+
+    def _score_some(self) -> int:
+        self.feed.flush()
+        expansion = self.algorithm.expansion(self.session)
+        block, _, _ = next(self.scanned(expansion, expansion.dense))
+        return len(block)
 
     def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE * self.algorithm.model._threads()):
+        for block in self.stream.blocks(self.stream.order, lambda: ROWS_AT_ONCE):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)

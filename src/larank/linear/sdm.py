@@ -14,9 +14,18 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import _core, parameters
-from larank.base import ScoringClassifier, classes_of, example_costs, smallest_margin, validated
+from larank.base import (
+    FEATURES,
+    ScoringClassifier,
+    classes_of,
+    example_costs,
+    functions,
+    smallest_margin,
+    validated,
+)
 from larank.data.files import PathLike
 from larank.data.models import persistable
+from larank.data.schema import RESULT, floats, integer, labels
 from larank.docstrings import with_paragraphs
 from larank.publishing import next_model
 from larank.training import (
@@ -37,7 +46,14 @@ from larank.training.result import Result
 _ROUNDING_OF_MARGINS = 1e-6
 
 
-@persistable("classes_", "coef_", "intercept_", "n_features_in_", "feature_names_in_", "n_iter_", "result_")
+@persistable(
+    classes_=labels("n_classes"),
+    **FEATURES,
+    coef_=floats(functions, "n_features_in_", single=True),
+    intercept_=floats(functions, single=True),
+    n_iter_=integer(),
+    result_=RESULT,
+)
 class LinearMulticlassSVC(ScoringClassifier):
     """Linear multiclass support vector machine.
 

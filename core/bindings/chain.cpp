@@ -284,7 +284,13 @@ void bind_model(nb::module_& m) {
                 new (self) Model(order);
             },
             "order"_a)
-        .def(nb::init<const Model&>(), "model"_a)
+        .def(
+            "__init__",
+            [](Model* self, const Model& other) {
+                const nb::gil_scoped_release release;
+                new (self) Model(other);
+            },
+            "model"_a)
         .def("grow", &grow, "features"_a, "labels"_a)
         .def_prop_ro("bytes", [](const Model& c) { return c.weights.bytes(); })
         .def_prop_ro("order", [](const Model& c) { return c.weights.order(); })
@@ -320,7 +326,11 @@ nb::class_<Session> bind_session(nb::module_& m, const char* name) {
              "ids"_a.noconvert(), "order"_a.noconvert(), "inference"_a, "history"_a)
         // The same session on a copy of its model.
         .def(
-            "copy_for", [](const Session& s, Model& copy) { return std::make_unique<Session>(copy, s.solver); },
+            "copy_for",
+            [](const Session& s, Model& copy) {
+                const nb::gil_scoped_release release;
+                return std::make_unique<Session>(copy, s.solver);
+            },
             nb::keep_alive<0, 2>(), "copy"_a)
         .def_prop_ro("bytes", [](const Session& s) { return s.solver.bytes(); })
         .def_rw("seen_loss", &Session::seen_loss)

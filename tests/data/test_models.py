@@ -421,6 +421,7 @@ def said(**values):
         (said(classes_=labels("b", "a", "c")), "classes_ must hold labels in ascending order"),
         (said(_arrived=labels("a", "x")), "_arrived must be labels out of classes_"),
         (said(_seen=3), "support_ must be from 0 on and below 3"),
+        (said(_seen=2**63 - 1), "_seen must be a whole number from 0 to"),
         (said(n_features_in_=5), r"support_vectors_ must be .* of shape \(.*, 5\)"),
         (said(result_=None), "result_ must be a Result, got None"),
         (said(gamma_=0), "gamma_ must be a finite number above 0, got 0"),

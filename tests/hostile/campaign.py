@@ -41,7 +41,7 @@ SLICE = 4.0  # seconds of one child, so that fast and slow attacks have the same
 _MEGABYTE = 1 << 20
 _LEAK = 256 * _MEGABYTE  # what a child may keep from all of its cases
 _PROGRESS = struct.Struct("4q")  # the case at hand, and how many were begun, refused and accepted
-_FAILED, _LEAKED = 3, 4  # exit statuses of a child
+_FAILED, _LEAKED, _BROKEN = 3, 4, 5  # exit statuses of a child
 _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where files are, which are many and synced
 _libc = ctypes.CDLL(None)
 
@@ -224,9 +224,11 @@ class Campaign:
         end = min(self.deadline, batch.began + SLICE)
         batch.pid = os.fork()
         if not batch.pid:
-            status = 1
+            status = _BROKEN
             try:
                 status = _work(self.attacks[batch.attack], self._made(batch, batch.start), batch, end)
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         return os.pidfd_open(batch.pid)
@@ -242,13 +244,13 @@ class Campaign:
         tally.seconds += time.monotonic() - batch.began
         log = batch.log.read_text(errors="replace") if batch.log.exists() else ""
         shutil.rmtree(batch.log.parent)
-        if status or begun > refused + accepted:  # or a case has ended its process as if all were well
-            code = os.waitstatus_to_exitcode(status)
+        code = os.waitstatus_to_exitcode(status)
+        if code or begun > refused + accepted:  # or a case has ended its process as if all were well
             kind = _kind(code, log)
             tally.failures[kind] += 1
             self._fail(batch, current, kind, log, code)
         batch.start = current + 1
-        return batch.start < batch.size
+        return batch.start < batch.size and code != _BROKEN
 
     def _fail(self, batch: Batch, number: int, kind: str, log: str, code: int) -> None:
         """Confirm a failure by its reproducer, which must end by the same signal, unless there was one like it."""
@@ -289,7 +291,7 @@ def _kind(status: int, log: str) -> str:
         return "hang"
     if status == _FAILED:
         return "memory" if re.search(r"^MemoryError", log, re.MULTILINE) else "exception"
-    return "leak" if status == _LEAKED else "crash"
+    return {_LEAKED: "leak", _BROKEN: "broken attack"}.get(status, "crash")
 
 
 def _place(log: str) -> str:

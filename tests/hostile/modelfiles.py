@@ -342,6 +342,9 @@ def damaged(random: Random, content: bytes) -> bytes:
         elif arrays:
             with np.errstate(all="ignore"):
                 _damage_arrays(random, arrays)
+    given = description.get("parameters")
+    if isinstance(given, dict) and isinstance(given.get("n_reprocess"), int) and given["n_reprocess"] > 10:
+        given["n_reprocess"] = 10  # a tagger takes it over when it is loaded, and then works for as long as it says
     told = {}
     if header and not random.randrange(12):
         name = random.choice(sorted(header))

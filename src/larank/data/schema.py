@@ -146,8 +146,8 @@ def number(least: float = -math.inf, above: float = -math.inf) -> Kind:
     return check
 
 
-def integer(least: int = 0, most: int = 2**63 - 1) -> Kind:
-    """A whole number."""
+def integer(least: int = 0, most: int = 2**62) -> Kind:
+    """A whole number, by default one that can be counted on from."""
 
     def check(name: str, value: Any, scope: Scope) -> None:
         if not _is_whole(value) or not least <= value <= most:

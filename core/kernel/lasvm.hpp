@@ -251,8 +251,10 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
     // Of the stream, as if there had been no finishing.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        if constexpr (!Snapshot::reads) go_on();
-        snapshot(table(), classes_, problems_, counters_);
+        LaSVMCounters counters = counters_;
+        for (const auto& smo : finished_) counters.finishing_steps -= smo->steps();
+        snapshot(table(), classes_, problems_, counters);
+        if constexpr (Snapshot::reads) counters_ = counters;
         if constexpr (Snapshot::reads) {
             const int64_t wanted = classes_ > 2 ? classes_ : 1;
             must_hold(classes_ >= 0 && columns() == wanted, "the problems do not fit the classes");

@@ -303,4 +303,4 @@ def _without_constant_features(X: Any) -> Any:
     varies = X.min(axis=0) != X.max(axis=0)
     if varies.all() or not varies.any() or 1 - varies.mean() < _WORTH_DROPPING:
         return X
-    return np.ascontiguousarray(X[:, varies])
+    return np.take(X, np.flatnonzero(varies), axis=1)  # in C order, in one copy

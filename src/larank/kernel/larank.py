@@ -24,9 +24,9 @@ from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
     WEIGHTS,
     Algorithm,
+    CheckpointedClassifier,
     Expansion,
     Machine,
-    OnlineClassifier,
     StreamTraining,
     estimate_by_losses,
     session_class,
@@ -44,6 +44,7 @@ class LaRank(Algorithm):
 
     solver = "larank"
     title = "LaRank"
+    kept = ("_tau",)
     fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "schedule", "n_reprocess", "operations")
 
     def check_classes(self, classes: NDArray[Any]) -> None:
@@ -191,7 +192,7 @@ class LaRank(Algorithm):
     intercept_=floats(functions),
     _state=row(number(), number(), number(), several(number(least=0), 3), RANDOM_STATE),
 )
-class LaRankClassifier(OnlineClassifier):
+class LaRankClassifier(CheckpointedClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
     One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes

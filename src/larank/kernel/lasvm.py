@@ -29,9 +29,9 @@ from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
     WEIGHTS,
     Algorithm,
+    CheckpointedClassifier,
     Expansion,
     Machine,
-    OnlineClassifier,
     StreamTraining,
     estimate_by_losses,
     linear_weights,
@@ -52,6 +52,7 @@ class LaSVM(Algorithm):
 
     solver = "lasvm"
     title = "LaSVM"
+    kept = ("_finishing_seconds", "_steps", "_has_stalled", "_biases", "_steps_at_most")
     fixed = (*Algorithm.fixed, "tau", "delta_max")
     absent = -1.0
 
@@ -66,7 +67,7 @@ class LaSVM(Algorithm):
         self._finishing_seconds = 0.0
         self._steps = 0  # up to the last epoch's end
         self._has_stalled = False  # nothing violates optimality by more than tau
-        self._biases: dict[int, float] = {}  # by problem, where the support vectors leave it open
+        self._biases: list[tuple[int, float]] = []  # by problem, where the support vectors leave it open
         self._steps_at_most = 0  # of a finish that was cut short
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
@@ -121,7 +122,7 @@ class LaSVM(Algorithm):
 
     def objectives(self, training: StreamTraining) -> FromScratch:
         """[thesis] (4.1) of all problems together, and the largest violation of one of them."""
-        self._biases = {}
+        self._biases = []
         yield from self._find_open_biases(training)
         expansion = self.expansion(training.session)
         # Classes that have not been met yet count as well: everything is against them.
@@ -162,7 +163,7 @@ class LaSVM(Algorithm):
             yield
         scores, y, costs = (np.concatenate(parts) for parts in zip(*scanned, strict=True))
         for column, problem in enumerate(is_open.tolist()):
-            self._biases[problem] = least_loss_bias(scores[:, column], y[:, column], costs)
+            self._biases.append((problem, least_loss_bias(scores[:, column], y[:, column], costs)))
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Training that has stalled above the gap asked for has come to the end of its precision."""
@@ -194,7 +195,8 @@ class LaSVM(Algorithm):
     def expansion(self, session: Any) -> Expansion:
         """The coefficients alpha and the biases, finished where finishing has begun."""
         bias = np.array(session.bias)
-        bias[list(self._biases)] = list(self._biases.values())
+        for problem, of_least_loss in self._biases:
+            bias[problem] = of_least_loss
         return replace(Expansion.of(session), intercepts=bias)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
@@ -250,7 +252,7 @@ def _up_to_date(attributes: dict[str, Any]) -> dict[str, Any]:
     intercept_=floats(functions),
     delta_=floats(functions, finite=False),
 )
-class LaSVMClassifier(OnlineClassifier):
+class LaSVMClassifier(CheckpointedClassifier):
     """Support vector machine with a bias, trained online.
 
     One pass over the examples and a finishing step on the support vectors it has found nearly reach the SVM that

@@ -40,9 +40,10 @@ from larank.base import (
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse, with_bias
-from larank.blocks.provider import length
+from larank.blocks.provider import length, rows_of
 from larank.blocks.ranges import check_features
 from larank.blocks.workers import blas_threads
+from larank.data.files import PathLike
 from larank.data.schema import (
     RESULT,
     Schema,
@@ -65,11 +66,14 @@ from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, Kerne
 from larank.publishing import next_model
 from larank.training import (
     CertificateWarning,
+    CheckpointFile,
+    CheckpointRequest,
     FromScratch,
     Limits,
     ObjectiveValues,
     Outcome,
     Result,
+    State,
     progress_for,
     train,
     warn_if_early,
@@ -344,6 +348,7 @@ class Algorithm(ABC):
     absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
     keeps_rows: bool = True  # whether the session keeps kernel values between patterns
     certifies: ClassVar[bool] = True  # whether it has a bound on the distance to an optimum
+    kept: ClassVar[tuple[str, ...]] = ()  # attributes that a checkpoint has beside the session
     end_of_stream: ClassVar[str] = ""  # why a session cannot be rebuilt from the model, where it cannot
 
     def __init__(self, model: Any) -> None:
@@ -519,6 +524,10 @@ class Machine:
         self.provider.store(slots, batch, slots)
         table = support_table(model.support_, labels, costs, batch.diagonal, coefficients)
         self.session.restore(table, KernelSource(self.session, self.provider))
+
+    def count(self, kernel_values: int) -> None:
+        """Go on counting from here."""
+        self.provider.kernel_values = kernel_values
 
     def resume(self, snapshot: NDArray[np.uint8], patterns: Patterns) -> None:
         """Let a fresh session go on from the snapshot of another one."""
@@ -712,16 +721,28 @@ class OnlineClassifier(KernelClassifier):
         return self._partial_fit(X, y, classes, sample_weight)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        validation: Any,
+        classes: ArrayLike | None = None,
+        asked: CheckpointRequest | None = None,
     ) -> Self:
         with next_model(self) as model:
-            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes)
+            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes, asked)
         warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
 
     def _learn_all(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        validation: Any,
+        classes: ArrayLike | None,
+        asked: CheckpointRequest | None,
     ) -> tuple[Algorithm, Machine, Outcome]:
         parameters.check(self)
         settings, algorithm = Settings.of(self), self._ALGORITHM(self)
@@ -735,9 +756,13 @@ class OnlineClassifier(KernelClassifier):
         held_out = (
             None if validation is None else held_out_examples(validation, partial(self._validated, reset=False), known)
         )
+        checkpoint = self._checkpoint(settings, asked, X, y, costs, held_out)
         seeds = check_random_state(settings.random_state)
-        seed = int(seeds.randint(2**31 - 1))
-        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+        seed, seed_of_orders = (int(seeds.randint(2**31 - 1)) for _ in range(2))
+        if checkpoint is not None and checkpoint.resumed is not None:
+            with checkpoint.reading():
+                seed_of_orders = int(checkpoint.resumed["training"]["seed_of_orders"])
+        orders = np.random.RandomState(seed_of_orders)
 
         for name in self._FORGOTTEN:
             self.__dict__.pop(name, None)
@@ -753,7 +778,8 @@ class OnlineClassifier(KernelClassifier):
         examples = Examples(X, np.arange(len(targets)), labels, costs)
         stream = Stream(examples, order, orders if settings.shuffle else None, orders)
         training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
-        outcome = self._train(training, settings.limits())
+        training.seed_of_orders = seed_of_orders
+        outcome = self._train(training, settings.limits(), checkpoint)
         return algorithm, machine, outcome
 
     def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
@@ -802,12 +828,17 @@ class OnlineClassifier(KernelClassifier):
         X, y = self._validated(X, y, reset=reset)
         return X, Labels(y)
 
-    def _train(self, training: StreamTraining, limits: Limits) -> Outcome:
+    def _checkpoint(self, settings: Settings, asked: CheckpointRequest | None, *data: Any) -> CheckpointFile | None:
+        if asked is not None and asked.checkpoint is not None and settings.strategy.needs_scores:
+            raise ValueError(f"checkpoint needs selection='random'; got selection={settings.selection!r}")
+        return CheckpointFile.asked_for(asked, self, *data)
+
+    def _train(self, training: StreamTraining, limits: Limits, checkpoint: CheckpointFile | None = None) -> Outcome:
         algorithm, machine = training.algorithm, training.machine
         about = f"{algorithm.title}, {self._kernel_name()}, {len(training.stream.examples)} examples"
         with progress_for(self.verbose) as progress, machine, training:
             progress.start(f"{about}, {len(self.classes_)} classes{training.plan()}")
-            outcome = train(training, limits, progress)
+            outcome = train(training, limits, progress, checkpoint=checkpoint)
         outcome = algorithm.check(training, outcome)
         self._keep_model(algorithm, machine)
         if machine.indefinite:
@@ -939,11 +970,48 @@ class OnlineClassifier(KernelClassifier):
         raise ValueError(message)
 
 
+class CheckpointedClassifier(OnlineClassifier):
+    """One whose `fit` can go on in another process."""
+
+    @with_paragraphs
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
+        *,
+        checkpoint: PathLike | None = None,
+        every: float = 30.0,
+        resume: bool = False,
+    ) -> Self:
+        """Train on `X` and `y`.
+
+        Parameters
+        ----------
+        [examples]
+        [sample_weight]
+        [validation]
+        [checkpoint]
+
+        [fitted]
+        """
+        asked = CheckpointRequest(checkpoint, every, resume).checked()
+        return self._fit(X, y, sample_weight, validation, asked=asked)
+
+
 def _like(kept: Any, X: Any) -> Any:
     """Examples in the layout and precision of those a session has already."""
     if issparse(kept):
         return csr_matrix(X, dtype=kept.dtype)
     return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
+
+
+def _known(ids: NDArray[np.int64], examples: int) -> NDArray[np.int64]:
+    """Ids of examples of the stream, checked."""
+    if len(ids) and ids.max() >= examples:
+        raise ValueError(f"there is no example {ids.max()}")
+    return ids
 
 
 class CertificateTrial:
@@ -994,6 +1062,9 @@ class StreamTraining:
         self.next_estimate = 0
         self.error: float | None = None
         self.next_validation = 0
+        self.seed_of_orders = 0  # of the stream's, for a checkpoint
+        self.is_between = False  # whether an epoch is over, and the next has not begun
+        self.is_busy = False  # with what an algorithm does between them
         algorithm.begin_training(self)
         self.feed = self._feed(stream.order)
         self._work = self._epochs()
@@ -1020,22 +1091,72 @@ class StreamTraining:
 
     def _epochs(self) -> Generator[bool, None, None]:
         while not self.is_over:
-            while self.visited_in_epoch < self.size:
-                worked = self._timed_advance()
-                self.machine.check_memory(self.settings.memory_limit)
-                self.visited += worked
-                self.visited_in_epoch += worked
-                if self.visited_in_epoch < self.size:
-                    yield False
-            self.epoch += 1
-            self.is_over = self.settings.stop == "epochs" and self._were_enough()
-            for _ in self.algorithm.end_epoch(self):
-                yield False
-            yield self.is_over
+            if not self.is_between:
+                yield from self._epoch()
+            self.is_busy = True
             self.feed.flush()
             for _ in self.algorithm.begin_epoch(self):
                 yield False
             self._begin_epoch()
+            self.is_between = self.is_busy = False
+
+    def _epoch(self) -> Generator[bool, None, None]:
+        """The rest of the epoch at hand, and its end."""
+        while self.visited_in_epoch < self.size:
+            worked = self._timed_advance()
+            self.machine.check_memory(self.settings.memory_limit)
+            self.visited += worked
+            self.visited_in_epoch += worked
+            if self.visited_in_epoch < self.size:
+                yield False
+        self.is_busy = True
+        self.epoch += 1
+        self.is_over = self.settings.stop == "epochs" and self._were_enough()
+        for _ in self.algorithm.end_epoch(self):
+            yield False
+        self.is_between, self.is_busy = True, False
+        yield self.is_over
+
+    # From one process to another.
+
+    _KEPT = (
+        *("epoch", "visited", "visited_in_epoch", "is_over", "is_between", "loss_before", "dual_before"),
+        *("next_estimate", "next_validation", "seed_of_orders"),
+    )
+
+    def snapshot(self) -> State | None:
+        """The session, how far it is in the stream, and what the algorithm remembers; none at the end of an epoch."""
+        if self.is_busy:
+            return None
+        return {
+            **{name: getattr(self, name) for name in self._KEPT},
+            "algorithm": {name: getattr(self.algorithm, name) for name in self.algorithm.kept},
+            "kernel_values": self.machine.kernel_values,
+            "session": self.session.snapshot(),
+        }
+
+    def resume(self, state: State) -> None:
+        """Go on from there: the patterns are among the examples of the stream, and orders are drawn again."""
+        for owner, names, values in (
+            (self, self._KEPT, state),
+            (self.algorithm, self.algorithm.kept, state["algorithm"]),
+        ):
+            for name in names:
+                setattr(owner, name, type(getattr(owner, name))(values[name]))
+        if not 0 <= self.visited_in_epoch <= self.size or not 0 <= self.epoch - self.is_between <= self.visited:
+            raise ValueError("it is no place in the stream")
+        examples = self.stream.examples
+        self.machine.resume(
+            state["session"], lambda ids: [(np.ones(len(ids), bool), rows_of(examples.X, _known(ids, len(examples))))]
+        )
+        self.machine.count(int(state["kernel_values"]))
+        order = self.stream.order
+        for _ in range(self.epoch - self.is_between):
+            order = self.stream.next_order()
+        self.feed = self._feed(order, self.visited_in_epoch)
+        if self.is_over:
+            for _ in self.algorithm.end_epoch(self):  # what it finishes is not in the snapshot
+                pass
 
     def _timed_advance(self) -> int:
         """As many examples as are a short piece of work, going by the last one; the model does not depend on it."""
@@ -1065,10 +1186,10 @@ class StreamTraining:
         self.visited_in_epoch = 0
         self.feed = self._feed(self.stream.next_order())
 
-    def _feed(self, order: NDArray[np.intp]) -> Feed:
+    def _feed(self, order: NDArray[np.intp], first: int = 0) -> Feed:
         strategy = self.settings.strategy
         if not strategy.needs_scores:
-            return self.machine.feed(self.stream.blocks(order[: self.size], self._batch_size))
+            return self.machine.feed(self.stream.blocks(order[first : self.size], self._batch_size))
         return ChoosingFeed(self.session, self.machine.provider, self.stream, order, strategy, self.size)
 
     def _batch_size(self) -> int:

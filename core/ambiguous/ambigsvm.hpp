@@ -126,8 +126,6 @@ class AmbigSVM {
     // A pattern of a saved model; `row` is what the machine takes it from.
     template <class Row>
     void restore(Row row, const SupportArrays& saved, std::size_t n) {
-        if (int64_t(saved.labels[n]) >= sets_.size())
-            throw std::invalid_argument("labels must be numbers of candidate sets");
         make_room_for_classes();
         const int32_t slot =
             machine_.restore_pattern(row, saved.ids[n], saved.labels[n], saved.costs[n], saved.diagonal[n]);
@@ -137,9 +135,8 @@ class AmbigSVM {
         machine_.add_to_coefficients(slot, beta_.data());
         keep_coefficients(slot);
     }
-    bool accepts(int32_t column, double value) const {
-        return column >= 0 && column < classes() && std::isfinite(value);
-    }
+    bool knows(int32_t label) const { return label < sets_.size(); }  // they are numbers of candidate sets
+    bool accepts(int32_t column, double) const { return column >= 0 && column < classes(); }
 
     // The losses of examples by the scores of their classes.
     double loss_of(int32_t set, const double* scores) {

@@ -8,7 +8,7 @@
 #include "text/tokens.hpp"
 #include "text/utf8.hpp"
 
-inline nb::tuple rows_tuple(larank::FeatureRows&& rows) {
+inline nb::tuple rows_tuple(larank::TokenFeatures&& rows) {
     const nb::object values = rows.values.empty() ? nb::none() : nb::cast(to_numpy(std::move(rows.values)));
     return nb::make_tuple(to_numpy(std::move(rows.starts)), to_numpy(std::move(rows.features)), values);
 }

@@ -62,16 +62,29 @@ nb::class_<S> bind_larank_session(nb::class_<S> bound) {
                 return std::make_tuple(state.dual, state.linear, state.loss, state.rates, state.random);
             },
             [](S& s, std::tuple<double, double, double, std::array<double, 3>, uint64_t> state) {
-                s.solver.set_state({std::get<0>(state), std::get<1>(state), std::get<2>(state), std::get<3>(state),
-                                    std::get<4>(state)});
+                const auto& [dual, linear, loss, rates, random] = state;
+                if (!are_finite(std::array{dual, linear, loss}) || !are_finite(rates) ||
+                    *std::min_element(rates.begin(), rates.end()) < 0)
+                    throw std::invalid_argument(
+                        "the state must be of finite numbers, and of rates that are not negative");
+                s.solver.set_state({dual, linear, loss, rates, random});
             });
     return bound;
+}
+
+template <class S>
+void check_slots(const S& s, const std::vector<int32_t>& slots) {
+    const larank::SupportTable& table = s.solver.table();
+    for (const int32_t slot : slots)
+        if (slot < 0 || slot >= table.slots() || !table.contains(slot))
+            throw std::invalid_argument("slots must be those of members");
 }
 
 // Scores of all classes, row by row, and the numbers of those whose rows of kernel values are not here.
 template <class T>
 auto member_scores(KernelLaRank<T>& s, const nb::sequence& members) {
     const std::vector<int32_t> slots = items_of<int32_t>(members);
+    check_slots(s, slots);
     auto& machine = s.solver.machine();
     const std::size_t classes = std::size_t(machine.classes()), count = slots.size();
     std::vector<double> scores(count * classes);
@@ -133,6 +146,7 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
             "widen",
             [](S& s, const nb::sequence& members, nb::handle source) {
                 const std::vector<int32_t> slots = items_of<int32_t>(members);
+                check_slots(s, slots);
                 s.work(source, [&slots](Solver& solver) { solver.active_set.widen(slots); });
             },
             "slots"_a, "source"_a)
@@ -142,9 +156,7 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
                 const std::vector<int32_t> slots = items_of<int32_t>(members);
                 if (values.shape(0) != slots.size() || int64_t(values.shape(1)) != s.solver.machine().classes())
                     throw std::invalid_argument("values must have a row per slot and a column per class");
-                for (const int32_t slot : slots)
-                    if (slot < 0 || slot >= s.solver.table().slots() || !s.solver.table().contains(slot))
-                        throw std::invalid_argument("slots must be those of members");
+                check_slots(s, slots);
                 s.work(source, [&](Solver& solver) { solver.active_set.set_coefficients(slots, values.data()); });
             },
             "slots"_a, "values"_a.noconvert(), "source"_a)

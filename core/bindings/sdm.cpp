@@ -27,6 +27,8 @@ class SdmSession {
     virtual bool estimate_is_at_full_cost() const = 0;
     virtual nb::object take_weights() = 0;
     virtual CoefficientArrays coefficients() const = 0;
+    virtual std::vector<uint8_t> snapshot() = 0;
+    virtual void read_snapshot(Vector<uint8_t> bytes) = 0;
     virtual void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) = 0;
 };
 
@@ -72,6 +74,19 @@ class SdmSessionOf final : public SdmSession {
             starts.push_back(int64_t(classes.size()));
         }
         return {to_numpy(std::move(values)), to_numpy(std::move(classes)), to_numpy(std::move(starts))};
+    }
+
+    std::vector<uint8_t> snapshot() override {
+        check_open();
+        larank::SnapshotWriter writer;
+        writer(solver_);
+        return writer.take();
+    }
+    void read_snapshot(Vector<uint8_t> bytes) override {
+        check_open();
+        larank::SnapshotReader reader(bytes.data(), bytes.shape(0));
+        reader(solver_);
+        reader.end();
     }
 
     void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) override {
@@ -165,6 +180,8 @@ void bind_sdm(nb::module_& m) {
         .def_prop_ro("estimate_is_at_full_cost", &SdmSession::estimate_is_at_full_cost)
         .def("take_weights", &SdmSession::take_weights, nb::sig("def take_weights(self) -> numpy.typing.NDArray"))
         .def("coefficients", &SdmSession::coefficients)
+        .def("snapshot", [](SdmSession& s) { return to_numpy(s.snapshot()); })
+        .def("read_snapshot", &SdmSession::read_snapshot, "bytes"_a.noconvert())
         .def("start_from", &SdmSession::start_from, "values"_a.noconvert(), "classes"_a.noconvert(),
              "starts"_a.noconvert());
     bind_sdm_dense<float>(m);

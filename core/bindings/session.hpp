@@ -85,9 +85,18 @@ class FedExamples {
     int64_t count_ = 0;
 };
 
+// A table is sound by itself; here it must be one of this session.
 template <class Solver>
 void check_restored(const Solver& solver, const larank::SupportArrays& saved) {
+    using T = typename Solver::Value;
+    const auto is_finite = [](double value) { return std::isfinite(T(value)); };
     if (solver.table().slots() != 0) throw std::invalid_argument("only an empty session can take over a table");
+    for (const int32_t label : saved.labels)
+        if (!solver.knows(label))
+            throw std::invalid_argument("labels must be those of the session, got " + std::to_string(label));
+    if (!std::all_of(saved.diagonal.begin(), saved.diagonal.end(), is_finite) ||
+        !std::all_of(saved.coefficients.begin(), saved.coefficients.end(), is_finite))
+        throw std::invalid_argument("diagonal and coefficients must be finite in the precision of the session");
     for (std::size_t e = 0; e < saved.columns.size(); ++e)
         if (!solver.accepts(saved.columns[e], saved.coefficients[e]))
             throw std::invalid_argument("coefficients must be such as the session can have, got " +

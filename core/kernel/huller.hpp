@@ -168,6 +168,7 @@ class Huller : public PatternSolver<T, Huller<T>> {
         }
         stay_within_limit(slot);
     }
+    bool knows(int32_t label) const { return label < classes_; }
     bool accepts(int32_t column, double alpha) const { return column >= 0 && column < columns() && alpha > 0; }
     HullerState state() const {
         HullerState state{classes_, random_.state(), {}, {}};

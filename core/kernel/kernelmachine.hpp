@@ -144,6 +144,12 @@ class KernelMachine {
         for (ClassList& list : classes_) list.beta = list.remembered_beta, list.scores = list.remembered_scores;
     }
 
+    void swap_remembered() {
+        table().swap_remembered();
+        for (ClassList& list : classes_)
+            std::swap(list.beta, list.remembered_beta), std::swap(list.scores, list.remembered_scores);
+    }
+
     void remove_zeros(int32_t slot) {
         table().remove_zeros(slot,
                              [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); });

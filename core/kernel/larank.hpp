@@ -121,6 +121,7 @@ class LaRank {
     void restore(Row row, const SupportArrays& saved, std::size_t n) {
         steps_.restore(row, saved, n);
     }
+    bool knows(int32_t label) const { return label < classes(); }
     bool accepts(int32_t column, double) const { return column >= 0 && column < classes(); }
 
     int64_t classes() const { return machine().classes(); }
@@ -145,8 +146,9 @@ class LaRank {
     // Of the stream, as if no model had been taken from it.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        if constexpr (!Snapshot::reads) go_on();
+        if (is_ahead_) swap_finish();
         snapshot(steps_, schedule_, random_);
+        if (is_ahead_) swap_finish();
         if constexpr (Snapshot::reads)
             for (const int32_t slot : table().present()) {
                 Pattern& p = table()[slot];
@@ -169,6 +171,14 @@ class LaRank {
         sweep_ = table().present();
         swept_ = 0;
         sweeps_ = 0;
+    }
+    // The stream as it was before the finish, and the finish again.
+    void swap_finish() {
+        machine().swap_remembered();
+        const auto now = steps_.objective();
+        steps_.set_objective(before_);
+        before_ = now;
+        steps_.swap_finishing_steps(finishing_steps_);
     }
     void end_sweep() {
         swept_ = 0;
@@ -198,6 +208,7 @@ class LaRank {
     std::size_t swept_ = 0;                        // how many of them it has visited in this sweep,
     int sweeps_ = 0;                               // and how many sweeps it has made
     typename Steps<Machine>::Objective before_;
+    int64_t finishing_steps_ = 0;  // before the finish there are none
 };
 
 }  // namespace larank

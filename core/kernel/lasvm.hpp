@@ -245,13 +245,16 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         }
         stay_within_limit();
     }
+    bool knows(int32_t label) const { return label < classes_; }
     bool accepts(int32_t column, double alpha) const { return column >= 0 && column < columns() && alpha != 0; }
 
     // Of the stream, as if there had been no finishing.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        if constexpr (!Snapshot::reads) go_on();
-        snapshot(table(), classes_, problems_, counters_);
+        LaSVMCounters counters = counters_;
+        for (const auto& smo : finished_) counters.finishing_steps -= smo->steps();
+        snapshot(table(), classes_, problems_, counters);
+        if constexpr (Snapshot::reads) counters_ = counters;
         if constexpr (Snapshot::reads) {
             const int64_t wanted = classes_ > 2 ? classes_ : 1;
             must_hold(classes_ >= 0 && columns() == wanted, "the problems do not fit the classes");

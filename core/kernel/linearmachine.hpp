@@ -121,6 +121,11 @@ class LinearMachine {
         W_ = remembered_;
     }
 
+    void swap_remembered() {
+        table_.swap_remembered();
+        std::swap(W_, remembered_);
+    }
+
     void remove_zeros(int32_t slot) {
         table_.remove_zeros(slot, [](const SupportVector&) {});
     }

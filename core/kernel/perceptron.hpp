@@ -134,6 +134,7 @@ class Perceptron : public PatternSolver<T, Perceptron<T, Rule>> {
         }
         stay_within_limit(slot);
     }
+    bool knows(int32_t label) const { return !is_single_ || label <= 1; }
     bool accepts(int32_t column, double) const { return is_single_ ? column == 0 : column >= 0; }
 
     // The sums `early` of all coefficients, in the order in which `support` has these.

@@ -170,6 +170,7 @@ class Steps {
 
     // The finish was undone and does not count.
     void forget_finishing_steps() { counters_.finishing_steps = 0; }
+    void swap_finishing_steps(int64_t& steps) { std::swap(counters_.finishing_steps, steps); }
     double dual() const { return dual_; }
     double half_squared_norm() const { return linear_ - dual_; }
     double loss() const { return loss_; }  // sum of C_i xi_i since `forget_loss`, each at the time of its visit

@@ -86,6 +86,13 @@ class SupportTable {
             for (SupportVector& v : patterns_[std::size_t(slot)].vectors) v.beta = remembered_[n++];
     }
 
+    // What was remembered, and what is, change places.
+    void swap_remembered() {
+        std::size_t n = 0;
+        for (const int32_t slot : present_)
+            for (SupportVector& v : patterns_[std::size_t(slot)].vectors) std::swap(v.beta, remembered_[n++]);
+    }
+
     // `costs` has an entry for every id.
     void set_costs(const double* costs) {
         for (const int32_t slot : present_) patterns_[std::size_t(slot)].cost = costs[patterns_[std::size_t(slot)].id];

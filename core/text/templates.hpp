@@ -64,12 +64,12 @@ class TemplateTable {
     }
 
     // Features that are new get the next numbers.
-    FeatureRows learn(const Sentences& block) {
+    TokenFeatures learn(const Sentences& block) {
         const std::unique_lock learns(turn_);
         return expanded(block, *this);
     }
     // Features that are new are left out.
-    FeatureRows encode(const Sentences& block) const {
+    TokenFeatures encode(const Sentences& block) const {
         const std::shared_lock reads(turn_);
         return expanded(block, *this);
     }
@@ -151,7 +151,7 @@ class TemplateTable {
     }
 
     template <class Table>
-    static FeatureRows expanded(const Sentences& block, Table& table);
+    static TokenFeatures expanded(const Sentences& block, Table& table);
     template <class Table>
     static void fill_sentence(const Sentences& block, std::size_t sentence, Values<Table>& values, ValueRows& rows);
 
@@ -193,9 +193,9 @@ class TemplateTable {
 };
 
 template <class Table>
-FeatureRows TemplateTable::expanded(const Sentences& block, Table& table) {
+TokenFeatures TemplateTable::expanded(const Sentences& block, Table& table) {
     if (block.columns != table.columns_) throw std::invalid_argument("the block has another number of columns");
-    FeatureRows out;
+    TokenFeatures out;
     out.starts.reserve(block.tokens() + 1);
     out.features.reserve(block.tokens() * table.templates_.size());
     Values<Table> values{table};

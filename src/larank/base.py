@@ -18,11 +18,22 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from larank import parameters
 from larank.blocks.ranges import LARGEST_COST, check_features
+from larank.data.schema import Schema, Scope, count, optional, texts
 from larank.publishing import of_one_model
 from larank.sparse import canonical_csr, check_sparse
 
 HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+# Of every estimator whose examples are rows of features.
+FEATURES: Schema = {"n_features_in_": count(1), "feature_names_in_": optional(texts("n_features_in_"))}
+
+
+def functions(scope: Scope) -> int:
+    """How many functions a saved classifier has: one for two classes, otherwise one for each."""
+    n_classes = scope.sizes["n_classes"]
+    return 1 if n_classes == 2 else n_classes
 
 
 def of_streams(method: _Method) -> _Method:

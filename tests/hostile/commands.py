@@ -113,8 +113,7 @@ def changed(random: Random, arguments: list[str], words: list[str]) -> list[str]
         case 3:
             return [*arguments, random.choice(OPTIONS), random.choice(words)]
         case _:
-            there = random.randrange(len(arguments))
-            return [*arguments[:at], arguments[there], *arguments[at:]]
+            return [*arguments[:at], *random.sample(arguments, min(1, len(arguments))), *arguments[at:]]
 
 
 @cache

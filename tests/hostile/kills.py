@@ -1,4 +1,4 @@
-"""Kill -9 in the middle of `save` and of commands: a file is the old one or the new one, and nothing is left behind.
+"""Kill -9 in the middle of saves and commands: a file is the old one or the new one, and nothing is left behind.
 
 A kill is placed by counting the calls of Python and C functions of an undisturbed run: after a share of as many, the
 process kills itself. So the same seed kills at the same places. Some kills follow on one another, before the same work
@@ -6,10 +6,11 @@ is done in peace; then only the files that belong there must be there.
 """
 
 from collections.abc import Iterator
+from inspect import signature
 from random import Random
 
 import larank.cli.predict
-import larank.cli.train  # noqa: F401, so that children find it imported
+import larank.cli.train  # here, so that children find it imported
 from tests.hostile.campaign import Attack, Case
 
 _IMPORTS = """
@@ -121,10 +122,13 @@ _WORKS = {
     "command('train', 'data.npz', 'target', '--algorithm', '{algorithm}', '-q')": False,
     "larank.save(new_model, 'model'); command('predict', 'model', 'data.npz', 'target')": True,
 }  # and whether the target is text
+if "checkpoint_file" in signature(larank.cli.train.train).parameters:
+    _RESUMED = "'--checkpoint', 'point', '--every', '0', '--resume'"
+    _WORKS[f"command('train', 'data.npz', 'target', '--algorithm', '{{algorithm}}', '-q', {_RESUMED})"] = False
 
 
 def cases(random: Random) -> Iterator[Case]:
-    """Saves, trainings and predictions in turn, each killed once or more."""
+    """Saves, trainings, predictions and trainings that are resumed in turn, each killed once or more."""
     while True:
         for work, is_text in _WORKS.items():
             script = _KILLING.format(

@@ -56,7 +56,7 @@ def judge_certificate(model, has_no_bound):
     result = model.result_
     primal, dual = result.primal, result.dual
     has_objective = result.solver not in ("perceptron", "passive-aggressive", "ospas", "concepts")
-    if has_objective:
+    if has_objective and result.status != "time_limit":  # which may act before there is any
         assert not np.isnan(primal), "a primal objective that is NaN"
         assert primal > -np.inf, "a primal objective that is -inf"
         assert abs(dual) < np.inf or np.isnan(dual), "a dual objective that is infinite"
@@ -132,7 +132,7 @@ def _matrix_case(random: Random, name: str, kind: type) -> list[str]:
     if "kernel" in names and random.random() < 0.7:
         given["kernel"] = random.choice(_KERNELS)
     if name == "StructuredSVC":
-        given["model"] = "larank.MulticlassModel(20)"
+        given["model"] = "larank.MulticlassModel(500)"
     lines = [f"random = np.random.RandomState({random.randrange(1000)})", *_examples(random)]
     if given.get("kernel") == "'precomputed'":
         lines += _gram(random)
@@ -192,6 +192,8 @@ def _examples(random: Random) -> list[str]:
     scale = f"1e{random.choice((0, 0, random.randint(smallest, largest), random.randint(-30, 30)))}"
     n, d = random.choice((1, 2, 3, 12, 30, 30, 60)), random.choice((1, 2, 4, 4, 30))
     classes = random.choice((1, 2, 2, 3, 3, 3, 20))
+    if random.random() < 0.01:
+        n, d, classes = 500, 2, 500
     lines = [f"X = random.randn({n}, {d}).clip(-9, 9)", f"y = np.arange({n}) % {min(n, classes)}"]
     shape = random.choice(("plain", "mixed", "row", "entry", "far", "zeros", "duplicates", "constant", "nothing"))
     if shape == "mixed":

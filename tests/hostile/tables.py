@@ -16,8 +16,9 @@ TEXTS = (
 WORDS = (b"label", b'"', b'""', b'"a', b'a"b', b",,", b'"1"', b"#", b"x")
 READ = 'from larank.data import read_csv\nsound(*read_csv("data.csv", {}))\n'
 STREAM = """
+from itertools import islice
 from larank.data import ExampleFile
-for block in ExampleFile("data.csv", {}).blocks({}):
+for block in islice(ExampleFile("data.csv", {}).blocks({}), 1000):
     sound(block.X, block.y)
 """
 OPTIONS = ("", "label=0", "label='label'", "label=-2", "header=True", "header=False", "delimiter='\\t'", "dtype='f4'")

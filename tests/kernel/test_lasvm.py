@@ -454,7 +454,7 @@ def test_a_class_that_comes_late_does_not_take_everything():
     assert model.score(X, y) > 0.5
 
 
-@pytest.mark.parametrize("value", [0.0, 1e-300, 1e150])
+@pytest.mark.parametrize("value", [0.0, 1e-40, 1e40])
 def test_constant_features_make_finite_models(value):
     model = lasvm(gamma=1.0).fit(np.full((12, 2), value), np.arange(12) % 2)
     assert np.isfinite(model.decision_function(np.full((2, 2), value))).all()

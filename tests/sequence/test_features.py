@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from larank.data import data_directory
 from larank.data.columns import ConllFile, read_conll
 from larank.data.models import load, persistable, save
+from larank.data.schema import anything
 from larank.sequence.features import CHUNKING, WORDS, ArrayEncoder, NameEncoder, TemplateEncoder, encoder_for
 from larank.sequence.sequences import Sequences
 
@@ -454,7 +455,7 @@ def test_what_no_encoder_takes_is_refused(X, options, why):
         encoder_for(X, **options)
 
 
-@persistable("state_")
+@persistable(state_=anything)
 class Holder(BaseEstimator):
     """An estimator that has nothing but the state of an encoder."""
 

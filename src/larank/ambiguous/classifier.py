@@ -19,10 +19,12 @@ from sklearn.utils.validation import _num_samples
 from larank.ambiguous.candidates import Candidates, GivenSets, is_matrix, number_sets
 from larank.base import of_streams
 from larank.data.models import persistable, persistable_value
+from larank.data.schema import RANDOM_STATE, csr, floats, instance, integer, number, row
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
     Expansion,
     Machine,
@@ -197,7 +199,14 @@ class AmbiguousSVM(Algorithm):
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_candidates_", "coef_", "regret_", "_state")
+@persistable(
+    **{**FITTED_ON_A_STREAM, "dual_coef_": csr("n_support", "n_classes", full=True)},
+    support_costs_=floats("n_support", least=0),
+    support_candidates_=csr("n_support", "n_classes", full=True),
+    coef_=WEIGHTS,
+    regret_=instance("Regret"),
+    _state=row(*[number()] * 3, integer(), *[number()] * 4, RANDOM_STATE),
+)
 class AmbiguousClassifier(OnlineClassifier):
     """Multiclass SVM trained online from sets of candidate labels, of which at least one should be right.
 

@@ -22,7 +22,7 @@ from scipy import sparse
 from larank import _core
 from larank.blocks.kernels import Kernel
 from larank.blocks.pages import zeros
-from larank.blocks.ranges import LARGEST, check_kernel_parameters, check_kernel_values
+from larank.blocks.ranges import LARGEST, check_diagonal, check_kernel_parameters, check_kernel_values
 from larank.blocks.store import Batch, Support
 from larank.blocks.table import KernelTable
 from larank.blocks.workers import Background, Workers
@@ -283,6 +283,7 @@ class Provider(ABC):
             diagonal[rows], norms[rows] = batch.diagonal, batch.norms
 
         self.each(fill, pieces(count, self._rows_measured))
+        check_diagonal(diagonal, f"kernel={self.kernel.name!r}", self.dtype)
         return diagonal, norms
 
     def sweep(self, X: Any, right: Batch, work: Callable[[slice, _Array], None], norms: _Array | None = None) -> None:
@@ -408,11 +409,6 @@ class Provider(ABC):
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < self.size):
             raise IndexError(f"slots must be from 0 to {self.size - 1}, got {numbers.min()} to {numbers.max()}")
         return numbers
-
-    def seconds_for(self, values: float) -> float:
-        """How long so many values would take in all threads, by those computed so far."""
-        taken = self.seconds["product"] + self.seconds["map"]
-        return values * taken / max(1, self.kernel_values) / self._workers.count
 
     def _count(self, values: int, product: float = 0.0, mapped: float = 0.0) -> None:
         with self._workers.lock:

@@ -78,6 +78,17 @@ def check_kernel_values(values: _Array, what: str, ids: Any, others: Any = None)
     raise ValueError(too_large(f"{what}: the kernel value of {which}", float(values[tuple(place)]), values.dtype))
 
 
+def check_diagonal(diagonal: NDArray[np.float64], what: str, dtype: Any) -> None:
+    """Raise where k(x, x), of all examples there are, is so small that others vanish beside it in this precision."""
+    largest, least = float(diagonal.max(initial=0.0)), _LEAST[np.dtype(dtype)]
+    if 0 < largest < least:
+        raise ValueError(
+            f"{what}: k(x, x) must be {least:g} or more for some example in {np.dtype(dtype)}, got {largest:.3g} at "
+            f"most; scale X or choose other kernel parameters"
+            f"{_or_float64(dtype, 1.0) if largest >= _LEAST[np.dtype(np.float64)] else ''}"
+        )
+
+
 def too_large(what: str, value: float, dtype: Any) -> str:
     """What to say of a kernel value in this precision."""
     return (

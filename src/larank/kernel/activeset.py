@@ -27,7 +27,7 @@ from larank.base import hard_objective, smallest_margin
 from larank.blocks import Provider
 from larank.blocks.provider import rows_of
 from larank.kernel.larank import TAU
-from larank.kernel.machine import Expansion, session_class
+from larank.kernel.machine import ROWS_AT_ONCE, CertificateTrial, Expansion, session_class
 from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.stream import Examples, KernelFeed, KernelSource, Stream
@@ -118,6 +118,7 @@ class ActiveSetTraining:
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
         provider.keep_values(size)
         self._before = self._counts()
+        self.trial = CertificateTrial(self._score_some)
         self._work = self._rounds(from_scratch=True)
 
     def raise_costs(self, costs: _Float) -> None:
@@ -153,9 +154,15 @@ class ActiveSetTraining:
         return self.objectives
 
     def certificate_seconds(self) -> float:
-        """By the kernel values it takes."""
-        values = 0 if self.is_certified else self.session.support_patterns * len(self.problem.labels)
-        return self.provider.seconds_for(values)
+        """By a trial on some examples."""
+        patterns = 0 if self.is_certified else self.session.support_patterns
+        return self.trial.seconds(patterns, len(self.problem.labels))
+
+    def _score_some(self) -> int:
+        rows, members = np.arange(min(ROWS_AT_ONCE, len(self.problem.labels))), self._members()
+        known = np.isin(members.slots, np.arange(self.provider.size))  # those born in this block are not, as yet
+        self.provider.scores(rows_of(self.problem.X, rows), members.slots[known], members.dense[known])
+        return len(rows)
 
     def iterations(self) -> float:
         """Examples visited or looked at, over their number."""

@@ -14,15 +14,16 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import parameters
-from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs
+from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs, functions
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import ProductKernel
 from larank.blocks.provider import rows_of
 from larank.data.models import persistable
+from larank.data.schema import csr, floats, number
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.machine import FITTED, KernelClassifier, says_enough_memory, warn_if_indefinite
+from larank.kernel.machine import FITTED, WEIGHTS, KernelClassifier, says_enough_memory, warn_if_indefinite
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.publishing import next_model
@@ -39,7 +40,13 @@ _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are co
 
 
 @with_paragraphs
-@persistable(*FITTED, "support_costs_", "coef_", "intercept_", "scale_")
+@persistable(
+    **{**FITTED, "dual_coef_": csr("n_support", "n_classes")},
+    support_costs_=floats("n_support", least=0),
+    coef_=WEIGHTS,
+    intercept_=floats(functions),
+    scale_=number(),
+)
 class MulticlassSVC(KernelClassifier):
     """Multiclass support vector machine with a kernel, solved to a duality gap.
 
@@ -297,4 +304,4 @@ def _without_constant_features(X: Any) -> Any:
     varies = X.min(axis=0) != X.max(axis=0)
     if varies.all() or not varies.any() or 1 - varies.mean() < _WORTH_DROPPING:
         return X
-    return np.ascontiguousarray(X[:, varies])
+    return np.take(X, np.flatnonzero(varies), axis=1)  # in C order, in one copy

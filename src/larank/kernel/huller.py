@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from larank.base import of_streams
+from larank.base import functions, of_streams
 from larank.data.models import persistable
+from larank.data.schema import RANDOM_STATE, Scope, csr, equal, floats, integer, integers, number, row, several
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -149,8 +150,24 @@ def _certificate(
     )
 
 
+def _n_problems(scope: Scope) -> int:
+    """In the state of a session."""
+    return max(2, scope.sizes["n_arrived"])
+
+
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "intercept_", "_state", "_alpha", "_labels_of_support")
+@persistable(
+    **FITTED_ON_A_STREAM,
+    intercept_=floats(functions),
+    _state=row(
+        equal("n_arrived"),
+        RANDOM_STATE,
+        several(several(number(), 3), _n_problems),
+        several(several(integer(), 3), _n_problems),
+    ),
+    _alpha=csr("n_support", "n_problems"),
+    _labels_of_support=integers("n_support", below="n_arrived", dtype="int32"),
+)
 class HullerClassifier(OnlineClassifier):
     """Hard margin support vector machine trained online, as the nearest points of two convex hulls.
 

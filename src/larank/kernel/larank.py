@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from larank.base import checked_cost_matrix, hard_objective, smallest_margin
+from larank.base import checked_cost_matrix, functions, hard_objective, smallest_margin
 from larank.data.models import persistable
+from larank.data.schema import RANDOM_STATE, csr, floats, number, row, several
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
+    CheckpointedClassifier,
     Expansion,
     Machine,
-    OnlineClassifier,
     StreamTraining,
     estimate_by_losses,
     session_class,
@@ -42,6 +44,7 @@ class LaRank(Algorithm):
 
     solver = "larank"
     title = "LaRank"
+    kept = ("_tau",)
     fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "schedule", "n_reprocess", "operations")
 
     def check_classes(self, classes: NDArray[Any]) -> None:
@@ -158,6 +161,8 @@ class LaRank(Algorithm):
             machine.session.add_class()
         beta = csr_matrix(model.dual_coef_ @ model._to_classes(max(2, len(model._arrived))).T)
         labels = np.zeros(0, np.int32)
+        if not np.diff(beta.indptr).all():
+            raise ValueError("dual_coef_ must have coefficients of classes that have arrived, got patterns without")
         if len(model.support_):
             labels = np.maximum.reduceat(np.where(beta.data > 0, beta.indices, -1), beta.indptr[:-1])
         machine.restore(model, labels, model.support_costs_, beta)
@@ -180,8 +185,14 @@ class LaRank(Algorithm):
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_state")
-class LaRankClassifier(OnlineClassifier):
+@persistable(
+    **{**FITTED_ON_A_STREAM, "dual_coef_": csr("n_support", "n_classes", full=True)},
+    support_costs_=floats("n_support", least=0),
+    coef_=WEIGHTS,
+    intercept_=floats(functions),
+    _state=row(number(), number(), number(), several(number(least=0), 3), RANDOM_STATE),
+)
+class LaRankClassifier(CheckpointedClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
     One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes

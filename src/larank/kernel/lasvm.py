@@ -20,16 +20,18 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core
-from larank.base import hard_objective
+from larank.base import functions, hard_objective
 from larank.data.models import persistable
+from larank.data.schema import floats, labels
 from larank.docstrings import with_paragraphs
 from larank.kernel.bias import least_loss_bias
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
+    CheckpointedClassifier,
     Expansion,
     Machine,
-    OnlineClassifier,
     StreamTraining,
     estimate_by_losses,
     linear_weights,
@@ -42,6 +44,7 @@ from larank.training import FromScratch, ObjectiveValues, Outcome, TrainingWarni
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
 _LEAST_STEPS_PER_VECTOR = 1000
+_FEW_ENTRIES = 1 << 22  # of a sparse matrix, which may become a dense one
 
 
 class LaSVM(Algorithm):
@@ -49,6 +52,7 @@ class LaSVM(Algorithm):
 
     solver = "lasvm"
     title = "LaSVM"
+    kept = ("_finishing_seconds", "_steps", "_has_stalled", "_biases", "_steps_at_most")
     fixed = (*Algorithm.fixed, "tau", "delta_max")
     absent = -1.0
 
@@ -63,7 +67,7 @@ class LaSVM(Algorithm):
         self._finishing_seconds = 0.0
         self._steps = 0  # up to the last epoch's end
         self._has_stalled = False  # nothing violates optimality by more than tau
-        self._biases: dict[int, float] = {}  # by problem, where the support vectors leave it open
+        self._biases: list[tuple[int, float]] = []  # by problem, where the support vectors leave it open
         self._steps_at_most = 0  # of a finish that was cut short
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
@@ -118,7 +122,7 @@ class LaSVM(Algorithm):
 
     def objectives(self, training: StreamTraining) -> FromScratch:
         """[thesis] (4.1) of all problems together, and the largest violation of one of them."""
-        self._biases = {}
+        self._biases = []
         yield from self._find_open_biases(training)
         expansion = self.expansion(training.session)
         # Classes that have not been met yet count as well: everything is against them.
@@ -159,7 +163,7 @@ class LaSVM(Algorithm):
             yield
         scores, y, costs = (np.concatenate(parts) for parts in zip(*scanned, strict=True))
         for column, problem in enumerate(is_open.tolist()):
-            self._biases[problem] = least_loss_bias(scores[:, column], y[:, column], costs)
+            self._biases.append((problem, least_loss_bias(scores[:, column], y[:, column], costs)))
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Training that has stalled above the gap asked for has come to the end of its precision."""
@@ -191,7 +195,8 @@ class LaSVM(Algorithm):
     def expansion(self, session: Any) -> Expansion:
         """The coefficients alpha and the biases, finished where finishing has begun."""
         bias = np.array(session.bias)
-        bias[list(self._biases)] = list(self._biases.values())
+        for problem, of_least_loss in self._biases:
+            bias[problem] = of_least_loss
         return replace(Expansion.of(session), intercepts=bias)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
@@ -231,22 +236,23 @@ def _as_of_svc(coefficients: csr_matrix) -> NDArray[np.float64]:
 
 def _up_to_date(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes of a model file in which `dual_coef_` had a row for each support vector."""
-    if issparse(attributes.get("dual_coef_")):
-        attributes["dual_coef_"] = _as_of_svc(attributes["dual_coef_"])
+    before: Any = attributes.get("dual_coef_")
+    if issparse(before) and math.prod(before.shape) <= max(_FEW_ENTRIES, 64 * before.nnz):
+        attributes["dual_coef_"] = _as_of_svc(before)
     return attributes
 
 
 @with_paragraphs
 @persistable(
-    *FITTED_ON_A_STREAM,
-    "support_costs_",
-    "support_labels_",
-    "coef_",
-    "intercept_",
-    "delta_",
-    up_to_date=_up_to_date,
+    _up_to_date,
+    **{**FITTED_ON_A_STREAM, "dual_coef_": floats(functions, "n_support")},
+    support_costs_=floats("n_support", least=0),
+    support_labels_=labels("n_support", among="_arrived", repeated=True),
+    coef_=WEIGHTS,
+    intercept_=floats(functions),
+    delta_=floats(functions, finite=False),
 )
-class LaSVMClassifier(OnlineClassifier):
+class LaSVMClassifier(CheckpointedClassifier):
     """Support vector machine with a bias, trained online.
 
     One pass over the examples and a finishing step on the support vectors it has found nearly reach the SVM that

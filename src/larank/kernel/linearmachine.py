@@ -70,6 +70,9 @@ class LinearMachine(Machine):
         feed_linear(self.session, Examples(X, ids, np.zeros(len(ids), np.int32), costs), diagonal)
         self.session.restore(support_table(ids, labels, costs, diagonal, coefficients))
 
+    def count(self, kernel_values: int) -> None:
+        """There are none."""
+
     def _take_patterns(self, slots: NDArray[np.int32], X: Any, ids: NDArray[np.int64]) -> None:
         nothing = Examples(X, ids, np.zeros(len(ids), np.int32), np.zeros(len(ids)))
         feed_linear(self.session, nothing, linear_diagonal(self.session, X))
@@ -106,10 +109,6 @@ class LinearMachine(Machine):
     def kernel_values(self) -> int:
         """None."""
         return 0
-
-    def seconds_for(self, values: float) -> float:
-        """It computes none."""
-        return 0.0
 
     @property
     def seconds(self) -> dict[str, float]:

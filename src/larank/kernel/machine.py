@@ -27,32 +27,54 @@ from sklearn.utils import check_random_state
 
 from larank import _core, parameters
 from larank.base import (
+    FEATURES,
     ScoringClassifier,
     check_same_type,
     check_two_classes,
     classes_of,
     example_costs,
+    functions,
     held_out_examples,
     of_streams,
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
-from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
-from larank.blocks.provider import length, row_nbytes
+from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse, with_bias
+from larank.blocks.provider import length, row_nbytes, rows_of
 from larank.blocks.ranges import check_features
 from larank.blocks.workers import blas_threads
+from larank.data.files import PathLike
+from larank.data.schema import (
+    RESULT,
+    Schema,
+    Scope,
+    count,
+    csr,
+    floats,
+    given,
+    integer,
+    integers,
+    labels,
+    matrix,
+    number,
+    octets,
+    optional,
+)
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
 from larank.publishing import next_model
 from larank.training import (
     CertificateWarning,
+    CheckpointFile,
+    CheckpointRequest,
     FromScratch,
     Limits,
     ObjectiveValues,
     Outcome,
     Result,
+    State,
     progress_for,
     train,
     warn_if_early,
@@ -60,19 +82,34 @@ from larank.training import (
 
 _Float = NDArray[np.float64]
 
+
+def _end_of_examples(scope: Scope) -> int:
+    """Support patterns are examples that were seen; a precomputed kernel has a feature for each."""
+    ends = [scope.sizes.get("_seen", 2**31)]
+    return min([*ends, scope.sizes["n_features_in_"]] if scope.known["kernel"] == "precomputed" else ends)
+
+
 # The fitted attributes that make up the model of every kernel estimator, and those of a stream.
-FITTED = (
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "dual_coef_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-)
-FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen", "_snapshot", "_waiting_vectors")
+FITTED: Schema = {
+    "classes_": labels("n_classes"),
+    **FEATURES,
+    "gamma_": given(number(above=0), when=lambda scope: scope.known["kernel"] in kernels_with("gamma")),
+    "support_": integers("n_support", below=_end_of_examples, unique=True),
+    "support_vectors_": given(
+        matrix("n_support", "n_features_in_"), when=lambda scope: scope.known["kernel"] != "precomputed"
+    ),
+    "dual_coef_": csr("n_support", functions),
+    "n_iter_": integer(),
+    "result_": RESULT,
+}
+FITTED_ON_A_STREAM: Schema = {
+    "_seen": count(),
+    **FITTED,
+    "_arrived": labels("n_arrived", among="classes_"),
+    "_snapshot": optional(octets("n_bytes")),
+    "_waiting_vectors": given(matrix("n_waiting", "n_features_in_"), when=lambda scope: "_snapshot" in scope.known),
+}
+WEIGHTS = given(floats(functions, "n_features_in_", single=True), when=lambda scope: scope.known["kernel"] == "linear")
 
 _SHARE_OF_BLOCKS = 0.25  # of the memory limit, for kernel values,
 _SHARE_OF_COPIES = 1 / 32  # and for the examples themselves
@@ -85,7 +122,8 @@ _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
-_ROWS_AT_ONCE = 1024  # of a certificate, for each thread at most
+ROWS_AT_ONCE = 2048  # of a certificate at most
+_MANY_MORE = 1.1  # support patterns than in the last trial
 _LEAST_ROWS = 256
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
 _SECONDS_TO_SETTLE = 0.5  # where training has ended early
@@ -126,6 +164,11 @@ class KernelClassifier(ScoringClassifier):
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         sparse, objects = self.kernel != "precomputed", callable(self.kernel)
         return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects)
+
+    def _check_parameters(self) -> None:
+        """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
+        parameters.check(self)
+        kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)
@@ -327,6 +370,7 @@ class Algorithm(ABC):
     absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
     keeps_rows: bool = True  # whether the session keeps kernel values between patterns
     certifies: ClassVar[bool] = True  # whether it has a bound on the distance to an optimum
+    kept: ClassVar[tuple[str, ...]] = ()  # attributes that a checkpoint has beside the session
     end_of_stream: ClassVar[str] = ""  # why a session cannot be rebuilt from the model, where it cannot
 
     def __init__(self, model: Any) -> None:
@@ -504,6 +548,10 @@ class Machine:
         table = support_table(model.support_, labels, costs, batch.diagonal, coefficients)
         self.session.restore(table, KernelSource(self.session, self.provider))
 
+    def count(self, kernel_values: int) -> None:
+        """Go on counting from here."""
+        self.provider.kernel_values = kernel_values
+
     def resume(self, snapshot: NDArray[np.uint8], patterns: Patterns) -> None:
         """Let a fresh session go on from the snapshot of another one."""
         self.session.read_snapshot(snapshot)
@@ -544,10 +592,6 @@ class Machine:
     def kernel_values(self) -> int:
         """Computed so far."""
         return self.provider.kernel_values
-
-    def seconds_for(self, values: float) -> float:
-        """How long so many kernel values would take."""
-        return self.provider.seconds_for(values)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -705,16 +749,28 @@ class OnlineClassifier(KernelClassifier):
         return self._partial_fit(X, y, classes, sample_weight)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        validation: Any,
+        classes: ArrayLike | None = None,
+        asked: CheckpointRequest | None = None,
     ) -> Self:
         with next_model(self) as model:
-            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes)
+            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes, asked)
         warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
 
     def _learn_all(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        validation: Any,
+        classes: ArrayLike | None,
+        asked: CheckpointRequest | None,
     ) -> tuple[Algorithm, Machine, Outcome]:
         parameters.check(self)
         settings, algorithm = Settings.of(self), self._ALGORITHM(self)
@@ -728,9 +784,13 @@ class OnlineClassifier(KernelClassifier):
         held_out = (
             None if validation is None else held_out_examples(validation, partial(self._validated, reset=False), known)
         )
+        checkpoint = self._checkpoint(settings, asked, X, y, costs, held_out)
         seeds = check_random_state(settings.random_state)
-        seed = int(seeds.randint(2**31 - 1))
-        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+        seed, seed_of_orders = (int(seeds.randint(2**31 - 1)) for _ in range(2))
+        if checkpoint is not None and checkpoint.resumed is not None:
+            with checkpoint.reading():
+                seed_of_orders = int(checkpoint.resumed["training"]["seed_of_orders"])
+        orders = np.random.RandomState(seed_of_orders)
 
         for name in self._FORGOTTEN:
             self.__dict__.pop(name, None)
@@ -746,7 +806,8 @@ class OnlineClassifier(KernelClassifier):
         examples = Examples(X, np.arange(len(targets)), labels, costs)
         stream = Stream(examples, order, orders if settings.shuffle else None, orders)
         training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
-        outcome = self._train(training, settings.limits())
+        training.seed_of_orders = seed_of_orders
+        outcome = self._train(training, settings.limits(), checkpoint)
         return algorithm, machine, outcome
 
     def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
@@ -795,13 +856,18 @@ class OnlineClassifier(KernelClassifier):
         X, y = self._validated(X, y, reset=reset)
         return X, Labels(y)
 
-    def _train(self, training: StreamTraining, limits: Limits) -> Outcome:
+    def _checkpoint(self, settings: Settings, asked: CheckpointRequest | None, *data: Any) -> CheckpointFile | None:
+        if asked is not None and asked.checkpoint is not None and settings.strategy.needs_scores:
+            raise ValueError(f"checkpoint needs selection='random'; got selection={settings.selection!r}")
+        return CheckpointFile.asked_for(asked, self, *data)
+
+    def _train(self, training: StreamTraining, limits: Limits, checkpoint: CheckpointFile | None = None) -> Outcome:
         algorithm, machine = training.algorithm, training.machine
         about = f"{algorithm.title}, {self._kernel_name()}, {len(training.stream.examples)} examples"
         told = says_enough_memory(self, training.stream.examples.X, machine.session.slots)
         with told, progress_for(self.verbose) as progress, machine, training:
             progress.start(f"{about}, {len(self.classes_)} classes{training.plan()}")
-            outcome = train(training, limits, progress)
+            outcome = train(training, limits, progress, checkpoint=checkpoint)
         outcome = algorithm.check(training, outcome)
         self._keep_model(algorithm, machine)
         if machine.indefinite:
@@ -934,11 +1000,66 @@ class OnlineClassifier(KernelClassifier):
         raise ValueError(message)
 
 
+class CheckpointedClassifier(OnlineClassifier):
+    """One whose `fit` can go on in another process."""
+
+    @with_paragraphs
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
+        *,
+        checkpoint: PathLike | None = None,
+        every: float = 30.0,
+        resume: bool = False,
+    ) -> Self:
+        """Train on `X` and `y`.
+
+        Parameters
+        ----------
+        [examples]
+        [sample_weight]
+        [validation]
+        [checkpoint]
+
+        [fitted]
+        """
+        asked = CheckpointRequest(checkpoint, every, resume).checked()
+        return self._fit(X, y, sample_weight, validation, asked=asked)
+
+
 def _like(kept: Any, X: Any) -> Any:
     """Examples in the layout and precision of those a session has already."""
     if issparse(kept):
         return csr_matrix(X, dtype=kept.dtype)
     return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
+
+
+def _known(ids: NDArray[np.int64], examples: int) -> NDArray[np.int64]:
+    """Ids of examples of the stream, checked."""
+    if len(ids) and ids.max() >= examples:
+        raise ValueError(f"there is no example {ids.max()}")
+    return ids
+
+
+class CertificateTrial:
+    """How long a certificate takes, by a trial on some examples; the next when there are many more support patterns.
+
+    `score` computes the scores of some examples with all support patterns, and tells how many it has looked at.
+    """
+
+    def __init__(self, score: Callable[[], int]) -> None:
+        self._score, self._patterns, self._seconds = score, 0, 0.0
+
+    def seconds(self, patterns: int, examples: int) -> float:
+        """With so many support patterns and examples."""
+        if patterns > _MANY_MORE * self._patterns:
+            began = time.perf_counter()
+            looked_at = self._score()
+            self._seconds, self._patterns = (time.perf_counter() - began) / max(1, looked_at), patterns
+        return self._seconds * examples * patterns / max(1, self._patterns)
 
 
 class StreamTraining:
@@ -961,6 +1082,7 @@ class StreamTraining:
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
         self.pace = self.between  # examples at once
+        self.trial = CertificateTrial(self._score_some)
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -970,6 +1092,9 @@ class StreamTraining:
         self.next_estimate = 0
         self.error: float | None = None
         self.next_validation = 0
+        self.seed_of_orders = 0  # of the stream's, for a checkpoint
+        self.is_between = False  # whether an epoch is over, and the next has not begun
+        self.is_busy = False  # with what an algorithm does between them
         algorithm.begin_training(self)
         self.feed = self._feed(stream.order)
         self._work = self._epochs()
@@ -1002,22 +1127,72 @@ class StreamTraining:
 
     def _epochs(self) -> Generator[bool, None, None]:
         while not self.is_over:
-            while self.visited_in_epoch < self.size:
-                worked = self._timed_advance()
-                self.machine.check_memory(self.settings.memory_limit)
-                self.visited += worked
-                self.visited_in_epoch += worked
-                if self.visited_in_epoch < self.size:
-                    yield False
-            self.epoch += 1
-            self.is_over = self.settings.stop == "epochs" and self._were_enough()
-            for _ in self.algorithm.end_epoch(self):
-                yield False
-            yield self.is_over
+            if not self.is_between:
+                yield from self._epoch()
+            self.is_busy = True
             self.feed.flush()
             for _ in self.algorithm.begin_epoch(self):
                 yield False
             self._begin_epoch()
+            self.is_between = self.is_busy = False
+
+    def _epoch(self) -> Generator[bool, None, None]:
+        """The rest of the epoch at hand, and its end."""
+        while self.visited_in_epoch < self.size:
+            worked = self._timed_advance()
+            self.machine.check_memory(self.settings.memory_limit)
+            self.visited += worked
+            self.visited_in_epoch += worked
+            if self.visited_in_epoch < self.size:
+                yield False
+        self.is_busy = True
+        self.epoch += 1
+        self.is_over = self.settings.stop == "epochs" and self._were_enough()
+        for _ in self.algorithm.end_epoch(self):
+            yield False
+        self.is_between, self.is_busy = True, False
+        yield self.is_over
+
+    # From one process to another.
+
+    _KEPT = (
+        *("epoch", "visited", "visited_in_epoch", "is_over", "is_between", "loss_before", "dual_before"),
+        *("next_estimate", "next_validation", "seed_of_orders"),
+    )
+
+    def snapshot(self) -> State | None:
+        """The session, how far it is in the stream, and what the algorithm remembers; none at the end of an epoch."""
+        if self.is_busy:
+            return None
+        return {
+            **{name: getattr(self, name) for name in self._KEPT},
+            "algorithm": {name: getattr(self.algorithm, name) for name in self.algorithm.kept},
+            "kernel_values": self.machine.kernel_values,
+            "session": self.session.snapshot(),
+        }
+
+    def resume(self, state: State) -> None:
+        """Go on from there: the patterns are among the examples of the stream, and orders are drawn again."""
+        for owner, names, values in (
+            (self, self._KEPT, state),
+            (self.algorithm, self.algorithm.kept, state["algorithm"]),
+        ):
+            for name in names:
+                setattr(owner, name, type(getattr(owner, name))(values[name]))
+        if not 0 <= self.visited_in_epoch <= self.size or not 0 <= self.epoch - self.is_between <= self.visited:
+            raise ValueError("it is no place in the stream")
+        examples = self.stream.examples
+        self.machine.resume(
+            state["session"], lambda ids: [(np.ones(len(ids), bool), rows_of(examples.X, _known(ids, len(examples))))]
+        )
+        self.machine.count(int(state["kernel_values"]))
+        order = self.stream.order
+        for _ in range(self.epoch - self.is_between):
+            order = self.stream.next_order()
+        self.feed = self._feed(order, self.visited_in_epoch)
+        if self.is_over:
+            for _ in self.algorithm.end_epoch(self):  # what it finishes is not in the snapshot
+                pass
 
     def _timed_advance(self) -> int:
         """As many examples as are a short piece of work, going by the last one; the model does not depend on it."""
@@ -1047,10 +1222,10 @@ class StreamTraining:
         self.visited_in_epoch = 0
         self.feed = self._feed(self.stream.next_order())
 
-    def _feed(self, order: NDArray[np.intp]) -> Feed:
+    def _feed(self, order: NDArray[np.intp], first: int = 0) -> Feed:
         strategy = self.settings.strategy
         if not strategy.needs_scores:
-            return self.machine.feed(self.stream.blocks(order[: self.size], self._batch_size))
+            return self.machine.feed(self.stream.blocks(order[first : self.size], self._batch_size))
         return ChoosingFeed(self.session, self.machine.provider, self.stream, order, strategy, self.size)
 
     def _batch_size(self) -> int:
@@ -1095,14 +1270,20 @@ class StreamTraining:
         return (yield from self.algorithm.objectives(self))
 
     def certificate_seconds(self) -> float:
-        """By the kernel values it takes."""
-        return self.machine.seconds_for(self.session.support_patterns * len(self.stream.order))
+        """By a trial on some examples."""
+        return self.trial.seconds(self.session.support_patterns, len(self.stream.order))
+
+    def _score_some(self) -> int:
+        self.feed.flush()
+        expansion = self.algorithm.expansion(self.session)
+        block, _, _ = next(self.scanned(expansion, expansion.dense))
+        return len(block)
 
     def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        at_once = int(min(_ROWS_AT_ONCE * self.algorithm.model._threads(), self._rows_at_once()))
+        at_once = int(min(ROWS_AT_ONCE, self._rows_at_once()))
         for block in self.stream.blocks(self.stream.order, lambda: at_once):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)

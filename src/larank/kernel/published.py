@@ -15,14 +15,13 @@ from larank.blocks import Batch, Provider
 from larank.blocks.kernels import CallableKernel
 from larank.blocks.provider import pieces
 from larank.data.models import persistable_value
-from larank.kernel.machine import session_class
+from larank.kernel.machine import ROWS_AT_ONCE, session_class
 from larank.kernel.problem import Problem
 from larank.training import FromScratch, Objectives
 
 _SECONDS_PER_CALL = 0.1
 _WORK_PER_RUN = 2e7  # values of F that are looked at or updated: some tens of milliseconds
 _ESTIMATES_PER_PASS = 20
-_ROWS_AT_ONCE = 4096  # of a certificate
 _CALLABLE_PIECE = 64  # a batch of a callable kernel is compared with itself
 
 
@@ -149,7 +148,7 @@ class PublishedTraining:
         """The objectives of the coefficients, with scores computed again."""
         beta, scores = self.coefficients, np.zeros((self._examples, self.problem.n_classes))
         support = self._stored_support(beta)
-        for rows in pieces(self._examples, _ROWS_AT_ONCE):
+        for rows in pieces(self._examples, ROWS_AT_ONCE):
             scores[rows] = self._scores(self.problem.X[rows], beta[support])
             yield
         self.half_squared_norm = float((beta * scores).sum()) / 2

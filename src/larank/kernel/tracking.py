@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from larank.base import functions
 from larank.data.models import persistable
+from larank.data.schema import floats
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -136,7 +138,12 @@ def _increase(alpha: _Float, g: _Float, diagonal: _Float, C: _Float) -> _Float:
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "intercept_", "gap_", "bound_")
+@persistable(
+    **FITTED_ON_A_STREAM,
+    intercept_=floats(functions),
+    gap_=floats("n_problems", finite=False),
+    bound_=floats("n_problems", finite=False),
+)
 class TrackingSVC(OnlineClassifier):
     """Support vector machine without bias whose models are near the optimum of the examples seen so far, at all times.
 

@@ -23,6 +23,7 @@ from larank.base import example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile
 from larank.data.models import persistable
+from larank.data.schema import RESULT, SchemaError, Scope, integer, labels
 from larank.publishing import next_model, of_one_model, one_model
 from larank.sequence.chain import Chain, as_core
 from larank.sequence.constraints import Constraints, check_constraints
@@ -31,7 +32,7 @@ from larank.sequence.explaining import Explanation, WeightOf, explained, stronge
 from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder_for, is_ragged
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
-from larank.sequence.training import ChainTraining, Learner, Pin, RoundsToGap
+from larank.sequence.training import STATE, ChainTraining, Learner, Pin, RoundsToGap
 from larank.training import Limits, Outcome, Result, progress_for, train, warn_if_early
 
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
@@ -58,7 +59,18 @@ class RankedPath(NamedTuple):
     margin: float
 
 
-@persistable("classes_", "n_iter_", "result_", "_state")
+def _check_state(name: str, value: Any, scope: Scope) -> None:
+    """The labels are those in `classes_`; a session has what its solver needs."""
+    scope.sizes["order"] = scope.known["order"]
+    STATE(name, value, scope)
+    if sorted_labels(value["labels"]).tolist() != scope.known["classes_"].tolist():
+        raise SchemaError(f"{name}['labels'] must be those in classes_, got {value['labels']!r}")
+    needed = {"patterns"} if scope.known["solver"] == "larank" else {"stretches", "early"}
+    if not needed <= value["session"].keys():
+        raise SchemaError(f"{name}['session'] must have {', '.join(sorted(needed))}, got {sorted(value['session'])}")
+
+
+@persistable(classes_=labels("n_classes"), n_iter_=integer(), result_=RESULT, _state=_check_state)
 class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     """Labels for the tokens of sequences: a large-margin tagger that learns in one pass and keeps learning.
 
@@ -576,7 +588,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     @_state.setter
     def _state(self, state: Mapping[str, Any]) -> None:
         kind, features = state["encoder"]
-        self._learner = self._restored(state, ENCODERS[kind].from_state(features))
+        encoder, n_weights = ENCODERS[kind].from_state(features), len(state["tokens"][2]) - 1
+        if encoder.n_features < n_weights or (kind == "ArrayEncoder" and encoder.n_features != n_weights):
+            raise ValueError(f"there must be weights for {encoder.n_features} features, got some for {n_weights}")
+        self._learner = self._restored(state, encoder)
         self._began_with = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
 
     def _restored(self, state: Mapping[str, Any], encoder: Encoder) -> Learner:

@@ -19,9 +19,25 @@ from numpy.typing import NDArray
 
 from larank import _core
 from larank.blocks.workers import Workers
+from larank.data.schema import (
+    RANDOM_STATE,
+    Kind,
+    Scope,
+    anything,
+    floats,
+    integer,
+    integers,
+    number,
+    one_of,
+    optional,
+    record,
+    row,
+    several,
+    starts,
+)
 from larank.sequence.chain import Chain
 from larank.sequence.corpora import Corpus, LabelledSequences
-from larank.sequence.features import Encoder
+from larank.sequence.features import ENCODERS, Encoder
 from larank.sequence.labels import LabelNumbers
 from larank.training import FromScratch, ObjectiveValues
 
@@ -29,6 +45,58 @@ _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
 _SHARE_BETWEEN = 0.02  # and this share of those before
 _FINEST = 1e-13  # a gap per unit of cost below this is not asked for
+
+
+def _weights(features: str, of_labels: str) -> tuple[Kind, Kind]:
+    """As the core gives them: of features, as values, columns and where each feature begins; and of pairs of labels."""
+    entries = f"n_weights of {features}"
+    tokens = row(floats(entries), integers(entries, below=of_labels, dtype="int32"), starts(features, entries))
+    return tokens, floats("order", lambda scope: scope.sizes[of_labels] + 1, of_labels)
+
+
+_PATTERNS = row(
+    integers("n_patterns"),
+    floats("n_patterns", least=0),
+    integers("n_patterns", least=1),
+    starts("n_tokens", "n_indices"),
+    integers("n_indices", below="n_features", dtype="int32"),
+    floats("n_indices"),
+    integers("n_tokens", below="n_classes", dtype="int32"),
+    integers("n_histories", least=-1, below="n_classes", dtype="int32"),
+    integers("n_patterns", least=-1, below="n_classes", dtype="int32"),
+    integers("n_patterns"),
+    integers("n_patterns", least=1),
+    floats("n_outputs", least=0),
+    integers("n_output_labels", below="n_classes", dtype="int32"),
+)
+
+_TOKENS, _TRANSITIONS = _weights("n_features", "n_classes")
+_EARLY_TOKENS, _EARLY_TRANSITIONS = _weights("n_early_features", "n_early_labels")
+
+
+def _early(name: str, value: Any, scope: Scope) -> None:
+    """Sums for the average: they may have fewer features and labels than the model, as the transitions tell."""
+    row(anything, anything)(name, value, scope)
+    if np.ndim(value[1]) == 3:
+        scope.sizes["n_early_labels"] = value[1].shape[2]
+    row(_EARLY_TOKENS, _EARLY_TRANSITIONS)(name, value, scope)
+
+
+# What a learner is made of, as `Learner.state` has it. The size of `order` is that of the tagger's parameter.
+STATE = record(
+    encoder=row(one_of(*ENCODERS), anything),
+    labels=several(anything, "n_classes"),
+    tokens=_TOKENS,
+    transitions=_TRANSITIONS,
+    stretches=integer(),
+    session=record(
+        linear=number(),
+        seed=RANDOM_STATE,
+        patterns=optional(_PATTERNS),
+        stretches=optional(integer()),
+        early=optional(_early),
+    ),
+)
 
 
 class Pin:

@@ -1,5 +1,6 @@
 """Training in time, and what it proves: the loop, its results and its progress."""
 
+from larank.training.checkpointfile import CheckpointFile, CheckpointRequest, State
 from larank.training.interrupts import on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
@@ -9,6 +10,7 @@ from larank.training.loop import (
     Objectives,
     ObjectiveValues,
     Outcome,
+    Resumable,
     Training,
     TrainingWarning,
     completed,
@@ -21,6 +23,8 @@ from larank.training.result import Checkpoint, Result, Status
 __all__ = [
     "CertificateWarning",
     "Checkpoint",
+    "CheckpointFile",
+    "CheckpointRequest",
     "FromScratch",
     "Limits",
     "Looks",
@@ -29,6 +33,8 @@ __all__ = [
     "Outcome",
     "Progress",
     "Result",
+    "Resumable",
+    "State",
     "Status",
     "Training",
     "TrainingWarning",

@@ -11,12 +11,13 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from sklearn.exceptions import ConvergenceWarning
 
 from larank.publishing import call_began
+from larank.training.checkpointfile import CheckpointFile, State
 from larank.training.interrupts import Interrupt, first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
@@ -81,6 +82,17 @@ class Foreseeing(Protocol):
 
     def certificate_seconds(self) -> float:
         """How many seconds `evaluate` would take now."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """Training that can go on in another process, from a state in a checkpoint file."""
+
+    def snapshot(self) -> State | None:
+        """The state now; None where it stands in the middle of something."""
+
+    def resume(self, state: State) -> None:
+        """Go on from that state."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +163,13 @@ class Outcome:
         return replace(self, objectives=at, history=tuple(replace(point, dual=math.nan) for point in self.history))
 
 
-def train(training: Training, limits: Limits, progress: Progress, looks: Looks | None = None) -> Outcome:
+def train(
+    training: Training,
+    limits: Limits,
+    progress: Progress,
+    looks: Looks | None = None,
+    checkpoint: CheckpointFile | None = None,
+) -> Outcome:
     """Advance a training until a limit is reached, its own criterion holds or the user interrupts.
 
     Parameters
@@ -164,6 +182,8 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
         Told about every new estimate.
     looks : Looks, optional
         What goes into the history between two passes.
+    checkpoint : CheckpointFile, optional
+        Where the state goes now and then, and at the end; and what to go on from. It needs a `Resumable` training.
 
     Returns
     -------
@@ -172,25 +192,17 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
     """
     with first_interrupt() as interrupt:
         run = _Run(training, limits, progress, interrupt)
-        while True:
+        status = None if checkpoint is None else run.resume(checkpoint)
+        while status is None:
             optimal = training.advance()
             if looks is not None and not optimal:
                 run.look_if_due(looks)
-            if run.gap_is_closed() or (optimal and limits.passes is None):
-                status: Status = "converged"
-            elif optimal:
-                status = "completed"
-            elif interrupt.has_come:
-                status = "interrupted"
-            elif training.iterations() >= limits.max_iter:
-                status = "max_iter"
-            elif run.time_is_over():
-                status = "time_limit"
-            else:
-                continue
-            outcome = run.finish(status)
-            # Whoever pressed it wants an end, also where training was at its own.
-            return replace(outcome, status="interrupted") if interrupt.has_come else outcome
+            status = run.end(optimal=optimal)
+            if checkpoint is not None and (status is not None or checkpoint.is_due()):
+                run.write(checkpoint, status)
+        outcome = run.finish(status)
+        # Whoever pressed it wants an end, also where training was at its own.
+        return replace(outcome, status="interrupted") if interrupt.has_come else outcome
 
 
 def warn_if_early(
@@ -256,6 +268,52 @@ class _Run:
 
     def seconds(self) -> float:
         return time.perf_counter() - self.began
+
+    def end(self, *, optimal: bool) -> Status | None:
+        """What ends training here, if something does; `optimal`: the solver's own criterion holds."""
+        if self.gap_is_closed() or (optimal and self.limits.passes is None):
+            return "converged"
+        if optimal:
+            return "completed"
+        if self.interrupt.has_come:
+            return "interrupted"
+        if self.training.iterations() >= self.limits.max_iter:
+            return "max_iter"
+        return "time_limit" if self.time_is_over() else None
+
+    # From one process to another.
+
+    _KEPT = ("checked_at", "looked_at", "certificate_seconds", "longest_certificate", "is_exact")
+
+    def write(self, checkpoint: CheckpointFile, status: Status | None) -> None:
+        """Write the state, if the training has one now. What ended by a limit or an interrupt may go on later."""
+        assert isinstance(self.training, Resumable)
+        state = self.training.snapshot()
+        if state is None:
+            return
+        run = {name: getattr(self, name) for name in self._KEPT}
+        run |= {"seconds": self.seconds(), "history": [asdict(point) for point in self.history]}
+        run["status"] = status if status in ("converged", "completed") else None
+        checkpoint.write({"run": run, "training": state})
+
+    def resume(self, checkpoint: CheckpointFile) -> Status | None:
+        """Go on from what was written, and with the seconds so far; how training ended there, if it did by itself."""
+        assert isinstance(self.training, Resumable)
+        if checkpoint.resumed is None:
+            return None
+        with checkpoint.reading():
+            run = checkpoint.resumed["run"]
+            self.history = [Checkpoint(**point) for point in run["history"]]
+            self.latest = self.history[-1] if self.history else None
+            for name in self._KEPT:
+                setattr(self, name, type(getattr(self, name))(run[name]))
+            self.began -= float(run["seconds"])
+            self.call_began -= float(run["seconds"])
+            self.training.resume(checkpoint.resumed["training"])
+            status: Status | None = run["status"]
+            if status not in ("converged", "completed", None):
+                raise ValueError(f"training cannot have ended as {status!r}")
+        return status
 
     # What the limit of time allows.
 
@@ -338,8 +396,8 @@ class _Run:
         return self.record(found, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
-        if math.isnan(at.primal) and self.latest is not None and not math.isnan(self.latest.primal):
-            raise _overflow(at)
+        if exact and math.isnan(at.primal) and any(not math.isnan(point.primal) for point in self.history):
+            raise _overflow(at)  # estimates may tell nothing
         self.latest, self.is_exact = at, exact
         point = Checkpoint(
             self.seconds(),

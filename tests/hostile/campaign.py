@@ -27,12 +27,12 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -164,7 +164,8 @@ class Campaign:
 
     def run(self) -> bool:
         """Run the cases; True if none failed."""
-        batches, waiting = self._batches(), list[Batch]()
+        numbers = range(self.workers)  # each worker may be at a batch of the same attack
+        waiting = deque(batch for number in numbers for name in self.attacks for batch in self._batch(name, number))
         for name, attack in self.attacks.items():  # what cases share is made here and not in every child
             exec(compile(attack.warm_up, "<warm-up>", "exec"), {"__name__": "__main__"})
             next(self._made(Batch(name, 0, 1), 0))
@@ -172,18 +173,17 @@ class Campaign:
         with selectors.DefaultSelector() as running, tempfile.TemporaryDirectory(dir=_IN_MEMORY) as folder:
             try:
                 while True:
-                    while len(running.get_map()) < self.workers and time.monotonic() < self.deadline:
-                        batch = waiting.pop() if waiting else next(batches, None)
-                        if batch is None:
-                            break
+                    while waiting and len(running.get_map()) < self.workers and time.monotonic() < self.deadline:
+                        batch = waiting.popleft()
                         running.register(self._started(batch, Path(folder)), selectors.EVENT_READ, batch)
                     if not running.get_map():
                         return not self.failures
                     for key, _ in running.select(timeout=10):
                         running.unregister(key.fileobj)
                         os.close(key.fd)
-                        if self._ended(key.data):
-                            waiting.append(key.data)
+                        batch = key.data
+                        goes_on = self._ended(batch)
+                        waiting.extend([batch] if goes_on else self._batch(batch.attack, batch.number + self.workers))
                     if time.monotonic() > told + 10:
                         told = time.monotonic()
                         done = "  ".join(f"{name} {tally.cases}" for name, tally in self.tallies.items())
@@ -203,14 +203,10 @@ class Campaign:
         total = sum(tally.cases for tally in self.tallies.values())
         return "\n".join([*lines, f"{'all':<14}{total:>10}"])
 
-    def _batches(self) -> Iterator[Batch]:
-        """Batches of the attacks in turn."""
-        for number in count():
-            size = BATCH if self.cases is None else min(BATCH, self.cases - number * BATCH)
-            if size <= 0:
-                return
-            for name in self.attacks:
-                yield Batch(name, number, size)
+    def _batch(self, name: str, number: int) -> list[Batch]:
+        """The batch of this number, if there is one."""
+        size = BATCH if self.cases is None else min(BATCH, self.cases - number * BATCH)
+        return [Batch(name, number, size)] if size > 0 else []
 
     def _made(self, batch: Batch, start: int) -> Iterator[Case]:
         random = Random(f"{self.seed} {batch.attack} {batch.number}")

@@ -43,8 +43,8 @@ for ask in ("predict", "decision_function", "transform", "predict_proba"):
         try:
             getattr(model, ask)(X)
         except ValueError as error:
-            # The data may not be the model's, and kernel values of damaged examples may be infinite.
-            if "features" not in str(error) and "too large for" not in str(error):
+            # The data may not be the model's, and large numbers may overflow, which is told in these words.
+            if not any(words in str(error) for words in ("features", "scale X", "overflow")):
                 raise
 {more}
 if hasattr(model, "partial_fit"):

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from checks import X, assert_same_model, y
-from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC
+from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.data.models import ModelFileError
 from larank.training import CheckpointFile, TrainingWarning
 
@@ -46,17 +46,39 @@ def killed_after(monkeypatch, states):
     monkeypatch.setattr(CheckpointFile, "write", and_die)
 
 
+def killed_again_and_again(make, some, path, monkeypatch):
+    """The model in the end."""
+    for run in range(1, 50):
+        with contextlib.suppress(Killed), monkeypatch.context() as patch:
+            killed_after(patch, 2**run)
+            model = make().fit(some, y, checkpoint=path, every=0, resume=True)
+            assert run > 1
+            return model
+    raise AssertionError("training does not end")
+
+
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
+def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, monkeypatch):
+    """What it keeps of kernel values decides on whom it looks at, and is not in the checkpoint."""
+
+    def make():
+        return MulticlassSVC("laplacian", formulation=formulation, tol=1e-6, random_state=0)
+
+    whole = make().fit(X, y)
+    resumed = killed_again_and_again(make, X, tmp_path / "checkpoint", monkeypatch)
+    assert resumed.result_.status == "converged"
+    assert resumed.result_.relative_gap <= 1e-6
+    assert resumed.result_.dual == pytest.approx(whole.result_.dual, rel=1e-6)
+    again = make().fit(X, y, checkpoint=tmp_path / "checkpoint", resume=True)
+    assert_same_model(again, resumed)
+
+
 @pytest.mark.parametrize("way", EXACT, ids=str)
 def test_a_training_that_is_killed_again_and_again_ends_as_one_that_was_not(way, tmp_path, monkeypatch):
     estimator, parameters, some = EXACT[way]
     whole = estimator(random_state=0, **parameters).fit(some, y)
-    path, runs, resumed = tmp_path / "checkpoint", 0, None
-    while resumed is None:
-        runs += 1
-        with contextlib.suppress(Killed), monkeypatch.context() as patch:
-            killed_after(patch, 3 * 2**runs)
-            resumed = estimator(random_state=0, **parameters).fit(some, y, checkpoint=path, every=0, resume=True)
-    assert runs > 1
+    path = tmp_path / "checkpoint"
+    resumed = killed_again_and_again(lambda: estimator(random_state=0, **parameters), some, path, monkeypatch)
     assert_same_model(resumed, whole)
     for name in ("status", "primal", "dual", "iterations", "support_vectors"):
         assert getattr(resumed.result_, name) == getattr(whole.result_, name), name

@@ -19,6 +19,7 @@ from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import ProductKernel
 from larank.blocks.provider import rows_of
+from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import csr, floats, number
 from larank.docstrings import with_paragraphs
@@ -27,7 +28,7 @@ from larank.kernel.machine import FITTED, WEIGHTS, KernelClassifier, says_enough
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.publishing import next_model
-from larank.training import Limits, Outcome, train
+from larank.training import CheckpointFile, CheckpointRequest, Limits, Outcome, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -154,21 +155,35 @@ class MulticlassSVC(KernelClassifier):
         self.verbose = verbose
 
     @with_paragraphs
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: PathLike | None = None,
+        every: float = 30.0,
+        resume: bool = False,
+    ) -> Self:
         """Train on `X` and `y`.
 
         Parameters
         ----------
         [examples]
         [sample_weight]
+        [checkpoint]
 
         [fitted]
         """
+        asked = CheckpointRequest(checkpoint, every, resume).checked()
+        if checkpoint is not None and self.solver != "active-set":
+            raise ValueError(f"checkpoint needs solver='active-set'; got solver={self.solver!r}")
         with next_model(self) as model:
             X, problem, provider = model._problem(X, y, sample_weight)
+            file = CheckpointFile.asked_for(asked, model, X, y, problem.costs)
             with provider.threads():
                 training = model._training(problem, provider)
-                outcome = model._run(training)
+                outcome = model._run(training, file)
             model._keep_model(training, outcome, X)
         warn_if_indefinite(provider.indefinite, stacklevel=2)
         self._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
@@ -244,12 +259,13 @@ class MulticlassSVC(KernelClassifier):
         published = Published() if isinstance(self.solver, str) else self.solver
         return PublishedTraining(published, problem, provider, self.memory_limit)
 
-    def _run(self, training: Any) -> Outcome:
+    def _run(self, training: Any, checkpoint: CheckpointFile | None = None) -> Outcome:
         problem = training.problem
         about = f"{self.formulation}, {self._kernel_name()}, C={self.C:g}, {len(problem.labels)} examples"
         with says_enough_memory(self, problem.X), progress_for(self.verbose) as progress:
             progress.start(f"{about}, {problem.n_classes} classes, memory limit {self.memory_limit / 1e6:.0f} MB")
-            outcome = train(training, Limits(None, self.max_iter, self.time_limit), progress)
+            limits = Limits(None, self.max_iter, self.time_limit)
+            outcome = train(training, limits, progress, checkpoint=checkpoint)
         losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
         at_zero = float(problem.delta.max()) * float(problem.costs.sum()) * losses
         dual, provider = outcome.objectives.dual, training.provider

@@ -23,7 +23,7 @@ lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/clang-format --dry-run --Werror $(shell find core -name "*.?pp")
+	$(BIN)/clang-format --dry-run --Werror $(shell find core tests -name "*.?pp")
 
 SECONDS ?= 60
 hostile: $(VENV)/.tested ## damaged files, extreme numbers and limits, for SECONDS; what fails leaves a reproducer in build/hostile
@@ -36,6 +36,12 @@ asan: ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in .ve
 	$(MAKE) VENV=.venv-asan PIP_FLAGS="-Ccmake.define.LARANK_SANITIZE=address,undefined" .venv-asan/.tested
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  .venv-asan/bin/python -m pytest -p no:cacheprovider -n auto --dist worksteal
+
+tsan: $(VENV)/.tools ## what threads do in the core, without Python, under ThreadSanitizer
+	$(BIN)/cmake -S . -B build/tsan -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python \
+	  -DLARANK_SANITIZE=thread -DLARANK_WERROR=ON
+	$(BIN)/cmake --build build/tsan --target core_threads
+	setarch -R build/tsan/core_threads
 
 clang: ## the tests of a core built by Clang, in .venv-clang
 	CXX=clang++ $(MAKE) VENV=.venv-clang .venv-clang/.tested

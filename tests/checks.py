@@ -599,8 +599,8 @@ def spoiled(X, place, value):
     return X
 
 
-def _csr(change):
-    stored = sparse.csr_matrix(X)
+def _csr(change, kind="csr"):
+    stored = sparse.csr_matrix(X).asformat(kind)
     change(stored)
     return stored
 
@@ -609,10 +609,17 @@ def _too_many_rows(stored):
     stored.indptr = np.concatenate([stored.indptr, np.full(1000, stored.indptr[-1], stored.indptr.dtype)])
 
 
+def _rows_that_wrap(stored):
+    """Every difference of two neighbours is positive, in 32 bits."""
+    stored.indptr[1:3] = 2**31 - 1, -(2**31)
+    stored.indptr[3:-1] = -1
+
+
 def _too_few_values(stored):
     stored.data = stored.data[:3].copy()
 
 
+ROWS = "X must have row indices from 0 to 59, .*; got 1000000000"
 COLUMNS = r"X must have column indices from 0 to 3, .*; got (1000|-1)"
 STRUCTURE = r"X must have an indptr that never decreases|indptr|data"
 # Examples, labels, the words that must be there.
@@ -636,6 +643,9 @@ WRONG_DATA = {
     "column below zero": (lambda: (_csr(lambda A: A.indices.__setitem__(5, -1)), y), COLUMNS),
     "rows that run backwards": (lambda: (_csr(lambda A: A.indptr.__setitem__(5, 100)), y), STRUCTURE),
     "rows before the first": (lambda: (_csr(lambda A: A.indptr.__setitem__(0, -2_000_000_000)), y), STRUCTURE),
+    "rows that wrap": (lambda: (_csr(_rows_that_wrap), y), STRUCTURE),
+    "columns that run backwards": (lambda: (_csr(lambda A: A.indptr.__setitem__(2, 2**30), "csc"), y), STRUCTURE),
+    "row of a triple too large": (lambda: (_csr(lambda A: A.row.__setitem__(5, 10**9), "coo"), y), ROWS),
     "too many rows": (lambda: (_csr(_too_many_rows), y), STRUCTURE),
     "too few values": (lambda: (_csr(_too_few_values), y), STRUCTURE),
 }

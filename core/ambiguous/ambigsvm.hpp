@@ -33,6 +33,11 @@ struct AmbigCounters {
     int64_t process_new = 0;
     int64_t reprocess = 0;
     int64_t steps = 0;  // of both, with a change
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(process_new, reprocess, steps);
+    }
 };
 
 // What proposition 13 is about: the examples as they came, each by the weights before it.
@@ -42,6 +47,11 @@ struct OnlineSums {
     double squared_costs = 0;  // sum_i c_i^2
     double losses = 0;         // sum_i c_i L_{w_i}
     double largest = 0;        // max_i k(x_i, x_i)
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(examples, costs, squared_costs, losses, largest);
+    }
 };
 
 struct AmbigState {
@@ -116,8 +126,6 @@ class AmbigSVM {
     // A pattern of a saved model; `row` is what the machine takes it from.
     template <class Row>
     void restore(Row row, const SupportArrays& saved, std::size_t n) {
-        if (int64_t(saved.labels[n]) >= sets_.size())
-            throw std::invalid_argument("labels must be numbers of candidate sets");
         make_room_for_classes();
         const int32_t slot =
             machine_.restore_pattern(row, saved.ids[n], saved.labels[n], saved.costs[n], saved.diagonal[n]);
@@ -127,9 +135,8 @@ class AmbigSVM {
         machine_.add_to_coefficients(slot, beta_.data());
         keep_coefficients(slot);
     }
-    bool accepts(int32_t column, double value) const {
-        return column >= 0 && column < classes() && std::isfinite(value);
-    }
+    bool knows(int32_t label) const { return label < sets_.size(); }  // they are numbers of candidate sets
+    bool accepts(int32_t column, double) const { return column >= 0 && column < classes(); }
 
     // The losses of examples by the scores of their classes.
     double loss_of(int32_t set, const double* scores) {
@@ -154,6 +161,17 @@ class AmbigSVM {
         online_ = state.online;
         random_ = Random(state.random);
     }
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(machine_, sets_, random_, is_first_epoch_, dual_, linear_, loss_, counters_, online_);
+        if constexpr (!Snapshot::reads) return;
+        for (const int32_t slot : table().present()) {
+            must_hold(table()[slot].label < sets_.size(), "a candidate set is out of range");
+            must_hold(sets_[table()[slot].label].classes <= classes(), "a candidate set has too many classes");
+        }
+    }
+    void bring_all_rows() { machine_.bring_all_rows(); }
 
   private:
     void make_room_for_classes() {

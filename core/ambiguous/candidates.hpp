@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memory/snapshot.hpp"
+
 namespace larank {
 
 // The set y of an example, ascending, with weights v that add up to one; 1 / |y| each in [thesis] (6.5).
@@ -55,6 +57,12 @@ class CandidateSets {
                 classes_[std::size_t(number)]};
     }
 
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(labels_, weights_, starts_, classes_);
+        if constexpr (Snapshot::reads) number_all();
+    }
+
     int64_t size() const { return int64_t(classes_.size()); }
     int64_t bytes() const {
         return int64_t(labels_.capacity() * 4 + weights_.capacity() * 8 + starts_.capacity() * 8 +
@@ -63,6 +71,23 @@ class CandidateSets {
     }
 
   private:
+    // The numbers of sets that were read.
+    void number_all() {
+        must_hold(starts_.size() == classes_.size() + 1 && starts_.front() == 0 &&
+                      starts_.back() == int64_t(labels_.size()) && labels_.size() == weights_.size(),
+                  "candidate sets differ in number");
+        numbers_.clear();
+        for (int32_t number = 0; number < size(); ++number) {
+            const int64_t from = starts_[std::size_t(number)], to = starts_[std::size_t(number) + 1];
+            must_hold(from < to && to <= starts_.back(), "a candidate set is out of range");
+            const CandidateSet set = (*this)[number];
+            check(set.labels, set.weights, set.size, set.classes);
+            const std::string key = key_of(set.labels, set.weights, set.size, set.classes);
+            key_bytes_ += int64_t(key.size()) + map_entry;
+            numbers_.emplace(key, number);
+        }
+    }
+
     static constexpr int64_t map_entry = 80;
     static constexpr double least_share = 1e-101;
 

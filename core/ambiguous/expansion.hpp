@@ -61,6 +61,21 @@ class ExpansionMachine {
     }
     void after_step(int32_t slot) { stay_within_limit(slot); }
 
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(table(), columns_);
+        if constexpr (!Snapshot::reads) return;
+        for (const auto& column : columns_)
+            must_hold(int64_t(column.size()) == table().slots() && are_finite(column),
+                      "the coefficients of a class differ in number");
+        table().each_vector([&](int32_t, const Pattern&, const SupportVector& v) {
+            must_hold(v.label >= 0 && v.label < classes(), "a label is out of range");
+        });
+    }
+    void bring_all_rows() {
+        rows_.bring_all([this](int32_t kept) { stay_within_limit(kept); });
+    }
+
     int64_t bytes() const { return rows_.bytes() + bytes_beside_rows(); }
     void set_foreign_bytes(int64_t bytes) {
         rows_.set_foreign_bytes(bytes);

@@ -2,6 +2,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -122,6 +123,8 @@ void bind_ambiguous_session(nb::class_<S>& bound) {
             },
             [](S& s, const State& state) {
                 const auto& [dual, linear, loss, examples, costs, squared_costs, losses, largest, random] = state;
+                if (!are_finite(std::array{dual, linear, loss, costs, squared_costs, losses, largest}))
+                    throw std::invalid_argument("the state must be of finite numbers");
                 s.solver.set_state({dual, linear, loss, {examples, costs, squared_costs, losses, largest}, random});
             });
 }

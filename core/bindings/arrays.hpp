@@ -5,6 +5,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -72,6 +74,12 @@ template <class T>
 nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values) {
     const std::size_t count = values.size();
     return to_numpy(std::move(values), {count});
+}
+
+// Whether all numbers of an array or a vector are finite.
+template <class Array>
+bool are_finite(const Array& values) {
+    return std::all_of(values.data(), values.data() + values.size(), [](double value) { return std::isfinite(value); });
 }
 
 template <class T>

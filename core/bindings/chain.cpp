@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <cmath>
 #include <limits>
@@ -116,10 +117,12 @@ nb::ndarray<nb::numpy, double> dense_transitions(const Weights& w) {
 
 void set_weights(Weights& w, Vector<double> values, Vector<int32_t> columns, Vector<int64_t> starts,
                  Transitions transitions) {
+    require(starts.shape(0) >= 1, "starts must be one more than the features");
     const int64_t features = int64_t(starts.shape(0)) - 1, labels = int64_t(transitions.shape(2));
     require(int64_t(transitions.shape(0)) == w.order() && int64_t(transitions.shape(1)) == labels + 1,
             "transitions must have a table of labels + 1 rows per lag");
     require(columns.shape(0) == values.shape(0), "values and columns must be as many");
+    require(are_finite(values) && are_finite(transitions), "weights must be finite");
     Weights fresh(w.order());
     fresh.grow(std::max(features, w.features()), std::max(labels, w.labels()));
     for (int64_t f = 0; f < features; ++f)
@@ -166,7 +169,7 @@ void set_grammar(Model& model, nb::ndarray<const bool, nb::ndim<2>, nb::c_contig
     require(int64_t(follows.shape(0)) == labels + 1 && int64_t(follows.shape(1)) == labels &&
                 int64_t(ends.shape(0)) == labels,
             "follows and ends must be for the labels of the model");
-    model.set_grammar(std::make_unique<larank::Grammar<Weight>>(follows.data(), ends.data(), labels));
+    model.set_grammar(larank::Grammar<Weight>(follows.data(), ends.data(), labels));
 }
 
 // ---- The patterns of LaRank ----
@@ -215,6 +218,7 @@ void restore_patterns(LaRankSession& session, double linear, const Sequences& se
          {ids.shape(0), costs.shape(0), previous.shape(0), remaining.shape(0), outputs.shape(0)})
         require(size == count, "ids, costs, previous, remaining and outputs must be one per pattern");
     require(history.shape(0) == count * order, "history must be the order many per pattern");
+    require(std::isfinite(linear) && are_finite(costs) && are_finite(alpha), "linear, costs and alpha must be finite");
     int64_t outputs_left = int64_t(alpha.shape(0)), labels_left = int64_t(labels.shape(0));
     const char* const too_many = "alpha and labels must be as many as outputs says";
     for (std::size_t i = 0; i < count; ++i) {
@@ -280,7 +284,15 @@ void bind_model(nb::module_& m) {
                 new (self) Model(order);
             },
             "order"_a)
+        .def(
+            "__init__",
+            [](Model* self, const Model& other) {
+                const nb::gil_scoped_release release;
+                new (self) Model(other);
+            },
+            "model"_a)
         .def("grow", &grow, "features"_a, "labels"_a)
+        .def_prop_ro("bytes", [](const Model& c) { return c.weights.bytes(); })
         .def_prop_ro("order", [](const Model& c) { return c.weights.order(); })
         .def_prop_ro("features", [](const Model& c) { return c.weights.features(); })
         .def_prop_ro("labels", [](const Model& c) { return c.weights.labels(); })
@@ -298,6 +310,7 @@ void bind_model(nb::module_& m) {
         .def("set_grammar", &set_grammar, "follows"_a.noconvert(), "ends"_a.noconvert())
         .def("set_loss", &set_loss, "delta"_a.noconvert())
         .def("prepare", &Model::prepare, "longest"_a)
+        .def("is_prepared", &Model::is_prepared, "longest"_a)
         .def("violation", &violation, "sequences"_a, "labels"_a.noconvert())
         .def("predict", &predict, "sequences"_a, "begin"_a, "end"_a, "inference"_a)
         .def("path_without", &path_without, "sequences"_a, "number"_a, "position"_a, "label"_a, "inference"_a)
@@ -311,6 +324,15 @@ nb::class_<Session> bind_session(nb::module_& m, const char* name) {
     return nb::class_<Session>(m, name)
         .def("learn", &Session::learn, "sequences"_a, "labels"_a.noconvert(), "costs"_a.noconvert(),
              "ids"_a.noconvert(), "order"_a.noconvert(), "inference"_a, "history"_a)
+        // The same session on a copy of its model.
+        .def(
+            "copy_for",
+            [](const Session& s, Model& copy) {
+                const nb::gil_scoped_release release;
+                return std::make_unique<Session>(copy, s.solver);
+            },
+            nb::keep_alive<0, 2>(), "copy"_a)
+        .def_prop_ro("bytes", [](const Session& s) { return s.solver.bytes(); })
         .def_rw("seen_loss", &Session::seen_loss)
         .def_prop_ro("linear", [](const Session& s) { return s.solver.linear(); })
         .def_prop_ro("dual", [](const Session& s) { return s.solver.dual(); })
@@ -381,8 +403,13 @@ void bind_chains(nb::module_& m) {
             "restore",
             [](PerceptronSession& s, double linear, int64_t stretches, Vector<double> values, Vector<int32_t> columns,
                Vector<int64_t> starts, Transitions transitions) {
-                s.solver.restore(linear, stretches);
+                const Weights& weights = s.model.weights;
+                require(std::isfinite(linear) && stretches >= 0, "linear must be finite, and stretches a count");
+                require(int64_t(starts.shape(0)) <= weights.features() + 1 &&
+                            int64_t(transitions.shape(2)) <= weights.labels(),
+                        "early must not have more features or labels than the model");
                 set_weights(s.solver.early(), values, columns, starts, transitions);
+                s.solver.restore(linear, stretches);
             },
             "linear"_a, "stretches"_a, "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(),
             "transitions"_a.noconvert());

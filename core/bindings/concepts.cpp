@@ -17,6 +17,7 @@ void bind_concepts(nb::module_& m) {
             "__init__",
             [](ConceptLexicon* self, Table<double> scores, Vector<uint8_t> is_met) {
                 concepts::require(scores.shape(1) == is_met.shape(0), "is_met must be one per symbol");
+                concepts::require(are_finite(scores), "scores must be finite");
                 new (self) ConceptLexicon(int64_t(scores.shape(0)), int64_t(scores.shape(1)));
                 self->scores().assign(scores.data(), scores.data() + scores.size());
                 self->is_met() = copied(is_met);

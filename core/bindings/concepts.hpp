@@ -124,6 +124,7 @@ Array<T> unpadded(const T* rows, int64_t count, int64_t columns, int64_t stride)
 template <class T>
 void pad(Table<T> values, int64_t count, int64_t columns, int64_t stride, T* rows) {
     require(int64_t(values.shape(0)) == count && int64_t(values.shape(1)) == columns, "weights must have their shapes");
+    require(are_finite(values), "weights must be finite");
     for (int64_t k = 0; k < count; ++k) std::copy_n(values.data() + k * columns, columns, rows + k * stride);
 }
 

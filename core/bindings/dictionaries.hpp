@@ -8,7 +8,7 @@
 #include "text/tokens.hpp"
 #include "text/utf8.hpp"
 
-inline nb::tuple rows_tuple(larank::FeatureRows&& rows) {
+inline nb::tuple rows_tuple(larank::TokenFeatures&& rows) {
     const nb::object values = rows.values.empty() ? nb::none() : nb::cast(to_numpy(std::move(rows.values)));
     return nb::make_tuple(to_numpy(std::move(rows.starts)), to_numpy(std::move(rows.features)), values);
 }
@@ -20,17 +20,17 @@ inline nb::tuple dictionary_arrays(const larank::Dictionary& dictionary) {
 
 inline larank::Dictionary dictionary_of(Vector<uint8_t> text, Vector<int64_t> ends) {
     larank::Dictionary dictionary;
-    const char* start = reinterpret_cast<const char*>(text.data());
-    const char* const end = start + text.shape(0);
+    const std::string_view all(reinterpret_cast<const char*>(text.data()), text.shape(0));
+    int64_t start = 0;
     for (std::size_t k = 0; k < ends.shape(0); ++k) {
-        const char* last = reinterpret_cast<const char*>(text.data()) + ends.data()[k];
-        if (ends.data()[k] < 0 || last < start || last > end)
+        const int64_t end = ends.data()[k];
+        if (end < start || end > int64_t(all.size()))
             throw std::invalid_argument("the state is damaged: a string ends beyond the text");
-        const std::string_view word(start, std::size_t(last - start));
+        const std::string_view word = all.substr(std::size_t(start), std::size_t(end - start));
         if (larank::first_invalid_byte(word) != word.npos)
             throw std::invalid_argument("the state is damaged: a string is not UTF-8");
         if (dictionary.insert(word) != k) throw std::invalid_argument("the state is damaged: a string is there twice");
-        start = last;
+        start = end;
     }
     return dictionary;
 }

@@ -34,8 +34,10 @@ void bind_huller_of(nb::module_& m, const char* name) {
             [](S& s, const std::tuple<int32_t, uint64_t, Products, Begun>& state) {
                 const auto& [classes, random, products, begun] = state;
                 const std::size_t problems = std::size_t(std::max(2, classes));
-                if (products.size() != problems || begun.size() != problems)
-                    throw std::invalid_argument("the state must have an entry for every problem");
+                if (classes < s.solver.classes() || products.size() != problems || begun.size() != problems)
+                    throw std::invalid_argument("the state must have the classes of the session and all its problems");
+                if (!std::all_of(products.begin(), products.end(), are_finite<Products::value_type>))
+                    throw std::invalid_argument("the products of the state must be finite");
                 s.solver.set_state({classes, random, products, begun});
             });
 }

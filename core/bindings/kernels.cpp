@@ -74,6 +74,14 @@ void bind_kernel_maps_of(nb::module_& m) {
             map_products<T>(ProductKernel::sigmoid, tile, {nullptr, nullptr, T(gamma), T(coef0), 0});
         },
         "tile"_a.noconvert(), "gamma"_a, "coef0"_a);
+    m.def(
+        "is_within",
+        [](Strided<T> tile, double bound) {
+            const larank::Tile<T> view = tile_of(tile);
+            nb::gil_scoped_release release;
+            return larank::units<T>().is_within(view, T(bound));
+        },
+        "tile"_a.noconvert(), "bound"_a);
     const auto bind_rows = [&m](const char* name, auto* function) {
         m.def(name, function, "X"_a.noconvert(), "Z"_a.noconvert(), "gamma"_a, "out"_a.noconvert());
     };

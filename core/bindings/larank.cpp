@@ -10,11 +10,9 @@
 #include <optional>
 #include <tuple>
 
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
-
 #include "bindings/choices.hpp"
+#include "bindings/lists.hpp"
+#include "memory/heap.hpp"
 
 template <>
 struct Choices<larank::ScheduleKind> {
@@ -64,15 +62,29 @@ nb::class_<S> bind_larank_session(nb::class_<S> bound) {
                 return std::make_tuple(state.dual, state.linear, state.loss, state.rates, state.random);
             },
             [](S& s, std::tuple<double, double, double, std::array<double, 3>, uint64_t> state) {
-                s.solver.set_state({std::get<0>(state), std::get<1>(state), std::get<2>(state), std::get<3>(state),
-                                    std::get<4>(state)});
+                const auto& [dual, linear, loss, rates, random] = state;
+                if (!are_finite(std::array{dual, linear, loss}) || !are_finite(rates) ||
+                    *std::min_element(rates.begin(), rates.end()) < 0)
+                    throw std::invalid_argument(
+                        "the state must be of finite numbers, and of rates that are not negative");
+                s.solver.set_state({dual, linear, loss, rates, random});
             });
     return bound;
 }
 
+template <class S>
+void check_slots(const S& s, const std::vector<int32_t>& slots) {
+    const larank::SupportTable& table = s.solver.table();
+    for (const int32_t slot : slots)
+        if (slot < 0 || slot >= table.slots() || !table.contains(slot))
+            throw std::invalid_argument("slots must be those of members");
+}
+
 // Scores of all classes, row by row, and the numbers of those whose rows of kernel values are not here.
 template <class T>
-auto member_scores(KernelLaRank<T>& s, const std::vector<int32_t>& slots) {
+auto member_scores(KernelLaRank<T>& s, const nb::sequence& members) {
+    const std::vector<int32_t> slots = items_of<int32_t>(members);
+    check_slots(s, slots);
     auto& machine = s.solver.machine();
     const std::size_t classes = std::size_t(machine.classes()), count = slots.size();
     std::vector<double> scores(count * classes);
@@ -132,22 +144,29 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
             "visits"_a, "source"_a)
         .def(
             "widen",
-            [](S& s, const std::vector<int32_t>& slots, nb::handle source) {
+            [](S& s, const nb::sequence& members, nb::handle source) {
+                const std::vector<int32_t> slots = items_of<int32_t>(members);
+                check_slots(s, slots);
                 s.work(source, [&slots](Solver& solver) { solver.active_set.widen(slots); });
             },
             "slots"_a, "source"_a)
         .def(
             "set_coefficients",
-            [](S& s, const std::vector<int32_t>& slots, Table<double> values, nb::handle source) {
+            [](S& s, const nb::sequence& members, Table<double> values, nb::handle source) {
+                const std::vector<int32_t> slots = items_of<int32_t>(members);
                 if (values.shape(0) != slots.size() || int64_t(values.shape(1)) != s.solver.machine().classes())
                     throw std::invalid_argument("values must have a row per slot and a column per class");
-                for (const int32_t slot : slots)
-                    if (slot < 0 || slot >= s.solver.table().slots() || !s.solver.table().contains(slot))
-                        throw std::invalid_argument("slots must be those of members");
+                check_slots(s, slots);
                 s.work(source, [&](Solver& solver) { solver.active_set.set_coefficients(slots, values.data()); });
             },
             "slots"_a, "values"_a.noconvert(), "source"_a)
         .def_prop_ro("support_vectors", [](const S& s) { return s.solver.table().vectors(); })
+        .def(
+            "finish_some",
+            [](S& s, int64_t visits, nb::handle source) {
+                return s.work(source, [visits](auto& solver) { return solver.finish(visits); });
+            },
+            "visits"_a, "source"_a)
         .def("prune", [](S& s) { s.solver.active_set.prune(); })
         .def(
             "set_formulation",
@@ -163,6 +182,9 @@ template <class T>
 void bind_linear_larank(nb::module_& m, const char* name) {
     using S = LinearLaRank<T>;
     nb::class_<S> bound = bind_larank_session(bind_linear_session<S>(m, name));
+    bound.def(
+        "finish_some", [](S& s, int64_t visits) { return s.solver.finish(visits); }, "visits"_a,
+        nb::call_guard<nb::gil_scoped_release>());
     bound.def(
         "__init__",
         [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
@@ -201,11 +223,7 @@ void bind_larank(nb::module_& m) {
                               "selection_seconds", &StepCounters::selection_seconds, "step_seconds",
                               &StepCounters::step_seconds);
     // What was freed goes back to the system, where the heap can do that.
-    m.def("trim_heap", [] {
-#if defined(__GLIBC__)
-        malloc_trim(0);
-#endif
-    });
+    m.def("trim_heap", &larank::trim_heap);
     m.def("excess_and_loss", &excess_and_loss, "scores"_a.noconvert(), "labels"_a.noconvert(), "delta"_a.noconvert(),
           "rows"_a.noconvert(), "scale"_a, "formulation"_a);
     bind_kernel_larank<float>(m, "KernelLaRank32");

@@ -31,15 +31,18 @@ void feed_linear(S& s, const larank::Matrix<typename S::T>& X, std::vector<nb::o
     s.fed.accept(examples);
 }
 
-// The patterns of a linear machine slot by slot: values, columns (None if dense) and where each begins.
+// The patterns in these slots of a linear machine: values, columns (None if dense) and where each begins.
 template <class S>
-auto patterns_of(const S& s) {
+auto patterns_of(const S& s, Vector<int32_t> slots) {
     using T = typename S::T;
     const auto& machine = s.solver.machine();
     std::vector<larank::Row<T>> rows;
     std::vector<int64_t> columns, starts{0};
     bool is_dense = true;
-    for (const int32_t slot : s.solver.support().slots) {
+    for (std::size_t n = 0; n < slots.shape(0); ++n) {
+        const int32_t slot = slots.data()[n];
+        if (slot < 0 || slot >= s.solver.table().slots())
+            throw std::invalid_argument("slots must be those of patterns");
         const larank::Row<T> x = rows.emplace_back(machine.row(slot));
         is_dense = is_dense && x.count == machine.features() && !x.columns32 && !x.columns64;
         starts.push_back(starts.back() + x.count);
@@ -114,10 +117,23 @@ nb::class_<S> bind_linear_session(nb::module_& m, const char* name) {
                     s.solver.restore(s.solver.machine().block_row(n), saved, std::size_t(n));
             },
             "table"_a)
+        // After a snapshot was read, the patterns in these slots are the rows of the block that was fed.
+        .def(
+            "take_patterns",
+            [](S& s, Vector<int32_t> slots) {
+                s.fed.check(int64_t(slots.shape(0)));
+                for (int64_t n = 0; n < int64_t(slots.shape(0)); ++n) {
+                    const int32_t slot = slots.data()[n];
+                    if (slot < 0 || slot >= s.solver.table().slots() || !s.solver.table().contains(slot))
+                        throw std::invalid_argument("slots must be those of patterns");
+                    s.solver.machine().put_row(slot, s.solver.machine().block_row(n));
+                }
+            },
+            "slots"_a.noconvert())
         .def_prop_ro("features", [](const S& s) { return s.solver.machine().features(); })
         // The value of the constant feature, 0 where there is none.
         .def_prop_ro("intercept", [](const S& s) { return double(s.solver.machine().intercept()); })
-        .def("patterns", &patterns_of<S>)
+        .def("patterns", &patterns_of<S>, "slots"_a.noconvert())
         .def("weights", &weights_of<S>);
     bind_linear_csr<int32_t>(bound);
     bind_linear_csr<int64_t>(bound);

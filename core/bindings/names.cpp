@@ -18,7 +18,7 @@ class NamedTokens {
   public:
     explicit NamedTokens(const Number& number) : number_(number) {}
 
-    larank::FeatureRows rows;
+    larank::TokenFeatures rows;
     std::vector<int64_t> starts{0};
 
     void read(nb::handle X) {

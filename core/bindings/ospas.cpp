@@ -127,6 +127,7 @@ auto weights_of(const Ospas& model) {
 
 void set_weights(Ospas& model, Table<double> values) {
     const std::size_t features = values.shape(0), labels = values.shape(1);
+    require(are_finite(values), "weights must be finite");
     grow(model, int64_t(features), int64_t(labels));
     for (std::size_t f = 0; f < features; ++f)
         std::copy_n(values.data() + f * labels, labels, model.weights().row(int64_t(f)));
@@ -142,6 +143,8 @@ State state_of(const Ospas& model) {
 
 void set_state(Ospas& model, const State& state) {
     const auto& [sentences, words, mistakes, updates, losses, largest, random] = state;
+    require(std::min({sentences, words, mistakes, updates}) >= 0 && std::isfinite(losses) && std::isfinite(largest),
+            "the state must be of counts and finite sums");
     model.set_state({{sentences, words, mistakes, updates}, {losses, largest}, random});
 }
 

@@ -36,6 +36,7 @@ auto bind_perceptron_of(nb::module_& m, const char* name) {
             [](S& s, Vector<double> sums) {
                 if (int64_t(sums.shape(0)) != s.solver.table().vectors())
                     throw std::invalid_argument("early must have one number per coefficient");
+                if (!are_finite(sums)) throw std::invalid_argument("early must be finite");
                 s.solver.set_early(sums.data());
             },
             nb::rv_policy::move)

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "bindings/choices.hpp"
@@ -26,6 +27,8 @@ class SdmSession {
     virtual bool estimate_is_at_full_cost() const = 0;
     virtual nb::object take_weights() = 0;
     virtual CoefficientArrays coefficients() const = 0;
+    virtual std::vector<uint8_t> snapshot() = 0;
+    virtual void read_snapshot(Vector<uint8_t> bytes) = 0;
     virtual void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) = 0;
 };
 
@@ -73,9 +76,31 @@ class SdmSessionOf final : public SdmSession {
         return {to_numpy(std::move(values)), to_numpy(std::move(classes)), to_numpy(std::move(starts))};
     }
 
+    std::vector<uint8_t> snapshot() override {
+        check_open();
+        larank::SnapshotWriter writer;
+        writer(solver_);
+        return writer.take();
+    }
+    void read_snapshot(Vector<uint8_t> bytes) override {
+        check_open();
+        larank::SnapshotReader reader(bytes.data(), bytes.shape(0));
+        reader(solver_);
+        reader.end();
+    }
+
     void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) override {
-        for (int64_t i = 0; i + 1 < int64_t(starts.shape(0)); ++i) {
-            const int64_t from = starts.data()[i];
+        const int64_t rows = solver_.coefficients().examples();
+        const int64_t* const first = starts.data();
+        if (int64_t(starts.shape(0)) != rows + 1 || classes.shape(0) != values.shape(0) || first[0] != 0 ||
+            first[rows] != int64_t(values.shape(0)) || !std::is_sorted(first, first + rows + 1))
+            throw std::invalid_argument(
+                "starts must ascend from 0 to the number of values, one per example and one more");
+        if (std::any_of(classes.data(), classes.data() + classes.shape(0),
+                        [&](int32_t label) { return label < 0 || label >= solver_.options().classes; }))
+            throw std::invalid_argument("classes must count from 0 to the number of classes less one");
+        for (int64_t i = 0; i < rows; ++i) {
+            const int64_t from = first[i];
             solver_.seed(i, classes.data() + from, values.data() + from, starts.data()[i + 1] - from);
         }
         solver_.start_from_seeds();
@@ -155,6 +180,8 @@ void bind_sdm(nb::module_& m) {
         .def_prop_ro("estimate_is_at_full_cost", &SdmSession::estimate_is_at_full_cost)
         .def("take_weights", &SdmSession::take_weights, nb::sig("def take_weights(self) -> numpy.typing.NDArray"))
         .def("coefficients", &SdmSession::coefficients)
+        .def("snapshot", [](SdmSession& s) { return to_numpy(s.snapshot()); })
+        .def("read_snapshot", &SdmSession::read_snapshot, "bytes"_a.noconvert())
         .def("start_from", &SdmSession::start_from, "values"_a.noconvert(), "classes"_a.noconvert(),
              "starts"_a.noconvert());
     bind_sdm_dense<float>(m);

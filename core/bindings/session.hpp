@@ -85,9 +85,18 @@ class FedExamples {
     int64_t count_ = 0;
 };
 
+// A table is sound by itself; here it must be one of this session.
 template <class Solver>
 void check_restored(const Solver& solver, const larank::SupportArrays& saved) {
+    using T = typename Solver::Value;
+    const auto is_finite = [](double value) { return std::isfinite(T(value)); };
     if (solver.table().slots() != 0) throw std::invalid_argument("only an empty session can take over a table");
+    for (const int32_t label : saved.labels)
+        if (!solver.knows(label))
+            throw std::invalid_argument("labels must be those of the session, got " + std::to_string(label));
+    if (!std::all_of(saved.diagonal.begin(), saved.diagonal.end(), is_finite) ||
+        !std::all_of(saved.coefficients.begin(), saved.coefficients.end(), is_finite))
+        throw std::invalid_argument("diagonal and coefficients must be finite in the precision of the session");
     for (std::size_t e = 0; e < saved.columns.size(); ++e)
         if (!solver.accepts(saved.columns[e], saved.coefficients[e]))
             throw std::invalid_argument("coefficients must be such as the session can have, got " +
@@ -158,6 +167,15 @@ inline auto newborn_arrays(const larank::SupportTable& table) {
     return std::pair{to_numpy(std::move(slots)), to_numpy(std::move(ids))};
 }
 
+// The slots in use, in increasing order, and the ids of their patterns.
+inline auto present_arrays(const larank::SupportTable& table) {
+    std::vector<int32_t> slots = table.present();
+    std::sort(slots.begin(), slots.end());
+    std::vector<int64_t> ids;
+    for (const int32_t slot : slots) ids.push_back(table[slot].id);
+    return std::pair{to_numpy(std::move(slots)), to_numpy(std::move(ids))};
+}
+
 // What sessions of kernels and of linear features have in common.
 template <class S>
 nb::class_<S> bind_any_session(nb::module_& m, const char* name) {
@@ -171,7 +189,25 @@ nb::class_<S> bind_any_session(nb::module_& m, const char* name) {
         .def_prop_ro("slots", [](const S& s) { return s.solver.table().slots(); })
         .def_prop_ro("support_patterns", [](const S& s) { return s.solver.support_patterns(); })
         .def_prop_ro("bytes", [](const S& s) { return s.solver.bytes(); })
-        .def_prop_ro("counters", [](const S& s) { return s.solver.counters(); });
+        .def_prop_ro("counters", [](const S& s) { return s.solver.counters(); })
+        // The state of the stream as bytes, and back. What was read has no kernel values and no examples yet.
+        .def("snapshot",
+             [](S& s) {
+                 larank::SnapshotWriter writer;
+                 writer(s.solver);
+                 return to_numpy(writer.take());
+             })
+        .def(
+            "read_snapshot",
+            [](S& s, Vector<uint8_t> bytes) {
+                if (s.solver.table().slots() != 0)
+                    throw std::invalid_argument("only an empty session can read a snapshot");
+                larank::SnapshotReader reader(bytes.data(), bytes.shape(0));
+                reader(s.solver);
+                reader.end();
+            },
+            "bytes"_a.noconvert())
+        .def("present", [](const S& s) { return present_arrays(s.solver.table()); });
     return bound;
 }
 
@@ -184,6 +220,11 @@ nb::class_<Session<Solver>> bind_session(nb::module_& m, const char* name) {
              "labels"_a.noconvert(), "costs"_a.noconvert(), "diagonal"_a.noconvert())
         .def("run", &S::run, "end"_a, "source"_a.none())
         .def("finish", &S::finish, "source"_a.none())
+        // After a snapshot was read, and the source knows the patterns.
+        .def(
+            "bring_all_rows",
+            [](S& s, nb::handle source) { s.work(source, [](Solver& solver) { solver.bring_all_rows(); }); },
+            "source"_a)
         .def(
             "set_foreign_bytes", [](S& s, int64_t bytes) { s.solver.set_foreign_bytes(bytes); }, "bytes"_a)
         .def_prop_ro("resident_rows", [](const S& s) { return s.solver.rows().resident(); });

@@ -93,8 +93,11 @@ template <class T, class Value>
 void take(const std::map<std::string, nb::object>& state, const char* name, Value* to, std::size_t count) {
     const auto found = state.find(name);
     if (found == state.end()) throw std::invalid_argument(std::string("the state lacks ") + name);
-    const auto values = nb::cast<nb::ndarray<const Value, nb::c_contig, nb::device::cpu>>(found->second, false);
+    nb::ndarray<const Value, nb::c_contig, nb::device::cpu> values;
+    if (!nb::try_cast(found->second, values, false))
+        throw std::invalid_argument(std::string("the state has no array of the right type: ") + name);
     if (values.size() != count) throw std::invalid_argument(std::string("the state has the wrong size: ") + name);
+    if (!are_finite(values)) throw std::invalid_argument(std::string("the state is not finite: ") + name);
     std::copy(values.data(), values.data() + count, to);
 }
 
@@ -111,6 +114,8 @@ void restore(SgdSession<T>& s, const std::map<std::string, nb::object>& state) {
     take<T>(state, "born", solver.born().data(), solver.born().size());
     double counts[5];
     take<T>(state, "counts", counts, 5);
+    if (!std::all_of(counts, counts + 4, [](double count) { return count >= 0 && count < 9e15; }))
+        throw std::invalid_argument("the state must have counts of visits, steps and errors");
     solver.time() = counts[0];
     solver.counters() = {int64_t(counts[1]), int64_t(counts[2]), int64_t(counts[3]), counts[4]};
     uint64_t random;

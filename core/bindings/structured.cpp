@@ -30,13 +30,21 @@ void check_pattern(const Set<Rows>& set, int64_t pattern) {
     require(pattern >= 0 && pattern < set.patterns(), "there is no such pattern");
 }
 
+void check_numbers(double loss, double beta) {
+    require(std::isfinite(loss) && std::isfinite(beta), "loss and beta must be finite");
+}
+
 // What both kinds have; `use` lends the set the arrays that it works on.
 template <class Rows, class Use, class... Arrays, class... Names>
 void bind_working_set(nb::class_<Set<Rows>>& bound, Use use, void (*)(Arrays...), Names... names) {
     using Bound = Set<Rows>;
     bound
         .def(
-            "add_pattern", [](Bound& self, double cost) { return self.add_pattern(cost), self.patterns() - 1; },
+            "add_pattern",
+            [](Bound& self, double cost) {
+                require(cost >= 0 && std::isfinite(cost), "cost must be finite and not negative");
+                return self.add_pattern(cost), self.patterns() - 1;
+            },
             "cost"_a)
         .def(
             "advance",
@@ -72,19 +80,31 @@ void bind_working_set(nb::class_<Set<Rows>>& bound, Use use, void (*)(Arrays...)
         .def_prop_ro("steps", &Bound::steps);
 }
 
+// A pattern is looked at through its vectors.
+template <class Rows>
+void check_vectors(const Set<Rows>& self) {
+    for (int64_t p = 0; p < self.patterns(); ++p) require(!self.vectors_of(p).empty(), "every pattern needs a vector");
+}
+
 void use_weights(Set<FeatureRows>& self, Weights w) {
+    check_vectors(self);
     require(int64_t(w.shape(0)) == self.rows().length(), "w must have one entry per joint feature");
     self.rows().work_on(w.data());
 }
 
 void use_scores(Set<GramRows>& self, Table<double> K, Weights scores) {
-    require(K.shape(0) == K.shape(1) && K.shape(0) == scores.shape(0), "K and scores must have one row per slot");
+    check_vectors(self);
+    require(K.shape(0) == K.shape(1) && K.shape(0) == scores.shape(0) &&
+                self.rows().end_of_slots() <= int64_t(scores.shape(0)),
+            "K and scores must have one row per slot");
     self.rows().work_on(K.data(), scores.data(), int64_t(scores.shape(0)));
 }
 
 int64_t add_row(Set<FeatureRows>& self, int64_t pattern, double loss, double beta, Vector<double> values,
                 Vector<int64_t> columns) {
     check_pattern(self, pattern);
+    check_numbers(loss, beta);
+    require(are_finite(values), "values must be finite");
     require(values.shape(0) == columns.shape(0), "values and columns must be equally long");
     for (std::size_t j = 0; j < columns.shape(0); ++j)
         require(columns(j) >= 0 && columns(j) < self.rows().length(), "there is no such column");
@@ -95,6 +115,8 @@ int64_t add_row(Set<FeatureRows>& self, int64_t pattern, double loss, double bet
 
 int64_t add_slot(Set<GramRows>& self, int64_t pattern, double loss, double beta, int64_t slot) {
     check_pattern(self, pattern);
+    check_numbers(loss, beta);
+    require(slot >= 0, "slot must not be negative");
     self.rows().add(slot);
     self.add_vector(pattern, loss, beta);
     return self.vectors() - 1;

@@ -9,6 +9,14 @@ namespace {
 
 using larank::SupportArrays;
 
+template <class Iterator>
+void check_different(Iterator first, Iterator last, const char* otherwise) {
+    std::vector<typename Iterator::value_type> sorted(first, last);
+    std::sort(sorted.begin(), sorted.end());
+    if (!sorted.empty() && (sorted.front() < 0 || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()))
+        throw std::invalid_argument(otherwise);
+}
+
 void check(const SupportArrays& table) {
     const std::size_t patterns = table.ids.size();
     for (const std::size_t length : {table.labels.size(), table.costs.size(), table.diagonal.size()})
@@ -20,6 +28,14 @@ void check(const SupportArrays& table) {
         throw std::invalid_argument("starts must ascend from 0 to the number of coefficients and columns");
     for (const int32_t label : table.labels)
         if (label < 0) throw std::invalid_argument("labels must not be negative");
+    if (!are_finite(table.costs) || !are_finite(table.diagonal) || !are_finite(table.coefficients))
+        throw std::invalid_argument("costs, diagonal and coefficients must be finite");
+    if (std::any_of(table.costs.begin(), table.costs.end(), [](double cost) { return cost < 0; }))
+        throw std::invalid_argument("costs must not be negative");
+    check_different(table.ids.begin(), table.ids.end(), "ids must be different and not negative");
+    for (std::size_t n = 0; n < patterns; ++n)
+        check_different(table.columns.begin() + table.starts[n], table.columns.begin() + table.starts[n + 1],
+                        "the columns of a pattern must be different and not negative");
 }
 
 template <class T>

@@ -162,6 +162,24 @@ void map_tile(const Tile<T>& tile, const MapArguments<T>& with) {
     }
 }
 
+// Whether no value of a tile is beyond the bound on either side; NaN is.
+template <class T>
+bool is_within(const Tile<T>& tile, T bound) {
+    constexpr int64_t width = lane_count<T>;
+    const Lanes<T> zero = broadcast(T(0)), one = broadcast(T(1)), above = broadcast(bound), below = broadcast(-bound);
+    Lanes<T> outside = zero;
+    const auto look = [&](const Lanes<T>& v) {
+        outside = larger(outside, select(v > above, one, select(below > v, one, select(v == v, zero, one))));
+    };
+    for (int64_t i = 0; i < tile.rows; ++i) {
+        const T* row = tile.values + i * tile.stride;
+        int64_t j = 0;
+        for (; j + width <= tile.columns; j += width) look(load(row + j));
+        if (j < tile.columns) look(load(row + j, tile.columns - j));
+    }
+    return greatest(outside) == 0;
+}
+
 // Kernels of two rows: what one feature adds. Features that are zero in both rows, such as padding, add nothing.
 
 struct AbsoluteDifference {

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -215,11 +215,12 @@ class ChainModel {
         loss.grow(weights.labels());
     }
 
-    const Grammar<T>* grammar() const { return grammar_.get(); }
-    void set_grammar(std::unique_ptr<Grammar<T>> grammar) {
+    const Grammar<T>* grammar() const { return grammar_ ? &*grammar_ : nullptr; }
+    void set_grammar(Grammar<T> grammar) {
         grammar_ = std::move(grammar);
         prepare(longest_);
     }
+    bool is_prepared(int64_t longest) const { return !grammar_ || grammar_->is_prepared(longest); }
 
     // Sequences of this length may come; a grammar given later is prepared for them too, for their patterns remain.
     void prepare(int64_t longest) {
@@ -231,7 +232,7 @@ class ChainModel {
     LabelLoss<T> loss;
 
   private:
-    std::unique_ptr<Grammar<T>> grammar_;
+    std::optional<Grammar<T>> grammar_;
     int64_t longest_ = 1;
 };
 

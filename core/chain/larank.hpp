@@ -44,6 +44,20 @@ class ChainLaRank {
     ChainLaRank(ChainModel<T>& model, const Settings& settings)
         : model_(model), search_(model), settings_(settings), random_(settings.seed) {}
 
+    // Another one at the same point, on a copy of its model; not in the middle of rounds.
+    ChainLaRank(ChainModel<T>& copy, const ChainLaRank& other)
+        : model_(copy),
+          search_(copy),
+          settings_(other.settings_),
+          random_(other.random_),
+          counts_(other.counts_),
+          patterns_(other.patterns_),
+          slots_(other.slots_),
+          ones_(other.ones_),
+          dual_(other.dual_),
+          linear_(other.linear_),
+          bytes_(other.bytes_) {}
+
     // One example of algorithm 21: PROCESSNEW, then n_R times REPROCESS. Returns h of the worst output, or -1 where
     // there is no such look at the stretch.
     double process(const Stretch<T>& x, int64_t id, double cost) {
@@ -342,7 +356,7 @@ class ChainLaRank {
     ChainSearch<T> search_;
     Settings settings_;
     Random random_;
-    struct {
+    struct Counts {
         int64_t process_new = 0, process_old = 0, optimize = 0, steps = 0, visit_again = 0, argmax = 0, frozen = 0;
     } counts_;
     std::vector<ChainPattern<T>> patterns_;

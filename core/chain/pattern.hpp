@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "chain/chain.hpp"
@@ -32,7 +31,7 @@ class ChainPattern {
           remaining_(x.remaining),
           count_(x.rows.indptr[x.first + x.length] - x.rows.indptr[x.first]),
           has_values_(x.rows.values != nullptr) {
-        block_.reset(new char[std::size_t(block_bytes())]);
+        block_.resize(std::size_t(block_bytes()));
         const int64_t begin = x.rows.indptr[x.first];
         for (int64_t t = 0; t <= length_; ++t) indptr()[t] = x.rows.indptr[x.first + t] - begin;
         if (has_values_) std::copy_n(x.rows.values + begin, count_, values());
@@ -99,7 +98,7 @@ class ChainPattern {
     // the weights of tokens that have another label in an output than in truth.
     void prefetch_own() const { prefetch_bytes(this, sizeof *this); }
     void prefetch_block() const {
-        prefetch_bytes(block_.get(), std::size_t(block_bytes()));
+        prefetch_bytes(block_.data(), block_.size());
         prefetch_bytes(outputs_.data(), outputs_.size() * sizeof(Output));
         prefetch_bytes(labels_.data(), labels_.size() * sizeof(int32_t));
     }
@@ -128,7 +127,7 @@ class ChainPattern {
         return (length_ + 1) * 8 + (has_values_ ? count_ * int64_t(sizeof(T)) : 0) + (count_ + length_ + order_) * 4;
     }
 
-    int64_t* indptr() const { return reinterpret_cast<int64_t*>(block_.get()); }
+    int64_t* indptr() const { return reinterpret_cast<int64_t*>(const_cast<char*>(block_.data())); }
     T* values() const { return reinterpret_cast<T*>(indptr() + length_ + 1); }
     int32_t* indices() const { return reinterpret_cast<int32_t*>(values() + (has_values_ ? count_ : 0)); }
     int32_t* truth() const { return indices() + count_; }
@@ -138,7 +137,7 @@ class ChainPattern {
     int32_t previous_;
     int64_t remaining_, count_;
     bool has_values_;
-    std::unique_ptr<char[]> block_;
+    std::vector<char> block_;
     std::vector<Output> outputs_;
     std::vector<int32_t> labels_;
 };

@@ -26,6 +26,17 @@ class ChainPerceptron {
     ChainPerceptron(ChainModel<T>& model, OnlineRule rule, bool averages)
         : model_(model), search_(model), rule_(rule), averages_(averages), early_(model.weights.order()) {}
 
+    // Another one at the same point, on a copy of its model.
+    ChainPerceptron(ChainModel<T>& copy, const ChainPerceptron& other)
+        : model_(copy),
+          search_(copy),
+          rule_(other.rule_),
+          averages_(other.averages_),
+          early_(other.early_),
+          stretches_(other.stretches_),
+          steps_(other.steps_),
+          linear_(other.linear_) {}
+
     // Returns h of the output found. The number of the stretch is for solvers that keep it.
     double process(const Stretch<T>& x, int64_t, double cost) {
         output_.resize(std::size_t(x.length));
@@ -59,6 +70,7 @@ class ChainPerceptron {
     // The dual objective, as long as every stretch was seen once and the rule is the passive-aggressive one.
     double dual() const { return linear_ - half_squared_norm(); }
 
+    int64_t bytes() const { return early_.bytes(); }
     const ChainWeights<T>& early() const { return early_; }
     ChainWeights<T>& early() { return early_; }
     void restore(double linear, int64_t stretches) { linear_ = linear, stretches_ = stretches; }

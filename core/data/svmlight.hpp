@@ -67,6 +67,8 @@ class Growing {
     std::size_t size_ = 0, capacity_ = 0;
 };
 
+constexpr int64_t most_features = std::numeric_limits<int32_t>::max();
+
 enum class IndexBase { zero, one, detect };
 
 inline bool ends_row(char c) { return c == '\n' || c == '#'; }
@@ -118,7 +120,8 @@ class SvmlightReader {
         if (base == IndexBase::detect && block_bytes)
             throw std::invalid_argument("where indices count from is detected in a whole file, not in blocks");
         if (block_bytes_ < 1) throw std::invalid_argument("block_bytes must be positive");
-        if (features >= 0) largest_ = std::min(largest_, base == IndexBase::zero ? features - 1 : features);
+        if (features >= 0) largest_ = std::min(largest_, features);
+        if (base == IndexBase::zero) largest_ = std::min(largest_, (features >= 0 ? features : most_features) - 1);
     }
 
     // Reads `text`, any number of whole lines, and stops before a row that comes when the block is full: `take` it, and
@@ -145,7 +148,7 @@ class SvmlightReader {
         if (rows_.lines.empty()) fail("no examples");
         const bool from_zero = base_ == IndexBase::zero || (base_ == IndexBase::detect && zero_line_);
         if (from_zero && top_line_)
-            throw std::invalid_argument(at(*top_line_) + out_of_range(std::to_string(features_)) +
+            throw std::invalid_argument(at(*top_line_) + out_of_range(std::to_string(largest_), largest_ - 1) +
                                         ", counting from zero as line " + std::to_string(*zero_line_) + " does");
         if (!from_zero)
             for (int32_t& index : rows_.indices) --index;
@@ -170,7 +173,7 @@ class SvmlightReader {
             uint64_t number = 0;
             p = read_digits(p, number);
             if (*p != ':' || p == pair) fail_at_index(pair);
-            if (p - pair > 10 || int64_t(number) > largest_) fail(out_of_range(std::string(pair, p)));
+            if (p - pair > 10 || int64_t(number) > largest_) fail(out_of_range({pair, p}, largest_));
             if (int64_t(number) <= previous) fail_at_order(int64_t(number), previous);
             previous = int64_t(number);
             const char* const text = ++p;
@@ -192,6 +195,7 @@ class SvmlightReader {
             if (*end == ':') fail("no label before " + quoted(p));
         const std::string_view word(p, std::size_t(end - p));
         if (word.find('\0') != word.npos) fail("NUL byte in the label " + quoted(p));
+        if (word.find("\xef\xbb\xbf") != word.npos) fail("byte order mark in the label " + quoted(p));
         if (is_not_finite(word)) fail("the label " + quoted(p) + " is not finite");
         rows_.labels.append(word).push_back('\n');
         return end;
@@ -204,14 +208,14 @@ class SvmlightReader {
             fail("index 0, but the indices should count from one (see zero_based)");
         if (*first == 0 && !zero_line_) zero_line_ = lines_ + 1;
         seen_ = std::max(seen_, last[-1]);
-        if (base_ == IndexBase::detect && last[-1] == features_ && !top_line_) top_line_ = lines_ + 1;
+        if (base_ == IndexBase::detect && last[-1] == largest_ && !top_line_) top_line_ = lines_ + 1;
     }
 
     static std::string at(int64_t line) { return "line " + std::to_string(line) + ": "; }
     [[noreturn]] void fail(const std::string& why) const { throw std::invalid_argument(at(lines_ + 1) + why); }
 
-    std::string out_of_range(const std::string& index) const {
-        if (features_ < 0) return "index " + index + " is larger than " + std::to_string(largest_);
+    std::string out_of_range(const std::string& index, int64_t largest) const {
+        if (features_ < 0) return "index " + index + " is larger than " + std::to_string(largest);
         return "index " + index + " is out of range for n_features=" + std::to_string(features_);
     }
     [[noreturn]] void fail_at_index(const char* pair) const {
@@ -234,10 +238,10 @@ class SvmlightReader {
 
     IndexBase base_;
     int64_t features_, block_bytes_;
-    int64_t largest_ = std::numeric_limits<int32_t>::max();  // allowed index, as written in the file
-    int32_t seen_ = -1;                                      // largest index, as written in the file
+    int64_t largest_ = most_features;  // allowed index, as written in the file
+    int32_t seen_ = -1;                // largest index, as written in the file
     int64_t lines_ = 0;
-    std::optional<int64_t> zero_line_, top_line_;  // where index 0 and index n_features first stood
+    std::optional<int64_t> zero_line_, top_line_;  // where index 0 and the largest allowed one first stood
     SvmlightRows<T> rows_;                         // since the last `take`
 };
 

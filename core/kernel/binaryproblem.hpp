@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "memory/aligned.hpp"
+#include "memory/snapshot.hpp"
 #include "simd/units.hpp"
 
 namespace larank {
@@ -112,6 +113,21 @@ class Members {
     }
 
     int64_t bytes() const { return int64_t(alpha_.capacity() * (5 * sizeof(double) + 2 * sizeof(float))); }
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(alpha_, g_, cost_, diagonal_, y_);
+        if constexpr (Snapshot::reads) {
+            const std::size_t numbers = alpha_.size();
+            must_hold(
+                g_.size() == numbers && cost_.size() == numbers && diagonal_.size() == numbers && y_.size() == numbers,
+                "the members of a problem differ in number");
+            must_hold(are_finite(alpha_) && are_finite(g_) && are_finite(diagonal_), "a coefficient is not finite");
+            for (const double y : y_) must_hold(y == -1 || y == 0 || y == 1, "a class is none of two");
+            up_.resize(numbers), down_.resize(numbers);
+            for (int64_t member = 0; member < size(); ++member) set_alpha(member, alpha(member));
+        }
+    }
 
   private:
     static constexpr float infinity = std::numeric_limits<float>::infinity();

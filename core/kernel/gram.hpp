@@ -3,10 +3,14 @@
 // A member has a number, its column in every row; numbers are used again. A row is complete when its member is born.
 // What members born later add to it is fetched when the row is next used, from their rows, by symmetry: nothing is
 // written into rows that nobody reads.
+//
+// Where there is a limit, room is made before memory grows: the rows used least recently go, and what is left of slabs
+// that are mostly empty moves to others.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "memory/prefetch.hpp"
@@ -18,6 +22,9 @@ namespace larank {
 template <class T>
 class Gram {
   public:
+    // The rows used last stay whatever the limit: so many.
+    explicit Gram(int64_t spared = 1) : spared_(spared) {}
+
     // Room for the row of a new member, whose first `columns` values the caller fills. The newest row.
     T* add(int64_t member, int64_t columns) {
         if (member >= int64_t(rows_.size())) rows_.resize(std::size_t(member) + 1);
@@ -28,11 +35,14 @@ class Gram {
     // The same for a row that was dropped and computed again.
     T* fill(int64_t member, int64_t columns) {
         Row& row = rows_[std::size_t(member)];
-        widen(row, columns);
+        widen(member, columns);
         row.seen = births_.size();
         usage_.touch(rows_, member);
         return row.piece.values;
     }
+
+    // Room for the rows of so many members, which are filled when somebody asks for them.
+    void expect(int64_t members) { rows_.resize(std::size_t(members)); }
 
     // The row with all columns up to date, or null where it was dropped or leans on one that was.
     const T* find(int64_t member, int64_t columns) {
@@ -54,13 +64,11 @@ class Gram {
         for (int64_t l = 0; l < lines; ++l) prefetch(values + l * line);
     }
 
-    // Frees the row that has not been used for the longest time; false if there is none but `kept`.
-    bool drop_oldest(int64_t kept) {
-        int32_t member = usage_.oldest();
-        if (member == kept && member >= 0) member = rows_[std::size_t(member)].newer;
-        if (member < 0) return false;
-        drop(member);
-        return true;
+    // At most so many bytes from now on; false if the rows that stay, among them that of `kept`, take more.
+    bool stay_within(int64_t most, int64_t kept) {
+        most_ = most;
+        make_room(0, kept);
+        return bytes() <= most_;
     }
 
     void clear() {
@@ -86,11 +94,15 @@ class Gram {
             is_newborn[std::size_t(member)] = true;
             if (rows_[std::size_t(member)].is_here()) catch_up(member, columns);
         }
-        std::vector<const T*> newborn;  // where their rows are, now that they have grown
+        std::vector<int32_t> members = in_order_of_address();
+        for (const int32_t member : members)  // rows may go, and move, while others grow
+            if (is_kept(member)) widen(member, columns);
+        members.erase(std::remove_if(members.begin(), members.end(), [&](int32_t member) { return !is_kept(member); }),
+                      members.end());
+        std::vector<const T*> newborn;
         for (const int32_t member : births_) newborn.push_back(rows_[std::size_t(member)].piece.values);
         const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
         constexpr std::size_t ahead = 6, lines = 4, line = 64 / sizeof(T);
-        const std::vector<int32_t> members = in_order_of_address();
         for (std::size_t n = 0; n < members.size(); ++n) {
             if (n + ahead < members.size())
                 for (std::size_t l = 0; l < lines; ++l)
@@ -99,7 +111,7 @@ class Gram {
             const std::size_t member = std::size_t(members[n]);
             if (is_newborn[member]) continue;
             if (all_resident)
-                take_in(rows_[member], member, newborn, columns);
+                take_in(member, newborn);
             else
                 catch_up(int64_t(member), columns);
         }
@@ -129,7 +141,7 @@ class Gram {
     bool catch_up(int64_t member, int64_t columns) {
         Row& row = rows_[std::size_t(member)];
         if (row.seen == births_.size()) return true;
-        widen(row, columns);
+        widen(member, columns);
         T* const values = row.piece.values;
         constexpr std::size_t ahead = 12;
         for (std::size_t b = row.seen; b < births_.size(); ++b) {
@@ -146,20 +158,67 @@ class Gram {
         return true;
     }
 
-    void take_in(Row& row, std::size_t member, const std::vector<const T*>& newborn, int64_t columns) {
-        widen(row, columns);
-        T* const values = row.piece.values;
+    void take_in(std::size_t member, const std::vector<const T*>& newborn) {
+        T* const values = rows_[member].piece.values;
         for (std::size_t b = 0; b < newborn.size(); ++b) values[births_[b]] = newborn[b][member];
     }
 
-    void widen(Row& row, int64_t columns) {
+    void widen(int64_t member, int64_t columns) {
+        Row& row = rows_[std::size_t(member)];
         if (row.piece.room >= columns) return;
-        const auto wider = pool_.take(columns);
+        make_room(columns, member);
         resident_ += !row.is_here();
+        move(row, pool_.take(columns));
+    }
+
+    void move(Row& row, const typename RowPool<T>::Piece& to) {
         // Beyond its columns stands what the memory held before: zeros, or kernel values of other rows.
-        std::copy(row.piece.values, row.piece.values + row.piece.room, wider.values);
+        std::copy(row.piece.values, row.piece.values + row.piece.room, to.values);
         pool_.give_back(row.piece);
-        row.piece = wider;
+        row.piece = to;
+    }
+
+    // Until a row of so many columns, if any, can be taken. That of `kept` stays.
+    void make_room(int64_t columns, int64_t kept) {
+        const auto growth = [&] { return columns ? pool_.growth(columns) : 0; };
+        while (bytes() + growth() > most_) {
+            const bool are_holes = pool_.bytes_in_use() + bytes_beside_values() + growth() <= most_;
+            if (!(are_holes && empty_a_slab(kept)) && !drop_oldest(kept)) return;
+        }
+    }
+
+    // The rows of the emptiest slab go to free places in others, or go altogether; false if one of them has to stay.
+    bool empty_a_slab(int64_t kept) {
+        const int32_t slab = pool_.emptiest();
+        if (slab < 0) return false;
+        for (std::size_t member = 0; member < rows_.size(); ++member) {
+            Row& row = rows_[member];
+            if (row.piece.slab != slab) continue;
+            const auto place = pool_.place_elsewhere(row.piece);
+            if (place.values)
+                move(row, place);
+            else if (int64_t(member) != kept && !is_spared(int64_t(member)))
+                drop(int32_t(member));
+            else
+                return false;
+        }
+        return true;
+    }
+
+    bool is_spared(int64_t member) const {
+        int32_t newest = usage_.newest();
+        for (int64_t n = 0; n < spared_ && newest >= 0; ++n, newest = rows_[std::size_t(newest)].older)
+            if (newest == member) return true;
+        return false;
+    }
+
+    // The row that has not been used for the longest time; false if there is none but those that stay.
+    bool drop_oldest(int64_t kept) {
+        int32_t member = usage_.oldest();
+        if (member == kept && member >= 0) member = rows_[std::size_t(member)].newer;
+        if (member < 0 || is_spared(member)) return false;
+        drop(member);
+        return true;
     }
 
     void drop(int32_t member) {
@@ -174,7 +233,8 @@ class Gram {
     std::vector<int32_t> births_;  // members in the order in which they came
     UsageOrder<Row> usage_;
     RowPool<T> pool_;
-    int64_t resident_ = 0;
+    int64_t resident_ = 0, spared_;
+    int64_t most_ = std::numeric_limits<int64_t>::max();
 };
 
 }  // namespace larank

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/notfinite.hpp"
 #include "kernel/patternsolver.hpp"
 #include "memory/aligned.hpp"
 #include "simd/units.hpp"
@@ -48,6 +49,11 @@ struct Hull {
     int64_t size() const { return int64_t(slots.size()); }
     double alpha(int32_t place) const { return scale * weights[std::size_t(place)]; }
     int64_t bytes() const { return int64_t(slots.capacity() * 4 + weights.capacity() * 8); }
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(slots, weights, scale, averaged);
+    }
 };
 
 // A class against the rest: side 1 is the class, P in the paper, side 0 is N.
@@ -62,10 +68,20 @@ struct HullPair {
 
     bool has_both() const { return sides[0].size() > 0 && sides[1].size() > 0; }
     double squared_distance() const { return std::max(0.0, squared[0] - 2 * cross + squared[1]); }
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(sides, squared, cross, is_begun, smallest_margin);
+    }
 };
 
 struct HullerCounters {
     int64_t process = 0, reprocess = 0, insertions = 0, removals = 0;
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(process, reprocess, insertions, removals);
+    }
 };
 
 // What must be remembered beside the patterns to go on.
@@ -152,6 +168,7 @@ class Huller : public PatternSolver<T, Huller<T>> {
         }
         stay_within_limit(slot);
     }
+    bool knows(int32_t label) const { return label < classes_; }
     bool accepts(int32_t column, double alpha) const { return column >= 0 && column < columns() && alpha > 0; }
     HullerState state() const {
         HullerState state{classes_, random_.state(), {}, {}};
@@ -174,8 +191,35 @@ class Huller : public PatternSolver<T, Huller<T>> {
         }
     }
 
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(table(), random_, problems_, classes_, counters_);
+        if constexpr (Snapshot::reads) check_hulls();
+    }
+    void bring_all_rows() { rows_.bring_all(make_room()); }
+
   private:
     using Base::at_, Base::examples_, Base::make_room, Base::rows_;
+
+    void check_hulls() const {
+        must_hold(classes_ >= 0 && problems() == std::max(2, classes_), "the problems do not fit the classes");
+        int64_t places = 0;
+        for (const HullPair& pair : problems_)
+            for (const Hull& hull : pair.sides) {
+                must_hold(hull.slots.size() == hull.weights.size(), "the points of a hull differ in number");
+                must_hold(are_within(hull.slots, 0, table().slots()), "a point of a hull is out of range");
+                must_hold(are_finite(hull.weights) && std::isfinite(hull.scale), "a weight is not finite");
+                places += hull.size();
+            }
+        must_hold(places == table().vectors(), "hulls and patterns do not agree");
+        table().each_vector([&](int32_t slot, const Pattern& p, const SupportVector& v) {
+            must_hold(p.label < classes_ && v.label >= 0 && v.label < problems(), "a label is out of range");
+            const Hull& hull = problem(v.label).sides[std::size_t(side_of(v.label, p.label))];
+            must_hold(v.place >= 0 && v.place < hull.size() && hull.slots[std::size_t(v.place)] == slot,
+                      "hulls and patterns do not agree");
+        });
+        for (const HullPair& pair : problems_) must_hold(!pair.is_begun || pair.has_both(), "a hull is empty");
+    }
 
     // Each point begins as the average of so many examples: "a few", algorithm 10.
     static constexpr int64_t averaged_at_first = 3;
@@ -382,7 +426,9 @@ class Huller : public PatternSolver<T, Huller<T>> {
     // The last support vector of the hull takes the place of the one that leaves; a pattern that no problem uses goes.
     void leave(int32_t p, int side, int32_t slot) {
         Hull& hull = problems_[std::size_t(p)].sides[std::size_t(side)];
-        SupportVector& vector = *table()[slot].find(p);
+        SupportVector* const found = table()[slot].find(p);
+        if (!found) throw NotFinite();
+        SupportVector& vector = *found;
         const std::size_t place = std::size_t(vector.place);
         const int32_t last = hull.slots.back();
         hull.slots[place] = last;

@@ -11,6 +11,7 @@
 #include "kernel/gram.hpp"
 #include "kernel/patternrows.hpp"
 #include "kernel/support.hpp"
+#include "memory/heap.hpp"
 #include "simd/units.hpp"
 
 namespace larank {
@@ -97,12 +98,7 @@ class KernelMachine {
             list.scores[std::size_t(place)] = score;
         }
         table().add_vector(slot, y, place);
-        if (keeps_sets_) {
-            const T* const row = rows_[slot];
-            T* const set = list.sets.add(place, list.size());
-            for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
-            if (list.sets.births() > 4 * list.size() + 1024) list.sets.settle(list.size());
-        }
+        if (keeps_sets_) gather_set(slot, table()[slot].vectors.back());
         stay_within_limit(slot);
     }
 
@@ -148,6 +144,12 @@ class KernelMachine {
         for (ClassList& list : classes_) list.beta = list.remembered_beta, list.scores = list.remembered_scores;
     }
 
+    void swap_remembered() {
+        table().swap_remembered();
+        for (ClassList& list : classes_)
+            std::swap(list.beta, list.remembered_beta), std::swap(list.scores, list.remembered_scores);
+    }
+
     void remove_zeros(int32_t slot) {
         table().remove_zeros(slot,
                              [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); });
@@ -178,6 +180,23 @@ class KernelMachine {
         have_sets_grown_ = false;
     }
     bool keeps_sets() const { return keeps_sets_; }
+
+    // All but kernel values, which `bring_all_rows` has computed again.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(table(), classes_);
+        if constexpr (Snapshot::reads) check_classes();
+    }
+    void bring_all_rows() {
+        rows_.bring_all(make_room());
+        for (const int32_t slot : std::vector<int32_t>(table().present()))
+            for (const SupportVector& v : table()[slot].vectors) {
+                if (!keeps_sets_) return;
+                if (!has_row(slot)) rows_.bring({slot}, make_room());
+                if (keeps_sets_) gather_set(slot, v);
+                stay_within_limit(slot);
+            }
+    }
     int64_t rows_at_once() const { return rows_.at_once(); }
 
   private:
@@ -193,7 +212,43 @@ class KernelMachine {
 
         int64_t size() const { return int64_t(slots.size()); }
         int64_t bytes() const { return int64_t(slots.capacity() * 4 + 2 * (beta.capacity() + scores.capacity()) * 8); }
+
+        template <class Snapshot>
+        void exchange(Snapshot& snapshot) {
+            snapshot(slots, beta, scores, free);
+        }
     };
+
+    void check_classes() const {
+        std::size_t places = 0, free = 0;
+        for (const ClassList& list : classes_) {
+            must_hold(list.beta.size() == list.slots.size() && list.scores.size() == list.slots.size(),
+                      "the support vectors of a class differ in number");
+            must_hold(are_within(list.slots, 0, table().slots()) && are_within(list.free, 0, list.size()),
+                      "a support vector of a class is out of range");
+            must_hold(are_finite(list.beta) && are_finite(list.scores), "a score is not finite");
+            places += list.slots.size(), free += list.free.size();
+            for (const int32_t place : list.free)
+                must_hold(list.beta[std::size_t(place)] == 0, "a free place is in use");
+        }
+        must_hold(int64_t(places - free) == table().vectors(), "classes and patterns do not agree");
+        table().each_vector([&](int32_t slot, const Pattern&, const SupportVector& v) {
+            must_hold(v.label >= 0 && v.label < classes(), "a label is out of range");
+            const ClassList& list = classes_[std::size_t(v.label)];
+            must_hold(v.place >= 0 && v.place < list.size() && list.slots[std::size_t(v.place)] == slot &&
+                          list.beta[std::size_t(v.place)] == v.beta,
+                      "classes and patterns do not agree");
+        });
+    }
+
+    // The kernel values of a support vector whose row is here with all others of its class.
+    void gather_set(int32_t slot, const SupportVector& v) {
+        ClassList& list = classes_[std::size_t(v.label)];
+        const T* const row = rows_[slot];
+        T* const set = list.sets.add(v.place, list.size());
+        for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
+        if (list.sets.births() > 4 * list.size() + 1024) list.sets.settle(list.size());
+    }
 
     int64_t bytes_beside_rows() const {
         int64_t total = 0;
@@ -204,10 +259,11 @@ class KernelMachine {
     // The sets E(y, i) go first, all together; they can be gathered from the rows. Then the rows used least recently,
     // but not that of `kept`.
     void stay_within_limit(int32_t kept) {
-        if (rows_.fit_with(bytes_beside_rows())) return;
         if (keeps_sets_) {
+            if (rows_.fit_with(bytes_beside_rows())) return;
             keeps_sets_ = false;
             for (ClassList& list : classes_) list.sets.clear();
+            trim_heap();
         }
         rows_.drop_until_fit(bytes_beside_rows(), kept);
     }

@@ -5,8 +5,11 @@
 // 5).
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernel/schedule.hpp"
@@ -74,19 +77,23 @@ class LaRank {
     // sweeps of OPTIMIZE over all support patterns, and the stream goes on as if they had not been: how often a model
     // was taken does not change what comes after.
     void finish() {
-        if (!schedule_.optimizes() || is_finished_) return;
-        go_on();
-        is_ahead_ = true;
-        steps_.set_finishing(true);
-        machine().remember();
-        before_ = steps_.objective();
-        const std::vector<int32_t> slots = table().present();
-        for (int sweep = 0; sweep < max_sweeps; ++sweep) {
-            steps_.begin_operation();
-            Visits<Machine>(steps_, Operation::optimize, slots).make([](int32_t) {});
-            if (!(steps_.increase() > worth_another_sweep * steps_.dual())) break;
+        while (!finish(std::numeric_limits<int64_t>::max())) {
         }
-        is_finished_ = true;
+    }
+    // The same, about so many visits of it; true once it is done. Rows are brought for fixed numbers of visits, so the
+    // model does not depend on how many are asked for.
+    bool finish(int64_t visits) {
+        if (!schedule_.optimizes() || is_finished_) return true;
+        if (!is_ahead_) begin_finish();
+        for (; visits > 0 && !is_finished_; visits -= visits_at_once) {
+            if (swept_ == 0) steps_.begin_operation();
+            const std::size_t end = std::min(sweep_.size(), swept_ + std::size_t(visits_at_once));
+            picked_.assign(sweep_.begin() + std::ptrdiff_t(swept_), sweep_.begin() + std::ptrdiff_t(end));
+            Visits<Machine>(steps_, Operation::optimize, picked_).make([](int32_t) {});
+            swept_ = end;
+            if (swept_ == sweep_.size()) end_sweep();
+        }
+        return is_finished_;
     }
     void go_on() {
         is_finished_ = false;
@@ -114,6 +121,7 @@ class LaRank {
     void restore(Row row, const SupportArrays& saved, std::size_t n) {
         steps_.restore(row, saved, n);
     }
+    bool knows(int32_t label) const { return label < classes(); }
     bool accepts(int32_t column, double) const { return column >= 0 && column < classes(); }
 
     int64_t classes() const { return machine().classes(); }
@@ -135,10 +143,47 @@ class LaRank {
         random_ = Random(state.random);
     }
 
+    // Of the stream, as if no model had been taken from it.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        if (is_ahead_) swap_finish();
+        snapshot(steps_, schedule_, random_);
+        if (is_ahead_) swap_finish();
+        if constexpr (Snapshot::reads)
+            for (const int32_t slot : table().present()) {
+                Pattern& p = table()[slot];
+                must_hold(p.label < classes() && p.find(p.label), "a pattern has no coefficient for its label");
+            }
+    }
+    void bring_all_rows() { machine().bring_all_rows(); }
+
   private:
     static constexpr int64_t optimize_run = 10;
     static constexpr int max_sweeps = 30;
     static constexpr double worth_another_sweep = 2e-5;
+    static constexpr int64_t visits_at_once = 256;
+
+    void begin_finish() {
+        is_ahead_ = true;
+        steps_.set_finishing(true);
+        machine().remember();
+        before_ = steps_.objective();
+        sweep_ = table().present();
+        swept_ = 0;
+        sweeps_ = 0;
+    }
+    // The stream as it was before the finish, and the finish again.
+    void swap_finish() {
+        machine().swap_remembered();
+        const auto now = steps_.objective();
+        steps_.set_objective(before_);
+        before_ = now;
+        steps_.swap_finishing_steps(finishing_steps_);
+    }
+    void end_sweep() {
+        swept_ = 0;
+        is_finished_ = ++sweeps_ == max_sweeps || !(steps_.increase() > worth_another_sweep * steps_.dual());
+    }
 
     void reprocess(Operation operation) {
         picked_.clear();
@@ -159,7 +204,11 @@ class LaRank {
     std::vector<int32_t> picked_;
 
     bool is_ahead_ = false, is_finished_ = false;  // of the stream
+    std::vector<int32_t> sweep_;                   // the patterns that a finish visits,
+    std::size_t swept_ = 0;                        // how many of them it has visited in this sweep,
+    int sweeps_ = 0;                               // and how many sweeps it has made
     typename Steps<Machine>::Objective before_;
+    int64_t finishing_steps_ = 0;  // before the finish there are none
 };
 
 }  // namespace larank

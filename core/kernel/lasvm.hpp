@@ -39,6 +39,11 @@ struct LaSVMOptions {
 struct LaSVMCounters {
     int64_t process = 0, reprocess = 0, steps = 0;
     int64_t finishing_steps = 0;  // of finishes that were taken over, and of the last one
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(process, reprocess, steps, finishing_steps);
+    }
 };
 
 // S of one problem, and where its members are.
@@ -64,6 +69,31 @@ class PotentialSupport {
     }
     int64_t bytes() const {
         return members.bytes() + int64_t((slot_of.capacity() + member_of.capacity()) * sizeof(int32_t));
+    }
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(members, extremes.largest, extremes.at_largest, extremes.smallest, extremes.at_smallest);
+        snapshot(dual, linear, loss, count, slot_of, member_of, zeros, free_members);
+    }
+    // Whether members and patterns agree; of the only problem, a member's number is its slot.
+    void check(const SupportTable& table, bool is_only) const {
+        const int64_t size = members.size();
+        must_hold(int64_t(slot_of.size()) == size && int64_t(member_of.size()) <= table.slots() &&
+                      (!is_only || size <= table.slots()),
+                  "the members of a problem differ in number");
+        must_hold(are_within(slot_of, 0, table.slots()) && are_within(member_of, -1, size) &&
+                      are_within(zeros, 0, size) && are_within(free_members, 0, size),
+                  "a member is out of range");
+        for (int64_t n = 0; n < size; ++n) {
+            if (!members.is_member(n)) continue;
+            const int32_t slot = slot_of[std::size_t(n)];
+            must_hold(table.contains(slot) && member(slot) == n && (!is_only || slot == n),
+                      "members and patterns do not agree");
+        }
+        for (const int32_t n : free_members) must_hold(!members.is_member(n), "a free number is in use");
+        for (const int64_t n : {extremes.at_largest, extremes.at_smallest})
+            must_hold(n == -1 || (n >= 0 && n < size && members.is_member(n)), "an extreme is no member");
     }
 };
 
@@ -215,7 +245,27 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         }
         stay_within_limit();
     }
+    bool knows(int32_t label) const { return label < classes_; }
     bool accepts(int32_t column, double alpha) const { return column >= 0 && column < columns() && alpha != 0; }
+
+    // Of the stream, as if there had been no finishing.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        LaSVMCounters counters = counters_;
+        for (const auto& smo : finished_) counters.finishing_steps -= smo->steps();
+        snapshot(table(), classes_, problems_, counters);
+        if constexpr (Snapshot::reads) counters_ = counters;
+        if constexpr (Snapshot::reads) {
+            const int64_t wanted = classes_ > 2 ? classes_ : 1;
+            must_hold(classes_ >= 0 && columns() == wanted, "the problems do not fit the classes");
+            for (const PotentialSupport& s : problems_) s.check(table(), has_one_problem());
+            for (const int32_t slot : table().present())
+                must_hold(table()[slot].label < classes_, "a label is out of range");
+        }
+    }
+    void bring_all_rows() {
+        rows_.bring_all([this](int32_t) { stay_within_limit(); });
+    }
 
     double sign(std::size_t problem, int32_t label) const {
         const int32_t positive = classes_ > 2 ? int32_t(problem) : 1;
@@ -299,6 +349,8 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
     }
 
     void reprocess(PotentialSupport& s) {  // [thesis] algorithm 12
+        // Where rounding or an indefinite kernel keeps gradients apart, delta_max is never reached.
+        int64_t steps_left = 1000 + 100 * s.members.size();
         do {
             if (!(s.delta() > options_.tau)) return;
             const int64_t i = s.extremes.at_largest, j = s.extremes.at_smallest;
@@ -306,7 +358,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
             ++counters_.reprocess;
             step(s, i, j);
             remove_blatant(s);
-        } while (options_.delta_max > 0 && s.delta() > options_.delta_max);
+        } while (options_.delta_max > 0 && s.delta() > options_.delta_max && --steps_left > 0);
     }
 
     // The rows of both are here.

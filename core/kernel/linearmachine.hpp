@@ -121,12 +121,42 @@ class LinearMachine {
         W_ = remembered_;
     }
 
+    void swap_remembered() {
+        table_.swap_remembered();
+        std::swap(W_, remembered_);
+    }
+
     void remove_zeros(int32_t slot) {
         table_.remove_zeros(slot, [](const SupportVector&) {});
     }
 
     void prefetch_scores(int32_t slot) const { prefetch(rows_[std::size_t(slot)].values.data()); }
     void prefetch_kernel_values(int32_t) const {}
+
+    // All but the patterns themselves, which `put_row` brings.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        std::vector<T> weights(W_.data(), W_.data() + W_.size());
+        snapshot(table_, classes_, weights, new_example_work_);
+        if constexpr (!Snapshot::reads) return;
+        must_hold(classes_ >= 0 && classes_ <= int64_t(weights.size()), "the number of classes is out of range");
+        const int64_t size = weight_rows() * std::max<int64_t>(lanes(), padded<T>(1));
+        must_hold(int64_t(weights.size()) == size && are_finite(weights), "the weights do not fit the features");
+        W_ = AlignedArray<T>(size);
+        std::copy(weights.begin(), weights.end(), W_.data());
+        table_.each_vector([&](int32_t, const Pattern&, const SupportVector& v) {
+            must_hold(v.label >= 0 && v.label < classes_, "a label is out of range");
+        });
+        rows_.resize(std::size_t(table_.slots()));
+    }
+    void put_row(int32_t slot, const Row<T>& x) {
+        Stored& kept = rows_[std::size_t(slot)];
+        stored_bytes_ -= bytes_of(kept);
+        kept.values.assign(x.values, x.values + x.count);
+        kept.columns32.assign(x.columns32, x.columns32 + (x.columns32 ? x.count : 0));
+        kept.columns64.assign(x.columns64, x.columns64 + (x.columns64 ? x.count : 0));
+        stored_bytes_ += bytes_of(kept);
+    }
 
     int64_t bytes() const {
         return table_.bytes() + stored_bytes_ + (W_.size() + remembered_.size()) * int64_t(sizeof(T));
@@ -152,12 +182,7 @@ class LinearMachine {
     int32_t add_row(const Row<T>& x, int64_t id, int32_t label, double cost, double diagonal) {
         const int32_t slot = table_.add(id, label, cost, diagonal);
         if (slot >= int32_t(rows_.size())) rows_.emplace_back();
-        Stored& kept = rows_[std::size_t(slot)];
-        stored_bytes_ -= bytes_of(kept);
-        kept.values.assign(x.values, x.values + x.count);
-        kept.columns32.assign(x.columns32, x.columns32 + (x.columns32 ? x.count : 0));
-        kept.columns64.assign(x.columns64, x.columns64 + (x.columns64 ? x.count : 0));
-        stored_bytes_ += bytes_of(kept);
+        put_row(slot, x);
         return slot;
     }
 

@@ -42,7 +42,10 @@ class PatternRows {
     // A step of the machine reads `rows_in_use` rows at the same time; 0 if none are kept. Where it comes back to most
     // rows soon, they are brought up to date together now and then, after `births_to_settle` patterns have come.
     PatternRows(int64_t memory_limit, int64_t rows_in_use, int64_t births_to_settle)
-        : memory_limit_(memory_limit), rows_in_use_(rows_in_use), births_to_settle_(births_to_settle) {}
+        : memory_limit_(memory_limit),
+          rows_in_use_(rows_in_use),
+          births_to_settle_(births_to_settle),
+          gram_(rows_in_use) {}
 
     SupportTable& table() { return table_; }
     const SupportTable& table() const { return table_; }
@@ -130,8 +133,31 @@ class PatternRows {
         if (!is_ready(slot, make_room)) bring({slot}, make_room);
     }
 
+    // Where the table was read from a snapshot: brings the rows of all patterns, or as many as there is room for. They
+    // are born anew in their order, since a value is that of the younger one with the older, which may round otherwise
+    // than the other way round.
+    template <class MakeRoom>
+    void bring_all(MakeRoom make_room) {
+        gram_.expect(table_.slots());
+        if (!are_kept()) return;
+        const std::vector<int32_t> all = table_.in_order_of_birth();
+        for (std::size_t first = 0; first < all.size(); first += rows_of_a_share()) {
+            const std::size_t count = std::min(all.size() - first, rows_of_a_share());
+            const SourceRows<T> rows = source().rows({&all[first], &all[first] + count}, table_.slots());
+            for (std::size_t n = 0; n < count; ++n) {
+                std::copy(rows[n], rows[n] + table_.slots(), gram_.add(all[first + n], table_.slots()));
+                make_room(all[first + n]);
+            }
+            if (gram_.resident() < int64_t(first + count)) return;
+        }
+    }
+
     // Rows to be computed together: not so many that they push each other out.
-    int64_t at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, 256); }
+    int64_t at_once() const { return std::clamp<int64_t>(gram_.resident() / 4, 1, int64_t(rows_of_a_share())); }
+    // Kernel values between other sets of patterns, to be computed together.
+    int64_t products_at_once() const {
+        return std::clamp<int64_t>(memory_limit_ / 32 / int64_t(sizeof(T)), int64_t{1} << 12, int64_t{1} << 22);
+    }
     int64_t resident() const { return gram_.resident(); }
 
     int64_t bytes() const { return table_.bytes() + gram_.bytes() + foreign_bytes_; }
@@ -151,11 +177,20 @@ class PatternRows {
     }
     // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
     void drop_until_fit(int64_t beside, int32_t kept) {
-        while (!fit_with(beside))
-            if (gram_.resident() <= rows_in_use_ || !gram_.drop_oldest(kept)) throw too_little_memory(beside);
+        if (2 * (bytes() + beside) > memory_limit_) gram_.be_tight();
+        const int64_t others = table_.bytes() + foreign_bytes_ + beside;
+        if (!gram_.stay_within(memory_limit_ - others, kept)) throw too_little_memory(beside);
     }
 
   private:
+    static constexpr int64_t most_at_once = 256;
+
+    // Rows that take little of the memory while they are computed.
+    std::size_t rows_of_a_share() const {
+        const int64_t row = std::max<int64_t>(1, table_.slots()) * int64_t(sizeof(T));
+        return std::size_t(std::clamp<int64_t>(memory_limit_ / 16 / row, 1, most_at_once));
+    }
+
     void tell_later_examples(int64_t b, int32_t slot) {
         for (int64_t later = b + 1; later < block_.examples; ++later)
             block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];

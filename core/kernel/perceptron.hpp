@@ -62,6 +62,11 @@ struct PerceptronCounters {
     int64_t mistakes = 0;  // of them not scored above all wrong classes
     int64_t updates = 0;   // of them with a step
     int64_t removals = 0;  // support patterns that went over the budget
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(visits, mistakes, updates, removals);
+    }
 };
 
 template <class T, class Rule>
@@ -129,6 +134,7 @@ class Perceptron : public PatternSolver<T, Perceptron<T, Rule>> {
         }
         stay_within_limit(slot);
     }
+    bool knows(int32_t label) const { return !is_single_ || label <= 1; }
     bool accepts(int32_t column, double) const { return is_single_ ? column == 0 : column >= 0; }
 
     // The sums `early` of all coefficients, in the order in which `support` has these.
@@ -152,6 +158,13 @@ class Perceptron : public PatternSolver<T, Perceptron<T, Rule>> {
     const PerceptronCounters& counters() const { return counters_; }
     void set_counters(const PerceptronCounters& counters) { counters_ = counters; }
 
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(table(), is_single_, columns_, counters_);
+        if constexpr (Snapshot::reads) check_columns();
+    }
+    void bring_all_rows() { rows_.bring_all(make_room()); }
+
     int64_t bytes_beside_rows() const {
         int64_t total = 0;
         for (const Column& column : columns_) total += column.bytes();
@@ -174,6 +187,10 @@ class Perceptron : public PatternSolver<T, Perceptron<T, Rule>> {
             return int64_t((slots.capacity() + free.capacity()) * 4 +
                            (beta.capacity() + early.capacity() + scores.capacity()) * 8);
         }
+        template <class Snapshot>
+        void exchange(Snapshot& snapshot) {
+            snapshot(slots, free, beta, early, scores);
+        }
         void scale(double factor) {
             for (auto* values : {&beta, &early, &scores})
                 for (double& value : *values) value *= factor;
@@ -189,6 +206,28 @@ class Perceptron : public PatternSolver<T, Perceptron<T, Rule>> {
             return place;
         }
     };
+
+    void check_columns() const {
+        must_hold(!is_single_ || columns() == 1, "two classes have one column");
+        for (const Column& column : columns_) {
+            must_hold(column.beta.size() == column.slots.size() && column.early.size() == column.slots.size() &&
+                          int64_t(column.scores.size()) == (has_budget() ? table().slots() : 0),
+                      "the coefficients of a column differ in number");
+            must_hold(are_within(column.slots, 0, table().slots()) && are_within(column.free, 0, column.size()),
+                      "a coefficient is out of range");
+            must_hold(are_finite(column.beta) && are_finite(column.early) && are_finite(column.scores),
+                      "a coefficient is not finite");
+        }
+        for (const int32_t slot : table().present())
+            must_hold(table()[slot].label < classes(), "a label is out of range");
+        table().each_vector([&](int32_t slot, const Pattern&, const SupportVector& v) {
+            must_hold(v.label >= 0 && v.label < columns(), "a label is out of range");
+            const Column& column = columns_[std::size_t(v.label)];
+            must_hold(v.place >= 0 && v.place < column.size() && column.slots[std::size_t(v.place)] == slot &&
+                          column.beta[std::size_t(v.place)] == v.beta,
+                      "columns and patterns do not agree");
+        });
+    }
 
     // The class to beat: the score of the label minus its score, and its column.
     struct Rival {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 
+#include "memory/snapshot.hpp"
 #include "training/random.hpp"
 
 namespace larank {
@@ -43,6 +44,12 @@ class Schedule {
     void record(Operation operation, double dual_increase, double work) {
         double& rate = rates_[std::size_t(operation)];
         rate = mixing_rate * dual_increase / work + (1 - mixing_rate) * rate;
+    }
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(options_.allowed, rates_, turn_);
+        if constexpr (Snapshot::reads) must_hold(are_finite(rates_) && turn_ >= 0, "the schedule makes no sense");
     }
 
     const std::array<double, operation_count>& rates() const { return rates_; }

@@ -18,6 +18,7 @@
 
 #include "blocks/source.hpp"
 #include "kernel/binaryproblem.hpp"
+#include "kernel/notfinite.hpp"
 #include "kernel/patternrows.hpp"
 #include "memory/rowcache.hpp"
 #include "simd/units.hpp"
@@ -90,7 +91,6 @@ class Smo {
     // saves.
     static constexpr int64_t look_every = 1000;
     static constexpr int64_t rows_ahead = 31;
-    static constexpr int64_t products_at_once = int64_t{1} << 22;
     static constexpr double worth_shrinking = 0.1;  // of the active set, for rows must be rewritten
     static constexpr double worth_summing = 0.25;   // of tau, by which rounding may have changed gradients
 
@@ -108,6 +108,7 @@ class Smo {
         bool has_brought = require(i, bring);
         const int64_t j = units<T>().best_partner(row(i), work_.diagonals(), work_.diagonal(i), work_.g(i),
                                                   work_.gradients(), work_.down(), work_.size());
+        if (j < 0) throw NotFinite();
         while (require(j, bring) || require(i, bring)) has_brought = true;  // one may have pushed the other out
         const T *const kj = row(j), *const ki = row(i);
         const PairStep taken = work_.step(i, j, double(ki[j]));
@@ -160,7 +161,8 @@ class Smo {
             const double change = all_.alpha(int64_t(n)) - group.alpha[n];
             if (change != 0) changed.push_back(slots_[n]), changes.push_back(change);
         }
-        const int64_t most = std::max<int64_t>(1, products_at_once / std::max<int64_t>(1, int64_t(changed.size())));
+        const int64_t most =
+            std::max<int64_t>(1, rows_.products_at_once() / std::max<int64_t>(1, int64_t(changed.size())));
         while (lost.size() < group.members.size()) {
             stale.clear();
             for (std::size_t n = lost.size(); n < group.members.size() && int64_t(stale.size()) < most; ++n)

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/notfinite.hpp"
 #include "kernel/patternrows.hpp"
 #include "kernel/schedule.hpp"
 #include "kernel/support.hpp"
@@ -38,6 +39,11 @@ struct StepCounters {
     int64_t argmax = 0;
     double selection_seconds = 0;  // scores and the choice of y+ and y-, from a sample of the operations
     double step_seconds = 0;
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(operations, steps, finishing_steps, argmax, selection_seconds, step_seconds);
+    }
 };
 
 template <class Machine>
@@ -86,7 +92,7 @@ class Steps {
         }
         const Choice choice = choose_new(b, label);
         loss_ += examples_.costs[b] * loss_of_new(label, choice);
-        if ((choice.violation() <= tau_ && !joins_anyway) || examples_.costs[b] <= 0 || choice.y_minus < 0) return;
+        if ((!(choice.violation() > tau_) && !joins_anyway) || examples_.costs[b] <= 0 || choice.y_minus < 0) return;
         const Timer timer(is_timed_, counters_.step_seconds);
         const int32_t slot =
             machine_.add_pattern(b, examples_.ids[b], label, examples_.costs[b], examples_.diagonal[b]);
@@ -100,7 +106,7 @@ class Steps {
     bool process_old(int32_t slot) {  // [larank] algorithm 3
         if (!machine_.has_row(slot)) return false;
         const Choice choice = choose_old(slot);
-        if (choice.violation() <= tau_) return true;
+        if (!(choice.violation() > tau_)) return true;
         const Timer timer(is_timed_, counters_.step_seconds);
         if (!machine_.table()[slot].find(choice.y_minus))
             machine_.add_vector(slot, choice.y_minus, scores_[std::size_t(choice.y_minus)]);
@@ -112,7 +118,7 @@ class Steps {
         const Choice choice = choose_among_vectors(slot);
         if (choice.violation() > tau_ && !machine_.can_step(slot)) return false;
         work_ += own_work_;
-        if (choice.violation() <= tau_) return true;
+        if (!(choice.violation() > tau_)) return true;
         const Timer timer(is_timed_, counters_.step_seconds);
         smo_step(slot, choice);
         return true;
@@ -156,8 +162,15 @@ class Steps {
         }
         dual_ = linear_ - norm / 2;
     }
+    // All but margins and formulation, which are the caller's.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(tau_, machine_, performed_, dual_, linear_, loss_, counters_);
+    }
+
     // The finish was undone and does not count.
     void forget_finishing_steps() { counters_.finishing_steps = 0; }
+    void swap_finishing_steps(int64_t& steps) { std::swap(counters_.finishing_steps, steps); }
     double dual() const { return dual_; }
     double half_squared_norm() const { return linear_ - dual_; }
     double loss() const { return loss_; }  // sum of C_i xi_i since `forget_loss`, each at the time of its visit
@@ -269,7 +282,9 @@ class Steps {
 
     void smo_step(int32_t slot, const Choice& choice) {  // [larank] algorithm 1
         Pattern& p = machine_.table()[slot];
-        SupportVector &up = *p.find(choice.y_plus), &down = *p.find(choice.y_minus);
+        SupportVector *const raising = p.find(choice.y_plus), *const lowering = p.find(choice.y_minus);
+        if (!raising || !lowering || raising == lowering) throw NotFinite();  // no gradient was above another
+        SupportVector &up = *raising, &down = *lowering;
         const double room = room_of(p, up, down);
         const double unconstrained = p.diagonal > 0 ? choice.violation() / (2 * p.diagonal) : room;  // eq. (10)
         const double lambda = std::min(unconstrained, room);                                         // eq. (11)

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "memory/snapshot.hpp"
 #include "training/random.hpp"
 
 namespace larank {
@@ -18,11 +19,17 @@ struct SupportVector {
     int32_t label;
     int32_t place;  // where its class keeps it, in machines that store scores
     double beta;
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(label, place, beta);
+    }
 };
 
 struct Pattern {
     int64_t id = -1;  // its number in the stream of examples
     int32_t label = 0;
+    uint32_t birth = 0;   // its number among all that have become patterns
     double cost = 0;      // C of this example
     double diagonal = 0;  // k(x_i, x_i)
     int32_t position = -1;
@@ -38,6 +45,12 @@ struct Pattern {
             if (v.label == y) return &v;
         return nullptr;
     }
+
+    // Its position is where `SupportTable` finds it.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(id, label, birth, cost, diagonal, vectors);
+    }
 };
 
 class SupportTable {
@@ -52,6 +65,7 @@ class SupportTable {
         }
         Pattern& p = patterns_[std::size_t(slot)];
         p.id = id, p.label = label, p.cost = cost, p.diagonal = diagonal, p.position = int32_t(present_.size());
+        p.birth = births_++;
         present_.push_back(slot);
         newborn_.push_back(slot);
         slot_of_[id] = slot;
@@ -70,6 +84,13 @@ class SupportTable {
         std::size_t n = 0;
         for (const int32_t slot : present_)
             for (SupportVector& v : patterns_[std::size_t(slot)].vectors) v.beta = remembered_[n++];
+    }
+
+    // What was remembered, and what is, change places.
+    void swap_remembered() {
+        std::size_t n = 0;
+        for (const int32_t slot : present_)
+            for (SupportVector& v : patterns_[std::size_t(slot)].vectors) std::swap(v.beta, remembered_[n++]);
     }
 
     // `costs` has an entry for every id.
@@ -131,6 +152,14 @@ class SupportTable {
 
     int32_t pick(Random& random) const { return present_[random.below(uint32_t(present_.size()))]; }
     const std::vector<int32_t>& present() const { return present_; }
+    // The same, the oldest first.
+    std::vector<int32_t> in_order_of_birth() const {
+        std::vector<int32_t> slots = present_;
+        std::sort(slots.begin(), slots.end(), [this](int32_t a, int32_t b) {
+            return patterns_[std::size_t(a)].birth < patterns_[std::size_t(b)].birth;
+        });
+        return slots;
+    }
     int64_t vectors() const { return vectors_; }
     int64_t size() const { return int64_t(present_.size()); }
     int64_t slots() const { return int64_t(patterns_.size()); }  // those in use and those free
@@ -140,13 +169,52 @@ class SupportTable {
         return slots() * int64_t(sizeof(Pattern) + 4 * sizeof(SupportVector)) + size() * map_entry;
     }
 
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(patterns_, present_, free_, births_);
+        if constexpr (Snapshot::reads) find_all();
+    }
+    // Calls check(slot, pattern, vector) for every support vector.
+    template <class Check>
+    void each_vector(Check check) const {
+        for (const int32_t slot : present_)
+            for (const SupportVector& v : patterns_[std::size_t(slot)].vectors) check(slot, (*this)[slot], v);
+    }
+
   private:
+    // What follows from patterns, and from who is present.
+    void find_all() {
+        must_hold(slots() < INT32_MAX && size() + int64_t(free_.size()) == slots(), "slots are lost");
+        must_hold(are_within(present_, 0, slots()) && are_within(free_, 0, slots()), "a slot is out of range");
+        vectors_ = 0;
+        newborn_.clear();
+        slot_of_.clear();
+        for (const int32_t slot : present_) {
+            Pattern& p = patterns_[std::size_t(slot)];
+            must_hold(p.position < 0, "a slot is in use twice");
+            must_hold(p.id >= 0 && p.label >= 0 && slot_of_.emplace(p.id, slot).second, "a pattern makes no sense");
+            must_hold(std::isfinite(p.diagonal), "a kernel value is not finite");
+            p.position = int32_t(slot_of_.size()) - 1;
+            vectors_ += int64_t(p.vectors.size());
+        }
+        std::vector<bool> is_free(patterns_.size());
+        for (const int32_t slot : free_) {
+            must_hold(!contains(slot) && !is_free[std::size_t(slot)], "a slot is in use and free");
+            must_hold((*this)[slot].vectors.empty(), "a free slot has coefficients");
+            is_free[std::size_t(slot)] = true;
+        }
+        each_vector([](int32_t, const Pattern&, const SupportVector& v) {
+            must_hold(std::isfinite(v.beta), "a coefficient is not finite");
+        });
+    }
+
     std::vector<Pattern> patterns_;
     std::vector<int32_t> present_;  // the slots in use, in no order
     std::vector<int32_t> free_, newborn_;
     std::unordered_map<int64_t, int32_t> slot_of_;
     std::vector<double> remembered_;
     int64_t vectors_ = 0;
+    uint32_t births_ = 0;
 };
 
 // The patterns and their coefficients as arrays, in the order of the slots: what a model is made of.

@@ -42,6 +42,10 @@ struct TrackedProblem {
     double process_increase = 0;  // delta_T of theorem 7
 
     double g(int32_t i) const { return 1 - y[std::size_t(i)] * scores[std::size_t(i)]; }
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(y, alpha, scores, behind, changed, dual, process_increase);
+    }
     int64_t bytes() const {
         return int64_t((y.capacity() + alpha.capacity() + scores.capacity() + behind.capacity()) * 8 +
                        changed.capacity() * 4);
@@ -51,6 +55,11 @@ struct TrackedProblem {
 struct TrackingCounters {
     int64_t process = 0, reprocess = 0;
     int64_t steps = 0;  // that changed something
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(process, reprocess, steps);
+    }
 };
 
 // Of one problem at its coefficients as they are.
@@ -148,10 +157,32 @@ class Tracker : public PatternSolver<T, Tracker<T>> {
     }
     const TrackingCounters& counters() const { return counters_; }
 
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(table(), random_, problems_, classes_, sum_of_costs_, largest_diagonal_, counters_);
+        if constexpr (Snapshot::reads) check_problems();
+    }
+    void bring_all_rows() { rows_.bring_all(make_room()); }
+
   private:
     using Base::at_, Base::examples_, Base::make_room, Base::rows_;
 
     static constexpr int64_t births_to_settle = 256;
+
+    // Every example has a slot, and in every problem a coefficient; problem 0 has none before the third class.
+    void check_problems() {
+        must_hold(classes_ >= 0 && problems() == std::max(2, classes_), "the problems do not fit the classes");
+        must_hold(table().size() == table().slots(), "an example has left");
+        for (int32_t p = 0; p < problems(); ++p) {
+            const TrackedProblem& problem = problems_[std::size_t(p)];
+            const std::size_t count = p < first_problem() ? 0 : std::size_t(examples());
+            for (const auto* values : {&problem.y, &problem.alpha, &problem.scores, &problem.behind})
+                must_hold(values->size() == count && are_finite(*values), "the examples of a problem make no sense");
+            must_hold(are_within(problem.changed, 0, int64_t(count)), "an example is out of range");
+        }
+        everyone_.resize(std::size_t(examples()));
+        std::iota(everyone_.begin(), everyone_.end(), 0);
+    }
 
     // Returns the slot of the example.
     int32_t begin_example(int64_t b) {

@@ -4,6 +4,7 @@
 // 8, ... entries; a list that outgrows its block moves to the next size and leaves its block to the free list.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -19,6 +20,11 @@ class Coefficients {
     struct Entry {
         T value;
         int32_t label;
+
+        template <class Snapshot>
+        void exchange(Snapshot& snapshot) {
+            snapshot(value, label);
+        }
     };
 
     explicit Coefficients(int64_t examples) : lists_(std::size_t(examples)) {}
@@ -38,6 +44,17 @@ class Coefficients {
         }
         list.count = int32_t(count);
         return pool_.data() + list.start;
+    }
+
+    // List by list, wherever they lie.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        std::vector<Entry> list;
+        for (int64_t i = 0; i < examples(); ++i) {
+            list.assign(begin(i), end(i));
+            snapshot(list);
+            if constexpr (Snapshot::reads) std::copy(list.begin(), list.end(), resize(i, int64_t(list.size())));
+        }
     }
 
     void prefetch_list(int64_t i) const { prefetch(lists_.data() + i); }

@@ -71,6 +71,10 @@ class OnlineLbfgsStep final : public SgdStep<T> {
     std::vector<std::pair<const char*, std::vector<double>*>> numbers() override {
         return {{"products", &products_}, {"scales", &scales_}, {"steps", &steps_}};
     }
+    void restored() override {
+        for (const double count : steps_)
+            if (!(count >= 0 && count < 9e15)) throw std::invalid_argument("the state must have counts of steps");
+    }
 
   private:
     static constexpr std::size_t most_pairs = 10;  // the thesis's rank

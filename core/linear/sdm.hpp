@@ -23,6 +23,7 @@
 #include "linear/coefficients.hpp"
 #include "memory/aligned.hpp"
 #include "memory/prefetch.hpp"
+#include "memory/snapshot.hpp"
 #include "simd/units.hpp"
 #include "training/objectives.hpp"
 #include "training/random.hpp"
@@ -40,6 +41,11 @@ struct SdmOptions {
 
 struct SdmCounters {
     int64_t visits = 0, steps = 0, full_loops = 0, shrunk_loops = 0;
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(visits, steps, full_loops, shrunk_loops);
+    }
 };
 
 template <class T>
@@ -140,6 +146,23 @@ class Sdm {
         return model;
     }
     const Coefficients<T>& coefficients() const { return coefficients_; }
+
+    // All that does not follow from the data and the options.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(random_, coefficients_, W_, average_, order_, next_, position_);
+        snapshot(shrunk_, converged_, average_is_better_, estimate_is_at_full_cost_, ramp_, ramp_loops_);
+        snapshot(epsilon_, cooling_rate_, loop_violation_, loop_violations_, loop_loss_, loop_gain_);
+        snapshot(average_weight_, shrunk_visits_, counters_, estimate_.primal, estimate_.dual, estimate_.violation);
+        if constexpr (!Snapshot::reads) return;
+        must_hold(are_within(order_, 0, X_.rows) && are_within(next_, 0, X_.rows) && position_ <= order_.size(),
+                  "an example is out of range");
+        must_hold(ramp_ > 0 && ramp_ <= 1, "the costs are out of range");
+        for (int64_t i = 0; i < X_.rows; ++i)
+            for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
+                must_hold(e->label >= 0 && e->label < options_.classes && std::isfinite(e->value),
+                          "a coefficient is out of range");
+    }
 
   private:
     struct Example {

@@ -67,6 +67,12 @@ class AlignedArray {
     int64_t size() const { return size_; }
     void clear() { std::memset(static_cast<void*>(data()), 0, std::size_t(size_) * sizeof(T)); }
 
+    // Of a size that both sides know.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        for (int64_t n = 0; n < size_; ++n) snapshot(data()[n]);
+    }
+
   private:
     struct Free {
         void operator()(T* p) const { std::free(p); }

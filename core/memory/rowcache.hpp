@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "memory/aligned.hpp"
 #include "memory/usage.hpp"
 
 namespace larank {
@@ -20,7 +20,11 @@ class RowCache {
     RowCache& operator=(RowCache&&) = default;
     // Whatever the budget, there is room for the rows in use.
     RowCache(int64_t examples, int64_t bytes, int64_t in_use = 1)
-        : columns_(examples), bytes_(bytes), in_use_(in_use), where_(std::size_t(examples), -1) {}
+        : columns_(examples),
+          bytes_(bytes),
+          in_use_(in_use),
+          of_slab_(std::max({int64_t{1}, examples, std::min(largest_slab, bytes / 8) / int64_t{sizeof(T)}})),
+          where_(std::size_t(examples), -1) {}
 
     bool has(int64_t example) const { return where_[std::size_t(example)] >= 0; }
 
@@ -29,7 +33,7 @@ class RowCache {
         const int32_t row = where_[std::size_t(example)];
         if (row < 0) return nullptr;
         usage_.touch(rows_, row);
-        return rows_[std::size_t(row)].values.get();
+        return values(row, columns_);
     }
 
     // Room for the row of an example, to be filled by the caller.
@@ -40,18 +44,17 @@ class RowCache {
             row = free_.back();
             free_.pop_back();
         } else if (row < capacity()) {
+            if (row == int64_t(slabs_.size()) * rows_of_slab(columns_)) slabs_.emplace_back(of_slab_);
             rows_.emplace_back();
         } else {
             row = usage_.oldest();
             where_[std::size_t(rows_[std::size_t(row)].example)] = -1;
             usage_.unlink(rows_, row);
         }
-        Row& made = rows_[std::size_t(row)];
-        made.example = example;
-        if (!made.values) made.values.reset(new T[std::size_t(columns_)]);
+        rows_[std::size_t(row)].example = example;
         where_[std::size_t(example)] = row;
         usage_.touch(rows_, row);
-        return made.values.get();
+        return values(row, columns_);
     }
     void insert(int64_t example, const T* values) { std::copy(values, values + columns_, make(example)); }
 
@@ -63,39 +66,55 @@ class RowCache {
         free_.push_back(row);
     }
 
-    // Only these examples go on, in this order, numbered from 0; they are in ascending order.
+    // Only these examples go on, in this order, numbered from 0; they are in ascending order. Rows become shorter and
+    // move towards the first slab, each to where no row that is still needed stands.
     void narrow(const std::vector<int32_t>& kept) {
-        std::vector<int32_t> where(kept.size());
-        for (std::size_t n = 0; n < kept.size(); ++n) where[n] = where_[std::size_t(kept[n])];
-        for (std::size_t n = 0; n < kept.size(); ++n) where_[std::size_t(kept[n])] = -1;
-        for (int64_t gone = 0; gone < columns_; ++gone) forget(gone);
-        for (std::size_t n = 0; n < kept.size(); ++n) {
-            if (where[n] < 0) continue;
-            Row& row = rows_[std::size_t(where[n])];
-            row.example = int64_t(n);
-            std::unique_ptr<T[]> fewer(new T[kept.size()]);
-            for (std::size_t m = 0; m < kept.size(); ++m) fewer[m] = row.values[std::size_t(kept[m])];
-            row.values = std::move(fewer);
+        std::vector<int32_t> number(std::size_t(columns_), -1), by_use, moved(rows_.size(), -1);
+        for (std::size_t n = 0; n < kept.size(); ++n) number[std::size_t(kept[n])] = int32_t(n);
+        for (int32_t row = usage_.oldest(); row >= 0; row = rows_[std::size_t(row)].newer)
+            if (number[std::size_t(rows_[std::size_t(row)].example)] >= 0) by_use.push_back(row);
+        std::vector<int32_t> in_order(by_use);
+        std::sort(in_order.begin(), in_order.end());
+
+        std::vector<Row> rows(in_order.size());
+        std::vector<int32_t> where(kept.size(), -1);
+        for (std::size_t n = 0; n < in_order.size(); ++n) {
+            const T* const whole = values(in_order[n], columns_);
+            T* const fewer = values(int32_t(n), int64_t(kept.size()));
+            for (std::size_t m = 0; m < kept.size(); ++m) fewer[m] = whole[kept[m]];
+            const int32_t example = number[std::size_t(rows_[std::size_t(in_order[n])].example)];
+            rows[n].example = example;
+            where[std::size_t(example)] = moved[std::size_t(in_order[n])] = int32_t(n);
         }
-        for (const int32_t row : free_) rows_[std::size_t(row)].values.reset();
-        where_ = std::move(where);
+        rows_ = std::move(rows), where_ = std::move(where), free_.clear(), usage_ = {};
+        for (const int32_t row : by_use) usage_.touch(rows_, moved[std::size_t(row)]);
         columns_ = int64_t(kept.size());
+        const int64_t rows_each = rows_of_slab(columns_);
+        slabs_.resize(std::size_t((int64_t(rows_.size()) + rows_each - 1) / rows_each));
     }
 
     int64_t rows() const { return int64_t(rows_.size() - free_.size()); }
-    int64_t bytes() const { return int64_t(rows_.size()) * columns_ * int64_t{sizeof(T)}; }  // at most
+    int64_t bytes() const { return int64_t(slabs_.size()) * bytes_of_slab(); }
 
   private:
+    static constexpr int64_t largest_slab = int64_t{1} << 22;
+
     struct Row : Used {
         int64_t example = -1;
-        std::unique_ptr<T[]> values;
     };
 
+    int64_t bytes_of_slab() const { return of_slab_ * int64_t{sizeof(T)}; }
+    int64_t rows_of_slab(int64_t columns) const { return of_slab_ / std::max<int64_t>(1, columns); }
+    T* values(int32_t row, int64_t columns) const {
+        const int64_t each = rows_of_slab(columns);
+        return slabs_[std::size_t(row / each)].data() + row % each * columns;
+    }
     int64_t capacity() const {
         return std::max<int64_t>(in_use_, bytes_ / std::max<int64_t>(1, columns_ * int64_t{sizeof(T)}));
     }
 
-    int64_t columns_ = 0, bytes_ = 0, in_use_ = 1;
+    int64_t columns_ = 0, bytes_ = 0, in_use_ = 1, of_slab_ = 1;  // values of a slab
+    std::vector<Pages<T>> slabs_;
     std::vector<Row> rows_;
     std::vector<int32_t> where_, free_;  // which row is an example's, and rows that are nobody's
     UsageOrder<Row> usage_;

@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <future>
 #include <map>
+#include <new>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "memory/aligned.hpp"
@@ -34,32 +37,67 @@ class RowPool {
             number = new_slab(room_for(columns));
             open_[slabs_[std::size_t(number)].room].push_back(number);
         }
-        Slab& slab = slabs_[std::size_t(number)];
-        T* const values = slab.free.back();
-        slab.free.pop_back();
-        bytes_ += slab.room * int64_t(sizeof(T));
-        return {values, slab.room, number};
+        return take_from(number);
+    }
+
+    // By how much `take` would make the memory grow.
+    int64_t growth(int64_t columns) {
+        if (slab_with_room(columns) >= 0) return 0;
+        const int64_t room = room_for(columns);
+        return rows_of_slab(room) * room * int64_t(sizeof(T));
+    }
+
+    // A free row of another slab with room for all of this one; none without values.
+    Piece place_elsewhere(const Piece& piece) {
+        for (auto at = open_.lower_bound(piece.room); at != open_.end(); ++at) {
+            std::vector<int32_t>& numbers = at->second;
+            for (std::size_t n = 0; n < numbers.size(); ++n) {
+                if (numbers[n] == piece.slab) continue;
+                std::swap(numbers[n], numbers.back());
+                return take_from(numbers.back());
+            }
+        }
+        return {};
+    }
+
+    // The slab in use with the most free memory; -1 if no slab has any.
+    int32_t emptiest() const {
+        int32_t found = -1;
+        int64_t most = 0;
+        for (std::size_t number = 0; number < slabs_.size(); ++number) {
+            const int64_t free = int64_t(slabs_[number].free.size()) * slabs_[number].room;
+            if (free > most) found = int32_t(number), most = free;
+        }
+        return found;
     }
 
     void give_back(const Piece& piece) {
         if (!piece.values) return;
-        bytes_ -= piece.room * int64_t(sizeof(T));
+        in_use_ -= piece.room * int64_t(sizeof(T));
         Slab& slab = slabs_[std::size_t(piece.slab)];
         slab.free.push_back(piece.values);
         if (int64_t(slab.free.size()) < slab.rows) {
             if (slab.free.size() == 1) open_[piece.room].push_back(piece.slab);
             return;
         }
+        std::vector<int32_t>& numbers = open_[slab.room];
+        numbers.erase(std::remove(numbers.begin(), numbers.end(), piece.slab), numbers.end());
+        held_ -= slab.rows * slab.room * int64_t(sizeof(T));
         slab = Slab();
         unused_.push_back(piece.slab);
     }
 
     void clear() { *this = RowPool(); }
-    void be_tight() { is_tight_ = true; }
-    int64_t bytes() const { return bytes_; }  // of the rows in use
+    // Memory is short: rows and slabs are made no larger than they must be.
+    void be_tight() {
+        is_tight_ = true;
+        if (next_.valid()) next_ = {};
+    }
+    int64_t bytes() const { return held_ + (next_.valid() ? largest_slab : 0); }  // of all slabs
+    int64_t bytes_in_use() const { return in_use_; }                              // of the rows that were taken
 
   private:
-    static constexpr int64_t largest_slab = int64_t{1} << 22;
+    static constexpr int64_t largest_slab = int64_t{1} << 22, own_pages = int64_t{3} << 19;
 
     struct Slab {
         Pages<T> memory;
@@ -67,20 +105,21 @@ class RowPool {
         std::vector<T*> free;
     };
 
-    // The smallest rows that are large enough and free; -1 if there are none.
-    int32_t slab_with_room(int64_t columns) {
-        for (auto at = open_.lower_bound(columns); at != open_.end();) {
-            auto& [room, numbers] = *at;
-            while (!numbers.empty() && !has_room(numbers.back(), room)) numbers.pop_back();
-            if (!numbers.empty()) return numbers.back();
-            at = open_.erase(at);
-        }
-        return -1;
+    // Of a slab that is the last of its room in `open_`.
+    Piece take_from(int32_t number) {
+        Slab& slab = slabs_[std::size_t(number)];
+        T* const values = slab.free.back();
+        slab.free.pop_back();
+        if (slab.free.empty()) open_[slab.room].pop_back();
+        in_use_ += slab.room * int64_t(sizeof(T));
+        return {values, slab.room, number};
     }
 
-    bool has_room(int32_t number, int64_t room) const {
-        const Slab& slab = slabs_[std::size_t(number)];
-        return slab.room == room && !slab.free.empty();
+    // The smallest rows that are large enough and free; -1 if there are none.
+    int32_t slab_with_room(int64_t columns) {
+        auto at = open_.lower_bound(columns);
+        while (at != open_.end() && at->second.empty()) at = open_.erase(at);
+        return at == open_.end() ? -1 : at->second.back();
     }
 
     // More than asked for, by half or, where memory is short, by an eighth; in steps of an eighth, so that rows asked
@@ -93,41 +132,61 @@ class RowPool {
         return room;
     }
 
+    // Few rows, small slabs; where memory is short, soon such that have pages of their own.
+    int64_t bytes_of_slab() const {
+        const int64_t share = in_use_ / 8;
+        return is_tight_ && share > own_pages ? std::clamp(share / 4, own_pages, largest_slab)
+                                              : std::min(largest_slab, share);
+    }
+    int64_t rows_of_slab(int64_t room) const {
+        return std::max<int64_t>(1, bytes_of_slab() / (room * int64_t(sizeof(T))));
+    }
+
     int32_t new_slab(int64_t room) {
-        int32_t number = int32_t(slabs_.size());
-        if (unused_.empty()) {
-            slabs_.emplace_back();
-        } else {
-            number = unused_.back();
-            unused_.pop_back();
-        }
-        Slab& slab = slabs_[std::size_t(number)];
-        const int64_t wanted = std::min(largest_slab, bytes_ / 8);  // few rows, small slabs
-        slab.rows = std::max<int64_t>(1, wanted / (room * int64_t(sizeof(T))));
+        Slab slab;
+        slab.rows = rows_of_slab(room);
         slab.room = room;
-        slab.memory = wanted == largest_slab && slab.rows > 1 ? large_pages() : Pages<T>(slab.rows * room);
+        const bool is_large = bytes_of_slab() == largest_slab && slab.rows > 1 && !is_tight_;
+        slab.memory = is_large ? large_pages() : Pages<T>(slab.rows * room);
         for (int64_t row = slab.rows; row-- > 0;) slab.free.push_back(slab.memory.data() + row * room);
+        held_ += slab.rows * room * int64_t(sizeof(T));
+        if (unused_.empty()) {
+            slabs_.push_back(std::move(slab));
+            return int32_t(slabs_.size()) - 1;
+        }
+        const int32_t number = unused_.back();
+        unused_.pop_back();
+        slabs_[std::size_t(number)] = std::move(slab);
         return number;
     }
 
     // The system clears pages when they are first touched, which takes longer than filling them: another thread touches
-    // those of the next slab meanwhile.
+    // those of the next slab meanwhile. Where there is no memory for a thread or its pages, nothing is ahead.
     Pages<T> large_pages() {
-        Pages<T> ready = next_.valid() ? next_.get() : Pages<T>(largest_slab / int64_t(sizeof(T)));
-        next_ = std::async(std::launch::async, [] {
-            Pages<T> pages(largest_slab / int64_t(sizeof(T)));
-            constexpr int64_t page = 4096 / int64_t(sizeof(T));
-            for (int64_t n = 0; n < largest_slab / int64_t(sizeof(T)); n += page) pages.data()[n] = T(0);
-            return pages;
-        });
+        constexpr int64_t values = largest_slab / int64_t(sizeof(T));
+        Pages<T> ready = next_.valid() ? next_.get() : Pages<T>();
+        if (!ready.data()) ready = Pages<T>(values);
+        try {
+            next_ = std::async(std::launch::async, [] {
+                try {
+                    Pages<T> pages(values);
+                    constexpr int64_t page = 4096 / int64_t(sizeof(T));
+                    for (int64_t n = 0; n < values; n += page) pages.data()[n] = T(0);
+                    return pages;
+                } catch (const std::bad_alloc&) {
+                    return Pages<T>();
+                }
+            });
+        } catch (const std::system_error&) {
+        }
         return ready;
     }
 
     std::vector<Slab> slabs_;
     std::future<Pages<T>> next_;
     std::vector<int32_t> unused_;
-    std::map<int64_t, std::vector<int32_t>> open_;  // slabs with free rows, by room; some may be gone or full by now
-    int64_t bytes_ = 0;
+    std::map<int64_t, std::vector<int32_t>> open_;  // slabs with free rows, by room
+    int64_t in_use_ = 0, held_ = 0;
     bool is_tight_ = false;
 };
 

@@ -16,6 +16,7 @@ template <class Row>
 class UsageOrder {
   public:
     int32_t oldest() const { return oldest_; }
+    int32_t newest() const { return newest_; }
 
     // The row is now the one used last.
     void touch(std::vector<Row>& rows, int64_t number) {

@@ -52,6 +52,7 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.map_products[int(ProductKernel::rbf)] = map_tile<Rbf, T>;
     units.map_products[int(ProductKernel::polynomial)] = map_tile<Polynomial, T>;
     units.map_products[int(ProductKernel::sigmoid)] = map_tile<Sigmoid, T>;
+    units.is_within = is_within<T>;
     units.compare_rows[int(RowKernel::laplacian)] = compare_rows_and_decay<AbsoluteDifference, T>;
     units.compare_rows[int(RowKernel::chi_squared)] = compare_rows_and_decay<ChiSquared, T>;
     units.compare_rows[int(RowKernel::intersection)] = intersection<T>;

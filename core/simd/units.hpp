@@ -151,6 +151,7 @@ struct Units {
                      T* argument);
     // Indexed by ProductKernel: inner products become kernel values, in place.
     void (*map_products[3])(const Tile<T>& products, const MapArguments<T>& with);
+    bool (*is_within)(const Tile<T>& values, T bound);  // all of them, in absolute value
     // Indexed by RowKernel: out = k(row of X, row of Z), dense rows of `features` values one after another.
     void (*compare_rows[3])(const T* X, const T* Z, int64_t features, T gamma, const Tile<T>& out);
 };

@@ -68,7 +68,11 @@ class FeatureRows {
 // Kernel values among vectors that have slots, beside the scores of all slots.
 class GramRows {
   public:
-    void add(int64_t slot) { slots_.push_back(slot); }
+    void add(int64_t slot) {
+        slots_.push_back(slot);
+        end_ = std::max(end_, slot + 1);
+    }
+    int64_t end_of_slots() const { return end_; }  // one more than the largest
     void work_on(const double* K, double* scores, int64_t slots) { K_ = K, scores_ = scores, size_ = slots; }
 
     void begin(int32_t) {}
@@ -83,6 +87,7 @@ class GramRows {
 
   private:
     std::vector<int64_t> slots_;
+    int64_t end_ = 0;
     const double* K_ = nullptr;
     double* scores_ = nullptr;
     int64_t size_ = 0;

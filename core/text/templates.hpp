@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <mutex>
+#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -42,6 +44,7 @@ struct Atom {
     int offset;
 };
 
+// One thread may learn while others read: a call sees all features of a block or none of them.
 class TemplateTable {
   public:
     TemplateTable(std::vector<View> views, std::vector<std::vector<Atom>> templates, std::size_t columns,
@@ -55,12 +58,21 @@ class TemplateTable {
         for (std::vector<Atom>& atoms : templates) add_template(std::move(atoms));
     }
 
-    int64_t features() const { return features_; }
+    int64_t features() const {
+        const std::shared_lock reads(turn_);
+        return features_;
+    }
 
     // Features that are new get the next numbers.
-    FeatureRows learn(const Sentences& block) { return expanded(block, *this); }
+    TokenFeatures learn(const Sentences& block) {
+        const std::unique_lock learns(turn_);
+        return expanded(block, *this);
+    }
     // Features that are new are left out.
-    FeatureRows encode(const Sentences& block) const { return expanded(block, *this); }
+    TokenFeatures encode(const Sentences& block) const {
+        const std::shared_lock reads(turn_);
+        return expanded(block, *this);
+    }
 
     // Which template made each of these features, and of which values: texts, or distances beyond the ends.
     struct Origin {
@@ -139,7 +151,7 @@ class TemplateTable {
     }
 
     template <class Table>
-    static FeatureRows expanded(const Sentences& block, Table& table);
+    static TokenFeatures expanded(const Sentences& block, Table& table);
     template <class Table>
     static void fill_sentence(const Sentences& block, std::size_t sentence, Values<Table>& values, ValueRows& rows);
 
@@ -177,12 +189,13 @@ class TemplateTable {
     std::vector<SeenView> views_;
     std::vector<Template> templates_;
     int64_t features_ = 0;
+    mutable std::shared_mutex turn_;
 };
 
 template <class Table>
-FeatureRows TemplateTable::expanded(const Sentences& block, Table& table) {
+TokenFeatures TemplateTable::expanded(const Sentences& block, Table& table) {
     if (block.columns != table.columns_) throw std::invalid_argument("the block has another number of columns");
-    FeatureRows out;
+    TokenFeatures out;
     out.starts.reserve(block.tokens() + 1);
     out.features.reserve(block.tokens() * table.templates_.size());
     Values<Table> values{table};
@@ -243,6 +256,7 @@ inline std::string TemplateTable::text_of(const SeenView& seen, uint32_t value) 
 }
 
 inline std::vector<TemplateTable::Origin> TemplateTable::origins(const std::vector<int64_t>& features) const {
+    const std::shared_lock reads(turn_);
     std::vector<std::pair<int64_t, std::size_t>> wanted;
     for (std::size_t k = 0; k < features.size(); ++k) {
         if (features[k] < 0 || features[k] >= features_)
@@ -266,6 +280,7 @@ inline std::vector<TemplateTable::Origin> TemplateTable::origins(const std::vect
 }
 
 inline TemplateTable::State TemplateTable::state() const {
+    const std::shared_lock reads(turn_);
     State state;
     state.words = words_;
     for (const SeenView& seen : views_) state.values.push_back(seen.values);

@@ -37,7 +37,7 @@ struct Sentences {
 };
 
 // The features of tokens, one after another.
-struct FeatureRows {
+struct TokenFeatures {
     std::vector<int64_t> starts{0};
     std::vector<int32_t> features;
     std::vector<double> values;  // empty: all are 1

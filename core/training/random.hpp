@@ -12,6 +12,10 @@ class Random {
     explicit Random(uint64_t seed) : state_(seed) {}
 
     uint64_t state() const { return state_; }
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(state_);
+    }
 
     uint64_t next() {
         uint64_t z = (state_ += 0x9e3779b97f4a7c15u);

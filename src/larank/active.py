@@ -23,6 +23,7 @@ from larank.kernel.selection import (
     strategy_named,
     uncertainty_margin,
 )
+from larank.sparse import check_sparse
 from larank.training import on_interrupt, raises
 
 __all__ = [
@@ -323,6 +324,8 @@ def _pool_size(X: Any) -> int:
     """How many examples X has, if it can be asked for single ones."""
     if issparse(X) and X.format != "csr":
         raise ValueError(f"X must be a CSR matrix if it is sparse, got format {X.format!r}; X.tocsr() would do")
+    if issparse(X):
+        check_sparse(X)
     if isinstance(X, np.ndarray) and X.ndim != 2 and X.dtype.kind not in "OUS":
         raise ValueError(f"X must have two dimensions, or be a sequence of objects; got shape {X.shape}")
     if isinstance(X, str) or not (hasattr(X, "shape") or isinstance(X, Sequence)):

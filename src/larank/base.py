@@ -17,10 +17,23 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from larank import parameters
+from larank.blocks.ranges import LARGEST_COST, check_features
+from larank.data.schema import Schema, Scope, count, optional, texts
 from larank.publishing import of_one_model
+from larank.sparse import canonical_csr, check_sparse
 
 HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+# Of every estimator whose examples are rows of features.
+FEATURES: Schema = {"n_features_in_": count(1), "feature_names_in_": optional(texts("n_features_in_"))}
+
+
+def functions(scope: Scope) -> int:
+    """How many functions a saved classifier has: one for two classes, otherwise one for each."""
+    n_classes = scope.sizes["n_classes"]
+    return 1 if n_classes == 2 else n_classes
 
 
 def of_streams(method: _Method) -> _Method:
@@ -67,7 +80,15 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The label with the largest score is the prediction.
         """
         check_is_fitted(self)
-        return self._decisions(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self._decisions(X)
+        finite = np.isfinite(scores)
+        if not finite.all():
+            wrong = int(np.argwhere(~finite)[0][0])
+            raise ValueError(
+                f"X must have examples that scores can be computed of, but those of example {wrong} overflow"
+            )
+        return scores
 
     @abstractmethod
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
@@ -120,14 +141,25 @@ def validated(
             return X
         labels: Any = _labels_of_objects(estimator, X, *y)
     else:
+        if issparse(X):
+            check_sparse(X)
         checks = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True, "reset": reset}
-        found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
+        with np.errstate(over="ignore", invalid="ignore"):  # it sums up X, to see whether all is finite
+            found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
         X, labels = found if y else (found, None)
-        X = sound_csr(X) if issparse(X) else X
+        X = canonical_csr(X) if issparse(X) else X
+        if not _has_values_of_the_caller(estimator):
+            check_features(X, getattr(estimator, "feature_names_in_", None), is_training=reset)
         if not y:
             return X
     check_classification_targets(labels)
     return X, labels
+
+
+def _has_values_of_the_caller(estimator: BaseEstimator) -> bool:
+    """Whether kernel values are the caller's, and not made of features, whose sizes then matter."""
+    kernel = getattr(estimator, "kernel", None)
+    return kernel == "precomputed" if isinstance(kernel, str) else callable(kernel)
 
 
 def _labels_of_objects(estimator: BaseEstimator, X: Any, y: Any) -> NDArray[Any]:
@@ -226,10 +258,29 @@ def example_costs(
         factors = compute_class_weight(class_weight, classes=classes, y=y)
     if (factors < 0).any() or not np.isfinite(factors).all():
         raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
-    weight = weight * factors[np.searchsorted(classes, y)]
-    costs: NDArray[np.float64] = np.where(weight > 0, HARD_COST, 0.0) if math.isinf(C) else C * weight
-    if not costs.any():
+    return _costs(C, weight, factors[np.searchsorted(classes, y)])
+
+
+def _costs(C: float, weight: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`C` times the weights of examples and the factors of their classes, neither too large nor lost by rounding."""
+    counts = (weight > 0) & (factors > 0)
+    if not counts.any():
         raise ValueError("sample_weight and class_weight leave no example with a weight above zero")
+    with np.errstate(over="ignore", under="ignore"):
+        costs: NDArray[np.float64] = np.where(counts, HARD_COST, 0.0) if math.isinf(C) else C * (weight * factors)
+        total = float(costs.sum())
+    if not total <= LARGEST_COST:
+        raise ValueError(
+            f"C times sample_weight and class_weight must sum to at most {LARGEST_COST:g} over all examples, got "
+            f"{total:.3g}; choose a smaller C or smaller weights"
+        )
+    lost = counts & (costs == 0)
+    if lost.any():
+        i = int(np.argmax(lost))
+        raise ValueError(
+            f"C times sample_weight and class_weight must be above zero where none of them is zero, but {C:g} times "
+            f"{weight[i]:g} times {factors[i]:g}, of example {i}, vanishes; choose a larger C or larger weights"
+        )
     return costs
 
 
@@ -262,30 +313,3 @@ def held_out_examples(
     if classes is not None and not np.isin(y, classes).any():
         raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
     return X, y
-
-
-def sound_csr(X: Any) -> Any:
-    """X with sorted columns, each named once in its row; an error where it names rows or columns it does not have.
-
-    SciPy lets such matrices pass, and the core would read and write where they point to.
-    """
-    _check_structure(X)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _check_structure(X: Any) -> None:
-    low, high = (X.indices.min(), X.indices.max()) if X.indices.size else (0, 0)
-    if low < 0 or high >= X.shape[1]:
-        raise ValueError(
-            f"X must have column indices from 0 to {X.shape[1] - 1}, its number of features less one; "
-            f"got {low if low < 0 else high}"
-        )
-    stored = min(X.indices.size, X.data.size)
-    sound = len(X.indptr) == X.shape[0] + 1 and X.indptr[0] == 0 and X.indptr[-1] <= stored
-    if not sound or (np.diff(X.indptr) < 0).any():
-        raise ValueError(
-            "X must have an indptr that never decreases and ends within its indices, got one that does not"
-        )

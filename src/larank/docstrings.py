@@ -76,8 +76,8 @@ certify : bool, default=True
     support patterns. Otherwise the certificate holds an estimate made on the way.""",
     "memory": """\
 memory_limit : float, default=2e9
-    The bytes for support patterns, coefficients and cached kernel values. A smaller cache means more computation; the
-    model is the same up to what rounding of kernel values does to it.
+    The bytes that training may take beside X: support patterns, coefficients, kept kernel values, blocks and the model.
+    Less means more computation; the model is the same up to what rounding of kernel values does to it.
 batch_size : int, default=256
     The number of examples whose kernel values are computed together. It changes the time, and the model only where
     rounding of kernel values does.""",
@@ -142,6 +142,15 @@ y : array of shape (n_samples,)
     "validation": """\
 validation : (X, y), optional
     Examples whose error goes into the history, some times per epoch.""",
+    "checkpoint": """\
+checkpoint : path-like, optional
+    A file that the state of training is written to now and then, and at the end, so that nothing is lost where the
+    process is killed. It must not be there yet, unless `resume` is True; `fit` does not remove it.
+every : float, default=30.0
+    The seconds between two checkpoints, at least; more where they would take over 2 % of the time.
+resume : bool, default=False
+    Whether to go on from `checkpoint`, which must be of the same data and parameters, but for `time_limit`, `max_iter`,
+    `n_jobs` and `verbose`. Where the file is not there, training starts from the beginning.""",
     "sample_weight": """\
 sample_weight : array of shape (n_samples,), optional
     Factors on ``C`` per example, not negative.""",

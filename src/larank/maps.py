@@ -15,9 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import validated
+from larank.base import FEATURES, validated
 from larank.blocks import Batch, Provider, check_gram, provider_for
-from larank.blocks.kernels import Kernel, kernel_for, takes_sparse
+from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse
 from larank.blocks.lowrank import (
     CholeskyOptions,
     cholesky_features,
@@ -30,6 +30,19 @@ from larank.blocks.precomputed import indefinite_pair
 from larank.blocks.provider import length, rows_of
 from larank.blocks.workers import blas_threads
 from larank.data.models import persistable
+from larank.data.schema import (
+    Schema,
+    SchemaError,
+    Scope,
+    count,
+    floats,
+    given,
+    integer,
+    integers,
+    matrix,
+    number,
+    several,
+)
 from larank.docstrings import with_paragraphs
 from larank.publishing import next_model, of_one_model
 
@@ -37,7 +50,34 @@ _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
-_FITTED = ("components_", "n_components_", "trace_error_", "gamma_", "n_features_in_", "feature_names_in_")
+
+def _check_components(name: str, value: Any, scope: Scope) -> None:
+    """Some examples; of a precomputed kernel, their numbers."""
+    is_precomputed = scope.known["kernel"] == "precomputed"
+    kind = integers("n_basis", below="n_features_in_") if is_precomputed else matrix("n_basis", "n_features_in_")
+    kind(name, value, scope)
+
+
+_FITTED: Schema = {
+    **FEATURES,
+    "gamma_": given(number(above=0), when=lambda scope: scope.known["kernel"] in kernels_with("gamma")),
+    "components_": _check_components,
+    "n_components_": count(),
+    "trace_error_": number(least=0),
+}
+
+
+def _check_triangle(name: str, value: Any, scope: Scope) -> None:
+    """A factor of the kernel values, which are all zero or can be divided by."""
+    floats("n_components_", "n_components_")(name, value, scope)
+    if value.any() and not value.diagonal().all():
+        raise SchemaError(f"{name} must have a diagonal without zeros, got some")
+
+
+def _check_widths(name: str, value: Any, scope: Scope) -> None:
+    several(integer(1))(name, value, scope)
+    if sum(value) != scope.sizes["n_components_"]:
+        raise SchemaError(f"{name} must sum to {scope.sizes['n_components_']} components, got {sum(value)}")
 
 
 class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -179,6 +219,11 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError("X must hold at least one example, got none")
         return X
 
+    def _check_parameters(self) -> None:
+        """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
+        parameters.check(self)
+        kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
+
     def _kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)
         return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
@@ -195,7 +240,13 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 @with_paragraphs
-@persistable(*_FITTED, "pivots_", "cholesky_", "trace_errors_", "_widths")
+@persistable(
+    **_FITTED,
+    pivots_=integers("n_basis", unique=True),
+    cholesky_=_check_triangle,
+    trace_errors_=floats("n_blocks"),
+    _widths=_check_widths,
+)
 class PivotedCholeskyMap(KernelMap):
     """Features by an incomplete Cholesky factor of the kernel matrix, with the share of its trace that is left.
 
@@ -315,7 +366,12 @@ class PivotedCholeskyMap(KernelMap):
 
 
 @with_paragraphs
-@persistable(*_FITTED, "basis_", "factor_", "eigenvalues_")
+@persistable(
+    **_FITTED,
+    basis_=integers("n_basis", unique=True),
+    factor_=floats("n_basis", "n_components_"),
+    eigenvalues_=floats("n_components_"),
+)
 class KernelPCAMap(KernelMap):
     """Features by the leading eigenvectors of the kernel matrix, without centring.
 

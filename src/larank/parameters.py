@@ -15,6 +15,8 @@ from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
+_LARGEST = 2**62  # that the core can count to
+
 # ---- Checks of one value: they take a name and the value, and return it or raise ----
 
 
@@ -64,8 +66,8 @@ def whole_number(name: str, value: Any, *, at_least: int, at_most: int | None = 
     """An integer from `at_least` on, up to `at_most`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < at_least:
         raise ValueError(f"{name} must be an integer >= {at_least}, got {value!r}")
-    if at_most is not None and int(value) > at_most:
-        raise ValueError(f"{name} must be an integer from {at_least} to {at_most}, got {value!r}")
+    if int(value) > (_LARGEST if at_most is None else at_most):
+        raise ValueError(f"{name} must be an integer from {at_least} to {at_most or _LARGEST}, got {value!r}")
     return int(value)
 
 
@@ -110,7 +112,7 @@ def _share(name: str, value: Any) -> None:
 
 
 def _not_zero(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or value == 0:
+    if not isinstance(value, Integral) or value == 0 or abs(value) > _LARGEST:  # type: ignore[operator]
         raise ValueError(f"{name} must be None or an integer other than 0, got {value!r}")
 
 
@@ -124,6 +126,11 @@ def _gamma(name: str, value: Any) -> None:
 def _from_sum_to_maximum(name: str, value: Any) -> None:
     if not _as_float(value) >= 0:
         raise ValueError(f"{name} must be a number >= 0, or infinity for the maximum; got {value!r}")
+
+
+def _memory_limit(name: str, value: Any) -> None:
+    if positive(name, value) > _LARGEST:
+        raise ValueError(f"{name} must be at most {_LARGEST} bytes, got {value!r}")
 
 
 def _odd(name: str, value: Any) -> None:
@@ -177,7 +184,6 @@ _POSITIVE = (
     "epsilon",
     "intercept_scaling",
     "learning_rate",
-    "memory_limit",
     "t0",
     "time_limit",
     "tol",
@@ -229,6 +235,7 @@ _CHECKS: Mapping[str, Check] = {
     "loss": OneOf(("hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber")),
     "init": OneOf(("larank", "zero")),
     "margin": partial(positive, zero=True),
+    "memory_limit": _memory_limit,
     "n_jobs": _not_zero,
     "n_reprocess": partial(whole_number, at_least=0),
     "operations": _operations,

@@ -6,17 +6,33 @@ dict, which takes the place of the old one in a single step when training has su
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any, TypeVar, cast
+
+import numpy as np
+from scipy.sparse import issparse
 
 _Estimator = TypeVar("_Estimator")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def one_model(estimator: _Estimator) -> _Estimator:
-    """The estimator with its model as it is now, whatever is trained meanwhile."""
+    """The estimator with its model as it is now, whatever is trained meanwhile.
+
+    Where training may change what a model refers to, the estimator has a method `_hold`. Called on the copy, it keeps
+    training from that as long as the copy lives, or waits for its end and returns False where it has begun.
+    """
+    model = _copy(estimator)
+    while hasattr(model, "_hold") and not model._hold():
+        model = _copy(estimator)
+    return model
+
+
+def _copy(estimator: _Estimator) -> _Estimator:
     model = object.__new__(type(estimator))
     model.__dict__ = estimator.__dict__.copy()
     return model
@@ -42,20 +58,47 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
     ------
     RuntimeError
         If the estimator is in such a block already: the compiled state of a solver is not for two threads.
+    ValueError
+        If the model has numbers that are not finite.
     """
     call = object()
     if _in_training.setdefault(id(estimator), call) is not call:  # one operation: of two threads, one is the first
         name = type(estimator).__name__
         raise RuntimeError(f"this {name} is being trained by another call; wait for it, or give each thread its own")
+    clock = _began.set(time.perf_counter())
     try:
-        model = one_model(estimator)
+        model = _copy(estimator)
         before = model.__dict__.copy()
         yield model
+        _check_finite(model)
         now = estimator.__dict__.copy()
         changed = {name: value for name, value in now.items() if name not in before or before[name] is not value}
         estimator.__dict__ = model.__dict__ | changed
     finally:
+        _began.reset(clock)
         del _in_training[id(estimator)]
 
 
+def _check_finite(model: Any) -> None:
+    """Raise where predictions would not be numbers, because some have overflowed in training."""
+    for name in _MODEL:
+        value = vars(model).get(name, 0.0)
+        numbers = np.asarray(value.data if issparse(value) else value)
+        wrong = ~np.isfinite(numbers)
+        if wrong.any():
+            raise ValueError(
+                f"X, C and weights must be of a size that can be computed with, but {name} would hold "
+                f"{numbers[wrong][0]}; scale X, and choose C, weights and other parameters nearer to one"
+            )
+
+
+# The fitted attributes that predictions are made of.
+_MODEL = ("coef_", "dual_coef_", "intercept_", "scale_", "cholesky_", "factor_")
 _in_training: dict[int, object] = {}  # the calls that train estimators, by the id of the estimator
+_began: ContextVar[float | None] = ContextVar("began", default=None)
+
+
+def call_began(otherwise: float) -> float:
+    """When the call began that trains, by `time.perf_counter`, where there is one."""
+    began = _began.get()
+    return otherwise if began is None else began

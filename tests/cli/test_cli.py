@@ -927,3 +927,17 @@ def test_a_signal_that_comes_before_training_ends_the_command_at_once(tmp_path: 
     assert child.returncode == 130
     assert stderr == "larank: interrupted\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe.svm"]
+
+
+def test_a_second_signal_ends_the_command_at_once_and_leaves_files_as_they_were(tmp_path: Path) -> None:
+    data = svmlight(tmp_path / "hard.svm", *examples(3000, noise=8.0))
+    child = process("train", data, tmp_path / "m.larank", "--tol", "1e-15", "--max-iter", 10**9, "-C", 1000)
+    assert child.stderr is not None
+    assert child.stderr.readline().startswith("larank: training ")
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGTERM)
+    _, stderr = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "larank: interrupted\n" in stderr
+    assert "Traceback" not in stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["hard.svm"]

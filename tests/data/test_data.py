@@ -1,9 +1,14 @@
+import bz2
 import errno
 import gzip
+import lzma
 import os
 import re
 import resource
+import signal
 import stat
+import zipfile
+from functools import partial
 from importlib import resources
 
 import numpy as np
@@ -13,16 +18,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from larank.ambiguous.meanings import read_examples
 from larank.data import (
     DataFormatError,
+    ExampleFile,
     data_directory,
     load_letter,
     read,
     read_csv,
     read_npz,
+    read_svmlight,
     write_svmlight,
 )
-from larank.data.files import atomic_write
+from larank.data.columns import read_conll
+from larank.data.files import atomic_write, read_text
 
 
 def refuses(path, why):
@@ -160,6 +169,50 @@ def test_a_truncated_compressed_table_is_refused(tmp_path):
         read_csv(path)
 
 
+def test_a_byte_order_mark_in_a_label_is_refused(table):
+    table.write_text("1,a\n2,\ufeffa\n")
+    with refuses(table, ", line 2: there is a byte order mark in the label"):
+        read_csv(table)
+
+
+@pytest.mark.parametrize("reader", [read, lambda path: list(ExampleFile(path).blocks(1 << 30))])
+@pytest.mark.parametrize(("name", "row", "number"), [("data.svm", "{}\n", 2), ("data.csv", "1,{}\n", 2)])
+def test_one_long_label_does_not_blow_up_all_others(tmp_path, reader, name, row, number):
+    path = tmp_path / name
+    path.write_text(row.format("a") + row.format("b" * 100_000) + row.format("a") * 10_000)  # 4 GB, as an array
+    with refuses(path, f", line {number}: a label of 100000 characters"):
+        reader(path)
+
+
+# what unpacks without bound
+
+PACKERS = {"gzip": partial(gzip.compress, compresslevel=9), "bzip2": bz2.compress, "xz": lzma.compress}
+READERS = {
+    "svmlight": read_svmlight,
+    "csv": read_csv,
+    "npz": read_npz,
+    "columns": read_conll,
+    "stream": lambda path: list(ExampleFile(path).blocks(1 << 20)),
+    "text": read_text,
+    "meanings": read_examples,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_small_file_that_unpacks_to_far_more_is_refused(tmp_path, packer, reader):
+    path = tmp_path / "data.svm"
+    path.write_bytes(PACKERS[packer](bytes(1 << 20)) * 16)
+    with refuses(path, ".*damaged data .[0-9]+ bytes unpack to [0-9]+ or more; if that is meant, unpack them before"):
+        READERS[reader](path)
+
+
+def test_what_compresses_well_is_read(tmp_path):
+    path = tmp_path / "data.svm.gz"
+    path.write_bytes(gzip.compress(b"1 1:1\n2 2:1\n" * 100_000))
+    assert read(path)[0].shape == (200_000, 2)
+
+
 # archives
 
 
@@ -203,9 +256,9 @@ def test_dense_and_sparse_archives_are_read(archive, arrays, options, dtype):
         ({"X": [1, 2], "y": [1, 2]}, r": X has shape \(2,\) and type int64"),
         ({"X": [["a"]], "y": [1]}, ": X has shape .* type <U1"),
         ({"X": [[np.nan]], "y": [1]}, ": X holds values that are not finite"),
-        ({"X": [[1]], "y": np.array([None])}, ": .*pickle"),
+        ({"X": [[1]], "y": np.array([None])}, r": y has shape \(1,\) and type object; expected numbers or strings"),
         (PARTS | {"y": [5, 6], "format": b"csc"}, ": a sparse matrix in csc format; expected csr"),
-        (PARTS | {"y": [5, 6], "indices": [0, 9, 2]}, ": indices must be < 3"),
+        (PARTS | {"y": [5, 6], "indices": [0, 9, 2]}, ": X must have column indices from 0 to 2, .* got 9"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(archive, arrays, why):
@@ -223,7 +276,46 @@ def test_a_damaged_archive_is_refused(archive):
     broken = content.replace(X.tobytes(), b"\xff" * X.nbytes)
     assert broken != content
     archive.write_bytes(broken)
-    with refuses(archive, ": damaged data"):
+    with refuses(archive, ": X is no array, or damaged .*CRC"):
+        read_npz(archive)
+
+
+def with_header(archive, text, content=b"", way=zipfile.ZIP_STORED):
+    """An archive whose y is a header, as a vandal would write it, and some bytes."""
+    np.savez(archive, X=X)
+    header = b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text.encode()
+    with zipfile.ZipFile(archive, "a", way) as file:
+        file.writestr("y.npy", header + content)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (9223372036854775807, 8)}",
+        "{'descr': '<U250000000', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (2,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-2,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': None}",
+        "{'descr': [[]], 'fortran_order': False, 'shape': (2,)}",
+        "{[]: 1}",
+        "(" * 5000,
+        "-" * 9000 + "1",
+        "\0",
+    ],
+)
+def test_a_header_that_promises_what_is_not_there_is_refused(archive, text):
+    with_header(archive, text)
+    with refuses(archive, ": y "):
+        read_npz(archive)
+
+
+def test_an_archive_that_unpacks_without_bound_is_refused(archive):
+    rows = 1 << 24
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({rows},)}}"
+    with_header(archive, text, bytes(rows), zipfile.ZIP_BZIP2)
+    with refuses(archive, ": y is no array, or damaged .* bytes unpack to"):
         read_npz(archive)
 
 
@@ -389,6 +481,39 @@ def test_a_link_stays_a_link(target):
         file.write(b"new")
     assert link.is_symlink()
     assert target.read_text() == "new"
+
+
+def killed_while_writing(target):
+    """A process that is killed, with the temporary file it leaves."""
+    pid = os.fork()
+    if not pid:
+        with atomic_write(target) as file:
+            file.write(b"half")
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    (left,) = target.parent.glob(".larank-*.tmp")
+    return left
+
+
+def test_what_a_kill_leaves_is_removed_when_the_file_is_written_again(target):
+    left = killed_while_writing(target)
+    with atomic_write(target.with_name("other")):
+        assert left.exists()  # it is the affair of another file
+    with atomic_write(target) as file:
+        assert not left.exists()
+        file.write(b"new")
+    assert sorted(os.listdir(target.parent)) == sorted([target.name, "other"])
+
+
+def test_writers_of_one_file_leave_each_other_alone(target):
+    with atomic_write(target) as first:
+        first.write(b"first")
+        with atomic_write(target) as second:
+            second.write(b"second")
+        assert target.read_text() == "second"
+    assert target.read_text() == "first"
+    assert os.listdir(target.parent) == [target.name]
 
 
 def test_a_missing_folder_is_file_not_found(tmp_path):

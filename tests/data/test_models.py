@@ -8,16 +8,26 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as to_bytes
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+import larank
 from larank.data import models
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
+from larank.data.schema import RESULT, anything, optional
 from larank.training.result import Checkpoint, Result
 
 
-@persistable("classes_", "coef_", "support_vectors_", "n_iter_", "notes_", "result_")
+@persistable(
+    classes_=optional(anything),
+    coef_=optional(anything),
+    support_vectors_=optional(anything),
+    n_iter_=optional(anything),
+    notes_=optional(anything),
+    result_=optional(RESULT),
+)
 class Toy(BaseEstimator):
     def __init__(self, C=1.0, class_weight=None, random_state=None):
         self.C = C
@@ -312,6 +322,15 @@ def test_a_damaged_description_is_refused(file, change, why):
         load(file)
 
 
+@pytest.mark.parametrize("indptr", [[0, 2_000_000_000, 0], [0, 2**31 - 1, -(2**31)], [0, 2, 1]])
+def test_rows_of_a_sparse_matrix_that_run_backwards_are_refused(file, indptr):
+    parts = {"s/data": np.ones(1), "s/indices": np.zeros(1, np.int32), "s/indptr": np.array(indptr, np.int32)}
+    sparse = {"$sparse": "csr_matrix", "name": "s", "shape": [2, 2]}
+    rewrite(file, lambda d: d["attributes"].update(support_vectors_=sparse), {"coef_": np.zeros(1), **parts})
+    with pytest.raises(ModelFileError, match=r"is damaged: attributes, support_vectors_: X must have an indptr"):
+        load(file)
+
+
 def test_sparse_parts_that_do_not_fit_are_refused(file):
     arrays = {
         "coef_": np.zeros(1),
@@ -357,3 +376,136 @@ def test_a_lazily_imported_class_is_found(file, monkeypatch):
         assert isinstance(load(file), Toy)
     finally:
         models._registry["Toy"] = known
+
+
+# what a file may hold
+
+
+def changed(path, model, change=lambda description, arrays: None):
+    """Save a model with its description or its arrays changed."""
+    save(model, path)
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    description = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["larank"])
+    arrays = load_arrays(content)
+    change(description, arrays)
+    path.write_bytes(to_bytes(arrays, metadata={"larank": json.dumps(description)}))
+    return path
+
+
+def stream(kind=larank.LaRankClassifier, **parameters):
+    X = np.random.RandomState(0).randn(20, 4)
+    return kind(**parameters).partial_fit(X, np.array(["a", "b", "c"])[np.arange(20) % 3])
+
+
+def attribute(name, change):
+    """Change an array of a file."""
+    return lambda description, arrays: arrays.update({name: change(arrays[name])})
+
+
+def labels(*names):
+    """How an array of text is written."""
+    return {"$objects": names, "dtype": "<U1", "shape": [len(names)]}
+
+
+def said(**values):
+    """Change what a file says of attributes."""
+    return lambda description, arrays: description["attributes"].update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (said(classes_=labels("a", "b")), r"dual_coef_ must be .* \(.*, 2\)"),
+        (said(classes_=labels("a", "b", "b")), "classes_ must hold every label once"),
+        (said(classes_=labels("b", "a", "c")), "classes_ must hold labels in ascending order"),
+        (said(_arrived=labels("a", "x")), "_arrived must be labels out of classes_"),
+        (said(_seen=3), "support_ must be from 0 on and below 3"),
+        (said(_seen=2**63 - 1), "_seen must be a whole number from 0 to"),
+        (said(n_features_in_=5), r"support_vectors_ must be .* of shape \(.*, 5\)"),
+        (said(result_=None), "result_ must be a Result, got None"),
+        (said(gamma_=0), "gamma_ must be a finite number above 0, got 0"),
+        (attribute("support_vectors_", lambda X: X * np.inf), "support_vectors_ must be finite"),
+        (attribute("dual_coef_/data", lambda beta: beta * np.nan), "dual_coef_ must be finite, got nan"),
+        (attribute("support_costs_", np.negative), "support_costs_ must be an array of numbers from 0 on"),
+        (attribute("support_costs_", lambda costs: costs[1:]), "support_costs_ must be an array of float64 of shape"),
+        (attribute("support_", np.zeros_like), "support_ must hold every number once"),
+        (attribute("dual_coef_/indptr", lambda starts: starts[::-1].copy()), "indptr that never decreases"),
+        (lambda description, arrays: description["attributes"].pop("support_"), "support_ is missing"),
+        (lambda description, arrays: description["parameters"].update(C=-1), "C must be a finite number > 0"),
+        (lambda description, arrays: description["parameters"].update(kernel="x"), "kernel must be one of"),
+        (lambda description, arrays: description["parameters"].update(kernel="precomputed"), "must not be there"),
+    ],
+)
+def test_a_model_that_no_training_makes_is_refused(file, change, why):
+    changed(file, stream(), change)
+    with pytest.raises(ModelFileError, match=rf"model\.larank is damaged: .*{why}"):
+        load(file)
+
+
+def test_classes_beside_weights_of_another_size_are_refused(file):
+    X = np.random.RandomState(0).randn(20, 4)
+    model = larank.LinearMulticlassSVC().fit(X, np.arange(20) % 3)
+    changed(file, model, attribute("classes_", lambda classes: classes[:2]))
+    with pytest.raises(ModelFileError, match=r"coef_ must be an array .* of shape \(1, 4\), got .* \(3, 4\)"):
+        load(file)
+
+
+def test_counts_that_wrap_are_refused(file):
+    def wrap(starts):
+        starts[1:-1], starts[-1] = 2_000_000_000, 0
+        return starts
+
+    sparse = sp.csr_matrix(np.random.RandomState(0).randn(20, 4))
+    model = larank.LaRankClassifier().partial_fit(sparse, np.arange(20) % 3)
+    changed(file, model, attribute("support_vectors_/indptr", wrap))
+    with pytest.raises(ModelFileError, match="indptr that never decreases"):
+        load(file)
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        {"$objects": ["a", "b", "c"], "dtype": "<U250000000", "shape": [3]},
+        {"$objects": ["a", "b", "c"], "dtype": "(1000000000,)f8", "shape": [3]},
+        {"$objects": [], "dtype": "|O", "shape": [10**9, 10**9]},
+        {"$objects": ["a"], "dtype": "|O", "shape": [-1]},
+        {"$sparse": "csr_matrix", "name": "dual_coef_", "shape": [10**12, 10**12]},
+        [[{"$array": "support_"}, {"$array": "support_"}]],
+    ],
+    ids=str,
+)
+def test_a_small_file_does_not_ask_for_much(file, bomb):
+    changed(file, stream(), said(classes_=bomb))
+    with pytest.raises(ModelFileError, match=r"attributes, (classes_|support_|dual_coef_)"):
+        load(file)
+
+
+@pytest.mark.parametrize("depth", [3000, 100_000])
+def test_deep_nesting_is_damage(file, depth):
+    save(Toy().fit(), file)
+    text = json.dumps({"n_iter_": 1}).replace("1", "[" * depth + "]" * depth)
+    description = json.dumps(
+        {"format": "larank-model", "format_version": 1, "library_version": "0", "class": "Toy", "parameters": {}}
+    )
+    file.write_bytes(to_bytes({}, metadata={"larank": f'{description[:-1]}, "attributes": {text}}}'}))
+    for function in (load, describe):
+        with pytest.raises(ModelFileError, match=r"model\.larank"):
+            function(file)
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(file):
+    model = stream()
+    model.dual_coef_.data[0] = np.nan
+    with pytest.raises(ValueError, match="LaRankClassifier cannot be saved: dual_coef_ must be finite"):
+        save(model, file)
+    with pytest.raises(ValueError, match="cannot be saved: C must be a finite number > 0"):
+        save(stream().set_params(C=-1), file)
+    assert not file.exists()
+
+
+def test_strings_that_take_much_more_room_than_text_are_not_saved(file):
+    model = Toy().fit()
+    model.classes_ = np.array(["a"] * 1000 + ["b" * 10_000])
+    with pytest.raises(ValueError, match="an array of objects would do"):
+        save(model, file)

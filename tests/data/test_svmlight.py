@@ -1,8 +1,11 @@
 import bz2
 import gzip
 import lzma
+import os
 import re
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal, localcontext
 from pathlib import Path
 
@@ -57,7 +60,7 @@ def test_a_sparse_matrix_reads_back_bit_for_bit(X, zero_based):
 
 
 words = st.text(
-    st.characters(codec="utf-8", exclude_characters=":#\0", exclude_categories=["Cs", "Z", "Cc"]),
+    st.characters(codec="utf-8", exclude_characters=":#\0\ufeff", exclude_categories=["Cs", "Z", "Cc"]),
     min_size=1,
     max_size=6,
 )
@@ -290,6 +293,7 @@ GOOD = "# comment\n1 1:1 2:2\n\n"  # the bad line is number 4
         (" 1:1", "no label before '1:1'"),
         ("nan 1:1", "the label 'nan' is not finite"),
         ("-Infinity 1:1", "the label '-Infinity' is not finite"),
+        ("\ufeff1 1:1", r"byte order mark in the label '\\xef\\xbb\\xbf1'"),
         ("a\0b 1:1", r"NUL byte in the label 'a\\x00b'"),
     ],
 )
@@ -438,3 +442,27 @@ def test_zero_based_files_are_not_guessed(file):
     file.write_text("1 0:5\n")
     with pytest.raises(DataFormatError, match="line 1: index 0, but the indices should count from one"):
         read_svmlight(file)
+
+
+@pytest.mark.parametrize("zero_based", [True, "auto"])
+def test_an_index_that_would_be_one_feature_too_many_is_refused(file, zero_based):
+    file.write_text("1 0:1\n2 2147483646:1\n")
+    assert read_svmlight(file, zero_based=zero_based)[0].shape == (2, 2**31 - 1)
+    file.write_text("1 0:1\n2 2147483647:1\n")
+    with pytest.raises(DataFormatError, match="line 2: index 2147483647 is larger than 2147483646"):
+        read_svmlight(file, zero_based=zero_based)
+
+
+def test_a_byte_order_mark_may_come_in_pieces(tmp_path):
+    path = tmp_path / "pipe.svm"
+    os.mkfifo(path)
+
+    def write():
+        with open(path, "wb", buffering=0) as pipe:
+            for byte in b"\xef\xbb\xbf1 1:1\n":
+                pipe.write(bytes([byte]))
+                time.sleep(0.01)
+
+    with ThreadPoolExecutor() as pool:
+        pool.submit(write)
+        assert read_svmlight(path)[1].tolist() == [1]

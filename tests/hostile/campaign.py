@@ -27,12 +27,12 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -41,7 +41,8 @@ SLICE = 4.0  # seconds of one child, so that fast and slow attacks have the same
 _MEGABYTE = 1 << 20
 _LEAK = 256 * _MEGABYTE  # what a child may keep from all of its cases
 _PROGRESS = struct.Struct("4q")  # the case at hand, and how many were begun, refused and accepted
-_FAILED, _LEAKED = 3, 4  # exit statuses of a child
+_FAILED, _LEAKED, _BROKEN = 3, 4, 5  # exit statuses of a child
+_IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where files are, which are many and synced
 _libc = ctypes.CDLL(None)
 
 _REPRODUCER = '''"""{title}"""
@@ -72,6 +73,7 @@ class Case:
 
     script: str
     files: Mapping[str, bytes] = field(default_factory=dict)
+    memory: int = 0  # in bytes, that it may take besides what every case may
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,15 @@ class Attack:
 
     cases: Callable[[Random], Iterator[Case]]
     is_documented: Callable[[BaseException], bool] = lambda error: False  # which exceptions are a refusal
-    warm_up: str = "import larank"  # source that a child runs before its first case, without limits
+    warm_up: str = "import larank"  # source that is run once, before all cases and without limits; it leaves no threads
     megabytes: int = 64  # that a case may add to the memory of its process,
     times_files: int = 4  # and how many times the size of its files it may add besides
-    seconds: int = 20  # that a case may take
+    seconds: int = 60  # that a case may take
 
     def memory(self, case: Case) -> int:
         """How many bytes a case may add to the memory of its process."""
-        return self.megabytes * _MEGABYTE + self.times_files * sum(map(len, case.files.values()))
+        of_files = self.times_files * sum(map(len, case.files.values()))
+        return self.megabytes * _MEGABYTE + of_files + case.memory
 
 
 @dataclass
@@ -161,23 +164,26 @@ class Campaign:
 
     def run(self) -> bool:
         """Run the cases; True if none failed."""
-        batches, waiting = self._batches(), list[Batch]()
+        numbers = range(self.workers)  # each worker may be at a batch of the same attack
+        waiting = deque(batch for number in numbers for name in self.attacks for batch in self._batch(name, number))
+        for name, attack in self.attacks.items():  # what cases share is made here and not in every child
+            exec(compile(attack.warm_up, "<warm-up>", "exec"), {"__name__": "__main__"})
+            next(self._made(Batch(name, 0, 1), 0))
         began = told = time.monotonic()
-        with selectors.DefaultSelector() as running, tempfile.TemporaryDirectory() as folder:
+        with selectors.DefaultSelector() as running, tempfile.TemporaryDirectory(dir=_IN_MEMORY) as folder:
             try:
                 while True:
-                    while len(running.get_map()) < self.workers and time.monotonic() < self.deadline:
-                        batch = waiting.pop() if waiting else next(batches, None)
-                        if batch is None:
-                            break
+                    while waiting and len(running.get_map()) < self.workers and time.monotonic() < self.deadline:
+                        batch = waiting.popleft()
                         running.register(self._started(batch, Path(folder)), selectors.EVENT_READ, batch)
                     if not running.get_map():
                         return not self.failures
                     for key, _ in running.select(timeout=10):
                         running.unregister(key.fileobj)
                         os.close(key.fd)
-                        if self._ended(key.data):
-                            waiting.append(key.data)
+                        batch = key.data
+                        goes_on = self._ended(batch)
+                        waiting.extend([batch] if goes_on else self._batch(batch.attack, batch.number + self.workers))
                     if time.monotonic() > told + 10:
                         told = time.monotonic()
                         done = "  ".join(f"{name} {tally.cases}" for name, tally in self.tallies.items())
@@ -197,14 +203,10 @@ class Campaign:
         total = sum(tally.cases for tally in self.tallies.values())
         return "\n".join([*lines, f"{'all':<14}{total:>10}"])
 
-    def _batches(self) -> Iterator[Batch]:
-        """Batches of the attacks in turn."""
-        for number in count():
-            size = BATCH if self.cases is None else min(BATCH, self.cases - number * BATCH)
-            if size <= 0:
-                return
-            for name in self.attacks:
-                yield Batch(name, number, size)
+    def _batch(self, name: str, number: int) -> list[Batch]:
+        """The batch of this number, if there is one."""
+        size = BATCH if self.cases is None else min(BATCH, self.cases - number * BATCH)
+        return [Batch(name, number, size)] if size > 0 else []
 
     def _made(self, batch: Batch, start: int) -> Iterator[Case]:
         random = Random(f"{self.seed} {batch.attack} {batch.number}")
@@ -218,9 +220,11 @@ class Campaign:
         end = min(self.deadline, batch.began + SLICE)
         batch.pid = os.fork()
         if not batch.pid:
-            status = 1
+            status = _BROKEN
             try:
                 status = _work(self.attacks[batch.attack], self._made(batch, batch.start), batch, end)
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         return os.pidfd_open(batch.pid)
@@ -236,15 +240,16 @@ class Campaign:
         tally.seconds += time.monotonic() - batch.began
         log = batch.log.read_text(errors="replace") if batch.log.exists() else ""
         shutil.rmtree(batch.log.parent)
-        if status or begun > refused + accepted:  # or a case has ended its process as if all were well
-            kind = _kind(os.waitstatus_to_exitcode(status), log)
+        code = os.waitstatus_to_exitcode(status)
+        if code or begun > refused + accepted:  # or a case has ended its process as if all were well
+            kind = _kind(code, log)
             tally.failures[kind] += 1
-            self._fail(batch, current, kind, log)
+            self._fail(batch, current, kind, log, code)
         batch.start = current + 1
-        return batch.start < batch.size
+        return batch.start < batch.size and code != _BROKEN
 
-    def _fail(self, batch: Batch, number: int, kind: str, log: str) -> None:
-        """Confirm a failure by its reproducer, unless there was one like it."""
+    def _fail(self, batch: Batch, number: int, kind: str, log: str, code: int) -> None:
+        """Confirm a failure by its reproducer, which must end by the same signal, unless there was one like it."""
         signature = f"{batch.attack}: {kind} {_place(log)}"
         if signature in self.failures:
             return
@@ -256,7 +261,8 @@ class Campaign:
         path.write_text(text)
         self.failures[signature] = path
         again = subprocess.run([sys.executable, path], capture_output=True, text=True, errors="replace")
-        confirmed = "confirmed" if again.returncode else "NOT confirmed alone: it needs the cases before it"
+        is_same = again.returncode == code if code < 0 else again.returncode != 0
+        confirmed = "confirmed" if is_same else "NOT confirmed alone: it needs the cases before it"
         shown = text if len(text) < 8000 else f"{text[:4000]}\n... (see the file)\n{text[-2000:]}"
         self.report(
             f"\n{title}\n{log[-4000:]}\n{confirmed}; the reproducer is {path}:\n\n{shown}\n{again.stderr[-2000:]}"
@@ -281,7 +287,7 @@ def _kind(status: int, log: str) -> str:
         return "hang"
     if status == _FAILED:
         return "memory" if re.search(r"^MemoryError", log, re.MULTILINE) else "exception"
-    return "leak" if status == _LEAKED else "crash"
+    return {_LEAKED: "leak", _BROKEN: "broken attack"}.get(status, "crash")
 
 
 def _place(log: str) -> str:
@@ -301,7 +307,6 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
     room = batch.log.parent / "room"
     room.mkdir()
     os.chdir(room)
-    exec(compile(attack.warm_up, "<warm-up>", "exec"), {"__name__": "__main__"})
     first = _address_space()
     refused = accepted = 0
     for done, case in enumerate(cases):

@@ -89,3 +89,14 @@ def test_a_seed_makes_the_same_cases(tmp_path):
         return made
 
     assert files(1) == files(1) != files(2)
+
+
+def test_an_attack_that_cannot_make_its_cases_is_told_from_a_crash(tmp_path):
+    def cases(random):
+        yield HARMLESS
+        yield HARMLESS
+        raise ValueError("no more")
+
+    campaign = Campaign({"planted": Attack(cases, warm_up="")}, tmp_path, cases=3, workers=1, report=str)
+    assert not campaign.run()
+    assert campaign.tallies["planted"].failures == {"broken attack": 1}

@@ -256,7 +256,7 @@ def test_the_weights_of_a_linear_session_are_its_coefficients_times_the_examples
     W = np.zeros((k, Z.shape[1]))
     np.add.at(W, classes, beta[:, None] * Z[np.repeat(ids, np.diff(starts))])
     np.testing.assert_allclose(linear.weights(), W[: linear.classes], atol=1e-4 if dtype == np.float32 else 1e-12)
-    values, columns, begins = linear.patterns()
+    values, columns, begins = linear.patterns(table.slots)
     assert columns is None
     np.testing.assert_array_equal(values.reshape(len(ids), 7), X[ids])
     np.testing.assert_array_equal(np.diff(begins), 7)
@@ -277,7 +277,7 @@ def test_a_slot_of_a_linear_session_may_hold_sparse_and_then_dense_rows():
     assert linear.slots < 380, "slots were used again"
     table = linear.table()
     ids, beta, classes, starts = table.ids, table.coefficients, table.columns, table.starts
-    values, columns, begins = linear.patterns()
+    values, columns, begins = linear.patterns(table.slots)
     kept = sparse.csr_matrix((values, columns, begins), shape=(len(ids), 2)).toarray()
     np.testing.assert_array_equal(kept, X[ids])
     W = np.zeros((3, 2))

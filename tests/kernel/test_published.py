@@ -17,7 +17,7 @@ from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.parameters import COOLING, ROW_SOLVERS
-from larank.training import Limits, train
+from larank.training import Limits, completed, train
 from larank.training.progress import Progress
 from reference import dual, infeasibility, kernel_certificate, kernel_optimum, optimum, primal
 from sessions import hooks
@@ -125,7 +125,7 @@ def test_every_version_ends_at_the_optimum_of_a_general_solver(n, k, seed, C, ro
     best = kernel_optimum(at.X, at.labels, at.costs, at.delta)
     for switches in IMPROVEMENTS:
         session = finished(training(at, row_solver=row_solver, epsilon=1e-7, **switches))
-        reached = session.evaluate()
+        reached = completed(session.evaluate())
         assert reached.dual == pytest.approx(best, rel=1e-6, abs=1e-9)
         assert reached.primal == pytest.approx(best, rel=1e-6, abs=1e-6 * at.costs.sum())
         assert reached.violation < 1e-6
@@ -141,7 +141,7 @@ def test_all_in_turn_never_ends_and_comes_close(n, k, seed, C, row_solver):
         assert not session.advance()
     best = kernel_optimum(at.X, at.labels, at.costs, at.delta)
     loose = 0.02 if row_solver == "fixed-point" else 1e-3  # half of epsilon is the accuracy of the rows
-    assert session.evaluate().dual == pytest.approx(best, rel=loose)
+    assert completed(session.evaluate()).dual == pytest.approx(best, rel=loose)
 
 
 @settings(max_examples=40)
@@ -258,7 +258,7 @@ def test_the_cache_does_not_change_the_result(row_solver):
 def test_dense_and_sparse_inputs_give_the_same(kernel, dtype, close):
     dense = clusters(dtype=dtype)
     compressed = replace(dense, X=sparse.csr_matrix(dense.X))
-    reached = [finished(training(at, kernel=kernel, epsilon=1e-3)).evaluate() for at in (dense, compressed)]
+    reached = [completed(finished(training(at, kernel=kernel, epsilon=1e-3)).evaluate()) for at in (dense, compressed)]
     assert reached[1].dual == pytest.approx(reached[0].dual, rel=close)
     assert reached[1].primal == pytest.approx(reached[0].primal, rel=0.01)
 
@@ -274,7 +274,7 @@ def test_a_callable_kernel_on_objects_is_called_piece_by_piece():
     session = finished(training(replace(at, X=[tuple(row) for row in at.X]), kernel=product, epsilon=1e-5))
     assert max(largest[: len(largest) // 2]) <= 64
     same = finished(training(at, kernel="linear", epsilon=1e-5))
-    assert session.evaluate().dual == pytest.approx(same.evaluate().dual, rel=1e-6)
+    assert completed(session.evaluate()).dual == pytest.approx(completed(same.evaluate()).dual, rel=1e-6)
 
 
 # ---- As the training loop sees it ----
@@ -298,7 +298,7 @@ def test_what_is_estimated_on_the_way_is_what_is_evaluated():
     session = training(clusters(), kernel="rbf", epsilon=0.01)
     for _ in range(15):
         session.advance()
-        seen, exact = session.estimate(), session.evaluate()
+        seen, exact = session.estimate(), completed(session.evaluate())
         assert (seen.primal, seen.dual) == pytest.approx((exact.primal, exact.dual), rel=1e-9)
         assert seen.violation == pytest.approx(exact.violation, abs=1e-9)
         assert session.estimate() is None, "nothing is new"
@@ -317,7 +317,7 @@ def test_rounds_go_on_whether_or_not_somebody_looks():
     finished(session)
     while not watched.advance():
         watched.estimate()
-        watched.evaluate()
+        completed(watched.evaluate())
     np.testing.assert_array_equal(session.coefficients, watched.coefficients)
 
 
@@ -325,7 +325,7 @@ def test_scores_before_the_first_round_are_zero():
     at = clusters()
     session = training(at, kernel="rbf")
     assert not session.scores(at.X).any()
-    assert session.evaluate().primal == pytest.approx(at.costs.sum())
+    assert completed(session.evaluate()).primal == pytest.approx(at.costs.sum())
 
 
 # ---- The problem ----

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from larank.data import data_directory
 from larank.data.columns import ConllFile, read_conll
 from larank.data.models import load, persistable, save
+from larank.data.schema import anything
 from larank.sequence.features import CHUNKING, WORDS, ArrayEncoder, NameEncoder, TemplateEncoder, encoder_for
 from larank.sequence.sequences import Sequences
 
@@ -454,7 +455,7 @@ def test_what_no_encoder_takes_is_refused(X, options, why):
         encoder_for(X, **options)
 
 
-@persistable("state_")
+@persistable(state_=anything)
 class Holder(BaseEstimator):
     """An estimator that has nothing but the state of an encoder."""
 
@@ -495,6 +496,8 @@ def test_an_encoder_goes_on_from_a_model_file(tmp_path, X, more):
         ("feature_tuples", np.array([101, 101], np.uint32), "a feature is there twice"),
         ("words", [], "does not fit the templates"),
         ("words", [(np.array([97], np.uint8), np.array([2]))], "a string ends beyond the text"),
+        ("words", [(np.array([97], np.uint8), np.array([2**63 - 1]))], "a string ends beyond the text"),
+        ("words", [(np.array([97, 98], np.uint8), np.array([2, 1]))], "a string ends beyond the text"),
         ("words", [(np.array([97], np.uint8), np.array([-1]))], "a string ends beyond the text"),
         ("words", [(np.array([0xC3], np.uint8), np.array([1]))], "a string is not UTF-8"),
         ("values", [(np.array([97, 97], np.uint8), np.array([1, 2]))], "a string is there twice"),

@@ -18,6 +18,7 @@ from larank import SequenceTagger, StructuredModel, StructuredSVC
 from larank.data import DataFormatError
 from larank.data.columns import ConllFile, write_conll
 from larank.data.models import load, save
+from larank.publishing import one_model
 from larank.sequence.constraints import follows
 from larank.training import TrainingWarning
 
@@ -860,3 +861,29 @@ def test_thousands_of_best_paths_are_distinct_and_in_order() -> None:
     scores = [path.score for path in paths]
     assert scores == sorted(scores, reverse=True)
     assert len({tuple(path.labels) for path in paths}) == 5000
+
+
+@pytest.mark.parametrize(
+    "parameters", [{}, {"solver": "perceptron", "average": True}, {"inference": "greedy"}], ids=str
+)
+def test_a_copy_learns_what_the_model_itself_would_have_learnt(parameters: dict[str, Any]) -> None:
+    X, y = sentences(40)
+    alone, read = (SequenceTagger(random_state=0, **parameters).fit(X, y) for _ in range(2))
+    for words, tags in zip(X[:5], y[:5], strict=True):
+        reader = one_model(read)  # who reads keeps others from learning in place
+        before, weights = reader.predict(X), read._learner.chain
+        for tagger in (alone, read):
+            tagger.partial_fit([[*words, "new"]], [[*tags, "NEW"]])
+        assert read._learner.chain is not weights
+        assert reader.predict(X) == before
+        np.testing.assert_array_equal(read.coef_.toarray(), alone.coef_.toarray())
+        assert read.predict(X) == alone.predict(X)
+    chain = alone._learner.chain
+    assert alone.partial_fit([["the"]], [["DET"]])._learner.chain is chain, "what takes longer to copy is not copied"
+
+
+def test_a_tagger_cannot_be_read_by_the_call_that_trains_it() -> None:
+    X, y = sentences(40)
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    with tagger._learner.in_place(), pytest.raises(RuntimeError, match="by the call that trains it"):
+        tagger.predict(X)

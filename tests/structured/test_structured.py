@@ -22,7 +22,7 @@ from larank.structured.pairs import Example
 from larank.structured.rows import row_of
 from larank.structured.simplex import ascend_on_simplex
 from larank.structured.weights import CachedExpansion, FeatureWeights
-from larank.training import TrainingWarning
+from larank.training import TrainingWarning, completed
 from reference import interior_point
 
 LABELS = 3
@@ -346,7 +346,7 @@ def test_every_step_raises_the_dual_and_the_account_of_it_is_right(model, schedu
             assert all(v.beta < 0 for v in pattern.vectors.values() if v is not pattern.truth)
             assert pattern.truth.beta > 0
     assert solver.steps.steps > 20
-    at = solver.certificate([Example(i, X[i], y[i], 1.5) for i in range(len(y))])
+    at = completed(solver.certificate([Example(i, X[i], y[i], 1.5) for i in range(len(y))]))
     assert at.dual == pytest.approx(solver.steps.dual, rel=1e-9)
     assert sorted(solver.steps.order) == sorted(solver.steps.patterns)
 

@@ -15,6 +15,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from larank.base import example_costs
 from larank.kernel.machine import OnlineClassifier, Settings, Targets, united_labels
+from larank.sparse import check_sparse
 
 _Float = NDArray[np.float64]
 
@@ -60,6 +61,8 @@ class Candidates(Targets):
             raise ValueError(
                 f"classes must name every column of the matrix of candidates, {y.shape[1]}; got {len(labels)} labels"
             )
+        if issparse(y):
+            check_sparse(y)
         try:
             weights = csr_matrix(y if issparse(y) else np.asarray(y), dtype=np.float64, copy=True)[:, order]
             weights.sum_duplicates()

@@ -7,7 +7,7 @@ back to old ones. The labels of examples are the numbers of their candidate sets
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,10 +19,12 @@ from sklearn.utils.validation import _num_samples
 from larank.ambiguous.candidates import Candidates, GivenSets, is_matrix, number_sets
 from larank.base import of_streams
 from larank.data.models import persistable, persistable_value
+from larank.data.schema import RANDOM_STATE, csr, floats, instance, integer, number, row
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
     Expansion,
     Machine,
@@ -33,7 +35,7 @@ from larank.kernel.machine import (
     session_class,
 )
 from larank.publishing import of_one_model
-from larank.training import ObjectiveValues, Outcome
+from larank.training import FromScratch, ObjectiveValues, Outcome
 
 
 @persistable_value
@@ -95,7 +97,7 @@ class AmbiguousSVM(Algorithm):
         if self.model.sharpness:
             self._given = GivenSets.of(training.session, examples.ids, examples.labels)
 
-    def begin_epoch(self, training: StreamTraining) -> None:
+    def begin_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Weigh the candidates by what the model makes of them, and believe it the more the later it is."""
         if not self.model.sharpness:
             return
@@ -108,13 +110,14 @@ class AmbiguousSVM(Algorithm):
         for block, of_block, _ in training.scanned(expansion, beta):
             scores[stream.order[done : done + len(block)]] = of_block
             done += len(block)
+            yield
         stream.examples.labels[:] = self._given.weighed(training.session, scores, sharpness)
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """By the losses of the examples as they came."""
         return estimate_by_losses(training)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """(6.5) of the thesis and its dual, and the largest loss that an example's coefficients do not account for."""
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self.model._arrived), absent=0.0)
@@ -128,6 +131,7 @@ class AmbiguousSVM(Algorithm):
             costs += float(block.costs.sum())
             unaccounted = loss - (own.clip(min=0).sum(axis=1) - products) / block.costs
             violation = max(violation, float(unaccounted.max()))
+            yield
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
         if not self.model.sharpness:
@@ -195,7 +199,14 @@ class AmbiguousSVM(Algorithm):
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "support_costs_", "support_candidates_", "coef_", "regret_", "_state")
+@persistable(
+    **{**FITTED_ON_A_STREAM, "dual_coef_": csr("n_support", "n_classes", full=True)},
+    support_costs_=floats("n_support", least=0),
+    support_candidates_=csr("n_support", "n_classes", full=True),
+    coef_=WEIGHTS,
+    regret_=instance("Regret"),
+    _state=row(*[number()] * 3, integer(), *[number()] * 4, RANDOM_STATE),
+)
 class AmbiguousClassifier(OnlineClassifier):
     """Multiclass SVM trained online from sets of candidate labels, of which at least one should be right.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,19 @@ from larank.ambiguous.meanings import EMPTY
 from larank.ambiguous.sentences import Words
 from larank.ambiguous.universe import UniverseError
 from larank.ambiguous.universes import ABSENT, NOTHING, Universes
+from larank.data.schema import (
+    SchemaError,
+    Scope,
+    equal,
+    floats,
+    integer,
+    integers,
+    one_of,
+    record,
+    row,
+    several,
+    text,
+)
 
 Floats = NDArray[np.float32]
 
@@ -22,6 +36,69 @@ _UNKNOWN = -1
 NONE, _EMPTY = 0, 1  # the symbol of what a relation does not say, and that of words without a concept
 _LARGEST_ENTRY = 0.25  # of new vectors
 _RARE = math.log(0.01)  # beside the most likely symbol of a word
+
+
+def _n_words(scope: Scope) -> int:
+    """With that beyond the ends."""
+    return scope.sizes["n_known_words"] + _BEYOND + 1
+
+
+def _n_symbols(scope: Scope) -> int:
+    """With that of no concept, and that of nothing."""
+    return scope.sizes["n_known_symbols"] + _EMPTY + 1
+
+
+def _n_inputs(scope: Scope) -> int:
+    """Of a word in the window: its own vector, and those of its concept and what relations say of it."""
+    d, parts = scope.sizes["d"], 1 + scope.sizes["n_relations"]
+    return scope.sizes["window"] * d * (1 + parts)
+
+
+def _n_concept_inputs(scope: Scope) -> int:
+    return scope.sizes["d"] * (1 + scope.sizes["n_relations"])
+
+
+_single = partial(floats, single=True)
+_STATE = record(
+    settings=row(
+        one_of("order-free", "left-right", "independent"),
+        one_of("aligned", "bags"),
+        equal("d"),
+        equal("N"),
+        equal("window"),
+    ),
+    relations=several(text, "n_relations", unique=True),
+    seed=integer(most=2**32 - 1),
+    words=several(text, "n_known_words", unique=True),
+    symbols=several(text, "n_known_symbols", unique=True),
+    concepts=several(text, unique=True),
+    weights=row(
+        _single(_n_words, "d"),
+        _single(_n_symbols, "d"),
+        _single(_n_inputs, "N"),
+        _single(1, "N"),
+        _single(_n_concept_inputs, "N"),
+        _single(1, "N"),
+    ),
+    lexicon=row(floats("n_lexicon_words", "n_lexicon_symbols"), integers("n_lexicon_symbols", below=2, dtype="uint8")),
+    senses=integers("n_senses", 2),
+)
+
+
+def check_state(name: str, value: Any, scope: Scope) -> None:
+    """Raise unless this is what `ConceptLearner.state` could have been, with the concepts and words of the labeller."""
+    _STATE(name, value, scope)
+    symbols, concepts = {"", EMPTY, *value["symbols"]}, set(value["concepts"])
+    if len(symbols) != _n_symbols(scope) or not {EMPTY} <= concepts <= symbols:
+        raise SchemaError(f"{name}['symbols'] must be different, with all concepts among them, got others")
+    if concepts != set(scope.known["concepts_"].tolist()) or value["words"] != scope.known["words_"].tolist():
+        raise SchemaError(f"{name} must have the concepts in concepts_ and the words in words_, got others")
+    for what, found, most in (
+        ("lexicon", value["lexicon"][0].shape, (_n_words(scope), _n_symbols(scope))),
+        ("senses", value["senses"].max(axis=0, initial=-1) + 1, (_n_words(scope), _n_symbols(scope))),
+    ):
+        if any(n > m for n, m in zip(found, most, strict=True)):
+            raise SchemaError(f"{name}[{what!r}] must be of {most[0]} words and {most[1]} symbols, got others")
 
 
 class Settings(NamedTuple):

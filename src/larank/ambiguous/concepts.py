@@ -38,12 +38,13 @@ from larank.ambiguous.conceptinput import (
     check_universes,
     relation_names,
 )
-from larank.ambiguous.conceptlearner import ConceptLearner, Lexicon, Settings, Weights
+from larank.ambiguous.conceptlearner import ConceptLearner, Lexicon, Settings, Weights, check_state
 from larank.ambiguous.conceptschedule import SENTENCES_AT_ONCE, Decaying, Schedule, Steady
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words, check_words
 from larank.ambiguous.universes import Universes
 from larank.data.models import persistable
+from larank.data.schema import RESULT, integer, several, text, texts
 from larank.publishing import next_model, of_one_model
 from larank.training import Outcome, Result, warn_if_early
 
@@ -59,7 +60,14 @@ class _Taught(NamedTuple):
 # ---- The estimator ----
 
 
-@persistable("concepts_", "relations_", "words_", "n_iter_", "result_", "_state")
+@persistable(
+    concepts_=texts("n_concepts"),
+    relations_=several(text),
+    words_=texts("n_words"),
+    n_iter_=integer(),
+    result_=RESULT,
+    _state=check_state,
+)
 class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
     """The concept each word of a sentence stands for, learned from sentences and what is known of the world.
 
@@ -307,6 +315,11 @@ class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
         """Who has seen nothing."""
         relations = check_relations(self.relations, universes)
         return ConceptLearner.beginner(self._settings(), relations, int(seeds.randint(2**31 - 1)))
+
+    def _check_parameters(self) -> None:
+        parameters.check(self)
+        if self.relations is not None:
+            relation_names(self.relations)
 
     def _settings(self) -> Settings:
         sizes = int(self.embedding_size), int(self.hidden_size), int(self.window)

@@ -14,8 +14,60 @@ from larank.ambiguous.bags import role_bag, symbol_bag
 from larank.ambiguous.meanings import EMPTY, Meaning
 from larank.ambiguous.trees import Tree, best_tree, choices
 from larank.ambiguous.wordfeatures import RoleFeatures, symbol_features
+from larank.data.schema import (
+    RANDOM_STATE,
+    Kind,
+    SchemaError,
+    Scope,
+    floats,
+    integer,
+    mapping,
+    number,
+    one_of,
+    record,
+    row,
+    several,
+    text,
+)
 
 _KEY = np.zeros(1, dtype=np.int32)
+_STRATEGIES = ("order-free", "random", "left-right")
+_WIDE = 1000  # a window of more words must have been seen to be believed
+
+
+def _tagger_state(of: str) -> Kind:
+    """Of an OSPAS model, as `_Tagger.state` has it."""
+    features, n_labels = f"n_{of}_features", f"n_{of}_labels"
+    counters = [integer()] * 4
+    return record(
+        features=several(text, features, unique=True),
+        labels=several(text, n_labels, unique=True),
+        weights=floats(features, n_labels),
+        session=row(*counters, number(), number(), RANDOM_STATE),
+    )
+
+
+_STATE = record(
+    settings=row(number(above=0), integer(1), one_of(*_STRATEGIES), one_of("margin", "mistake")),
+    symbols=_tagger_state("symbol"),
+    roles=_tagger_state("role"),
+    grammar=mapping(text, several(integer())),
+)
+
+
+def check_state(name: str, value: Any, scope: Scope) -> None:
+    """Raise unless this is what `ParseLearner.state` could have been."""
+    _STATE(name, value, scope)
+    window, seen = value["settings"][1], len(value["symbols"]["features"])
+    if window % 2 == 0 or window > _WIDE + seen:
+        raise SchemaError(f"{name}['settings'] must have an odd window, of which {seen} features come; got {window}")
+    if value["symbols"]["labels"][:1] != [EMPTY]:
+        raise SchemaError(f"{name}['symbols']['labels'] must begin with {EMPTY!r}, got {value['symbols']['labels']!r}")
+    roles = value["roles"]["labels"]
+    if roles[:1] != [EMPTY] or set(roles[1:]) != {f"A{role}" for role in range(len(roles) - 1)}:
+        raise SchemaError(f"{name}['roles']['labels'] must be {EMPTY!r}, 'A0', 'A1', ..., got {roles!r}")
+    if not all(value["grammar"].values()):
+        raise SchemaError(f"{name}['grammar'] must have numbers of arguments for each symbol, got none for some")
 
 
 class Settings(NamedTuple):

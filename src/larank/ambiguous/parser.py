@@ -30,12 +30,13 @@ from sklearn.utils.validation import check_is_fitted
 from larank import parameters
 from larank.ambiguous.classifier import Regret
 from larank.ambiguous.meanings import EMPTY, Meaning
-from larank.ambiguous.parselearner import Parsed, ParseLearner, Settings
+from larank.ambiguous.parselearner import Parsed, ParseLearner, Settings, check_state
 from larank.ambiguous.parserinput import check_sentence, check_sentences, check_taught, check_tested
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words
 from larank.ambiguous.trees import meaning_of
 from larank.data.models import persistable
+from larank.data.schema import RESULT, instance, integer, mapping, several, text, texts
 from larank.publishing import next_model, of_one_model
 from larank.training import (
     Outcome,
@@ -127,7 +128,14 @@ def _told(word: WordExplanation) -> str:
 # ---- The estimator ----
 
 
-@persistable("symbols_", "relations_", "regret_", "n_iter_", "result_", "_state")
+@persistable(
+    symbols_=texts("n_symbols"),
+    relations_=mapping(text, several(integer())),
+    regret_=instance("Regret"),
+    n_iter_=integer(),
+    result_=RESULT,
+    _state=check_state,
+)
 class SemanticParser(BaseEstimator):  # type: ignore[misc]
     """Meanings of sentences, learned online from meanings that each sentence may have: OSPAS.
 

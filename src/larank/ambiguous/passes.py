@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.training import Limits, ObjectiveValues, Outcome, progress_for, train
+from larank.training import FromScratch, Limits, ObjectiveValues, Outcome, progress_for, train
 
 _NOT_SEEN = ObjectiveValues(math.nan, math.nan, math.nan)
 _STEP_SECONDS = 0.05  # after which the training loop may look at limits
@@ -88,8 +88,9 @@ class SentencePasses:
         self._recorded_at = self.learnt
         return _NOT_SEEN
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """There are none."""
+        yield from ()
         return _NOT_SEEN
 
     def iterations(self) -> float:

@@ -11,7 +11,9 @@ from scipy import sparse
 
 from larank.blocks.kernels import CallableKernel, Kernel
 from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, length, pieces, rows_of, tolerance
+from larank.blocks.ranges import check_kernel_values
 from larank.blocks.store import Batch, Support, rows_like
+from larank.sparse import sound_csr
 
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
@@ -105,15 +107,18 @@ class CallableProvider(Provider):
         if last - first + 1 != len(left):
             span = f"{len(left)} of the {span}"
         try:
-            values = np.asarray(returned.toarray() if sparse.issparse(returned) else returned, dtype=np.float64)
+            values = np.asarray(
+                sound_csr(returned).toarray() if sparse.issparse(returned) else returned, dtype=np.float64
+            )
         except (TypeError, ValueError):
             raise ValueError(f"kernel must return numbers, got {type(returned).__name__} for {span}") from None
         if values.shape != out.shape:
             raise ValueError(f"kernel must return an array of shape {out.shape} for {span}, got shape {values.shape}")
-        with np.errstate(over="ignore"):
-            out[...] = values
-        if not np.isfinite(out).all():
-            i, j = np.argwhere(~np.isfinite(out))[0]
+        if not np.isfinite(values).all():
+            i, j = np.argwhere(~np.isfinite(values))[0]
             raise ValueError(
                 f"kernel must return finite numbers, got {values[i, j]} for examples {left.ids[i]} and {right.ids[j]}"
             )
+        with np.errstate(over="ignore"):
+            out[...] = values
+        check_kernel_values(out, "kernel", left.ids, right.ids)

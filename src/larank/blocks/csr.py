@@ -40,7 +40,8 @@ class CsrProvider(TiledProvider):
         assert isinstance(self.kernel, ProductKernel)
         examples = X if rows is None else X[rows]
         if examples.dtype != self.dtype or examples.format != "csr":
-            examples = sparse.csr_matrix(examples, dtype=self.dtype)
+            with np.errstate(over="ignore"):  # tiles are checked
+                examples = sparse.csr_matrix(examples, dtype=self.dtype)
         if examples.shape[1] != self._features:
             raise ValueError(f"X must have {self._features} features, got {examples.shape[1]}")
         if not examples.has_canonical_format:
@@ -48,7 +49,9 @@ class CsrProvider(TiledProvider):
             examples.sum_duplicates()
         squares = _squared_norms(examples) if norms is None else norms[rows]
         diagonal = self.kernel.diagonal(squares)
-        return Batch(examples, ids_of(ids, examples.shape[0]), diagonal, squares.astype(self.dtype))
+        with np.errstate(over="ignore"):
+            norms = squares.astype(self.dtype)
+        return Batch(examples, ids_of(ids, examples.shape[0]), diagonal, norms)
 
     def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
         assert isinstance(self.kernel, ProductKernel)

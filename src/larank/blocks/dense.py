@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larank.blocks.kernels import Kernel, ProductKernel, RowKernel
-from larank.blocks.provider import TiledProvider, ids_of, precision
+from larank.blocks.provider import TiledProvider, ids_of, pieces, precision
 from larank.blocks.store import Batch, Support, rows_like
 
 _Array = NDArray[Any]
@@ -28,6 +28,7 @@ class DenseProvider(TiledProvider):
     # Squared distance of the mean from the origin over the variance, by precision.
     _FAR = MappingProxyType({np.dtype(np.float32): 16.0, np.dtype(np.float64): 1e8})
     _SAMPLE = 1024
+    _ROWS_AT_ONCE = 64
     _CHEAP_FEATURES = 64
 
     def __init__(self, kernel: Kernel, X: _Array, n_jobs: int | None) -> None:
@@ -46,9 +47,10 @@ class DenseProvider(TiledProvider):
 
     @classmethod
     def _far_origin(cls, X: _Array) -> _Array | None:
-        sample = X[:: max(1, len(X) // cls._SAMPLE)].astype(np.float64)
-        mean = sample.mean(axis=0)
-        spread = float(np.square(sample - mean).sum()) / len(sample)
+        sample = X[:: max(1, len(X) // cls._SAMPLE)]
+        mean = sample.mean(axis=0, dtype=np.float64)
+        some = pieces(len(sample), cls._ROWS_AT_ONCE)  # in double precision all of them may be many bytes
+        spread = sum(float(np.square(sample[rows] - mean).sum()) for rows in some) / len(sample)
         return mean.astype(X.dtype) if float(mean @ mean) > cls._FAR[X.dtype] * spread else None
 
     def keep_values(self, examples: int) -> None:
@@ -57,7 +59,8 @@ class DenseProvider(TiledProvider):
             super().keep_values(examples)
 
     def _prepared(self, X: Any, ids: Any, rows: Any, norms: _Array | None = None) -> Batch:
-        originals = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)
+        with np.errstate(over="ignore"):  # tiles are checked
+            originals = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)
         if originals.shape[1] != self._features:
             raise ValueError(f"X must have {self._features} features, got {originals.shape[1]}")
         ids = ids_of(ids, len(originals))
@@ -71,7 +74,8 @@ class DenseProvider(TiledProvider):
         if norms is not None:
             return Batch(examples, ids, self.kernel.diagonal(norms[rows]), norms[rows], originals)
         squares = np.einsum("ij,ij->i", examples, examples, dtype=np.float64)
-        return Batch(examples, ids, self.kernel.diagonal(squares), squares.astype(self.dtype), originals)
+        with np.errstate(over="ignore"):  # tiles are checked
+            return Batch(examples, ids, self.kernel.diagonal(squares), squares.astype(self.dtype), originals)
 
     def _check_sign(self, rows: _Array, ids: _Index) -> None:
         assert isinstance(self.kernel, RowKernel)

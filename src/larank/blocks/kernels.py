@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 
 from larank import _core
 from larank.parameters import finite, one_of, positive, whole_number
+from larank.sparse import sound_csr
 
 __all__ = [
     "CallableKernel",
@@ -139,7 +140,8 @@ class Sigmoid(ProductKernel, name="sigmoid"):
         _core.map_sigmoid(tile, self.gamma, self.coef0)
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = np.tanh(self.gamma * norms + self.coef0)
+        with np.errstate(over="ignore"):
+            values: NDArray[np.float64] = np.tanh(self.gamma * norms + self.coef0)
         return values
 
 
@@ -268,9 +270,8 @@ def with_bias(kernel: Kernel) -> Kernel:
 
 def _plus_one(values: Any) -> Any:
     """What a kernel returned, plus one; what is no array of numbers is for others to complain about."""
-    values = values.toarray() if issparse(values) else values
     try:
-        return np.asarray(values, dtype=np.float64) + 1
+        return np.asarray(sound_csr(values).toarray() if issparse(values) else values, dtype=np.float64) + 1
     except (TypeError, ValueError):
         return values
 

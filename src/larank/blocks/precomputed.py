@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from larank.blocks.kernels import Kernel, PrecomputedKernel
 from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, pieces, precision, tolerance
+from larank.blocks.ranges import check_kernel_values
 from larank.blocks.store import Batch, GramRows, Support
 
 _Array = NDArray[Any]
@@ -104,7 +105,7 @@ class PrecomputedProvider(Provider):
             out[:, newer] = np.where(right.ids[newer] > left.ids[:, None], other.T, out[:, newer])
         out += np.where(right.ids < 0, 0, self._plus)  # a slot that is free has the id -1
         self._count(0, time.perf_counter() - start)
-        _check_finite(out, left.ids, right.ids)
+        check_kernel_values(out, "kernel='precomputed'", left.ids, right.ids)
 
 
 def check_gram(X: Any) -> None:
@@ -120,7 +121,7 @@ def check_gram(X: Any) -> None:
         raise ValueError(f"X must be a square matrix of kernel values with kernel='precomputed', got {shape}")
     ids, lengths = np.arange(len(X)), np.sqrt(np.abs(X.diagonal().astype(np.float64)))
     for rows in pieces(len(X), ROWS_AT_ONCE):
-        _check_finite(X[rows], ids[rows], ids)
+        check_kernel_values(X[rows], "kernel='precomputed'", ids[rows], ids)
     for rows in pieces(len(X), ROWS_AT_ONCE):
         scale = np.maximum(np.outer(lengths[rows], lengths), np.abs(X[rows]))
         apart = np.abs(X[rows] - X[:, rows].T) > tolerance(X.dtype) * scale
@@ -152,13 +153,3 @@ def indefinite_pair(X: _Array, rows: _Index, plus: float) -> str:
                 f"k(x, x) = {diagonal[some][i]} and k(z, z) = {diagonal[j]}"
             )
     return ""
-
-
-def _check_finite(values: _Array, left: _Index, right: _Index) -> None:
-    """Raise with the two examples whose value is not."""
-    wrong = ~np.isfinite(values)
-    if wrong.any():
-        i, j = np.argwhere(wrong)[0]
-        raise ValueError(
-            f"kernel='precomputed': k(x, z) must be finite, got {values[i, j]} for examples {left[i]} and {right[j]}"
-        )

@@ -19,7 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from larank import _core
 from larank.blocks.kernels import Kernel
+from larank.blocks.pages import zeros
+from larank.blocks.ranges import LARGEST, check_diagonal, check_kernel_parameters, check_kernel_values
 from larank.blocks.store import Batch, Support
 from larank.blocks.table import KernelTable
 from larank.blocks.workers import Background, Workers
@@ -33,6 +36,8 @@ _IsWorthKeeping = Callable[[_Index, _Array], NDArray[np.bool_]]
 _NONE: _Index = np.zeros(0, np.int64)
 ROWS_AT_ONCE = 512
 _HALF_TILE = 128
+_PATTERNS_AT_ONCE = 1024
+_MOST_SLOTS = 0.75  # of all, from where all of them are multiplied
 _TILE_BYTES = 1 << 19  # half of a small L2 cache: the map finds the products still there
 
 
@@ -51,6 +56,7 @@ class Provider(ABC):
     def __init__(self, kernel: Kernel, dtype: Any, support: Support, n_jobs: int | None) -> None:
         self.kernel = kernel
         self.dtype: np.dtype[Any] = np.dtype(dtype)
+        check_kernel_parameters(kernel, self.dtype)
         self.kernel_values = 0
         self.indefinite = ""  # what shows that the kernel is not positive semi-definite, in words, once something has
         self.seconds = {"product": 0.0, "map": 0.0}
@@ -81,6 +87,10 @@ class Provider(ABC):
     def nbytes(self) -> int:
         """What the support patterns take."""
         return self._support.nbytes
+
+    def expect(self, X: Any, memory_limit: float) -> None:
+        """All examples of X may become support patterns, as far as memory allows."""
+        self._support.expect(self.size + min(length(X), int(memory_limit / max(1.0, row_nbytes(X)))))
 
     def keep_values(self, examples: int) -> None:
         """From now on keep kernel values of training examples, of which there are so many, numbered from 0."""
@@ -171,7 +181,12 @@ class Provider(ABC):
 
     def between(self, slots: Any, others: Any) -> _Array:
         """Kernel values of some slots with others, none of which is among them."""
-        return self.cross(self._held(self._checked(slots)), self._held(self._checked(others)))
+        left, columns = self._held(self._checked(slots)), self._checked(others)
+        table = zeros((len(left), len(columns)), self.dtype)
+        for some in pieces(len(columns), _PATTERNS_AT_ONCE):  # for they are copied
+            self._values(left, self._held(columns[some]), table[:, some])
+        self._count(table.size)
+        return table
 
     def _fill_against(self, batch: Batch, support: Batch, out: _Array) -> int:
         """Kernel values with all slots; returns how many of these had to be computed."""
@@ -199,8 +214,9 @@ class Provider(ABC):
         if self._table is None or not self._table.columns or not len(slots):
             self._count(len(ids) * len(slots))
             return self.scores(rows_of(X, ids), slots, coefficients)
+        scale = _scale_of(coefficients)
         dense = np.zeros((self.size, coefficients.shape[1]), self.dtype)
-        dense[self._checked(slots)] = coefficients
+        dense[self._checked(slots)] = coefficients / scale
         out = np.zeros((len(ids), coefficients.shape[1]))
 
         rows = self._table.rows_of(ids)
@@ -213,9 +229,10 @@ class Provider(ABC):
 
         def fill(task: tuple[Callable[..., _Array], _Index]) -> None:
             look, chosen = task
-            out[chosen] = look(X, ids[chosen], dense, is_worth_keeping)
+            out[chosen] = look(X, ids[chosen], dense, lambda some, scores: is_worth_keeping(some, scale * scores))
 
         self.each(fill, tasks)
+        out *= scale
         return out
 
     def _look_anew(self, X: Any, ids: _Index, coefficients: _Array, is_worth_keeping: _IsWorthKeeping) -> _Array:
@@ -266,6 +283,7 @@ class Provider(ABC):
             diagonal[rows], norms[rows] = batch.diagonal, batch.norms
 
         self.each(fill, pieces(count, self._rows_measured))
+        check_diagonal(diagonal, f"kernel={self.kernel.name!r}", self.dtype)
         return diagonal, norms
 
     def sweep(self, X: Any, right: Batch, work: Callable[[slice, _Array], None], norms: _Array | None = None) -> None:
@@ -406,7 +424,7 @@ class TiledProvider(Provider):
 
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         def fill(tile: tuple[slice, slice]) -> None:
-            self._count(0, *self._tile(left, tile[0], right, tile[1], out[tile]))
+            self._count(0, *self._fill_tile(left, tile[0], right, tile[1], out[tile]))
 
         self._workers.run(fill, self._tiles(left, right))
 
@@ -423,7 +441,7 @@ class TiledProvider(Provider):
 
         def fill(task: tuple[Batch, tuple[slice, slice], _Array]) -> None:
             right, (rows, columns), values = task
-            self._count(0, *self._tile(batch, rows, right, columns, values))
+            self._count(0, *self._fill_tile(batch, rows, right, columns, values))
 
         self._workers.run(fill, tasks)
         self._count(len(batch) * len(support))
@@ -433,17 +451,16 @@ class TiledProvider(Provider):
 
     def _values_alone(self, left: Batch, right: Batch, out: _Array) -> None:
         for tile in self._tiles(left, right):
-            self._count(0, *self._tile(left, tile[0], right, tile[1], out[tile]))
+            self._count(0, *self._fill_tile(left, tile[0], right, tile[1], out[tile]))
 
     def _tiles(self, left: Batch, right: Batch) -> list[tuple[slice, slice]]:
         return [(r, c) for r in pieces(len(left), ROWS_AT_ONCE) for c in self._columns(len(left), len(right))]
 
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, some rows at a time."""
-        slots = self._checked(slots)
-        right = self._held(slots)
+        scale = _scale_of(coefficients)
+        right, coefficients = self._expansion(self._checked(slots), coefficients / scale)
         out = np.zeros((X.shape[0], coefficients.shape[1]))
-        coefficients = coefficients.astype(self.dtype)
 
         def fill(rows: slice) -> None:
             left = self._prepared(X, np.arange(rows.start, rows.stop), rows)
@@ -451,16 +468,34 @@ class TiledProvider(Provider):
             scratch = np.empty((len(left), columns[0].stop if columns else 0), self.dtype)
             for part in columns:
                 tile = scratch[:, : part.stop - part.start]
-                self._tile(left, slice(0, len(left)), right, part, tile)
+                self._fill_tile(left, slice(0, len(left)), right, part, tile)
                 weights = coefficients[part]
                 out[rows] += tile @ (weights.toarray() if sparse.issparse(weights) else weights)
 
         self._workers.run(fill, pieces(X.shape[0], ROWS_AT_ONCE))
+        out *= scale
         return out
+
+    def _expansion(self, slots: _Index, coefficients: Any) -> tuple[Batch, Any]:
+        """Patterns and their coefficients. A few zeros more cost less than a copy of nearly all patterns."""
+        if sparse.issparse(coefficients) or len(slots) < _MOST_SLOTS * self.size:
+            return self._held(slots), coefficients.astype(self.dtype)
+        support = self._held()
+        dense = np.zeros((len(support), coefficients.shape[1]), self.dtype)
+        dense[slots] = coefficients
+        return support, dense
 
     def _columns(self, rows: int, columns: int) -> list[slice]:
         step = _TILE_BYTES // (self.dtype.itemsize * min(max(rows, 1), ROWS_AT_ONCE))
         return pieces(columns, min(max(step, 64), self._tile_columns))
+
+    def _fill_tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
+        """Fill one tile and check it: no value that is too large, or no number, goes out of here."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            seconds = self._tile(left, rows, right, columns, out)
+        if not _core.is_within(out, LARGEST[self.dtype]):
+            check_kernel_values(out, f"kernel={self.kernel.name!r}", left.ids[rows], right.ids[columns])
+        return seconds
 
     @abstractmethod
     def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
@@ -479,19 +514,20 @@ class TiledProvider(Provider):
         """Examples prepared for products, checked."""
         batch = self._prepared(X, ids, rows)
         with np.errstate(over="ignore"):
-            fits = np.isfinite(batch.diagonal.astype(self.dtype))
-        if not fits.all():
-            i = int(np.argmin(fits))
-            raise ValueError(
-                f"kernel={self.kernel.name!r}: k(x, x) of example {batch.ids[i]} is {batch.diagonal[i]:.3g}, too large "
-                f"for {self.dtype}; scale X, choose other kernel parameters or give X in float64"
-            )
+            diagonal = batch.diagonal.astype(self.dtype)
+        check_kernel_values(diagonal, f"kernel={self.kernel.name!r}", batch.ids)
         return batch
 
 
 def tolerance(dtype: Any) -> float:
     """How far apart two numbers of this precision may be and still count as the same."""
     return 1e-4 if np.dtype(dtype) == np.float32 else 1e-6
+
+
+def _scale_of(coefficients: Any) -> float:
+    """A power of two near the largest of them: divided by it they fit in any precision, and are rounded as before."""
+    values = coefficients.data if sparse.issparse(coefficients) else coefficients
+    return 2.0 ** int(np.frexp(np.abs(values).max(initial=0.0))[1])
 
 
 def pieces(count: int, step: int) -> list[slice]:
@@ -522,6 +558,13 @@ def rows_of(X: Any, rows: Any) -> Any:
     if isinstance(rows, slice) or isinstance(X, np.ndarray) or sparse.issparse(X):
         return X[rows]
     return [X[row] for row in np.asarray(rows).tolist()]
+
+
+def row_nbytes(X: Any) -> float:
+    """The memory of an example of X, on average; of an object what refers to it."""
+    if sparse.issparse(X):
+        return float((X.data.nbytes + X.indices.nbytes) / max(1, X.shape[0]) + X.indptr.itemsize)
+    return float(X.nbytes) / max(1, len(X)) if isinstance(X, np.ndarray) else 8.0
 
 
 def length(X: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from larank.blocks.pages import zeros
+
 _Array = NDArray[Any]
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
+
+_ENTRY = 128  # bytes of a dictionary from numbers to numbers, each
 
 
 @dataclass
@@ -43,6 +48,11 @@ class Support:
         self._slot_of: dict[int, int] = {}
         self.size = 0
 
+    def expect(self, count: int) -> None:
+        """Have room for so many patterns before long, which takes no memory until it is used."""
+        for rows in filter(None, (self._rows, self._originals)):
+            rows.expected = count
+
     @property
     def ids(self) -> _Index:
         """Stream ids; -1 where nothing was stored yet."""
@@ -52,7 +62,7 @@ class Support:
     def nbytes(self) -> int:
         """What is kept here."""
         kept = self._rows.nbytes + (self._originals.nbytes if self._originals else 0)
-        return kept + self._ids.nbytes + self._diagonal.nbytes + self._norms.nbytes
+        return kept + self._ids.nbytes + self._diagonal.nbytes + self._norms.nbytes + _ENTRY * len(self._slot_of)
 
     def put(self, slots: _Index, batch: Batch, rows: _Index) -> None:
         """Let slot `slots[k]` hold example `rows[k]` of the batch."""
@@ -99,6 +109,7 @@ class _Rows(ABC):
     """Examples in slot order, in the type they came in."""
 
     nbytes: int
+    expected = 0  # so many before long
 
     @abstractmethod
     def put(self, slots: _Index, examples: Any, rows: _Index, size: int) -> None: ...
@@ -111,15 +122,19 @@ class _Rows(ABC):
 class _ArrayRows(_Rows):
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self._values = np.zeros((0, *shape), dtype)
+        self._size = 0
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]
-        return self._values.nbytes
+        return int(self._size * self._values.dtype.itemsize * math.prod(self._values.shape[1:]))
 
     def put(self, slots: _Index, examples: Any, rows: _Index, size: int) -> None:
-        fill = examples[rows[0]] if self._values.dtype == object else 0
-        self._values = _grown(self._values, size, fill=fill)
+        if self._values.dtype == object:
+            self._values = _grown(self._values, size, fill=examples[rows[0]])
+        else:
+            self._values = _grown(self._values, size, expected=self.expected)
         self._values[slots] = examples[rows]
+        self._size = size
 
     def first(self, size: int) -> _Array:
         return self._values[:size]
@@ -232,12 +247,12 @@ def rows_like(X: Any) -> _Rows:
     return _ArrayRows(X.shape[1:], X.dtype) if isinstance(X, np.ndarray) else _ListRows()
 
 
-def _grown(values: _Array, size: int, *, fill: Any = 0) -> _Array:
-    """The same values with room for more: half as much again, so that growing costs little on the whole."""
+def _grown(values: _Array, size: int, *, fill: Any = 0, expected: int = 0) -> _Array:
+    """The same values with room for more: half as much again or what is expected, so that growing is rare."""
     if size <= len(values):
         return values
-    shape = (max(size, len(values) * 3 // 2, 16), *values.shape[1:])
-    larger = np.zeros(shape, values.dtype)
+    shape = (max(size, len(values) * 3 // 2, expected, 16), *values.shape[1:])
+    larger = zeros(shape, values.dtype)
     if np.ndim(fill) or fill != 0:
         larger[len(values) :] = fill
     larger[: len(values)] = values

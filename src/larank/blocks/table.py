@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from larank.blocks.pages import zeros
+
 _Array = NDArray[Any]
 _Index = NDArray[np.int64]
 
@@ -73,7 +75,7 @@ class KernelTable:
     def _add_part(self) -> None:
         """A part in which nothing is known of anyone."""
         first = len(self._parts) * self._COLUMNS
-        self._parts.append(np.zeros((self._most_rows, self._COLUMNS), self._dtype))
+        self._parts.append(zeros((self._most_rows, self._COLUMNS), self._dtype))
         self.now += 1
         self._came[first : first + self._COLUMNS] = self.now
 

@@ -15,6 +15,8 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from larank.blocks.pages import zeros
+
 _Result = TypeVar("_Result")
 _BACKGROUND = "larank-background"
 _NOTHING = object()
@@ -72,7 +74,8 @@ class Workers:
             try:
                 if self._pool is not None:
                     for _ in range(min(helpers, len(tasks) - 1)):
-                        self._pool.submit(job.drain)
+                        if submitted(self._pool, job.drain) is None:
+                            break  # the calling thread does it alone
                 job.drain()
             finally:
                 self._jobs.remove(job)
@@ -82,12 +85,18 @@ class Workers:
         """Call a function in a thread of its own, while the calling thread does something else."""
         if self._behind is None:
             self._behind = ThreadPoolExecutor(1, _BACKGROUND, _one_blas_thread.limit)
-        return Background(self, self._behind.submit(function))
+        future = submitted(self._behind, function)
+        if future is None:
+            self._behind.shutdown(wait=False, cancel_futures=True)  # or a thread to come would call it again
+            self._behind = None
+            future = done(function)
+        return Background(self, future)
 
     def scratch(self, rows: int, columns: int, dtype: Any) -> NDArray[Any]:
         """Memory of the calling thread, which is slow to get new and overwritten by its next call."""
         if len(getattr(self._own, "values", ())) < rows * columns or self._own.values.dtype != dtype:
-            self._own.values = np.empty(rows * columns * 5 // 4, dtype)
+            self._own.values = np.empty(0, dtype)  # not both at once
+            self._own.values = zeros(rows * columns * 5 // 4, dtype)
         values: NDArray[Any] = self._own.values[: rows * columns].reshape(rows, columns)
         return values
 
@@ -99,6 +108,26 @@ class Workers:
     @staticmethod
     def _is_background() -> bool:
         return threading.current_thread().name.startswith(_BACKGROUND)
+
+
+def submitted(pool: ThreadPoolExecutor, function: Callable[[], _Result]) -> Future[_Result] | None:
+    """Let a thread of the pool call a function; None where no thread can be started, for lack of memory."""
+    try:
+        return pool.submit(function)
+    except RuntimeError as error:
+        if "start new thread" not in str(error):
+            raise
+        return None
+
+
+def done(function: Callable[[], _Result]) -> Future[_Result]:
+    """What the function returns or raises, in the calling thread."""
+    future: Future[_Result] = Future()
+    try:
+        future.set_result(function())
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 class Background(Generic[_Result]):

@@ -173,8 +173,13 @@ def print_values(values: Mapping[str, object]) -> None:
     """Write names and values to standard output."""
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        table.add_row(Text(name), Text(format_value(value)))
+        table.add_row(Text(_printable(name)), Text(_printable(format_value(value))))
     console().print(table)
+
+
+def _printable(text: str) -> str:
+    """Text without what a terminal would obey, or could not show."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def short(values: Sequence[Any], shown: int = 10) -> str:

@@ -215,7 +215,9 @@ def evaluate(
         print_values(_figures(true, predicted))
         if has_chunks(label for labels in true for label in labels):
             print_rows(entity_report(true, predicted).rows(), "Entities")
-        pairs = confusions(*(np.array([name for labels in part for name in labels]) for part in (true, predicted)))
+        pairs = confusions(
+            *(np.array([name for labels in part for name in labels], dtype=object) for part in (true, predicted))
+        )
         if pairs:
             print_rows(pairs[:top], counted("Most confused", len(pairs), top))
 
@@ -284,7 +286,9 @@ def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]],
         names = np.array(file.labels.words(), dtype=object)[block.labels].tolist()
         true += [names[start:end] for start, end in pairwise(block.starts.tolist())]
         predicted += [list(map(str, labels)) for labels in tagger.predict(block)]
-    check_labels(Path(file.path), np.array([name for names in true for name in names]), tagger.classes_, "token")
+    check_labels(
+        Path(file.path), np.array([name for names in true for name in names], dtype=object), tagger.classes_, "token"
+    )
     return true, predicted
 
 

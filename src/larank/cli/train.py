@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from larank.cli.checkpoints import CheckpointTo, Every, Resume, checkpoint_arguments, remove_checkpoint
 from larank.cli.console import (
     DataFile,
     Debug,
@@ -65,6 +66,9 @@ def train(
     report_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help="Write a one-page HTML report.")
     ] = None,
+    checkpoint_file: CheckpointTo = None,
+    every: Every = 30.0,
+    resume: Resume = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -72,7 +76,8 @@ def train(
 
     Training ends when --stop says so, or at --max-iter, --time-limit or Ctrl-C; in every case the model is valid, it
     is saved, and its duality gap is shown if it has one. An option that cannot act with the others is an error. With
-    --algorithm sgdqn a file that might not fit --memory-limit is not read as a whole, but as a stream.
+    --algorithm sgdqn a file that might not fit --memory-limit is not read as a whole, but as a stream. With
+    --checkpoint a training that was killed goes on by the same command with --resume.
 
     \b
     Examples:
@@ -84,10 +89,12 @@ def train(
       larank train letter.csv letter.larank --test test.csv --report letter.html
       larank train big.npz big.larank --tol 0.01 --time-limit 60
       larank train huge.svm.gz huge.larank --algorithm sgdqn --loss log_loss
+      larank train big.npz big.larank --checkpoint big.checkpoint --resume
     """
     with work(debug):
         estimator = given.estimator(random_state=seed, verbose=0 if quiet else 1)
-        check_outputs([model_file, report_file], [data_file, test_file])
+        checkpoints = checkpoint_arguments(estimator, checkpoint_file, every, resume)
+        check_outputs([model_file, report_file, checkpoint_file], [data_file, test_file])
         check_replaceable(model_file)
         stream = stream_of(data_file, estimator, features, zero_based)
         if stream is None:
@@ -95,7 +102,7 @@ def train(
             test = None if test_file is None else read_examples(test_file, X.shape[1], zero_based)
             if test_file is not None and test is not None:
                 check_labels(test_file, test[1], y)
-            estimator.fit(X, y)
+            estimator.fit(X, y, **checkpoints)
             n_examples = len(y)
         else:
             if not quiet:
@@ -104,6 +111,7 @@ def train(
             estimator.fit(stream)
             n_examples = _examples_of_a_pass(estimator.result_)
         models.save(estimator, model_file)
+        remove_checkpoint(estimator, checkpoint_file)
         say_if_stopped_early(estimator, model_file)
         figures: dict[str, object] = {}
         tables: dict[str, Sequence[Row]] = {}

@@ -22,7 +22,12 @@ def read_ahead(items: Iterator[_Item]) -> Generator[_Item]:
     """
     nothing = object()
     with ThreadPoolExecutor(1, "larank-reading") as pool:
-        coming = pool.submit(next, items, nothing)
+        try:
+            coming = pool.submit(next, items, nothing)
+        except RuntimeError:  # there is no memory for a thread
+            pool.shutdown(wait=False, cancel_futures=True)
+            yield from items
+            return
         while True:
             item: Any = coming.result()
             if item is nothing:

@@ -8,6 +8,9 @@ and, in text, the line.
 from __future__ import annotations
 
 import inspect
+import io
+import math
+import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable
@@ -19,8 +22,9 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from larank import _core
-from larank.data.files import PathLike, atomic_write, compressed, located, opened
+from larank.data.files import PathLike, atomic_write, check_unpacked, compressed, decompressed, located
 from larank.data.rows import SvmlightText, TableText, floating, format_suffix, is_not_finite
+from larank.sparse import check_sparse, csr_of
 
 _Labels = NDArray[Any]
 
@@ -130,6 +134,8 @@ def write_svmlight(path: PathLike, X: Any, y: Any, *, zero_based: bool = False) 
         If a value is not finite, or a label could not be read back: empty, with white space, `:` or `#`, or a
         word for a number that is not finite.
     """
+    if issparse(X):
+        check_sparse(X)
     X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
     labels = _label_words(column_or_1d(y))
     check_consistent_length(X, labels)
@@ -206,11 +212,13 @@ def read_npz(path: PathLike, *, split: str | None = None, dtype: DTypeLike = np.
     Raises
     ------
     DataFormatError
-        If arrays are missing, do not fit together, need pickle, or the archive is damaged.
+        If arrays are missing, do not fit together, hold objects or what is not finite, or the archive is damaged.
     """
     dtype = floating(dtype)
-    with opened(path) as stream, located(path):
-        return _archived(stream, "" if split is None else f"_{split}", dtype)
+    suffix = "" if split is None else f"_{split}"
+    with open(path, "rb") as file, located(path), decompressed(file) as stream:
+        # An archive is read from its end, and a decompressor would begin anew each time.
+        return _archived(stream if stream is file else io.BytesIO(stream.read()), suffix, dtype)
 
 
 def _label_words(y: NDArray[Any]) -> list[str]:
@@ -226,7 +234,7 @@ def _label_words(y: NDArray[Any]) -> list[str]:
     else:
         raise ValueError(f"y holds labels of type {y.dtype}; accepted are numbers and strings")
     for word in set(words):
-        if not re.fullmatch(r"[^\s:#\0]+", word) or is_not_finite(word):
+        if not re.fullmatch(r"[^\s:#\0\ufeff]+", word) or is_not_finite(word):
             raise ValueError(f"the label {word!r} cannot be written in svmlight format")
     return words
 
@@ -242,45 +250,88 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def _archived(stream: Any, suffix: str, dtype: np.dtype[Any]) -> tuple[Any, _Labels]:
-    if not zipfile.is_zipfile(stream):
-        raise ValueError("not a NumPy archive, or cut short")
-    stream.seek(0)
-    with np.load(stream, allow_pickle=False) as archive:
+def _archived(file: Any, suffix: str, dtype: np.dtype[Any]) -> tuple[Any, _Labels]:
+    with _archive(file) as archive:
         X = _archived_matrix(archive, f"X{suffix}", dtype)
-        y = archive[_required(archive, f"y{suffix}")]
+        y = _member(archive, f"y{suffix}", "biufSU")
     stored = X.data if issparse(X) else X
     if not np.isfinite(stored).all():
         raise ValueError(f"X{suffix} holds values that are not finite in {dtype}")
     if y.shape != X.shape[:1]:
         raise ValueError(f"y{suffix} has shape {y.shape}, but X{suffix} has {X.shape[0]} rows")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"y{suffix} holds labels that are not finite")
     return X, y
 
 
-def _archived_matrix(archive: Any, name: str, dtype: np.dtype[Any]) -> Any:
-    if name in archive:
-        X = archive[name]
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
+def _archived_matrix(archive: zipfile.ZipFile, name: str, dtype: np.dtype[Any]) -> Any:
+    names = _names(archive)
+    if name in names:
+        X = _member(archive, name, "biuf")
+        if X.ndim != 2:
             raise ValueError(f"{name} has shape {X.shape} and type {X.dtype}; expected two dimensions and numbers")
         with np.errstate(over="ignore"):
             return X.astype(dtype, copy=False)
-    prefix = "" if name == "X" and "data" in archive else f"{name}_"
-    if not prefix and "format" in archive and archive["format"] != b"csr":
-        raise ValueError(f"a sparse matrix in {archive['format'].item().decode()} format; expected csr")
+    prefix = "" if name == "X" and "data" in names else f"{name}_"
+    if not prefix and "format" in names:
+        kind = _member(archive, "format", "SU").astype(str).ravel()[:1].tolist()
+        if kind != ["csr"]:
+            raise ValueError(f"a sparse matrix in {' '.join(kind)} format; expected csr")
     data, indices, indptr, shape = (
-        archive[_required(archive, f"{prefix}{part}", name)] for part in ("data", "indices", "indptr", "shape")
+        _member(archive, f"{prefix}{part}", "biuf", name) for part in ("data", "indices", "indptr", "shape")
     )
     with np.errstate(over="ignore"):
-        X = csr_matrix((data.astype(dtype, copy=False), indices, indptr), shape=tuple(shape))
-    X.check_format(full_check=True)
-    return X
+        return csr_of(data.astype(dtype, copy=False), indices, indptr, shape)
 
 
-def _required(archive: Any, name: str, *others: str) -> str:
-    if name not in archive:
+# ---- Archives, of which nothing is believed before it is checked ----
+
+
+def _archive(file: Any) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(file)
+    except Exception as error:  # of many kinds, from numbers that are no sizes and offsets of a file
+        raise ValueError(f"not a NumPy archive, or cut short ({error})") from error
+
+
+def _size(archive: zipfile.ZipFile) -> int:
+    assert archive.fp is not None
+    return archive.fp.seek(0, os.SEEK_END)
+
+
+def _names(archive: zipfile.ZipFile) -> list[str]:
+    return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
+def _member(archive: zipfile.ZipFile, name: str, kinds: str, *others: str) -> NDArray[Any]:
+    """An array of an archive, of one of these kinds; `others` are names that it might have had."""
+    if f"{name}.npy" not in archive.NameToInfo:
         wanted = " nor ".join((name, *others))
-        raise ValueError(f"no {wanted}; the archive holds {', '.join(archive.files)}")
-    return name
+        raise ValueError(f"no {wanted}; the archive holds {', '.join(_names(archive))}")
+    info = archive.getinfo(f"{name}.npy")
+    try:
+        check_unpacked(info.file_size, min(info.compress_size, _size(archive)))
+        with archive.open(info) as file:
+            shape, _, dtype = _HEADERS[np.lib.format.read_magic(file)](file)
+            promised = math.prod(shape) * dtype.itemsize
+            held = info.file_size - file.tell()
+    except Exception as error:  # as above; a header is text that NumPy has Python read
+        raise ValueError(f"{name} is no array, or damaged ({error})") from error
+    if dtype.kind not in kinds or not dtype.itemsize:
+        wanted = "numbers" if kinds == "biuf" else "numbers or strings" if "f" in kinds else "strings"
+        raise ValueError(f"{name} has shape {shape} and type {dtype}; expected {wanted}")
+    if promised != held or any(size < 0 for size in shape):
+        raise ValueError(f"{name} is damaged: {held} bytes where shape {shape} and type {dtype} need {promised}")
+    with archive.open(info) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    # 3.0 differs in names of fields alone, which the arrays of examples do not have.
+    (3, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 _READERS: dict[str, Callable[..., tuple[Any, _Labels]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import csv
+import fcntl
 import gzip
 import io
 import lzma
@@ -14,12 +15,17 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
 PathLike = str | os.PathLike[str]
+
+# A compressed file may unpack to so many bytes, and so many times its own size besides.
+MOST_UNPACKED = 1 << 22
+UNPACKED_RATIO = 200
 
 COMPRESSORS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": partial(gzip.GzipFile, "", "wb", 6, mtime=0),
@@ -41,7 +47,8 @@ class DataFormatError(ValueError):
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a binary file that takes the place of `path` only once it is complete and on disk.
 
-    If anything fails, a full disk included, the old file stays as it was and nothing else is left behind.
+    If anything fails, a full disk included, the old file stays as it was and nothing else is left behind. What a
+    killed process leaves beside it is removed when the same file is written again.
 
     Parameters
     ----------
@@ -54,18 +61,39 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     ...     file.write(b"...")
     """
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".larank-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
+    stem = f".larank-{sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
+    for left in target.parent.glob(f"{stem}*.tmp"):
+        _remove_abandoned(left)
+    with _locked_file(target.with_name(f"{stem}{secrets.token_hex(8)}.tmp")) as file:
+        temporary = Path(file.name)
+        try:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _locked_file(path: Path) -> IO[bytes]:
+    """A new file with a lock, which lasts as long as its process: so long, nobody takes it for abandoned."""
+    while True:
+        file = open(path, "xb")  # noqa: SIM115
+        with suppress(OSError):  # a file system without locks: no file there is ever taken for abandoned
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if path.exists():  # and was not taken for abandoned before it was locked
+            return file
+        file.close()
+
+
+def _remove_abandoned(temporary: Path) -> None:
+    """Remove a temporary file, unless a process is still writing it."""
+    with suppress(OSError), open(temporary, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        temporary.unlink()
 
 
 @contextmanager
@@ -76,10 +104,39 @@ def opened(path: PathLike) -> Iterator[Any]:
 
 
 def decompressed(file: io.BufferedReader) -> Any:
-    """What a file holds: gzip, bzip2 and xz are recognised by their first bytes. A context manager."""
+    """What a file holds: gzip, bzip2 and xz are recognised by their first bytes. A context manager.
+
+    A few bytes can unpack to more than any memory holds. What unpacks to much more than its size is refused as damaged;
+    a pipe has no size to compare with.
+    """
     head = file.peek(10)
     openers = (opener for magic, opener in _DECOMPRESSORS.items() if re.match(magic, head))
-    return next(openers, nullcontext)(file)
+    opener = next(openers, None)
+    return nullcontext(file) if opener is None else io.BufferedReader(_Unpacked(opener(file), file))
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes of a decompressor, as far as they are in proportion to the file."""
+
+    def __init__(self, stream: Any, file: IO[bytes]) -> None:
+        self._stream, self._count = stream, 0
+        self._size = os.fstat(file.fileno()).st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count: int = self._stream.readinto1(buffer)
+        self._count += count
+        if self._size:
+            check_unpacked(self._count, self._size)
+        return count
+
+
+def check_unpacked(count: int, size: int) -> None:
+    """Raise where so many bytes came from too few."""
+    if count > MOST_UNPACKED + UNPACKED_RATIO * size:
+        raise OSError(f"{size} bytes unpack to {count} or more; if that is meant, unpack them before they are read")
 
 
 def read_text(path: PathLike) -> str:

@@ -4,15 +4,15 @@ Arrays are stored as tensors. Everything else stands as JSON in the metadata ent
 version of the format, the version of the library, the class, the parameters of its constructor and its fitted
 attributes.
 
-An estimator class takes part by naming the fitted attributes that make up the model::
+An estimator class takes part by declaring the fitted attributes that make up the model, with `larank.data.schema`::
 
-    @persistable("classes_", "coef_", "n_features_in_", "feature_names_in_", "result_")
+    @persistable(classes_=labels("n_classes"), coef_=floats(functions, "n_features_in_"), n_features_in_=count(1))
     class LinearMulticlassSVC(ClassifierMixin, BaseEstimator): ...
 
-Attributes that an instance does not have are left out. `load` calls the constructor with the saved parameters
-and sets the attributes; nothing else of the class is used. Parameters and attributes may be None, booleans,
-numbers, strings, arrays of numbers or strings, CSR matrices, a `Result`, dataclasses registered with
-`persistable_value`, other registered estimators, and lists, tuples and dicts of these.
+`load` checks the saved parameters as training would, and the attributes by this schema, then calls the constructor and
+sets the attributes. `save` checks the same, so that no file is written that could not be loaded. Parameters and
+attributes may be None, booleans, numbers, strings, arrays of numbers or strings, CSR matrices, a `Result`, dataclasses
+registered with `persistable_value`, other registered estimators, and lists, tuples and dicts of these.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ import importlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from importlib.metadata import version
-from typing import IO, Any, NamedTuple, Protocol, TypeVar
+from typing import IO, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +37,21 @@ from safetensors.numpy import save as to_bytes
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
 
+from larank.data import schema
 from larank.data.files import atomic_write
+from larank.data.schema import Kind, Schema, check_fields
+from larank.parameters import check as check_parameters
+from larank.parameters import defaults
 from larank.publishing import one_model
+from larank.sparse import csr_of
 
 FORMAT_VERSION = 1
 _FORMAT = "larank-model"
 _LONGEST_HEADER = 100_000_000  # the limit of safetensors itself
+_TEXT_OR_OBJECTS = re.compile(r"[<>|=]?U\d{1,9}|\|?O")
+_ROOM_FOR_TEXT = 16_000_000  # bytes of an array of strings, more only for more text
+# What reading a file can come to where it is not what it should be.
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, SafetensorError, TypeError, ValueError)
 _PathLike = str | os.PathLike[str]
 _SPARSE = {"csr_matrix": csr_matrix, "csr_array": csr_array}
 
@@ -64,25 +76,26 @@ _UpToDate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class _Registered(NamedTuple):
-    """A class that can be saved, its fitted attributes, and what makes those of an older file today's."""
+    """A class that can be saved, what its fitted attributes are, and what makes those of an older file today's."""
 
     cls: type[_Estimator]
-    attributes: tuple[str, ...]
+    schema: Schema
     up_to_date: _UpToDate
 
 
 _registry: dict[str, _Registered] = {}
 
 
-def persistable(*attributes: str, up_to_date: _UpToDate = dict) -> Callable[[_Class], _Class]:
+def persistable(up_to_date: _UpToDate = dict, /, **attributes: Kind) -> Callable[[_Class], _Class]:
     """Register an estimator class for `save` and `load`.
 
     Parameters
     ----------
-    *attributes : str
-        The fitted attributes that make up the model.
     up_to_date : callable, optional
         From the attributes in a file, which an older version may have written, to what they are now.
+    **attributes : kind
+        The fitted attributes that make up the model, and what each may be (`larank.data.schema`), in the order in which
+        they are checked.
 
     Returns
     -------
@@ -122,6 +135,8 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
     TypeError
         If the class is not registered, or a parameter or attribute is of a kind that cannot be saved, such as
         a random generator or a function.
+    ValueError
+        If a parameter or attribute is not what it must be, so that the file could not be loaded.
     NotFittedError
         If the estimator has none of its fitted attributes.
     """
@@ -147,19 +162,27 @@ def _is_registered(cls: type[Any]) -> bool:
 def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Class, parameters and attributes of a fitted estimator; `within` is where the names of its arrays begin."""
     cls = type(estimator)
-    fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__].attributes if hasattr(estimator, name)}
+    fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__].schema if hasattr(estimator, name)}
     if not fitted:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
     parameters = estimator.get_params(deep=False)
-    return {
+    parts = {
         "class": cls.__name__,
         "parameters": {k: _encode(v, f"{within}parameters/{k}", arrays) for k, v in parameters.items()},
         "attributes": {k: _encode(v, f"{within}{k}", arrays) for k, v in fitted.items()},
     }
+    try:
+        _check_model(estimator, _registry[cls.__name__].up_to_date(fitted))
+    except ValueError as error:
+        raise ValueError(f"this {cls.__name__} cannot be saved: {error}") from error
+    return parts
 
 
 def load(path: _PathLike) -> Any:
     """Read an estimator that `save` wrote.
+
+    Parameters and attributes are checked before anything is built: the parameters as in training, the attributes by the
+    schema of the class. Memory is in proportion to the file.
 
     Parameters
     ----------
@@ -174,30 +197,13 @@ def load(path: _PathLike) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is not a model, is cut short or damaged, comes from a newer version, or needs an unknown
-        class.
+        If the file is not a model, is cut short or damaged, comes from a newer version, needs an unknown class, or
+        holds what no model of its class could have.
     """
     description, _ = _read_description(path)
-    kind = _class_named(description["class"], path)
-    try:
+    with _reading(path):
         arrays = load_file(path)
-        parameters = _decode_all(description["parameters"], arrays.__getitem__, path)
-        attributes = _decode_all(description["attributes"], arrays.__getitem__, path)
-        estimator = kind.cls(**parameters)
-    except (SafetensorError, TypeError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}") from error
-    return _with_attributes(estimator, kind, attributes, path)
-
-
-def _with_attributes(
-    estimator: _Estimator, kind: _Registered, attributes: dict[str, Any], path: _PathLike
-) -> _Estimator:
-    unknown = attributes.keys() - set(kind.attributes)
-    if unknown:
-        raise ModelFileError(f"{path} holds attributes that {kind.cls.__name__} does not have: {sorted(unknown)}")
-    for name, value in kind.up_to_date(attributes).items():
-        setattr(estimator, name, value)
-    return estimator
+        return _Reader(lambda name: arrays.pop(name, None)).estimator(description)
 
 
 def describe(path: _PathLike) -> dict[str, Any]:
@@ -222,11 +228,23 @@ def describe(path: _PathLike) -> dict[str, Any]:
     description, arrays = _read_description(path)
 
     def shown(name: str) -> Any:
-        return _read_array(path, name) if name == "classes_" else arrays[name]
+        return _read_array(path, name) if name == "classes_" and name in arrays else arrays.get(name)
 
-    for part in ("parameters", "attributes"):
-        description[part] = _decode_all(description[part], shown, path)
-    return description
+    with _reading(path):
+        reader = _Reader(shown, builds=False)
+        parts = {part: reader.values(description[part], part) for part in ("parameters", "attributes")}
+    return {**description, **parts}
+
+
+@contextmanager
+def _reading(path: _PathLike) -> Iterator[None]:
+    """Tell of whatever is wrong with a file as a ModelFileError."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} {error}") from error.__cause__
+    except _DAMAGE as error:
+        raise ModelFileError(f"{path} is damaged: {error or type(error).__name__}") from error
 
 
 def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -262,6 +280,8 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
 def _encode_array(value: NDArray[Any], name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if value.dtype.kind in "UO":
         items = [_encode(item, name, arrays) for item in value.ravel().tolist()]
+        if value.dtype.kind == "U":
+            _check_width(items, value.dtype)
         return {"$objects": items, "dtype": value.dtype.str, "shape": list(value.shape)}
     if value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
         raise TypeError(_cannot_save(value, name))
@@ -279,75 +299,174 @@ def _cannot_save(value: Any, name: str) -> str:
     return f"{what} is {kind}, which cannot be saved{hint}"
 
 
-def _decode_all(values: Any, array: Callable[[str], Any], path: _PathLike) -> dict[str, Any]:
-    try:
-        return {name: _decode(value, array) for name, value in values.items()}
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} is damaged: {error}") from error
+class _Reader:
+    """Values from their description.
+
+    `array` gives the array of a name, or None where there is none; a file names each array once, so that no file takes
+    more memory than its size. Without `builds`, estimators within others come without attributes.
+    """
+
+    def __init__(self, array: Callable[[str], Any], builds: bool = True) -> None:
+        self._array, self._builds = array, builds
+
+    def estimator(self, parts: Any) -> _Estimator:
+        """An estimator whose parameters and attributes are what they must be."""
+        if not isinstance(parts, dict) or not {"class", "parameters", "attributes"} <= parts.keys():
+            raise ValueError("an estimator has a class, parameters and attributes")
+        kind = _class_named(parts["class"])
+        name = kind.cls.__name__
+        parameters = self.values(parts["parameters"], "parameters")
+        unknown = parameters.keys() - defaults(kind.cls)
+        if unknown:
+            raise ModelFileError(f"holds parameters that {name} does not have: {sorted(unknown)}")
+        estimator = kind.cls(**parameters)
+        if not self._builds:
+            return estimator
+        attributes = self.values(parts["attributes"], "attributes")
+        unknown = attributes.keys() - kind.schema.keys()
+        if unknown:
+            raise ModelFileError(f"holds attributes that {name} does not have: {sorted(unknown)}")
+        attributes = kind.up_to_date(attributes)
+        _check_model(estimator, attributes)
+        for attribute, value in attributes.items():
+            setattr(estimator, attribute, value)
+        return estimator
+
+    def values(self, coded: Any, place: str) -> dict[str, Any]:
+        """Those of a dict, by name."""
+        if not isinstance(coded, dict):
+            raise ValueError(f"{place} must be a dict, got a {type(coded).__name__}")
+        found = {}
+        for name, value in coded.items():
+            try:
+                found[name] = self.value(value)
+            except ModelFileError:
+                raise
+            except _DAMAGE as error:
+                raise ValueError(f"{place}, {name}: {error or type(error).__name__}") from error
+        return found
+
+    def value(self, coded: Any) -> Any:
+        """One value of any kind."""
+        if isinstance(coded, list):
+            return [self.value(item) for item in coded]
+        if not isinstance(coded, dict):
+            return coded
+        for mark, read in _MARKS.items():
+            if mark in coded:
+                return read(self, coded)
+        raise ValueError(f"there is no value marked {next(iter(coded), '')!r}")
+
+    def array(self, name: Any) -> Any:
+        """An array of the file."""
+        found = self._array(name) if isinstance(name, str) else None
+        if found is None:
+            raise ValueError(f"the array {name!r} is missing, or there twice")
+        return found
+
+    def _number(self, coded: Mapping[str, Any]) -> float:
+        if coded["$float"] not in ("inf", "-inf", "nan"):
+            raise ValueError(f"$float must be inf, -inf or nan, got {coded['$float']!r}")
+        return float(coded["$float"])
+
+    def _tuple(self, coded: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(self._list(coded["$tuple"]))
+
+    def _list(self, coded: Any) -> list[Any]:
+        if not isinstance(coded, list):
+            raise ValueError(f"there must be a list, got a {type(coded).__name__}")
+        return [self.value(item) for item in coded]
+
+    def _dict(self, coded: Mapping[str, Any]) -> dict[Any, Any]:
+        pairs = self._list(coded["$dict"])
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise ValueError("a dict must be a list of pairs")
+        return dict(pairs)
+
+    def _value(self, coded: Mapping[str, Any]) -> Any:
+        cls = _value_class(coded["$value"])
+        settings = self.value(coded.get("settings"))
+        check_fields(cls, settings)
+        return cls(**settings)
+
+    def _nested(self, coded: Mapping[str, Any]) -> _Estimator:
+        return self.estimator(coded["$estimator"])
+
+    def _result(self, coded: Mapping[str, Any]) -> Any:
+        return _value_class("Result").from_dict(self.value(coded["$result"]))
+
+    def _objects(self, coded: Mapping[str, Any]) -> NDArray[Any]:
+        items, dtype = self._list(coded["$objects"]), coded.get("dtype")
+        shape = _checked_shape(coded.get("shape"))
+        if not isinstance(dtype, str) or not _TEXT_OR_OBJECTS.fullmatch(dtype) or math.prod(shape) != len(items):
+            raise ValueError(f"{len(items)} objects cannot be an array of {dtype!r} of shape {shape}")
+        if "U" in dtype:
+            _check_width(items, np.dtype(dtype))
+        objects = np.empty(len(items), dtype=object)
+        for k, item in enumerate(items):
+            objects[k] = item
+        return objects.astype(np.dtype(dtype), copy=False).reshape(shape)
+
+    def _sparse(self, coded: Mapping[str, Any]) -> Any:
+        data, indices, indptr = (self.array(f"{coded.get('name')}/{part}") for part in ("data", "indices", "indptr"))
+        shape = _checked_shape(coded.get("shape"))
+        if coded["$sparse"] not in _SPARSE:
+            raise ValueError(f"there is no sparse matrix {coded['$sparse']!r}")
+        if isinstance(data, ArrayInfo):
+            return ArrayInfo(data.dtype, shape)
+        return csr_of(data, indices, indptr, shape, _SPARSE[coded["$sparse"]])
 
 
-def _decode(value: Any, array: Callable[[str], Any]) -> Any:
-    if isinstance(value, list):
-        return [_decode(item, array) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "$float" in value:
-        return float(value["$float"])
-    if "$tuple" in value:
-        return tuple(_decode(value["$tuple"], array))
-    if "$dict" in value:
-        return {_decode(k, array): _decode(v, array) for k, v in value["$dict"]}
-    if "$value" in value:
-        return _value_class(value["$value"])(**_decode(value["settings"], array))
-    if "$estimator" in value:
-        return _decode_estimator(value["$estimator"], array)
-    if "$result" in value:
-        return _value_class("Result").from_dict(_decode(value["$result"], array))
-    if "$objects" in value:
-        return _decode_objects(value, array)
-    if "$sparse" in value:
-        return _decode_sparse(value, array)
-    return _find(value["$array"], array)
+_MARKS: Mapping[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {
+    "$float": _Reader._number,
+    "$tuple": _Reader._tuple,
+    "$dict": _Reader._dict,
+    "$value": _Reader._value,
+    "$estimator": _Reader._nested,
+    "$result": _Reader._result,
+    "$objects": _Reader._objects,
+    "$sparse": _Reader._sparse,
+    "$array": lambda reader, coded: reader.array(coded["$array"]),
+}
 
 
-def _decode_estimator(parts: Mapping[str, Any], array: Callable[[str], Any]) -> _Estimator:
-    kind = _class_named(parts["class"], "an attribute")
-    attributes = {name: _decode(value, array) for name, value in parts["attributes"].items()}
-    estimator = kind.cls(**{k: _decode(v, array) for k, v in parts["parameters"].items()})
-    return _with_attributes(estimator, kind, attributes, "an attribute")
+def _checked_shape(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
+        raise ValueError(f"a shape must be a list of sizes, got {shape!r}")
+    return tuple(shape)
 
 
-def _value_class(name: str) -> type[Any]:
+def _check_width(items: list[Any], dtype: np.dtype[Any]) -> None:
+    """NumPy gives every string the room of the longest one, whatever is in it: a small file must not ask for much."""
+    if not all(isinstance(item, str) for item in items):
+        raise ValueError(f"an array of {dtype} must hold text")
+    most = _ROOM_FOR_TEXT + 16 * sum(map(len, items))
+    if len(items) * dtype.itemsize > most:
+        raise ValueError(
+            f"{len(items)} strings as {dtype} take {len(items) * dtype.itemsize} bytes, where {most} are allowed; an "
+            "array of objects would do"
+        )
+
+
+def _check_model(estimator: Any, attributes: Mapping[str, Any]) -> None:
+    """Raise unless parameters and attributes are what an estimator of its class can have."""
+    getattr(estimator, "_check_parameters", partial(check_parameters, estimator))()
+    schema.check(_registry[type(estimator).__name__].schema, attributes, estimator.get_params(deep=False))
+
+
+def _value_class(name: Any) -> type[Any]:
     if name not in _values:
-        getattr(importlib.import_module("larank"), name, None)  # values register when they are imported
+        _import_named(name)
     if name not in _values:
         raise ValueError(f"there is no {name!r}")
     return _values[name]
 
 
-def _decode_objects(value: Mapping[str, Any], array: Callable[[str], Any]) -> NDArray[Any]:
-    dtype = np.dtype(value["dtype"])
-    objects = np.empty(len(value["$objects"]), dtype=object)
-    for k, item in enumerate(value["$objects"]):
-        objects[k] = _decode(item, array)
-    return objects.astype(dtype, copy=False).reshape(value["shape"])
-
-
-def _decode_sparse(value: Mapping[str, Any], array: Callable[[str], Any]) -> Any:
-    parts = tuple(_find(f"{value['name']}/{part}", array) for part in ("data", "indices", "indptr"))
-    shape = tuple(value["shape"])
-    if isinstance(parts[0], ArrayInfo):
-        return ArrayInfo(parts[0].dtype, shape)
-    matrix = _SPARSE[value["$sparse"]](parts, shape=shape)
-    matrix.check_format(full_check=True)
-    return matrix
-
-
-def _find(name: str, array: Callable[[str], Any]) -> Any:
-    try:
-        return array(name)
-    except KeyError:
-        raise ValueError(f"the array {name!r} is missing") from None
+def _import_named(name: Any) -> None:
+    """Classes register when they are imported, which the package does when it is asked for their name."""
+    if not isinstance(name, str):
+        raise ValueError(f"the name of a class must be text, got {name!r}")
+    getattr(importlib.import_module("larank"), name, None)
 
 
 def _read_array(path: _PathLike, name: str) -> NDArray[Any]:
@@ -358,11 +477,11 @@ def _read_array(path: _PathLike, name: str) -> NDArray[Any]:
         raise ValueError(str(error)) from error
 
 
-def _class_named(name: str, path: _PathLike) -> _Registered:
+def _class_named(name: Any) -> _Registered:
     if name not in _registry:
-        getattr(importlib.import_module("larank"), name, None)  # estimators register when they are imported
+        _import_named(name)
     if name not in _registry:
-        raise ModelFileError(f"{path} holds a {name!r}, which is none of the known classes {sorted(_registry)}")
+        raise ModelFileError(f"holds a {name!r}, which is none of the known classes {sorted(_registry)}")
     return _registry[name]
 
 
@@ -372,22 +491,23 @@ def _read_description(path: _PathLike) -> tuple[dict[str, Any], dict[str, ArrayI
         header, promised = _read_header(file, path)
         size = os.fstat(file.fileno()).st_size
     try:
-        description = json.loads(header.pop("__metadata__")["larank"])
+        description = _parsed(header.pop("__metadata__")["larank"])
         if description["format"] != _FORMAT:
             raise ValueError("another format")
-        found = int(description["format_version"])
-        arrays = {k: ArrayInfo(_dtype_name(v["dtype"]), tuple(v["shape"])) for k, v in header.items()}
-        promised += max((v["data_offsets"][1] for v in header.values()), default=0)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        found = description["format_version"]
+        arrays = {k: ArrayInfo(_dtype_name(v["dtype"]), _checked_shape(v["shape"])) for k, v in header.items()}
+        promised += max((int(v["data_offsets"][1]) for v in header.values()), default=0)
+    except _DAMAGE as error:
         raise ModelFileError(f"{path} is not a larank model") from error
-    if not 1 <= found <= FORMAT_VERSION:
+    if type(found) is not int or not 1 <= found <= FORMAT_VERSION:
         ours = f"larank {version('larank')} reads versions up to {FORMAT_VERSION}"
-        raise ModelFileError(f"{path} has format version {found}; {ours}")
+        raise ModelFileError(f"{path} has format version {found!r}; {ours}")
     if size < promised:
         raise ModelFileError(f"{path} is cut short: {size} bytes where {promised} are needed")
-    missing = {"class", "parameters", "attributes", "library_version"} - description.keys()
-    if missing:
-        raise ModelFileError(f"{path} is damaged: its description lacks {sorted(missing)}")
+    kinds = {"class": str, "parameters": dict, "attributes": dict, "library_version": str}
+    wrong = [name for name, kind in kinds.items() if not isinstance(description.get(name), kind)]
+    if wrong:
+        raise ModelFileError(f"{path} is damaged: its description lacks {wrong}, or has them in another form")
     return description, arrays
 
 
@@ -401,10 +521,22 @@ def _read_header(file: IO[bytes], path: _PathLike) -> tuple[dict[str, Any], int]
     if len(text) < length:
         raise ModelFileError(f"{path} is not a larank model, or cut short within its header")
     try:
-        header = json.loads(text)
-    except ValueError as error:
+        header = _parsed(text)
+    except _DAMAGE as error:
         raise ModelFileError(f"{path} is not a larank model") from error
     return header, 8 + length
+
+
+def _parsed(text: str | bytes) -> dict[str, Any]:
+    """A JSON object, without NaN and Infinity, which are not JSON."""
+    found: dict[str, Any] = json.loads(text, parse_constant=_no_constant)
+    if not isinstance(found, dict):
+        raise ValueError(f"there must be a JSON object, got a {type(found).__name__}")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _dtype_name(code: str) -> str:

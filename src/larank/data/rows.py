@@ -23,6 +23,7 @@ from larank.data.files import COMPRESSORS, PathLike, decompressed, located, shar
 
 _PIECE_BYTES = 1 << 22  # of text, at a time
 _SMALLEST_PIECE = 1 << 16
+_LABEL_BYTES, _LABEL_RATIO = 1 << 25, 100  # what strings of labels may take, and how many times their text besides
 _PIECE_CELLS = 1 << 13  # of a table, as words; many more leave the cache
 
 
@@ -52,7 +53,19 @@ class LabelText:
     def array(self) -> NDArray[Any]:
         """Integers if all labels are written as integers, floating-point numbers if all are numbers, or words."""
         numbers = _core.label_numbers(self.text)
-        return np.array(self.words()) if numbers is None or len(numbers) != len(self.lines) else numbers
+        return self.strings() if numbers is None or len(numbers) != len(self.lines) else numbers
+
+    def strings(self) -> NDArray[Any]:
+        """The labels as an array, in which each has the room of the longest: one line must not blow up all others."""
+        words = self.words()
+        longest = max(map(len, words))
+        if 4 * longest * len(words) > _LABEL_BYTES + _LABEL_RATIO * len(self.text):
+            line = self.lines[next(n for n, word in enumerate(words) if len(word) == longest)]
+            raise ValueError(
+                f"line {line}: a label of {longest} characters; as long a string for each of {len(words)} labels would "
+                "take too much memory"
+            )
+        return np.array(words)
 
     def words(self) -> list[str]:
         """The labels one by one."""
@@ -158,16 +171,16 @@ def _piece_bytes(n_bytes: int | None) -> int:
 def _whole_lines(stream: Any, piece_bytes: int) -> Iterator[bytes]:
     """Pieces of text that end with a line end, each as soon as it is decompressed."""
     pending = bytearray()
-    piece = stream.read1(piece_bytes).removeprefix(codecs.BOM_UTF8)
-    while piece:
+    mark = codecs.BOM_UTF8  # at the beginning
+    while piece := stream.read1(piece_bytes):
         cut = piece.rfind(b"\n") + 1
         if cut:
-            yield b"".join((pending, piece[:cut]))
+            yield b"".join((pending, piece[:cut])).removeprefix(mark)
+            mark = b""
             pending.clear()
         pending += piece[cut:]
-        piece = stream.read1(piece_bytes)
     if pending:
-        yield bytes(pending) + b"\n"
+        yield bytes(pending).removeprefix(mark) + b"\n"
 
 
 def _taken(reader: _core.SvmlightReader32 | _core.SvmlightReader64, labelling: Labelling, share: float | None) -> Rows:
@@ -261,4 +274,6 @@ def _take_label(row: list[str], column: int, width: int, line: int) -> str:
     word = row.pop(column).strip()
     if not word or is_not_finite(word):
         raise ValueError(f"line {line}: the label {word!r} is empty or not finite")
+    if "\ufeff" in word:
+        raise ValueError(f"line {line}: there is a byte order mark in the label {word!r}")
     return word

@@ -17,6 +17,7 @@ from larank.data.examples import check_options, read_npz, read_svmlight, reader_
 from larank.data.files import PathLike
 from larank.data.rows import LabelText, SvmlightText, TableText
 from larank.parameters import whole_number
+from larank.sparse import check_sparse
 
 # The kinds of NumPy: which labels may come where those of the first block were of this kind.
 _FITTING = {"i": "i", "f": "fi", "U": "Ufi"}
@@ -202,7 +203,7 @@ class _SettledLabels:
             return found
         if found.dtype.kind not in _FITTING[self._kind]:
             self._refuse(labels, self._kind)
-        return np.array(labels.words()) if self._kind == "U" else found.astype(np.float64)
+        return labels.strings() if self._kind == "U" else found.astype(np.float64)
 
     def _refuse(self, labels: LabelText, kind: str) -> NoReturn:
         one, several = _NUMBERS[kind]
@@ -245,6 +246,7 @@ def _checked(block: Any, number: int) -> ExampleBlock:
 def _array(values: Any, dimensions: int, name: str) -> Any:
     """An array of so many dimensions, or a CSR matrix where two are wanted."""
     if issparse(values) and dimensions == values.ndim == 2:
+        check_sparse(values)
         return csr_matrix(values)
     try:
         array = np.asarray(values)

@@ -27,12 +27,12 @@ from larank.base import hard_objective, smallest_margin
 from larank.blocks import Provider
 from larank.blocks.provider import rows_of
 from larank.kernel.larank import TAU
-from larank.kernel.machine import Expansion, session_class
+from larank.kernel.machine import ROWS_AT_ONCE, CertificateTrial, Expansion, Machine, session_class
 from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.stream import Examples, KernelFeed, KernelSource, Stream
 from larank.parameters import OPERATIONS
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues, State
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
@@ -87,14 +87,8 @@ class ActiveSetTraining:
         self, settings: ActiveSetSettings, problem: Problem, provider: Provider, random: np.random.RandomState
     ) -> None:
         self.settings, self.problem, self.provider, self.random = settings, problem, provider, random
-        self.session = session_class("KernelLaRank", provider.dtype)(
-            schedule="adaptive",
-            n_reprocess=1,
-            operations=list(OPERATIONS),
-            tau=TAU,
-            seed=int(random.randint(2**31 - 1)),
-            memory_limit=int(settings.memory_limit),
-        )
+        options = self._options(seed=int(random.randint(2**31 - 1)))
+        self.session = session_class("KernelLaRank", provider.dtype)(**options)
         self.source = KernelSource(self.session, provider)
         for _ in range(problem.n_classes):
             self.session.add_class()
@@ -115,10 +109,22 @@ class ActiveSetTraining:
         self.has_stalled = False
         self.has_rested = False  # whether the members did, when they were last optimized
         self.newton_steps, self.visits_at_newton = 0, 0
+        self.next_round: tuple[float, float, float, int] | None = None  # where one may begin: tau, and progress so far
+        self.resumed_round: tuple[float, float, float, int] | None = None
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
         provider.keep_values(size)
         self._before = self._counts()
+        self.trial = CertificateTrial(self._score_some)
         self._work = self._rounds(from_scratch=True)
+
+    def _options(self, seed: int) -> dict[str, Any]:
+        """Of a session."""
+        limit = int(self.settings.memory_limit)
+        names = list(OPERATIONS)
+        return {
+            **{"schedule": "adaptive", "n_reprocess": 1, "operations": names, "tau": TAU},
+            **{"seed": seed, "memory_limit": limit},
+        }
 
     def raise_costs(self, costs: _Float) -> None:
         """Go on with higher costs: what was feasible still is."""
@@ -143,14 +149,25 @@ class ActiveSetTraining:
         self.is_told = True
         return self.objectives
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives of all examples at the present coefficients."""
         if not self.is_certified:
             self._work.close()  # wherever it was
             for _ in self._look(everything=True):
-                pass
+                yield
         assert self.objectives is not None
         return self.objectives
+
+    def certificate_seconds(self) -> float:
+        """By a trial on some examples."""
+        patterns = 0 if self.is_certified else self.session.support_patterns
+        return self.trial.seconds(patterns, len(self.problem.labels))
+
+    def _score_some(self) -> int:
+        rows, members = np.arange(min(ROWS_AT_ONCE, len(self.problem.labels))), self._members()
+        known = np.isin(members.slots, np.arange(self.provider.size))  # those born in this block are not, as yet
+        self.provider.scores(rows_of(self.problem.X, rows), members.slots[known], members.dense[known])
+        return len(rows)
 
     def iterations(self) -> float:
         """Examples visited or looked at, over their number."""
@@ -159,6 +176,57 @@ class ActiveSetTraining:
     def details(self) -> Mapping[str, Any]:
         """What the history records besides the objectives."""
         return {"kernel_values": self.kernel_values, "support_patterns": self.session.support_patterns}
+
+    # From one process to another, between two rounds.
+
+    _KEPT = (
+        *("tau", "looks", "visited", "scale", "half_squared_norm", "is_certified", "is_told", "has_stalled"),
+        *("has_rested", "newton_steps", "visits_at_newton"),
+    )
+    _ARRAYS = ("scores", "excess", "drift")
+
+    def snapshot(self) -> State | None:
+        """All but kernel values; nothing within a round, or before the first."""
+        if self.next_round is None:
+            return None
+        at = self.objectives
+        return {
+            **{name: getattr(self, name) for name in (*self._KEPT, *self._ARRAYS)},
+            "next_round": self.next_round,
+            "objectives": None if at is None else [at.primal, at.dual, at.violation],
+            "random": list(self.random.get_state()),
+            "seconds": self.seconds,
+            "kernel_values": self.provider.kernel_values,
+            "session": self.session.snapshot(),
+        }
+
+    def resume(self, state: State) -> None:
+        """Go on with that round."""
+        for name in self._KEPT:
+            setattr(self, name, type(getattr(self, name))(state[name]))
+        for name in self._ARRAYS:
+            array = np.array(state[name], np.float64)
+            if array.shape != getattr(self, name).shape or not np.isfinite(array).all():
+                raise ValueError(f"{name} are not those of the examples")
+            setattr(self, name, array)
+        self.objectives = None if state["objectives"] is None else ObjectiveValues(*map(float, state["objectives"]))
+        kind, keys, *rest = state["random"]
+        self.random.set_state((kind, keys, *rest))
+        self.seconds = {name: float(state["seconds"][name]) for name in self.seconds}
+        tau, best_gap, best_dual, rounds_since = state["next_round"]
+        self.resumed_round = self.next_round = (float(tau), float(best_gap), float(best_dual), int(rounds_since))
+        machine = Machine(session_class("KernelLaRank", self.provider.dtype)(**self._options(seed=0)), self.provider)
+        self.session, self.source = machine.session, KernelSource(machine.session, self.provider)
+        machine.resume(state["session"], self._patterns)
+        self.session.set_margins(np.ascontiguousarray(1 - self.problem.delta))
+        machine.count(int(state["kernel_values"]))
+        self._work = self._rounds(from_scratch=False)
+
+    def _patterns(self, ids: _Index) -> list[tuple[NDArray[np.bool_], Any]]:
+        """The examples of these ids."""
+        if len(ids) and ids.max() >= len(self.problem.labels):
+            raise ValueError(f"there is no example {ids.max()}")
+        return [(np.ones(len(ids), bool), rows_of(self.problem.X, ids))]
 
     # What is left of it.
 
@@ -203,9 +271,15 @@ class ActiveSetTraining:
             yield from self._timed("larank pass", self._larank_pass())
         if self.problem.formulation == "weston-watkins":
             self.session.set_formulation("weston-watkins")
-        tau, tol = min(_FIRST_TAU, _WARMED * self.tau), self.settings.tol
-        best_gap, best_dual, rounds_since = np.inf, 0.0, 0
+        tol = self.settings.tol
+        tau, best_gap, best_dual, rounds_since = self.resumed_round or (
+            *(min(_FIRST_TAU, _WARMED * self.tau), np.inf, 0.0),
+            0,
+        )
         while True:
+            self.next_round = (tau, best_gap, best_dual, rounds_since)
+            yield False
+            self.next_round = None
             self.tau = tau
             self.session.set_tau(tau)
             yield from self._timed("converge", self._converge())
@@ -213,6 +287,7 @@ class ActiveSetTraining:
             if self._gap() <= tol and not self.is_certified:
                 yield from self._timed("look", self._look(everything=True))
             if self._gap() <= tol:
+                self.next_round = (tau, best_gap, best_dual, rounds_since)
                 return
             assert self.objectives is not None
             gap, dual = self._gap(), self.objectives.dual

@@ -14,19 +14,21 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import parameters
-from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs
+from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs, functions
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import ProductKernel
 from larank.blocks.provider import rows_of
+from larank.data.files import PathLike
 from larank.data.models import persistable
+from larank.data.schema import csr, floats, number
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.machine import FITTED, KernelClassifier, warn_if_indefinite
+from larank.kernel.machine import FITTED, WEIGHTS, KernelClassifier, says_enough_memory, warn_if_indefinite
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.publishing import next_model
-from larank.training import Limits, Outcome, train
+from larank.training import CheckpointFile, CheckpointRequest, Limits, Outcome, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -39,7 +41,13 @@ _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are co
 
 
 @with_paragraphs
-@persistable(*FITTED, "support_costs_", "coef_", "intercept_", "scale_")
+@persistable(
+    **{**FITTED, "dual_coef_": csr("n_support", "n_classes")},
+    support_costs_=floats("n_support", least=0),
+    coef_=WEIGHTS,
+    intercept_=floats(functions),
+    scale_=number(),
+)
 class MulticlassSVC(KernelClassifier):
     """Multiclass support vector machine with a kernel, solved to a duality gap.
 
@@ -147,21 +155,35 @@ class MulticlassSVC(KernelClassifier):
         self.verbose = verbose
 
     @with_paragraphs
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: PathLike | None = None,
+        every: float = 30.0,
+        resume: bool = False,
+    ) -> Self:
         """Train on `X` and `y`.
 
         Parameters
         ----------
         [examples]
         [sample_weight]
+        [checkpoint]
 
         [fitted]
         """
+        asked = CheckpointRequest(checkpoint, every, resume).checked()
+        if checkpoint is not None and self.solver != "active-set":
+            raise ValueError(f"checkpoint needs solver='active-set'; got solver={self.solver!r}")
         with next_model(self) as model:
             X, problem, provider = model._problem(X, y, sample_weight)
+            file = CheckpointFile.asked_for(asked, model, X, y, problem.costs)
             with provider.threads():
                 training = model._training(problem, provider)
-                outcome = model._run(training)
+                outcome = model._run(training, file)
             model._keep_model(training, outcome, X)
         warn_if_indefinite(provider.indefinite, stacklevel=2)
         self._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
@@ -220,6 +242,7 @@ class MulticlassSVC(KernelClassifier):
         is_hard = math.inf == self.C
         problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation, is_hard)
         provider = provider_for(kernel, examples, n_jobs=self._threads())
+        provider.expect(examples, self.memory_limit)
         provider.indefinite = indefinite_values(provider, examples, np.flatnonzero(costs > 0))
         return X, problem, provider
 
@@ -236,12 +259,13 @@ class MulticlassSVC(KernelClassifier):
         published = Published() if isinstance(self.solver, str) else self.solver
         return PublishedTraining(published, problem, provider, self.memory_limit)
 
-    def _run(self, training: Any) -> Outcome:
+    def _run(self, training: Any, checkpoint: CheckpointFile | None = None) -> Outcome:
         problem = training.problem
         about = f"{self.formulation}, {self._kernel_name()}, C={self.C:g}, {len(problem.labels)} examples"
-        with progress_for(self.verbose) as progress:
+        with says_enough_memory(self, problem.X), progress_for(self.verbose) as progress:
             progress.start(f"{about}, {problem.n_classes} classes, memory limit {self.memory_limit / 1e6:.0f} MB")
-            outcome = train(training, Limits(None, self.max_iter, self.time_limit), progress)
+            limits = Limits(None, self.max_iter, self.time_limit)
+            outcome = train(training, limits, progress, checkpoint=checkpoint)
         losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
         at_zero = float(problem.delta.max()) * float(problem.costs.sum()) * losses
         dual, provider = outcome.objectives.dual, training.provider
@@ -296,4 +320,4 @@ def _without_constant_features(X: Any) -> Any:
     varies = X.min(axis=0) != X.max(axis=0)
     if varies.all() or not varies.any() or 1 - varies.mean() < _WORTH_DROPPING:
         return X
-    return np.ascontiguousarray(X[:, varies])
+    return np.take(X, np.flatnonzero(varies), axis=1)  # in C order, in one copy

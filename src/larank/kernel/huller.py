@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from larank.base import of_streams
+from larank.base import functions, of_streams
 from larank.data.models import persistable
+from larank.data.schema import RANDOM_STATE, Scope, csr, equal, floats, integer, integers, number, row, several
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -28,7 +29,7 @@ from larank.kernel.machine import (
     session_class,
     signs,
 )
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _Float = NDArray[np.float64]
 
@@ -49,7 +50,7 @@ class Huller(Algorithm):
         primal = training.session.objective
         return ObjectiveValues(primal, min(primal, training.session.estimated_bound), math.nan)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """The distances of the points, and of the projections of all examples on the lines through them."""
         points = _Points.of(training.session)
         n_problems = points.signed.shape[1]
@@ -65,6 +66,7 @@ class Huller(Algorithm):
                 nearest[side] = np.minimum(nearest[side], np.where(y == sign, outward, np.inf).min(axis=0))
                 used = np.where((alpha > 0) & (y == sign), outward, -np.inf)
                 furthest[side] = np.maximum(furthest[side], used.max(axis=0, initial=-np.inf))
+            yield
         largest = float(np.abs(points.products).max(initial=0))
         training.machine.look_at_objectives(float(squared_distance.min()) / 2, 0.0, largest)
         return _certificate(np.maximum(squared_distance, 0), middle, nearest, furthest)
@@ -148,8 +150,24 @@ def _certificate(
     )
 
 
+def _n_problems(scope: Scope) -> int:
+    """In the state of a session."""
+    return max(2, scope.sizes["n_arrived"])
+
+
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "intercept_", "_state", "_alpha", "_labels_of_support")
+@persistable(
+    **FITTED_ON_A_STREAM,
+    intercept_=floats(functions),
+    _state=row(
+        equal("n_arrived"),
+        RANDOM_STATE,
+        several(several(number(), 3), _n_problems),
+        several(several(integer(), 3), _n_problems),
+    ),
+    _alpha=csr("n_support", "n_problems"),
+    _labels_of_support=integers("n_support", below="n_arrived", dtype="int32"),
+)
 class HullerClassifier(OnlineClassifier):
     """Hard margin support vector machine trained online, as the nearest points of two convex hulls.
 

@@ -8,32 +8,35 @@ smaller violations alone than the one before. With the linear kernel the session
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from larank.base import checked_cost_matrix, hard_objective, smallest_margin
+from larank.base import checked_cost_matrix, functions, hard_objective, smallest_margin
 from larank.data.models import persistable
+from larank.data.schema import RANDOM_STATE, csr, floats, number, row, several
 from larank.docstrings import with_paragraphs
 from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
+    CheckpointedClassifier,
     Expansion,
     Machine,
-    OnlineClassifier,
     StreamTraining,
     estimate_by_losses,
     session_class,
 )
 from larank.kernel.selection import Strategy
 from larank.parameters import OPERATIONS
-from larank.training import ObjectiveValues, Outcome
+from larank.training import FromScratch, ObjectiveValues, Outcome
 
 TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
+_VISITS_AT_ONCE = 256  # of the finish, well under a second
 
 
 class LaRank(Algorithm):
@@ -41,6 +44,7 @@ class LaRank(Algorithm):
 
     solver = "larank"
     title = "LaRank"
+    kept = ("_tau",)
     fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "schedule", "n_reprocess", "operations")
 
     def check_classes(self, classes: NDArray[Any]) -> None:
@@ -83,21 +87,23 @@ class LaRank(Algorithm):
             self._margins = np.ascontiguousarray(1 - delta[np.ix_(columns, columns)])
             training.session.set_margins(self._margins)
 
-    def begin_epoch(self, training: StreamTraining) -> None:
+    def begin_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Look closer than before."""
         self._tau /= 4
         training.session.set_tau(self._tau)
+        yield from ()
 
-    def settle(self, training: StreamTraining) -> None:
+    def settle(self, training: StreamTraining) -> Iterator[None]:
         """Sweep over the support patterns; where training goes on until the gap is closed, the passes do that."""
         if training.settings.stop == "epochs":
-            training.feed.finish()
+            while not training.feed.finish_some(_VISITS_AT_ONCE):
+                yield
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """By the losses of the examples as they came."""
         return estimate_by_losses(training)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """[larank] (3) and (7), and the largest violation of an example."""
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self._margins), absent=0.0)
@@ -115,6 +121,7 @@ class LaRank(Algorithm):
             bound[of_label] = block.costs
             best = np.where(own < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
+            yield
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
         primal = half + losses if math.isfinite(self.model.C) else hard_objective(half, margin)
@@ -154,6 +161,8 @@ class LaRank(Algorithm):
             machine.session.add_class()
         beta = csr_matrix(model.dual_coef_ @ model._to_classes(max(2, len(model._arrived))).T)
         labels = np.zeros(0, np.int32)
+        if not np.diff(beta.indptr).all():
+            raise ValueError("dual_coef_ must have coefficients of classes that have arrived, got patterns without")
         if len(model.support_):
             labels = np.maximum.reduceat(np.where(beta.data > 0, beta.indices, -1), beta.indptr[:-1])
         machine.restore(model, labels, model.support_costs_, beta)
@@ -176,8 +185,14 @@ class LaRank(Algorithm):
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_state")
-class LaRankClassifier(OnlineClassifier):
+@persistable(
+    **{**FITTED_ON_A_STREAM, "dual_coef_": csr("n_support", "n_classes", full=True)},
+    support_costs_=floats("n_support", least=0),
+    coef_=WEIGHTS,
+    intercept_=floats(functions),
+    _state=row(number(), number(), number(), several(number(least=0), 3), RANDOM_STATE),
+)
+class LaRankClassifier(CheckpointedClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
     One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes

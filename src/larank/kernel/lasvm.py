@@ -20,16 +20,18 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core
-from larank.base import hard_objective
+from larank.base import functions, hard_objective
 from larank.data.models import persistable
+from larank.data.schema import floats, labels
 from larank.docstrings import with_paragraphs
 from larank.kernel.bias import least_loss_bias
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
+    CheckpointedClassifier,
     Expansion,
     Machine,
-    OnlineClassifier,
     StreamTraining,
     estimate_by_losses,
     linear_weights,
@@ -38,10 +40,11 @@ from larank.kernel.machine import (
 )
 from larank.kernel.selection import Strategy
 from larank.publishing import of_one_model
-from larank.training import ObjectiveValues, Outcome, TrainingWarning
+from larank.training import FromScratch, ObjectiveValues, Outcome, TrainingWarning
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
 _LEAST_STEPS_PER_VECTOR = 1000
+_FEW_ENTRIES = 1 << 22  # of a sparse matrix, which may become a dense one
 
 
 class LaSVM(Algorithm):
@@ -49,6 +52,7 @@ class LaSVM(Algorithm):
 
     solver = "lasvm"
     title = "LaSVM"
+    kept = ("_finishing_seconds", "_steps", "_has_stalled", "_biases", "_steps_at_most")
     fixed = (*Algorithm.fixed, "tau", "delta_max")
     absent = -1.0
 
@@ -63,7 +67,7 @@ class LaSVM(Algorithm):
         self._finishing_seconds = 0.0
         self._steps = 0  # up to the last epoch's end
         self._has_stalled = False  # nothing violates optimality by more than tau
-        self._biases: dict[int, float] = {}  # by problem, where the support vectors leave it open
+        self._biases: list[tuple[int, float]] = []  # by problem, where the support vectors leave it open
         self._steps_at_most = 0  # of a finish that was cut short
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
@@ -116,10 +120,10 @@ class LaSVM(Algorithm):
         """By the losses of the examples as they came."""
         return estimate_by_losses(training)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """[thesis] (4.1) of all problems together, and the largest violation of one of them."""
-        self._biases = {}
-        self._find_open_biases(training)
+        self._biases = []
+        yield from self._find_open_biases(training)
         expansion = self.expansion(training.session)
         # Classes that have not been met yet count as well: everything is against them.
         coefficients, bias = expansion.for_classes(len(self.model._arrived), self.absent)
@@ -136,6 +140,7 @@ class LaSVM(Algorithm):
             g, bound = y - scores, block.costs[:, None] * y  # [thesis] (4.2)
             largest = np.maximum(largest, np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0))
             smallest = np.minimum(smallest, np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0))
+            yield
         half = float(squared_norm.sum()) / 2
         at_zero = float(np.tile(training.stream.examples.costs, len(bias)).sum())
         training.machine.look_at_objectives(half, linear - half, at_zero)
@@ -144,7 +149,7 @@ class LaSVM(Algorithm):
             primal = sum(map(hard_objective, (squared_norm / 2).tolist(), margin.tolist()))
         return ObjectiveValues(primal, linear - half, max(0.0, float((largest - smallest).max())))
 
-    def _find_open_biases(self, training: StreamTraining) -> None:
+    def _find_open_biases(self, training: StreamTraining) -> Iterator[None]:
         """Where all support vectors are at bounds, they leave an interval to the bias; all examples decide."""
         session = training.session
         width = len(self.model._arrived)
@@ -152,20 +157,21 @@ class LaSVM(Algorithm):
         if not len(is_open) or (session.columns > 1 and session.columns != width):
             return
         expansion = Expansion.of(session)
-        scanned = [
-            (scores, signs(block.labels, session.columns)[:, is_open], block.costs)
-            for block, scores, _ in training.scanned(expansion, expansion.dense[:, is_open])
-        ]
+        scanned = []
+        for block, scores, _ in training.scanned(expansion, expansion.dense[:, is_open]):
+            scanned.append((scores, signs(block.labels, session.columns)[:, is_open], block.costs))
+            yield
         scores, y, costs = (np.concatenate(parts) for parts in zip(*scanned, strict=True))
         for column, problem in enumerate(is_open.tolist()):
-            self._biases[problem] = least_loss_bias(scores[:, column], y[:, column], costs)
+            self._biases.append((problem, least_loss_bias(scores[:, column], y[:, column], costs)))
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Training that has stalled above the gap asked for has come to the end of its precision."""
-        if training.is_whole and not training.settings.certify:
-            self._find_open_biases(training)
-        if outcome.status == "interrupted":
+        if outcome.status in ("interrupted", "time_limit"):
             return outcome
+        if training.is_whole and not training.settings.certify:
+            for _ in self._find_open_biases(training):
+                pass
         is_open = not training.settings.limits().is_closed(outcome.objectives)
         if self._steps_at_most and outcome.status in ("completed", "max_iter"):
             return replace(outcome, status="max_iter")
@@ -189,7 +195,8 @@ class LaSVM(Algorithm):
     def expansion(self, session: Any) -> Expansion:
         """The coefficients alpha and the biases, finished where finishing has begun."""
         bias = np.array(session.bias)
-        bias[list(self._biases)] = list(self._biases.values())
+        for problem, of_least_loss in self._biases:
+            bias[problem] = of_least_loss
         return replace(Expansion.of(session), intercepts=bias)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
@@ -229,22 +236,23 @@ def _as_of_svc(coefficients: csr_matrix) -> NDArray[np.float64]:
 
 def _up_to_date(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes of a model file in which `dual_coef_` had a row for each support vector."""
-    if issparse(attributes.get("dual_coef_")):
-        attributes["dual_coef_"] = _as_of_svc(attributes["dual_coef_"])
+    before: Any = attributes.get("dual_coef_")
+    if issparse(before) and math.prod(before.shape) <= max(_FEW_ENTRIES, 64 * before.nnz):
+        attributes["dual_coef_"] = _as_of_svc(before)
     return attributes
 
 
 @with_paragraphs
 @persistable(
-    *FITTED_ON_A_STREAM,
-    "support_costs_",
-    "support_labels_",
-    "coef_",
-    "intercept_",
-    "delta_",
-    up_to_date=_up_to_date,
+    _up_to_date,
+    **{**FITTED_ON_A_STREAM, "dual_coef_": floats(functions, "n_support")},
+    support_costs_=floats("n_support", least=0),
+    support_labels_=labels("n_support", among="_arrived", repeated=True),
+    coef_=WEIGHTS,
+    intercept_=floats(functions),
+    delta_=floats(functions, finite=False),
 )
-class LaSVMClassifier(OnlineClassifier):
+class LaSVMClassifier(CheckpointedClassifier):
     """Support vector machine with a bias, trained online.
 
     One pass over the examples and a finishing step on the support vectors it has found nearly reach the SVM that

@@ -54,7 +54,10 @@ class LinearMachine(Machine):
 
     def patterns(self, expansion: Expansion) -> Any:
         """The examples with coefficients, as they were given."""
-        values, columns, starts = self.session.patterns()
+        return self._matrix(self.session.patterns(expansion.slots))
+
+    def _matrix(self, parts: Any) -> Any:
+        values, columns, starts = parts
         if columns is None and not self._is_sparse:
             return values.reshape(len(starts) - 1, self.session.features)
         columns = np.empty(0, np.int32) if columns is None else columns
@@ -67,6 +70,22 @@ class LinearMachine(Machine):
         feed_linear(self.session, Examples(X, ids, np.zeros(len(ids), np.int32), costs), diagonal)
         self.session.restore(support_table(ids, labels, costs, diagonal, coefficients))
 
+    def count(self, kernel_values: int) -> None:
+        """There are none."""
+
+    def _take_patterns(self, slots: NDArray[np.int32], X: Any, ids: NDArray[np.int64]) -> None:
+        nothing = Examples(X, ids, np.zeros(len(ids), np.int32), np.zeros(len(ids)))
+        feed_linear(self.session, nothing, linear_diagonal(self.session, X))
+        self.session.take_patterns(slots)
+
+    def _bring_rows(self) -> None:
+        pass
+
+    def waiting(self, support: NDArray[np.int64]) -> Any:
+        """The patterns of the session that have no coefficients in the model, in the order of their slots."""
+        slots, ids = self.session.present()
+        return self._matrix(self.session.patterns(slots[~np.isin(ids, support)]))
+
     def block_values(self, memory_limit: float) -> float:
         """There are none that could be too many."""
         return math.inf
@@ -74,6 +93,9 @@ class LinearMachine(Machine):
     def rows_for(self, memory_limit: float) -> int | None:
         """It keeps no kernel values."""
         return None
+
+    def make_room_for_model(self) -> None:
+        """There are no rows."""
 
     def check_memory(self, memory_limit: float) -> None:
         """There is nothing it could do without."""

@@ -10,9 +10,11 @@ from a saved model.
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -25,29 +27,54 @@ from sklearn.utils import check_random_state
 
 from larank import _core, parameters
 from larank.base import (
+    FEATURES,
     ScoringClassifier,
     check_same_type,
     check_two_classes,
     classes_of,
     example_costs,
+    functions,
     held_out_examples,
     of_streams,
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
-from larank.blocks.kernels import Kernel, kernel_for, takes_sparse, with_bias
+from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse, with_bias
+from larank.blocks.provider import length, row_nbytes, rows_of
+from larank.blocks.ranges import check_features
 from larank.blocks.workers import blas_threads
+from larank.data.files import PathLike
+from larank.data.schema import (
+    RESULT,
+    Schema,
+    Scope,
+    count,
+    csr,
+    floats,
+    given,
+    integer,
+    integers,
+    labels,
+    matrix,
+    number,
+    octets,
+    optional,
+)
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
 from larank.publishing import next_model
 from larank.training import (
     CertificateWarning,
+    CheckpointFile,
+    CheckpointRequest,
+    FromScratch,
     Limits,
     ObjectiveValues,
     Outcome,
     Result,
+    State,
     progress_for,
     train,
     warn_if_early,
@@ -55,26 +82,51 @@ from larank.training import (
 
 _Float = NDArray[np.float64]
 
-# The fitted attributes that make up the model of every kernel estimator, and those of a stream.
-FITTED = (
-    "classes_",
-    "support_",
-    "support_vectors_",
-    "dual_coef_",
-    "gamma_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-)
-FITTED_ON_A_STREAM = (*FITTED, "_arrived", "_seen")
 
-_SHARE_OF_BLOCKS = 0.25  # of the memory limit
+def _end_of_examples(scope: Scope) -> int:
+    """Support patterns are examples that were seen; a precomputed kernel has a feature for each."""
+    ends = [scope.sizes.get("_seen", 2**31)]
+    return min([*ends, scope.sizes["n_features_in_"]] if scope.known["kernel"] == "precomputed" else ends)
+
+
+# The fitted attributes that make up the model of every kernel estimator, and those of a stream.
+FITTED: Schema = {
+    "classes_": labels("n_classes"),
+    **FEATURES,
+    "gamma_": given(number(above=0), when=lambda scope: scope.known["kernel"] in kernels_with("gamma")),
+    "support_": integers("n_support", below=_end_of_examples, unique=True),
+    "support_vectors_": given(
+        matrix("n_support", "n_features_in_"), when=lambda scope: scope.known["kernel"] != "precomputed"
+    ),
+    "dual_coef_": csr("n_support", functions),
+    "n_iter_": integer(),
+    "result_": RESULT,
+}
+FITTED_ON_A_STREAM: Schema = {
+    "_seen": count(),
+    **FITTED,
+    "_arrived": labels("n_arrived", among="classes_"),
+    "_snapshot": optional(octets("n_bytes")),
+    "_waiting_vectors": given(matrix("n_waiting", "n_features_in_"), when=lambda scope: "_snapshot" in scope.known),
+}
+WEIGHTS = given(floats(functions, "n_features_in_", single=True), when=lambda scope: scope.known["kernel"] == "linear")
+
+_SHARE_OF_BLOCKS = 0.25  # of the memory limit, for kernel values,
+_SHARE_OF_COPIES = 1 / 32  # and for the examples themselves
+# Of a limit on memory that is enough, whatever becomes of the examples; with rows of doubles.
+_BYTES_OF_PATTERN = 400
+_BYTES_OF_COEFFICIENT = 400
+_BYTES_AT_LEAST = 1 << 18
+_ROWS_IN_USE = 6
 _HISTORY_POINTS = 300  # of an epoch at most,
 _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
-_ROWS_AT_ONCE = 4096  # of a certificate
+ROWS_AT_ONCE = 2048  # of a certificate at most
+_MANY_MORE = 1.1  # support patterns than in the last trial
+_LEAST_ROWS = 256
+_SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
+_SECONDS_TO_SETTLE = 0.5  # where training has ended early
 # Where epochs="auto" goes on: while passes are cheap and the dual objective rises.
 _MOST_EPOCHS = 20
 _FEW_VISITS = 100_000
@@ -112,6 +164,11 @@ class KernelClassifier(ScoringClassifier):
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         sparse, objects = self.kernel != "precomputed", callable(self.kernel)
         return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects)
+
+    def _check_parameters(self) -> None:
+        """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
+        parameters.check(self)
+        kernel_for(self.kernel, gamma=1.0, degree=self.degree, coef0=self.coef0)
 
     def _resolved_kernel(self, X: Any) -> Kernel:
         gamma = getattr(self, "gamma_", self.gamma)
@@ -193,6 +250,20 @@ def warn_if_indefinite(found: str, stacklevel: int) -> None:
             CertificateWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+@contextmanager
+def says_enough_memory(model: KernelClassifier, X: Any, patterns: int = 0) -> Iterator[None]:
+    """Let a `MemoryLimitError` say what is enough if all examples become support patterns, beside those there are."""
+    try:
+        yield
+    except _core.MemoryLimitError as error:
+        count, classes = patterns + length(X), len(model.classes_)
+        of_pattern = 2 * row_nbytes(X) + _BYTES_OF_PATTERN + _BYTES_OF_COEFFICIENT * classes
+        weights = _BYTES_OF_COEFFICIENT * classes * (X.shape[1] if model.kernel == "linear" else 0)
+        enough = int(2 * (count * (of_pattern + _ROWS_IN_USE * 8) + weights)) + _BYTES_AT_LEAST
+        needed, _, got = str(error).rpartition(", got ")
+        raise type(error)(f"{needed}; {enough} are enough for all {count} examples, got {got}") from None
 
 
 @dataclass(frozen=True)
@@ -299,6 +370,7 @@ class Algorithm(ABC):
     absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
     keeps_rows: bool = True  # whether the session keeps kernel values between patterns
     certifies: ClassVar[bool] = True  # whether it has a bound on the distance to an optimum
+    kept: ClassVar[tuple[str, ...]] = ()  # attributes that a checkpoint has beside the session
     end_of_stream: ClassVar[str] = ""  # why a session cannot be rebuilt from the model, where it cannot
 
     def __init__(self, model: Any) -> None:
@@ -310,6 +382,7 @@ class Algorithm(ABC):
     def machine(self, X: Any, seed: int) -> Machine:
         """A machine that has seen nothing, for data of this kind."""
         provider = provider_for(self.model._kernel_from(X), X, n_jobs=self.model._threads())
+        provider.expect(X, self.model.memory_limit)
         return Machine(self.session(provider.dtype, seed), provider)
 
     @abstractmethod
@@ -332,8 +405,8 @@ class Algorithm(ABC):
         """The objectives as they were seen on the way."""
 
     @abstractmethod
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
-        """The objectives from scratch, by `training.scanned`."""
+    def objectives(self, training: StreamTraining) -> FromScratch:
+        """The objectives from scratch, by `training.scanned`; every `yield` is room for looking at limits."""
 
     @abstractmethod
     def operations(self, session: Any) -> dict[str, int]:
@@ -354,17 +427,18 @@ class Algorithm(ABC):
     def begin_training(self, training: StreamTraining) -> None:
         """Prepare the session for the classes of the stream."""
 
-    def begin_epoch(self, training: StreamTraining) -> None:
-        """Prepare the session for another epoch."""
+    def begin_epoch(self, training: StreamTraining) -> Iterator[None]:
+        """Prepare the session for another epoch; every `yield` is room for looking at limits."""
+        yield from ()
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """Work after an epoch; every `yield` is room for looking at limits."""
         if training.is_over:
-            self.settle(training)
-        yield from ()
+            yield from self.settle(training)
 
-    def settle(self, training: StreamTraining) -> None:
-        """Bring the session to where a model can be taken from it, wherever training has ended."""
+    def settle(self, training: StreamTraining) -> Iterator[None]:
+        """Bring the session to where a good model can be taken from it, wherever training has ended, step by step."""
+        yield from ()
 
     def before_validation(self, training: StreamTraining) -> None:
         """Bring it there on the way, and let training go on as if nothing had been."""
@@ -423,6 +497,10 @@ def support_table(ids: Any, labels: Any, costs: Any, diagonal: Any, coefficients
     )
 
 
+# From the ids of patterns to the examples themselves, in parts: which of them, and their rows.
+Patterns = Callable[[NDArray[np.int64]], Iterable[tuple[NDArray[np.bool_], Any]]]
+
+
 class Machine:
     """A compiled session and the provider of its kernel values, from one call of `partial_fit` to the next."""
 
@@ -470,6 +548,30 @@ class Machine:
         table = support_table(model.support_, labels, costs, batch.diagonal, coefficients)
         self.session.restore(table, KernelSource(self.session, self.provider))
 
+    def count(self, kernel_values: int) -> None:
+        """Go on counting from here."""
+        self.provider.kernel_values = kernel_values
+
+    def resume(self, snapshot: NDArray[np.uint8], patterns: Patterns) -> None:
+        """Let a fresh session go on from the snapshot of another one."""
+        self.session.read_snapshot(snapshot)
+        slots, ids = self.session.present()
+        for some, X in patterns(ids):
+            if some.any():
+                self._take_patterns(slots[some], X, ids[some])
+        self._bring_rows()
+
+    def _take_patterns(self, slots: NDArray[np.int32], X: Any, ids: NDArray[np.int64]) -> None:
+        self.provider.store(slots, self.provider.batch(X, ids), np.arange(len(ids)))
+
+    def _bring_rows(self) -> None:
+        self.session.bring_all_rows(KernelSource(self.session, self.provider))
+
+    def waiting(self, support: NDArray[np.int64]) -> Any:
+        """The patterns of the session that have no coefficients in the model, in the order of their slots."""
+        slots, ids = self.session.present()
+        return self.provider.patterns(slots[~np.isin(ids, support)])
+
     def block_values(self, memory_limit: float) -> float:
         """How many kernel values of blocks there is memory for."""
         return memory_limit * _SHARE_OF_BLOCKS / self.dtype.itemsize
@@ -477,6 +579,11 @@ class Machine:
     def rows_for(self, memory_limit: float) -> int | None:
         """About how many patterns there is memory for all kernel values of, if it keeps any."""
         return int(math.sqrt(memory_limit / (2 * self.dtype.itemsize)))
+
+    def make_room_for_model(self) -> None:
+        """Let rows of kernel values go where there is no memory for a copy of the patterns beside them."""
+        with suppress(_core.MemoryLimitError):
+            self.session.set_foreign_bytes(2 * self.provider.nbytes)
 
     def check_memory(self, memory_limit: float) -> None:
         """Raise where the session cannot stay within the limit by itself."""
@@ -591,10 +698,15 @@ class OnlineClassifier(KernelClassifier):
 
     _ALGORITHM: ClassVar[type[Algorithm]]
     # What a fit before may have left behind and this one need not make again.
-    _FORGOTTEN: ClassVar[tuple[str, ...]] = ("gamma_", "coef_", "support_vectors_", "_machine", "_began_with")
+    _FORGOTTEN: ClassVar[tuple[str, ...]] = (
+        *("gamma_", "coef_", "support_vectors_", "_machine", "_began_with"),
+        *("_snapshot", "_waiting_vectors"),
+    )
 
     _arrived: NDArray[Any]  # labels in the order of their arrival
     _seen: int  # examples of the stream
+    _snapshot: NDArray[np.uint8]  # the state of the session of a stream, for another one that goes on
+    _waiting_vectors: Any  # its patterns that have no coefficients in the model
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running session, which is rebuilt from the model when it is needed again."""
@@ -637,16 +749,28 @@ class OnlineClassifier(KernelClassifier):
         return self._partial_fit(X, y, classes, sample_weight)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        validation: Any,
+        classes: ArrayLike | None = None,
+        asked: CheckpointRequest | None = None,
     ) -> Self:
         with next_model(self) as model:
-            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes)
+            algorithm, machine, outcome = model._learn_all(X, y, sample_weight, validation, classes, asked)
         warn_if_indefinite(machine.indefinite, 3)
         self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
 
     def _learn_all(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, validation: Any, classes: ArrayLike | None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        validation: Any,
+        classes: ArrayLike | None,
+        asked: CheckpointRequest | None,
     ) -> tuple[Algorithm, Machine, Outcome]:
         parameters.check(self)
         settings, algorithm = Settings.of(self), self._ALGORITHM(self)
@@ -660,9 +784,13 @@ class OnlineClassifier(KernelClassifier):
         held_out = (
             None if validation is None else held_out_examples(validation, partial(self._validated, reset=False), known)
         )
+        checkpoint = self._checkpoint(settings, asked, X, y, costs, held_out)
         seeds = check_random_state(settings.random_state)
-        seed = int(seeds.randint(2**31 - 1))
-        orders = np.random.RandomState(seeds.randint(2**31 - 1))
+        seed, seed_of_orders = (int(seeds.randint(2**31 - 1)) for _ in range(2))
+        if checkpoint is not None and checkpoint.resumed is not None:
+            with checkpoint.reading():
+                seed_of_orders = int(checkpoint.resumed["training"]["seed_of_orders"])
+        orders = np.random.RandomState(seed_of_orders)
 
         for name in self._FORGOTTEN:
             self.__dict__.pop(name, None)
@@ -678,7 +806,8 @@ class OnlineClassifier(KernelClassifier):
         examples = Examples(X, np.arange(len(targets)), labels, costs)
         stream = Stream(examples, order, orders if settings.shuffle else None, orders)
         training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
-        outcome = self._train(training, settings.limits())
+        training.seed_of_orders = seed_of_orders
+        outcome = self._train(training, settings.limits(), checkpoint)
         return algorithm, machine, outcome
 
     def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
@@ -700,6 +829,8 @@ class OnlineClassifier(KernelClassifier):
         if self.kernel == "precomputed":
             self._check_columns(X, 0 if first else self._seen, columns)
         elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
+            if not callable(self.kernel):
+                check_features(X, is_training=False, dtype=self.support_vectors_.dtype)
             X = _like(self.support_vectors_, X)
         known = targets.united(None if first else self.classes_, classes)
         algorithm.check_classes(known)
@@ -725,12 +856,18 @@ class OnlineClassifier(KernelClassifier):
         X, y = self._validated(X, y, reset=reset)
         return X, Labels(y)
 
-    def _train(self, training: StreamTraining, limits: Limits) -> Outcome:
+    def _checkpoint(self, settings: Settings, asked: CheckpointRequest | None, *data: Any) -> CheckpointFile | None:
+        if asked is not None and asked.checkpoint is not None and settings.strategy.needs_scores:
+            raise ValueError(f"checkpoint needs selection='random'; got selection={settings.selection!r}")
+        return CheckpointFile.asked_for(asked, self, *data)
+
+    def _train(self, training: StreamTraining, limits: Limits, checkpoint: CheckpointFile | None = None) -> Outcome:
         algorithm, machine = training.algorithm, training.machine
         about = f"{algorithm.title}, {self._kernel_name()}, {len(training.stream.examples)} examples"
-        with progress_for(self.verbose) as progress, machine, training:
+        told = says_enough_memory(self, training.stream.examples.X, machine.session.slots)
+        with told, progress_for(self.verbose) as progress, machine, training:
             progress.start(f"{about}, {len(self.classes_)} classes{training.plan()}")
-            outcome = train(training, limits, progress)
+            outcome = train(training, limits, progress, checkpoint=checkpoint)
         outcome = algorithm.check(training, outcome)
         self._keep_model(algorithm, machine)
         if machine.indefinite:
@@ -738,11 +875,15 @@ class OnlineClassifier(KernelClassifier):
             algorithm.withdraw_bounds()
         self.result_ = training.result(outcome)
         self.n_iter_ = max(1, math.ceil(self.result_.iterations))
+        if getattr(self, "_machine", None) is machine and self.kernel != "precomputed":
+            self._waiting_vectors = machine.waiting(self.support_)
+            self._snapshot = machine.session.snapshot()
         return outcome
 
     def _keep_model(self, algorithm: Algorithm, machine: Machine) -> None:
         expansion = algorithm.expansion(machine.session)
         to_classes = self._to_classes(len(expansion.intercepts))
+        machine.make_room_for_model()
         self.support_ = expansion.ids
         coefficients = csr_matrix(expansion.coefficients @ to_classes)
         coefficients.sort_indices()
@@ -798,8 +939,20 @@ class OnlineClassifier(KernelClassifier):
             self._machine = algorithm.machine(X, seed)
         elif not self._is_running():
             self._machine = algorithm.machine(X, 0)
-            algorithm.restore(self._machine)
+            if hasattr(self, "_snapshot"):
+                self._machine.resume(self._snapshot, self._patterns_of_snapshot)
+            else:
+                algorithm.restore(self._machine)
         return self._machine
+
+    def _patterns_of_snapshot(self, ids: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+        """Those with coefficients in the model, and those that wait."""
+        is_support = np.isin(ids, self.support_)
+        found = [length(self.support_vectors_), length(self._waiting_vectors)]
+        if not np.array_equal(ids[is_support], self.support_) or found != [is_support.sum(), (~is_support).sum()]:
+            raise ValueError("the saved state is damaged: it has other patterns than the model")
+        yield is_support, self.support_vectors_
+        yield ~is_support, self._waiting_vectors
 
     def _is_running(self) -> bool:
         """Whether the machine of the calls before is there, as it was after the last of them."""
@@ -808,6 +961,8 @@ class OnlineClassifier(KernelClassifier):
     def _end_of_stream(self) -> str:
         """Why the stream cannot go on, if it cannot: nothing is left to rebuild the machine from."""
         if not hasattr(self, "dual_coef_") or self._is_running():
+            return ""
+        if hasattr(self, "_snapshot"):
             return ""
         if self.kernel == "precomputed":
             return (
@@ -845,11 +1000,66 @@ class OnlineClassifier(KernelClassifier):
         raise ValueError(message)
 
 
+class CheckpointedClassifier(OnlineClassifier):
+    """One whose `fit` can go on in another process."""
+
+    @with_paragraphs
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        validation: tuple[Any, ArrayLike] | None = None,
+        *,
+        checkpoint: PathLike | None = None,
+        every: float = 30.0,
+        resume: bool = False,
+    ) -> Self:
+        """Train on `X` and `y`.
+
+        Parameters
+        ----------
+        [examples]
+        [sample_weight]
+        [validation]
+        [checkpoint]
+
+        [fitted]
+        """
+        asked = CheckpointRequest(checkpoint, every, resume).checked()
+        return self._fit(X, y, sample_weight, validation, asked=asked)
+
+
 def _like(kept: Any, X: Any) -> Any:
     """Examples in the layout and precision of those a session has already."""
     if issparse(kept):
         return csr_matrix(X, dtype=kept.dtype)
     return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
+
+
+def _known(ids: NDArray[np.int64], examples: int) -> NDArray[np.int64]:
+    """Ids of examples of the stream, checked."""
+    if len(ids) and ids.max() >= examples:
+        raise ValueError(f"there is no example {ids.max()}")
+    return ids
+
+
+class CertificateTrial:
+    """How long a certificate takes, by a trial on some examples; the next when there are many more support patterns.
+
+    `score` computes the scores of some examples with all support patterns, and tells how many it has looked at.
+    """
+
+    def __init__(self, score: Callable[[], int]) -> None:
+        self._score, self._patterns, self._seconds = score, 0, 0.0
+
+    def seconds(self, patterns: int, examples: int) -> float:
+        """With so many support patterns and examples."""
+        if patterns > _MANY_MORE * self._patterns:
+            began = time.perf_counter()
+            looked_at = self._score()
+            self._seconds, self._patterns = (time.perf_counter() - began) / max(1, looked_at), patterns
+        return self._seconds * examples * patterns / max(1, self._patterns)
 
 
 class StreamTraining:
@@ -871,6 +1081,8 @@ class StreamTraining:
         self.session = machine.session
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
+        self.pace = self.between  # examples at once
+        self.trial = CertificateTrial(self._score_some)
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -880,6 +1092,9 @@ class StreamTraining:
         self.next_estimate = 0
         self.error: float | None = None
         self.next_validation = 0
+        self.seed_of_orders = 0  # of the stream's, for a checkpoint
+        self.is_between = False  # whether an epoch is over, and the next has not begun
+        self.is_busy = False  # with what an algorithm does between them
         algorithm.begin_training(self)
         self.feed = self._feed(stream.order)
         self._work = self._epochs()
@@ -891,11 +1106,20 @@ class StreamTraining:
     def __exit__(self, kind: Any, *details: Any) -> None:
         """Leave the session where a model can be taken from it."""
         self._work.close()  # it refers to this object, and would keep all of it in memory until a collection of cycles
-        if kind is not None:
+        try:
+            if kind is None:
+                self._settle()
+                self.feed.flush()
+        finally:
             self.feed.wait()
-            return
-        self.algorithm.settle(self)
-        self.feed.flush()
+            self.feed.release()
+
+    def _settle(self) -> None:
+        """What is left to do, but not for long: training may have ended early."""
+        end = time.perf_counter() + _SECONDS_TO_SETTLE
+        for _ in self.algorithm.settle(self):
+            if time.perf_counter() > end:
+                break
 
     def advance(self) -> bool:
         """Work on the next few examples; True once all epochs are over."""
@@ -903,19 +1127,82 @@ class StreamTraining:
 
     def _epochs(self) -> Generator[bool, None, None]:
         while not self.is_over:
-            while self.visited_in_epoch < self.size:
-                worked = self.feed.advance(self.between)
-                self.machine.check_memory(self.settings.memory_limit)
-                self.visited += worked
-                self.visited_in_epoch += worked
-                if self.visited_in_epoch < self.size:
-                    yield False
-            self.epoch += 1
-            self.is_over = self.settings.stop == "epochs" and self._were_enough()
-            for _ in self.algorithm.end_epoch(self):
+            if not self.is_between:
+                yield from self._epoch()
+            self.is_busy = True
+            self.feed.flush()
+            for _ in self.algorithm.begin_epoch(self):
                 yield False
-            yield self.is_over
             self._begin_epoch()
+            self.is_between = self.is_busy = False
+
+    def _epoch(self) -> Generator[bool, None, None]:
+        """The rest of the epoch at hand, and its end."""
+        while self.visited_in_epoch < self.size:
+            worked = self._timed_advance()
+            self.machine.check_memory(self.settings.memory_limit)
+            self.visited += worked
+            self.visited_in_epoch += worked
+            if self.visited_in_epoch < self.size:
+                yield False
+        self.is_busy = True
+        self.epoch += 1
+        self.is_over = self.settings.stop == "epochs" and self._were_enough()
+        for _ in self.algorithm.end_epoch(self):
+            yield False
+        self.is_between, self.is_busy = True, False
+        yield self.is_over
+
+    # From one process to another.
+
+    _KEPT = (
+        *("epoch", "visited", "visited_in_epoch", "is_over", "is_between", "loss_before", "dual_before"),
+        *("next_estimate", "next_validation", "seed_of_orders"),
+    )
+
+    def snapshot(self) -> State | None:
+        """The session, how far it is in the stream, and what the algorithm remembers; none at the end of an epoch."""
+        if self.is_busy:
+            return None
+        return {
+            **{name: getattr(self, name) for name in self._KEPT},
+            "algorithm": {name: getattr(self.algorithm, name) for name in self.algorithm.kept},
+            "kernel_values": self.machine.kernel_values,
+            "session": self.session.snapshot(),
+        }
+
+    def resume(self, state: State) -> None:
+        """Go on from there: the patterns are among the examples of the stream, and orders are drawn again."""
+        for owner, names, values in (
+            (self, self._KEPT, state),
+            (self.algorithm, self.algorithm.kept, state["algorithm"]),
+        ):
+            for name in names:
+                setattr(owner, name, type(getattr(owner, name))(values[name]))
+        if not 0 <= self.visited_in_epoch <= self.size or not 0 <= self.epoch - self.is_between <= self.visited:
+            raise ValueError("it is no place in the stream")
+        examples = self.stream.examples
+        self.machine.resume(
+            state["session"], lambda ids: [(np.ones(len(ids), bool), rows_of(examples.X, _known(ids, len(examples))))]
+        )
+        self.machine.count(int(state["kernel_values"]))
+        order = self.stream.order
+        for _ in range(self.epoch - self.is_between):
+            order = self.stream.next_order()
+        self.feed = self._feed(order, self.visited_in_epoch)
+        if self.is_over:
+            for _ in self.algorithm.end_epoch(self):  # what it finishes is not in the snapshot
+                pass
+
+    def _timed_advance(self) -> int:
+        """As many examples as are a short piece of work, going by the last one; the model does not depend on it."""
+        began = time.perf_counter()
+        worked = self.feed.advance(self.pace)
+        if time.perf_counter() - began > _SECONDS_AT_ONCE:
+            self.pace = max(1, self.pace // 2)
+        elif self.pace < self.between:
+            self.pace += 1
+        return worked
 
     def _were_enough(self) -> bool:
         """Whether the epochs asked for are over; with "auto", whether another one would be long, or gain little."""
@@ -930,17 +1217,15 @@ class StreamTraining:
         return bool(is_long or dual - before <= _LITTLE_GAIN * dual)
 
     def _begin_epoch(self) -> None:
-        self.feed.flush()
         self.loss_before = getattr(self.session, "loss", 0.0)
         self.session.begin_another_epoch()
-        self.algorithm.begin_epoch(self)
         self.visited_in_epoch = 0
         self.feed = self._feed(self.stream.next_order())
 
-    def _feed(self, order: NDArray[np.intp]) -> Feed:
+    def _feed(self, order: NDArray[np.intp], first: int = 0) -> Feed:
         strategy = self.settings.strategy
         if not strategy.needs_scores:
-            return self.machine.feed(self.stream.blocks(order[: self.size], self._batch_size))
+            return self.machine.feed(self.stream.blocks(order[first : self.size], self._batch_size))
         return ChoosingFeed(self.session, self.machine.provider, self.stream, order, strategy, self.size)
 
     def _batch_size(self) -> int:
@@ -948,7 +1233,12 @@ class StreamTraining:
         values = self.machine.block_values(self.settings.memory_limit)
         slots = self.session.slots
         size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
-        return min(self.settings.batch_size, max(1, int(min(size, 2**31))))
+        return min(self.settings.batch_size, max(1, int(min(size, self._rows_at_once()))))
+
+    def _rows_at_once(self) -> float:
+        """The examples that may be copied together."""
+        share = _SHARE_OF_COPIES * self.settings.memory_limit
+        return max(_LEAST_ROWS, share / row_nbytes(self.stream.examples.X))
 
     def plan(self) -> str:
         """What the memory is for, in words."""
@@ -973,17 +1263,28 @@ class StreamTraining:
         self.next_estimate = self.visited + self.between
         return self.algorithm.estimate(self)
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
-        self.algorithm.settle(self)
+        yield from self.algorithm.settle(self)
         self.feed.flush()
-        return self.algorithm.objectives(self)
+        return (yield from self.algorithm.objectives(self))
+
+    def certificate_seconds(self) -> float:
+        """By a trial on some examples."""
+        return self.trial.seconds(self.session.support_patterns, len(self.stream.order))
+
+    def _score_some(self) -> int:
+        self.feed.flush()
+        expansion = self.algorithm.expansion(self.session)
+        block, _, _ = next(self.scanned(expansion, expansion.dense))
+        return len(block)
 
     def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
         """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        for block in self.stream.blocks(self.stream.order, lambda: _ROWS_AT_ONCE):
+        at_once = int(min(ROWS_AT_ONCE, self._rows_at_once()))
+        for block in self.stream.blocks(self.stream.order, lambda: at_once):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)

@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
+from larank.base import functions
 from larank.data.models import persistable
+from larank.data.schema import Schema, SchemaError, Scope, csr, floats, integer, several
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
     Expansion,
     Machine,
@@ -27,9 +30,25 @@ from larank.kernel.machine import (
     linear_weights,
     session_class,
 )
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
-_FITTED = (*FITTED_ON_A_STREAM, "support_costs_", "coef_", "intercept_", "_beta", "_early", "_counters")
+
+def _check_columns(name: str, value: Any, scope: Scope) -> None:
+    """Coefficients of a session, which has no more columns than there are classes."""
+    csr("n_support", "n_columns")(name, value, scope)
+    if value.shape[1] > scope.sizes["n_classes"]:
+        raise SchemaError(f"{name} must have at most {scope.sizes['n_classes']} columns, got {value.shape[1]}")
+
+
+_FITTED: Schema = {
+    **FITTED_ON_A_STREAM,
+    "support_costs_": floats("n_support", least=0),
+    "coef_": WEIGHTS,
+    "intercept_": floats(functions),
+    "_beta": _check_columns,
+    "_early": _check_columns,
+    "_counters": several(integer(), 4),
+}
 
 
 class _OnMistakes(Algorithm):
@@ -48,8 +67,9 @@ class _OnMistakes(Algorithm):
         """There are no objectives."""
         return ObjectiveValues(math.nan, math.nan, math.nan)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """There are none."""
+        yield from ()
         return self.estimate(training)
 
     def expansion(self, session: Any) -> Expansion:
@@ -141,7 +161,7 @@ class PassiveAggressive(_OnMistakes):
 
 
 @with_paragraphs
-@persistable(*_FITTED)
+@persistable(**_FITTED)
 class KernelPerceptron(OnlineClassifier):
     """Perceptron with a kernel: an example that is misclassified when it comes joins the support patterns.
 
@@ -252,7 +272,7 @@ class KernelPerceptron(OnlineClassifier):
 
 
 @with_paragraphs
-@persistable(*_FITTED)
+@persistable(**_FITTED)
 class KernelPassiveAggressive(OnlineClassifier):
     """Passive-aggressive classifier with a kernel: an example within the margin of 1 makes the step that frees it.
 

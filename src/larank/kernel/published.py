@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from larank import parameters
 from larank.blocks import Batch, Provider
 from larank.blocks.kernels import CallableKernel
+from larank.blocks.provider import pieces
 from larank.data.models import persistable_value
-from larank.kernel.machine import session_class
+from larank.kernel.machine import ROWS_AT_ONCE, session_class
 from larank.kernel.problem import Problem
-from larank.training import Objectives
+from larank.training import FromScratch, Objectives
 
 _SECONDS_PER_CALL = 0.1
 _WORK_PER_RUN = 2e7  # values of F that are looked at or updated: some tens of milliseconds
@@ -143,21 +144,34 @@ class PublishedTraining:
         objectives: Objectives = self._session.objectives()
         return objectives
 
-    def evaluate(self) -> Objectives:
+    def evaluate(self) -> FromScratch:
         """The objectives of the coefficients, with scores computed again."""
-        scores, beta = self.scores(self.problem.X), self.coefficients
+        beta, scores = self.coefficients, np.zeros((self._examples, self.problem.n_classes))
+        support = self._stored_support(beta)
+        for rows in pieces(self._examples, ROWS_AT_ONCE):
+            scores[rows] = self._scores(self.problem.X[rows], beta[support])
+            yield
         self.half_squared_norm = float((beta * scores).sum()) / 2
         return self.problem.objectives(scores, beta)
 
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of any examples with the coefficients as they are, computed from scratch."""
         beta = self.coefficients
+        return self._scores(X, beta[self._stored_support(beta)])
+
+    def _stored_support(self, beta: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The examples with coefficients, which the provider has then in its first slots."""
         support = np.flatnonzero(beta.any(axis=1))
-        if not len(support):
+        if len(support):
+            slots = np.arange(len(support))
+            self.provider.store(slots, self.provider.batch(self.problem.X, support, support), slots)
+        return support
+
+    def _scores(self, X: Any, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of any examples, by the patterns in the first slots."""
+        if not len(coefficients):
             return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), self.problem.n_classes))
-        slots = np.arange(len(support))
-        self.provider.store(slots, self.provider.batch(self.problem.X, support, support), slots)
-        return self.provider.scores(X, slots, beta[support])
+        return self.provider.scores(X, np.arange(len(coefficients)), coefficients)
 
     def iterations(self) -> float:
         """Rounds over examples."""

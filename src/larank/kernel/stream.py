@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from larank.blocks import Batch, Provider
+from larank.blocks.pages import zeros
 from larank.blocks.provider import rows_of
 from larank.blocks.workers import Background
 from larank.kernel.selection import GradualStrategy, Pool, Strategy, label_margin, uncertainty_margin
@@ -80,15 +81,18 @@ class Feed(ABC):
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end."""
 
-    @abstractmethod
-    def finish(self) -> None:
-        """Bring the session's coefficients to where a model can be taken from them."""
+    def finish_some(self, visits: int) -> bool:
+        """Bring the session's coefficients to where a model can be taken from them, by so many visits; True if done."""
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
 
     def wait(self) -> None:
         """Wait for what runs in the background."""
+
+    def release(self) -> None:
+        """There will be no other block: let go of what was kept for it."""
 
 
 @dataclass
@@ -130,7 +134,8 @@ class KernelSource:
         # Patterns of examples that were chosen and left again may have had slots that the provider never saw.
         shape = len(slots), max(self.session.slots, self.provider.size)
         if len(self._rows) < shape[0] * shape[1]:
-            self._rows = np.zeros(shape[0] * shape[1] * 5 // 4, self.provider.dtype)
+            self._rows = self._rows[:0].copy()  # not both at once
+            self._rows = zeros(shape[0] * shape[1] * 5 // 4, self.provider.dtype)
         values = self._rows[: shape[0] * shape[1]].reshape(shape)
         self.provider.rows(slots, out=values[:, : self.provider.size])
         return values
@@ -139,9 +144,10 @@ class KernelSource:
         """Of some slots with others, none of which is among them."""
         return self.provider.between(slots, others)
 
-    def finish(self) -> None:
-        """Bring the session's coefficients to where a model can be taken from them."""
-        self.session.finish(self)
+    def finish_some(self, visits: int) -> bool:
+        """Bring the session's coefficients to where a model can be taken from them, by so many visits; True if done."""
+        is_done: bool = self.session.finish_some(visits, self)
+        return is_done
 
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""
@@ -164,7 +170,7 @@ class KernelFeed(KernelSource, Feed):
         self._next: Background[_Block] | None = None
         self._births = np.empty(0, np.intp)  # slots of the block before, which the next one's values lack
         self._done = 0
-        # The values of the next block are written while those of this one are read.
+        # The values of the next block are written while those of this one are read, if another thread does it.
         self._tables = [np.zeros(0, provider.dtype), np.zeros(0, provider.dtype)]
 
     def advance(self, examples: int) -> int:
@@ -195,7 +201,7 @@ class KernelFeed(KernelSource, Feed):
         if block is None:
             return False
         self._done = 0
-        self.session.set_foreign_bytes(self.provider.nbytes + sum(table.nbytes for table in self._tables))
+        self.session.set_foreign_bytes(self._nbytes())
         upcoming = next(self._blocks, None) if self.provider.concurrent else None
         if upcoming is not None:
             room = self.session.slots + len(block.examples)
@@ -203,6 +209,16 @@ class KernelFeed(KernelSource, Feed):
         block.feed(self.session)
         self._block, self._stored = block, (_NOBODY, _NOBODY)
         return True
+
+    def _nbytes(self) -> int:
+        """What is kept here and by the provider."""
+        return int(self.provider.nbytes + self._rows.nbytes + sum(table.nbytes for table in self._tables))
+
+    def release(self) -> None:
+        """There will be no other block: let go of what was kept for it."""
+        self._blocks = iter(())  # they refer to whoever cuts them, and that to this feed
+        self._tables = [table[:0].copy() for table in self._tables]
+        self._rows = self._rows[:0].copy()
 
     def _take_next(self) -> _Block | None:
         if self._next is not None:
@@ -222,9 +238,11 @@ class KernelFeed(KernelSource, Feed):
 
     def _table(self, rows: int, columns: int) -> NDArray[Any]:
         """Memory for a block: what stands in it is finite, and it is used again for the block after the next."""
-        self._tables.reverse()
+        if self.provider.concurrent:
+            self._tables.reverse()
         if len(self._tables[0]) < rows * columns:
-            self._tables[0] = np.zeros(rows * columns * 5 // 4, self.provider.dtype)
+            self._tables[0] = self._tables[0][:0].copy()  # not both at once
+            self._tables[0] = zeros(rows * columns * 5 // 4, self.provider.dtype)
         return self._tables[0][: rows * columns].reshape(rows, columns)
 
     def _end_block(self, block: _Block) -> None:
@@ -253,9 +271,14 @@ class LinearFeed(Feed):
         worked, self._done = end - self._done, end
         return worked
 
-    def finish(self) -> None:
-        """Bring the session's coefficients to where a model can be taken from them."""
-        self._session.finish()
+    def finish_some(self, visits: int) -> bool:
+        """Bring the session's coefficients to where a model can be taken from them, by so many visits; True if done."""
+        is_done: bool = self._session.finish_some(visits)
+        return is_done
+
+    def release(self) -> None:
+        """There will be no other block: let go of what was kept for it."""
+        self._blocks = iter(())
 
 
 def feed_linear(session: Any, block: Examples, diagonal: NDArray[np.float64]) -> None:

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from larank.base import functions
 from larank.data.models import persistable
+from larank.data.schema import floats
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -27,7 +29,7 @@ from larank.kernel.machine import (
     session_class,
     signs,
 )
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _Float = NDArray[np.float64]
 
@@ -61,7 +63,7 @@ class Tracking(Algorithm):
         self._keep_bound(primal - dual, expected, increases, session.sum_of_costs, session.largest_diagonal)
         return ObjectiveValues(float(primal.sum()), float(dual.sum()), math.nan)
 
-    def objectives(self, training: StreamTraining) -> ObjectiveValues:
+    def objectives(self, training: StreamTraining) -> FromScratch:
         """The objectives of the averaged coefficients, and what lemma 5 says of them."""
         expansion, provider = self.expansion(training.session), training.machine.provider
         coefficients = expansion.dense
@@ -80,6 +82,7 @@ class Tracking(Algorithm):
             total += float(C.sum())
             largest = max(largest, float(diagonal.max()))
             violation = max(violation, float(np.maximum(np.where(alpha < C, g, 0), np.where(alpha > 0, -g, 0)).max()))
+            yield
         alpha = coefficients * signs(expansion.labels, len(sums))
         dual = alpha.sum(axis=0) - squared_norm / 2
         primal = squared_norm / 2 + losses
@@ -135,7 +138,12 @@ def _increase(alpha: _Float, g: _Float, diagonal: _Float, C: _Float) -> _Float:
 
 
 @with_paragraphs
-@persistable(*FITTED_ON_A_STREAM, "intercept_", "gap_", "bound_")
+@persistable(
+    **FITTED_ON_A_STREAM,
+    intercept_=floats(functions),
+    gap_=floats("n_problems", finite=False),
+    bound_=floats("n_problems", finite=False),
+)
 class TrackingSVC(OnlineClassifier):
     """Support vector machine without bias whose models are near the optimum of the examples seen so far, at all times.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from larank import _core
-from larank.training import Objectives
+from larank.training import FromScratch, Objectives
 
 State = dict[str, NDArray[Any]]
 """What a session was, as arrays: tables [feature][function], the last row that of the intercept, and vectors."""
@@ -176,12 +176,13 @@ class GradientMachine:
             arrays = (X,)
         self.session.feed(*arrays, rows.labels, rows.costs, rows.rest_costs, shuffled=shuffled)
 
-    def objectives(self, rows: LabelledRows, *, with_dual: bool) -> Objectives:
+    def objectives(self, rows: LabelledRows, *, with_dual: bool) -> FromScratch:
         """Of the problem of these examples, from scratch; without the dual, its bound is 0."""
         self.feed(rows, shuffled=False)
         self.session.begin_evaluation(with_dual=with_dual)
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             self.session.evaluate(first, min(len(rows), first + _ROWS_AT_ONCE))
+            yield
         found: Objectives = self.session.objectives()
         return found
 

@@ -26,6 +26,7 @@ from larank.linear.gradientmachine import (
     share_of_values,
     visits_per_regularisation,
 )
+from larank.training import completed
 
 _SHARE = 0.1  # of the examples are the sample,
 _LEAST, _MOST = 1_000, 10_000  # but at least and at most so many
@@ -124,7 +125,7 @@ class StartSearch:
         machine.feed(sample, shuffled=True)
         with np.errstate(all="ignore"):
             machine.session.run(2**62)
-            primal = machine.objectives(sample, with_dual=False).primal
+            primal = completed(machine.objectives(sample, with_dual=False)).primal
         self.visits += len(sample)
         if primal < self._primal * (_CLEARLY if scaling is not None and self._is_sparse else 1):
             self._primal, self.best = primal, start

@@ -22,7 +22,7 @@ from larank.linear.gradientmachine import (
     visits_per_regularisation,
 )
 from larank.linear.gradientstart import StartSearch, sample_size
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _WORK = 50_000_000  # multiply-adds between two looks at the limits: some tens of milliseconds
 _VISITS_BETWEEN_ESTIMATES = 200_000
@@ -108,21 +108,21 @@ class GradientTraining:
         self._estimated_at = visits
         return self._estimate()
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objective from scratch, and a lower bound from the derivatives of the losses there."""
         machine = self.settle()
         if self.plan.held is None:
             return self._estimate()
-        at = machine.objectives(self.plan.held, with_dual=True)
+        at = yield from machine.objectives(self.plan.held, with_dual=True)
         self._dual = max(self._dual, at.dual)
         return ObjectiveValues(max(at.primal, self._dual), self._dual, at.violation)
 
-    def look(self) -> ObjectiveValues:
+    def look(self) -> FromScratch:
         """The objective from scratch, with the lower bound there is."""
         assert self.machine is not None
         assert self.plan.held is not None
         self._estimated_at = self.machine.session.counters.visits
-        primal = self.machine.objectives(self.plan.held, with_dual=False).primal
+        primal = (yield from self.machine.objectives(self.plan.held, with_dual=False)).primal
         return ObjectiveValues(max(primal, self._dual), self._dual, math.nan)
 
     def iterations(self) -> float:

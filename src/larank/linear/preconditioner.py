@@ -27,6 +27,7 @@ _LEAST_EXAMPLES, _EXAMPLES_PER_FEATURE = 5000, 20
 _ROWS_AT_ONCE, _GROUPS = 4096, 4
 _ROWS_FOR_DIAGONAL = 64  # which are wide
 _LARGEST = 1e151  # whose squares, of very many examples, float64 holds
+_MOST_JITTER = 1e3  # times the diagonal; more would hide that there is none
 _LEAST_BIAS = 1e-9  # of the costs: the curvature in the biases may be none
 
 
@@ -87,7 +88,7 @@ def _solve(objective: PrimalObjective, R: Table, Z: Table, solve: Callable[[NDAr
 def _factor(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
     """The Cholesky factor, of a matrix that may be positive definite up to rounding only."""
     jitter = 0.0
-    while True:
+    while np.isfinite(matrix).all() and jitter < _MOST_JITTER:
         try:
             found: tuple[NDArray[np.float64], bool] = cho_factor(
                 matrix + jitter * np.diag(matrix.diagonal()), lower=True, check_finite=False
@@ -95,6 +96,10 @@ def _factor(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
             return found
         except LinAlgError:
             jitter = max(1e-7, 10 * jitter)
+    raise ValueError(
+        "C, sample_weight and class_weight must leave second derivatives that are numbers, but those of some class "
+        "vanish or overflow; choose C and weights nearer to one"
+    )
 
 
 def _sample(objective: PrimalObjective, random: np.random.RandomState) -> NDArray[np.int64]:

@@ -16,11 +16,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from larank import _core, parameters
-from larank.base import ScoringClassifier, check_two_classes, classes_of, example_costs, validated
+from larank.base import (
+    FEATURES,
+    ScoringClassifier,
+    check_two_classes,
+    classes_of,
+    example_costs,
+    functions,
+    validated,
+)
 from larank.blocks.kernels import takes_sparse
 from larank.blocks.provider import length
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.models import persistable
+from larank.data.schema import RESULT, Scope, count, floats, given, instance, integer, labels
 from larank.docstrings import with_paragraphs
 from larank.linear.labelkernel import checked_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective, listed
@@ -43,7 +52,29 @@ def _is_model_of_probabilities(model: Any) -> bool:
     )
 
 
-@persistable("classes_", "coef_", "intercept_", "map_", "n_features_in_", "feature_names_in_", "n_iter_", "result_")
+def _is_mapped(scope: Scope) -> bool:
+    return parameters.feature_map_for(scope.known["kernel"], scope.known["feature_map"]) != "none"
+
+
+def _check_map(name: str, value: Any, scope: Scope) -> None:
+    instance("PivotedCholeskyMap", "KernelPCAMap")(name, value, scope)
+    count()("n_features_in_", value.n_features_in_, scope)
+
+
+def _n_columns(scope: Scope) -> int:
+    """Those of the examples, or of what the map makes of them."""
+    return int(scope.known["map_"].n_components_) if _is_mapped(scope) else scope.sizes["n_features_in_"]
+
+
+@persistable(
+    classes_=labels("n_classes"),
+    **FEATURES,
+    map_=given(_check_map, when=_is_mapped),
+    coef_=floats(functions, _n_columns, single=True),
+    intercept_=floats(functions, single=True),
+    n_iter_=integer(),
+    result_=RESULT,
+)
 class PrimalMulticlassSVC(ScoringClassifier):
     """Multiclass support vector machine trained in the primal.
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from larank.linear.descent import SOLVERS, Descent, newton
 from larank.linear.primalobjective import Examples, Iterate, PrimalObjective, Table
-from larank.training import Objectives
+from larank.training import FromScratch, Objectives, completed
 from larank.training.loop import ObjectiveValues
 
 _BIAS_PRECISION = 1e-3  # of the gap to stop at: what may be left of the gradient in the biases
@@ -94,7 +94,7 @@ class PrimalTraining:
         return not self.is_convex and found.bound <= self._tol * found.primal and self._is_stationary()
 
     def _is_stationary(self) -> bool:
-        self.evaluate()
+        completed(self.evaluate())
         return self.gap_is_closed(self._tol)
 
     def gap_is_closed(self, tol: float) -> bool:
@@ -110,13 +110,13 @@ class PrimalTraining:
         assert self._at is not None
         return self._objectives(self._at)
 
-    def evaluate(self) -> Objectives:
+    def evaluate(self) -> FromScratch:
         """With the best biases, from which the descent goes on."""
         if self._at is None:
             self._objective.smooth(self._objective.softmax_gamma, self._smoothing)
             self._at = self._objective.evaluate(self._table)
         with self._objective.timed("biases"):
-            self._at = self._better = with_best_biases(self._objective, self._at, self._tol)
+            self._at = self._better = yield from with_best_biases(self._objective, self._at, self._tol)
         return self._objectives(self._at)
 
     def _objectives(self, at: Iterate) -> ObjectiveValues:
@@ -134,8 +134,8 @@ class PrimalTraining:
 
     def weights(self) -> NDArray[Any]:
         """A column per class, and the biases in the last row."""
-        assert self._at is not None
-        V: NDArray[Any] = self._objective.weights(self._at.table)[:, : self._objective.examples.n_classes].copy()
+        table = self._table if self._at is None else self._at.table
+        V: NDArray[Any] = self._objective.weights(table)[:, : self._objective.examples.n_classes].copy()
         return V
 
 
@@ -160,7 +160,7 @@ def _until_smoothing_tells(descent: Descent, at: Iterate) -> Generator[Iterate |
                 return at
 
 
-def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Iterate:
+def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Generator[None, None, Iterate]:
     """The iterate with the biases that are best for its weights: there the bound from the gradient holds.
 
     They are those of the same problem without features, whose scores begin where the weights leave them.
@@ -182,6 +182,7 @@ def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Ite
     biases.smooth(objective.softmax_gamma, objective.smoothing)
     best = biases.evaluate(biases.zeros())
     for number, found in enumerate(newton(biases, best, np.random.RandomState(0))):
+        yield
         best = found or best  # values of the last steps differ by rounding, and tables of those before are used again
         if np.abs(best.gradient).max() <= wanted or number > _BIAS_PASSES:
             break

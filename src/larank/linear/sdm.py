@@ -14,18 +14,46 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import _core, parameters
-from larank.base import ScoringClassifier, classes_of, example_costs, smallest_margin, validated
+from larank.base import (
+    FEATURES,
+    ScoringClassifier,
+    classes_of,
+    example_costs,
+    functions,
+    smallest_margin,
+    validated,
+)
+from larank.data.files import PathLike
 from larank.data.models import persistable
+from larank.data.schema import RESULT, floats, integer, labels
 from larank.docstrings import with_paragraphs
 from larank.publishing import next_model
-from larank.training import Limits, Objectives, ObjectiveValues, Outcome, train, warn_if_early
+from larank.training import (
+    CheckpointFile,
+    CheckpointRequest,
+    FromScratch,
+    Limits,
+    Objectives,
+    ObjectiveValues,
+    Outcome,
+    State,
+    train,
+    warn_if_early,
+)
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
 _ROUNDING_OF_MARGINS = 1e-6
 
 
-@persistable("classes_", "coef_", "intercept_", "n_features_in_", "feature_names_in_", "n_iter_", "result_")
+@persistable(
+    classes_=labels("n_classes"),
+    **FEATURES,
+    coef_=floats(functions, "n_features_in_", single=True),
+    intercept_=floats(functions, single=True),
+    n_iter_=integer(),
+    result_=RESULT,
+)
 class LinearMulticlassSVC(ScoringClassifier):
     """Linear multiclass support vector machine.
 
@@ -150,7 +178,16 @@ class LinearMulticlassSVC(ScoringClassifier):
         return tags
 
     @with_paragraphs
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: PathLike | None = None,
+        every: float = 30.0,
+        resume: bool = False,
+    ) -> Self:
         """Train on `X` and `y`.
 
         Parameters
@@ -161,12 +198,14 @@ class LinearMulticlassSVC(ScoringClassifier):
         y : array of shape (n_samples,)
             The labels: integers, strings, booleans.
         [sample_weight]
+        [checkpoint]
 
         [fitted]
         """
+        asked = CheckpointRequest(checkpoint, every, resume).checked()
         with next_model(self) as model:
             parameters.check(model)
-            outcome = model._fit(X, y, sample_weight, model._start() if model.warm_start else None)
+            outcome = model._fit(X, y, sample_weight, model._start() if model.warm_start else None, asked)
         self._warn_if_early(outcome)
         return self
 
@@ -208,7 +247,14 @@ class LinearMulticlassSVC(ScoringClassifier):
             )
         return _Start(self.dual_coef_, self.costs_, self.rest_costs_)
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, start: _Start | None) -> Outcome:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        start: _Start | None,
+        asked: CheckpointRequest | None = None,
+    ) -> Outcome:
         X, y = validated(self, X, y, reset=True)
         if X.shape[0] >= 2**31:
             raise ValueError(f"X must have fewer than 2**31 rows, got {X.shape[0]}")
@@ -219,6 +265,7 @@ class LinearMulticlassSVC(ScoringClassifier):
         if self.formulation == "one-vs-rest" and len(classes) > 2 and self.class_weight is not None:
             rest_costs = example_costs(self.C, X, y, classes, sample_weight, None)
         self._check_precision(X.dtype, np.maximum(costs, rest_costs))
+        checkpoint = CheckpointFile.asked_for(asked, self, X, y, costs, rest_costs)
         session = self._session(X, labels.astype(np.int32), len(classes), costs, rest_costs)
         if start is not None:
             session.start_from(*_feasible(start, costs, rest_costs, labels, len(classes)))
@@ -226,7 +273,7 @@ class LinearMulticlassSVC(ScoringClassifier):
         with progress_for(self.verbose) as progress:
             progress.start(f"{self.formulation}, {X.shape[0]} examples, {X.shape[1]} features, {len(classes)} classes")
             limits = Limits(self.tol if self.stop == "gap" else None, self.max_iter, self.time_limit)
-            outcome = train(_SdmTraining(session, X), limits, progress)
+            outcome = train(_SdmTraining(session, X), limits, progress, checkpoint=checkpoint)
         self.classes_, self._formulation = classes, self.formulation
         self.costs_, self.rest_costs_ = costs, rest_costs
         self._keep_model(session, X)
@@ -362,7 +409,8 @@ class _SdmTraining:
         self._loops_seen = loops
         return self._session.estimate
 
-    def evaluate(self) -> Objectives:
+    def evaluate(self) -> FromScratch:
+        yield
         return self._session.evaluate()
 
     def iterations(self) -> float:
@@ -371,6 +419,13 @@ class _SdmTraining:
 
     def details(self) -> Mapping[str, Any]:
         return {}
+
+    def snapshot(self) -> State:
+        return {"session": self._session.snapshot(), "loops_seen": self._loops_seen}
+
+    def resume(self, state: State) -> None:
+        self._session.read_snapshot(state["session"])
+        self._loops_seen = int(state["loops_seen"])
 
 
 def _feasible(

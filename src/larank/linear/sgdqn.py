@@ -21,16 +21,33 @@ from sklearn.utils.metaestimators import available_if
 from larank import parameters
 from larank._core import MemoryLimitError
 from larank.base import (
+    FEATURES,
     ScoringClassifier,
     check_two_classes,
     classes_of,
     example_costs,
+    functions,
     held_out_examples,
     of_streams,
     validated,
 )
 from larank.data.ahead import read_ahead
 from larank.data.models import persistable
+from larank.data.schema import (
+    RESULT,
+    Scope,
+    anything,
+    flag,
+    floats,
+    integer,
+    integers,
+    labels,
+    mapping,
+    nullable,
+    number,
+    record,
+    text,
+)
 from larank.data.stream import ExampleFile, blocks_of, can_be_read_again
 from larank.docstrings import with_paragraphs
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
@@ -58,19 +75,42 @@ def _has_probabilities(model: SGDQNClassifier) -> bool:
     return True
 
 
+def _n_rows(scope: Scope) -> int:
+    """Of the tables of a session, the last that of the intercept."""
+    return scope.sizes["n_features_in_"] + int(scope.known["_began_with"]["fit_intercept"])
+
+
+def _check_state(name: str, value: Any, scope: Scope) -> None:
+    """The tables and vectors that every algorithm has, and those of its own."""
+    table = floats(_n_rows, functions, single=True)
+    known = {
+        "weights": table,
+        "born": floats(functions),
+        "counts": floats(5),
+        "random": integers(1, below=2**64, dtype="uint64"),
+        "skip": integers(1, least=1),
+    }
+    mapping(text, anything)(name, value, scope)
+    others = {
+        each: floats(_n_rows, functions, single=True) if np.ndim(value[each]) == 2 else floats(each) for each in value
+    }
+    record(**{**others, **known})(name, value, scope)
+
+
 @persistable(
-    "classes_",
-    "coef_",
-    "intercept_",
-    "t0_",
-    "n_features_in_",
-    "feature_names_in_",
-    "n_iter_",
-    "result_",
-    "_state",
-    "_arrived",
-    "_announced",
-    "_began_with",
+    classes_=labels("n_classes"),
+    **FEATURES,
+    coef_=floats(functions, "n_features_in_", single=True),
+    intercept_=floats(functions, single=True),
+    t0_=number(above=0),
+    n_iter_=integer(),
+    result_=RESULT,
+    _arrived=labels("n_classes", among="classes_"),
+    _announced=flag,
+    _began_with=record(
+        algorithm=text, loss=text, formulation=text, alpha=number(), fit_intercept=flag, t0=nullable(number())
+    ),
+    _state=_check_state,
 )
 @with_paragraphs
 class SGDQNClassifier(ScoringClassifier):

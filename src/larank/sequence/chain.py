@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from larank import _core
+from larank.blocks.provider import pieces
 from larank.blocks.workers import Workers
-from larank.sequence.constraints import Constraints, UnknownLabelError, follows
+from larank.sequence.constraints import Constraints, Follows, UnknownLabelError, follows
 from larank.sequence.corpora import LabelledSequences
 from larank.sequence.labels import LabelNumbers
 from larank.sequence.sequences import Sequences
@@ -21,6 +22,7 @@ from larank.sequence.sequences import Sequences
 _MOST_STATES = 200_000  # of exact inference between two tokens
 _PREPARED_TOKENS = 256  # most grammars are prepared for any length by then
 _SHARD_TOKENS = 5_000  # sequences that one thread works on at a time
+_SHARDS_AT_ONCE = 4  # of each thread, between two looks at limits
 
 
 def as_core(sequences: Sequences) -> _core.ChainSequences:
@@ -47,6 +49,20 @@ class Chain:
         self.model = _core.ChainModel(order)
         self.inference, self.constraints, self.label_costs = inference, constraints, label_costs
 
+    def copy(self) -> Chain:
+        """Another chain with the same weights."""
+        chain = Chain(self.model.order, self.inference, self.constraints, self.label_costs)
+        chain.model = _core.ChainModel(self.model)
+        return chain
+
+    def prepared(self, longest: int) -> Chain:
+        """This chain, or a copy of it where greedy inference must first learn what such sequences may end with."""
+        if self.inference == "exact" or self.model.is_prepared(longest):
+            return self
+        chain = self.copy()
+        chain.model.prepare(longest)
+        return chain
+
     def with_weights(self, tokens: Any, transitions: Any, labels: Sequence[Any]) -> Chain:
         """Another chain of this kind."""
         chain = Chain(self.model.order, self.inference, self.constraints, self.label_costs)
@@ -57,21 +73,25 @@ class Chain:
         """Take over weights as the core gives them."""
         values, columns, starts = tokens
         self.model.set_weights(values, columns, starts, np.ascontiguousarray(transitions))
-        self._allow(labels)
+        self._allow(follows(self.constraints, labels), self._costs(labels))
 
     def weights(self) -> csr_matrix:
         """Weights of features, a column per label."""
         return csr_matrix(self.model.tokens(), shape=(self.model.features, self.model.labels))
 
-    def _allow(self, labels: Sequence[Any]) -> None:
-        """Ask about every pair of labels what may follow what, and what it costs."""
-        allowed = follows(self.constraints, labels)
+    def _allow(self, allowed: Follows | None, costs: NDArray[np.float64] | None) -> None:
+        """Let the model know what labels may follow which, and what they cost."""
         if allowed is not None:
             self.model.set_grammar(*allowed)
             self.model.prepare(_PREPARED_TOKENS)  # predictions in threads then only read what is prepared
-        if self.label_costs is not None:
-            costs = [[0.0 if a == b else float(self.label_costs.get((a, b), 1.0)) for b in labels] for a in labels]
-            self.model.set_loss(np.array(costs))
+        if costs is not None:
+            self.model.set_loss(costs)
+
+    def _costs(self, labels: Sequence[Any]) -> NDArray[np.float64] | None:
+        """What every label costs in place of every other, if that is given."""
+        if self.label_costs is None:
+            return None
+        return np.array([[0.0 if a == b else float(self.label_costs.get((a, b), 1.0)) for b in labels] for a in labels])
 
     def admit(self, corpus: LabelledSequences, labels: LabelNumbers) -> _core.ChainSequences:
         """Check that the labels of sequences are allowed, and take in what is new in them."""
@@ -83,15 +103,17 @@ class Chain:
                 f"{(len(known) + 1.0) ** order:.2g} states; inference='greedy' takes any order"
             )
         sequences = as_core(corpus.sequences)
-        self._check_allowed(corpus, sequences, known)
+        allowed, costs = self._checked(corpus, sequences, known), self._costs(known)
         has_new_labels = len(known) > self.model.labels
-        self.model.grow(corpus.sequences.n_features, len(known))
+        self.model.grow(corpus.sequences.n_features, len(known))  # nobody else is asked from here on
         if has_new_labels:
-            self._allow(known)
+            self._allow(allowed, costs)
         return sequences
 
-    def _check_allowed(self, corpus: LabelledSequences, sequences: _core.ChainSequences, known: Sequence[Any]) -> None:
-        """On a model of its own: this one stays as it is if there is an error."""
+    def _checked(
+        self, corpus: LabelledSequences, sequences: _core.ChainSequences, known: Sequence[Any]
+    ) -> Follows | None:
+        """What may follow what, by a model of its own: this one stays as it is if there is an error."""
         try:
             allowed = follows(self.constraints, known)
         except UnknownLabelError as unknown:
@@ -100,7 +122,7 @@ class Chain:
             where = corpus.name_of(sequence, token - int(corpus.sequences.starts[sequence]))
             raise ValueError(f"{unknown} at {where}") from None
         if allowed is None:
-            return
+            return None
         judge = _core.ChainModel(0)
         judge.grow(0, len(known))
         judge.set_grammar(*allowed)
@@ -112,16 +134,17 @@ class Chain:
                 f"constraints={self.constraints!r} must allow the labels of training: "
                 f"{_forbidden(names, position)} at {corpus.name_of(sequence, min(position, length - 1))} is not allowed"
             )
+        return allowed
 
     def predict(self, sequences: Sequences, workers: Workers) -> NDArray[np.int32]:
-        """Numbers of the best labels, token by token."""
+        """Numbers of the best labels, token by token; the chain is only read."""
         seen = as_core(sequences)
-        self.model.prepare(seen.longest)
+        model = self.prepared(seen.longest).model
         labels = np.empty(sequences.n_tokens, dtype=np.int32)
 
         def decode(shard: tuple[int, int]) -> None:
             begin, end = shard
-            found, failed = self.model.predict(seen, begin, end, self.inference)
+            found, failed = model.predict(seen, begin, end, self.inference)
             if failed >= 0:
                 raise ValueError(
                     f"constraints={self.constraints!r} must allow some labels for every sequence; sequence {failed} of "
@@ -132,8 +155,8 @@ class Chain:
         workers.run(decode, _shards(sequences))
         return labels
 
-    def losses(self, corpus: LabelledSequences, workers: Workers) -> float:
-        """The sum over stretches of cost times max_y h(y), see core/chain/larank.hpp."""
+    def losses(self, corpus: LabelledSequences, workers: Workers) -> Iterator[float]:
+        """The sum over stretches of cost times max_y h(y), see core/chain/larank.hpp, in parts that come one by one."""
         seen = as_core(corpus.sequences)
         self.model.grow(corpus.sequences.n_features, self.model.labels)  # features read ahead have no weight yet
         self.model.prepare(seen.longest)
@@ -142,8 +165,11 @@ class Chain:
         def add(shard: tuple[int, int]) -> None:
             sums.append(self.model.losses(seen, corpus.labels, corpus.costs, *shard, self.inference))
 
-        workers.run(add, _shards(corpus.sequences))
-        return math.fsum(sums)
+        shards = _shards(corpus.sequences)
+        for some in pieces(len(shards), _SHARDS_AT_ONCE * workers.count):
+            workers.run(add, shards[some])
+            yield math.fsum(sums)
+            sums.clear()
 
 
 def _forbidden(names: Sequence[Any], position: int) -> str:

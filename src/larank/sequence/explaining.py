@@ -94,9 +94,8 @@ def explained(
     chain: Chain, encoder: Encoder, sequences: Sequences, labels: Sequence[Any], tokens: Sequence[Any], top: int
 ) -> Explanation:
     """Explain the one sequence in `sequences`."""
-    model = chain.model
     seen = as_core(sequences)
-    model.prepare(seen.longest)
+    model = chain.prepared(seen.longest).model
     path, failed = model.predict(seen, 0, 1, chain.inference)
     if failed >= 0:
         raise ValueError(f"constraints={chain.constraints!r} must allow some labels for the sentence, got none")

@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
-from larank.base import sound_csr
 from larank.data.columns import ConllFile, checked_columns, default_columns
 from larank.sequence.sequences import Sequences
+from larank.sparse import sound_csr
 
 CHUNKING: tuple[str, ...] = (
     *(f"word[{k}]" for k in range(-2, 3)),
@@ -341,7 +341,7 @@ def _ragged(X: Any) -> tuple[Any, NDArray[np.int64]]:
     matrix, lengths = X[0], np.asarray(X[1])
     starts = _starts(lengths, matrix.shape[0])
     if issparse(matrix):
-        matrix = sound_csr(matrix.tocsr()).astype(np.float64, copy=False)
+        matrix = sound_csr(matrix).astype(np.float64, copy=False)
         if (matrix.data == 0).any():
             matrix = matrix.copy()
             matrix.eliminate_zeros()

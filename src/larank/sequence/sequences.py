@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from larank.blocks.ranges import LARGEST
+
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
@@ -33,6 +35,22 @@ class Sequences:
     values: NDArray[np.float64] | None
     n_features: int
 
+    def __post_init__(self) -> None:
+        """Check that values can be multiplied with each other; that they are finite is known."""
+        if self.values is None:
+            return
+        with np.errstate(over="ignore"):
+            squares = float(self.values @ self.values)
+        largest = LARGEST[np.dtype(np.float64)]
+        if squares > largest:
+            at = int(np.abs(self.values).argmax())
+            token = int(np.searchsorted(self.indptr, at, side="right")) - 1
+            sequence = int(np.searchsorted(self.starts, token, side="right")) - 1
+            raise ValueError(
+                f"X must have values whose squares sum to at most {largest:g}, got {squares:.3g}; the largest is "
+                f"{self.values[at]:.3g}, in token {token - self.starts[sequence]} of sequence {sequence}; scale X"
+            )
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 
@@ -45,6 +63,15 @@ class Sequences:
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each sequence."""
         return np.diff(self.starts)
+
+    def up_to(self, n_features: int) -> Sequences:
+        """The same without features of higher numbers, which another thread may have learnt meanwhile."""
+        if self.n_features <= n_features:
+            return self
+        is_known = self.indices < n_features
+        before = np.concatenate([[0], np.cumsum(is_known)])
+        values = None if self.values is None else self.values[is_known]
+        return Sequences(self.starts, before[self.indptr], self.indices[is_known], values, n_features)
 
     @staticmethod
     def joined(parts: Sequence[Sequences]) -> Sequences:

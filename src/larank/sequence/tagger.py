@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -22,7 +23,8 @@ from larank.base import example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile
 from larank.data.models import persistable
-from larank.publishing import next_model
+from larank.data.schema import RESULT, SchemaError, Scope, integer, labels
+from larank.publishing import next_model, of_one_model, one_model
 from larank.sequence.chain import Chain, as_core
 from larank.sequence.constraints import Constraints, check_constraints
 from larank.sequence.corpora import Corpus, FileCorpus, HeldCorpus, LabelledSequences
@@ -30,12 +32,13 @@ from larank.sequence.explaining import Explanation, WeightOf, explained, stronge
 from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder_for, is_ragged
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
-from larank.sequence.training import ChainTraining, Learner, RoundsToGap
+from larank.sequence.training import STATE, ChainTraining, Learner, Pin, RoundsToGap
 from larank.training import Limits, Outcome, Result, progress_for, train, warn_if_early
 
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 1e-10  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
 _PREDICTION_TOKENS = 50_000
+_COPIED_PER_LOOK = 100  # bytes that are copied in a fiftieth of the time that a look at a token takes
 _FIXED_IN_A_STREAM = (
     "inference",
     "order",
@@ -56,7 +59,18 @@ class RankedPath(NamedTuple):
     margin: float
 
 
-@persistable("classes_", "n_iter_", "result_", "_state")
+def _check_state(name: str, value: Any, scope: Scope) -> None:
+    """The labels are those in `classes_`; a session has what its solver needs."""
+    scope.sizes["order"] = scope.known["order"]
+    STATE(name, value, scope)
+    if sorted_labels(value["labels"]).tolist() != scope.known["classes_"].tolist():
+        raise SchemaError(f"{name}['labels'] must be those in classes_, got {value['labels']!r}")
+    needed = {"patterns"} if scope.known["solver"] == "larank" else {"stretches", "early"}
+    if not needed <= value["session"].keys():
+        raise SchemaError(f"{name}['session'] must have {', '.join(sorted(needed))}, got {sorted(value['session'])}")
+
+
+@persistable(classes_=labels("n_classes"), n_iter_=integer(), result_=RESULT, _state=_check_state)
 class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     """Labels for the tokens of sequences: a large-margin tagger that learns in one pass and keeps learning.
 
@@ -150,6 +164,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     """
 
     _learner: Learner
+    _pin: Pin
 
     def __init__(
         self,
@@ -230,14 +245,17 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         """Go on training with new sequences, in the order in which they come; the arguments are those of `fit`.
 
         Labels and features that are new take part from then on. There is no certificate from scratch: `result_` holds
-        an estimate. `epochs`, `shuffle` and `certify` act in `fit` only. If something is wrong with a line of a file,
-        the model stays as it was, for which a copy is kept while a file is learnt.
+        an estimate. `epochs`, `shuffle` and `certify` act in `fit` only. A copy is trained, so that others may predict
+        meanwhile, and if something is wrong with a line of a file, the model stays as it was. Only where copying it
+        would take longer than to learn from few sequences, it is trained in place, and predictions wait; should memory
+        or an interrupt end such a call, the model has learnt what came before.
         """
-        with next_model(self) as model:
-            outcome = model._partial_fit(X, y, sample_weight)
+        with ExitStack() as turn, next_model(self) as model:
+            outcome = model._partial_fit(X, y, sample_weight, turn)
         self._warn_if_early(outcome)
         return self
 
+    @of_one_model
     def predict(self, X: Any) -> Any:
         """The labels of each token.
 
@@ -258,6 +276,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         labels = self._predicted(sequences)
         return labels if is_ragged(X) else _split(labels, sequences.starts)
 
+    @of_one_model
     def predict_blocks(self, file: ConllFile) -> Iterator[list[list[Any]]]:
         """The labels of a file of any size, some thousand sentences at a time; labels in it are not looked at."""
         check_is_fitted(self, "classes_")
@@ -265,6 +284,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             sequences = self._encoded(block)
             yield _split(self._predicted(sequences), sequences.starts)
 
+    @of_one_model
     def score(self, X: Any, y: Any = None) -> float:
         """The share of tokens whose label is predicted, `X` and `y` being those of `fit`.
 
@@ -280,6 +300,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         known = self._learner.labels.known(flat_labels(X, y, sequences))
         return float(np.mean(self._chain.predict(sequences, self._workers()) == known))
 
+    @of_one_model
     def predict_nbest(self, X: Any, n: int = 5) -> list[list[RankedPath]]:
         """The n best label sequences of each sequence, best first, or all of them where there are fewer.
 
@@ -290,7 +311,6 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         if self._chain.inference != "exact":
             raise ValueError("predict_nbest needs inference='exact': greedy inference looks at one path only")
         sequences = as_core(self._encoded(X))
-        self._chain.model.prepare(sequences.longest)
         names = self._names()
         found = []
         for i in range(len(sequences)):
@@ -301,6 +321,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             found.append([RankedPath(names[path].tolist(), s, s - behind) for (path, s), (_, behind) in ranked][:n])
         return found
 
+    @of_one_model
     def explain(self, sentence: Any, top: int = 10) -> Explanation:
         """Why each token of a sequence got its label and not the next best one.
 
@@ -323,6 +344,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         learner, sequences = self._learner, self._encoded(X)
         return explained(self._chain, learner.encoder, sequences, learner.labels.labels, list(sentence), top)
 
+    @of_one_model
     def weights(self, label: Any, top: int = 20) -> list[WeightOf]:
         """The `top` features and transitions that speak most for and against a label of `classes_`."""
         check_is_fitted(self, "classes_")
@@ -333,12 +355,14 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         return strongest(self._chain, self._learner.encoder, self._learner.labels.labels, column, top)
 
     @property
+    @of_one_model
     def coef_(self) -> csr_matrix:
         """Weights of features, a column per label of `classes_`."""
         self._check_attribute("coef_")
         return csr_matrix(self._chain.weights()[:, self._columns()])
 
     @property
+    @of_one_model
     def transitions_(self) -> NDArray[np.float64]:
         """Weights of pairs of labels."""
         self._check_attribute("transitions_")
@@ -346,16 +370,18 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         return self._chain.model.transitions()[:, np.concatenate([[0], columns + 1])][:, :, columns]
 
     @property
+    @of_one_model
     def columns_(self) -> tuple[str, ...] | None:
         """Names of the columns of text that a token has; None where tokens are not text."""
         self._check_attribute("columns_")
         encoder = self._learner.encoder
         return encoder.columns if isinstance(encoder, TemplateEncoder) else None
 
+    @of_one_model
     def feature_names(self) -> list[str]:
         """What the rows of `coef_` stand for."""
         check_is_fitted(self, "classes_")
-        return self._learner.encoder.names(np.arange(self._learner.encoder.n_features))
+        return self._learner.encoder.names(np.arange(self._chain.model.features))
 
     # ---- Training ----
 
@@ -381,21 +407,29 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         self._warn_of_costs()
         return outcome
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
+    def _partial_fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, turn: ExitStack) -> Outcome:
+        """Until the turn ends, when the model is published, others wait for weights that are trained in place."""
         self._check_parameters()
-        if not hasattr(self, "_learner"):
+        before = getattr(self, "_learner", None)
+        if before is None:
             self._begin(X, int(check_random_state(self.random_state).randint(2**31 - 1)), returns=False)
         self._check_unchanged()
-        learner = self._learner
-        before = learner.state() if isinstance(X, ConllFile) and hasattr(self, "classes_") else None
         corpus = self._corpus(X, y, sample_weight)
+        is_in_place = before is not None and self._is_short(corpus) and turn.enter_context(before.in_place())
+        if before is not None and not is_in_place:
+            self._learner = self._learner.copy()
         limits = Limits(None, math.inf, self.time_limit, passes=1, certify=False)
         try:
             return self._train(X, corpus, 1, None, self._has_dual, limits)
         except BaseException:
-            if before is not None:  # what came before a malformed line was learnt
-                learner.become(self._restored(before, learner.encoder))
+            if before is not None and is_in_place:
+                before.recover(self._learner)
             raise
+
+    def _is_short(self, corpus: Corpus) -> bool:
+        """Whether to learn from it takes less time than copying the learner would be worth."""
+        work = 1 + (self._reprocess if self.solver == "larank" else 0)
+        return corpus.n_tokens is not None and corpus.n_tokens * work * _COPIED_PER_LOOK < self._learner.nbytes
 
     def _begin(self, X: Any, seed: int, *, returns: bool) -> None:
         """A model that has seen nothing."""
@@ -526,11 +560,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _encoded(self, X: Any) -> Sequences:
         """Features that the model has weights for."""
-        encoder, model = self._learner.encoder, self._chain.model
-        sequences = encoder.encode(X)
-        # A call of partial_fit that failed may have left features behind that have none.
-        model.grow(encoder.n_features, model.labels)
-        return sequences
+        return self._learner.encoder.encode(X).up_to(self._chain.model.features)
 
     def _predicted(self, sequences: Sequences) -> NDArray[Any]:
         """The label of each token."""
@@ -550,6 +580,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     # ---- Models as arrays and plain values ----
 
     @property
+    @of_one_model
     def _state(self) -> dict[str, Any]:
         self._check_attribute("_state")
         return self._learner.state()
@@ -557,7 +588,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     @_state.setter
     def _state(self, state: Mapping[str, Any]) -> None:
         kind, features = state["encoder"]
-        self._learner = self._restored(state, ENCODERS[kind].from_state(features))
+        encoder, n_weights = ENCODERS[kind].from_state(features), len(state["tokens"][2]) - 1
+        if encoder.n_features < n_weights or (kind == "ArrayEncoder" and encoder.n_features != n_weights):
+            raise ValueError(f"there must be weights for {encoder.n_features} features, got some for {n_weights}")
+        self._learner = self._restored(state, encoder)
         self._began_with = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
 
     def _restored(self, state: Mapping[str, Any], encoder: Encoder) -> Learner:
@@ -568,9 +602,20 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything as plain arrays; the compiled objects are rebuilt from them."""
-        state: dict[str, Any] = {**super().__getstate__()}
-        state.pop("_began_with", None)
-        return {**state, "_state": self._state} if state.pop("_learner", None) is not None else state
+        model = one_model(self)
+        state: dict[str, Any] = {**super(SequenceTagger, model).__getstate__()}
+        for name in ("_began_with", "_pin"):
+            state.pop(name, None)
+        return {**state, "_state": model._state} if state.pop("_learner", None) is not None else state
+
+    def _hold(self) -> bool:
+        """Keep others from training the weights of this copy in place."""
+        if "_learner" not in vars(self) or "_pin" in vars(self):
+            return True
+        pin = self._learner.pin()
+        if pin is not None:
+            self._pin = pin
+        return pin is not None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Rebuild the compiled objects."""

@@ -6,9 +6,12 @@ The mathematics stands in core/chain/chain.hpp and core/chain/larank.hpp.
 from __future__ import annotations
 
 import math
+import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,11 +19,27 @@ from numpy.typing import NDArray
 
 from larank import _core
 from larank.blocks.workers import Workers
+from larank.data.schema import (
+    RANDOM_STATE,
+    Kind,
+    Scope,
+    anything,
+    floats,
+    integer,
+    integers,
+    number,
+    one_of,
+    optional,
+    record,
+    row,
+    several,
+    starts,
+)
 from larank.sequence.chain import Chain
 from larank.sequence.corpora import Corpus, LabelledSequences
-from larank.sequence.features import Encoder
+from larank.sequence.features import ENCODERS, Encoder
 from larank.sequence.labels import LabelNumbers
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
@@ -28,9 +47,78 @@ _SHARE_BETWEEN = 0.02  # and this share of those before
 _FINEST = 1e-13  # a gap per unit of cost below this is not asked for
 
 
+def _weights(features: str, of_labels: str) -> tuple[Kind, Kind]:
+    """As the core gives them: of features, as values, columns and where each feature begins; and of pairs of labels."""
+    entries = f"n_weights of {features}"
+    tokens = row(floats(entries), integers(entries, below=of_labels, dtype="int32"), starts(features, entries))
+    return tokens, floats("order", lambda scope: scope.sizes[of_labels] + 1, of_labels)
+
+
+_PATTERNS = row(
+    integers("n_patterns"),
+    floats("n_patterns", least=0),
+    integers("n_patterns", least=1),
+    starts("n_tokens", "n_indices"),
+    integers("n_indices", below="n_features", dtype="int32"),
+    floats("n_indices"),
+    integers("n_tokens", below="n_classes", dtype="int32"),
+    integers("n_histories", least=-1, below="n_classes", dtype="int32"),
+    integers("n_patterns", least=-1, below="n_classes", dtype="int32"),
+    integers("n_patterns"),
+    integers("n_patterns", least=1),
+    floats("n_outputs", least=0),
+    integers("n_output_labels", below="n_classes", dtype="int32"),
+)
+
+_TOKENS, _TRANSITIONS = _weights("n_features", "n_classes")
+_EARLY_TOKENS, _EARLY_TRANSITIONS = _weights("n_early_features", "n_early_labels")
+
+
+def _early(name: str, value: Any, scope: Scope) -> None:
+    """Sums for the average: they may have fewer features and labels than the model, as the transitions tell."""
+    row(anything, anything)(name, value, scope)
+    if np.ndim(value[1]) == 3:
+        scope.sizes["n_early_labels"] = value[1].shape[2]
+    row(_EARLY_TOKENS, _EARLY_TRANSITIONS)(name, value, scope)
+
+
+# What a learner is made of, as `Learner.state` has it. The size of `order` is that of the tagger's parameter.
+STATE = record(
+    encoder=row(one_of(*ENCODERS), anything),
+    labels=several(anything, "n_classes"),
+    tokens=_TOKENS,
+    transitions=_TRANSITIONS,
+    stretches=integer(),
+    session=record(
+        linear=number(),
+        seed=RANDOM_STATE,
+        patterns=optional(_PATTERNS),
+        stretches=optional(integer()),
+        early=optional(_early),
+    ),
+)
+
+
+class Pin:
+    """Who has one, reads weights; nobody trains these in place as long as it lives."""
+
+
+class Turns:
+    """Whose turn it is with the weights of a chain: many may read them, or one may train them in place."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.pins: weakref.WeakSet[Pin] = weakref.WeakSet()
+        self.trainer: int | None = None  # the thread that trains in place
+
+
 @dataclass
 class Learner:
-    """All that training has made: features, labels, weights, and the session that goes on with them."""
+    """All that training has made: features, labels, weights, and the session that goes on with them.
+
+    Weights are trained in place where a copy would take longer than training does. Then the learner of before is past:
+    who wants to read it waits, and looks for the one that has taken its place.
+    """
 
     encoder: Encoder
     labels: LabelNumbers
@@ -38,6 +126,47 @@ class Learner:
     session: _core.ChainLaRank | _core.ChainPerceptron
     stretches: int = 0  # that it has seen
     _average: Chain | None = None
+    _turns: Turns = field(default_factory=Turns)
+    _is_past: bool = False
+
+    def copy(self) -> Learner:
+        """Another learner at the same point, with weights of its own; features are numbered in common."""
+        chain = self.chain.copy()
+        return replace(self, chain=chain, session=self.session.copy_for(chain.model), _turns=Turns())
+
+    @property
+    def nbytes(self) -> int:
+        """What a copy takes."""
+        return self.chain.model.bytes + self.session.bytes
+
+    def pin(self) -> Pin | None:
+        """Keep others from training the weights in place; None where somebody has done so, who is done by now."""
+        turns = self._turns
+        with turns.changed:
+            if not self._is_past:
+                pin = Pin()
+                turns.pins.add(pin)
+                return pin
+            if turns.trainer == threading.get_ident():
+                raise RuntimeError("this tagger cannot be read by the call that trains it")
+            turns.changed.wait_for(lambda: turns.trainer is None)
+            return None
+
+    @contextmanager
+    def in_place(self) -> Iterator[bool]:
+        """A block that may train the weights in place; False where somebody reads them."""
+        turns = self._turns
+        with turns.changed:
+            is_free = not turns.pins
+            if is_free:
+                self._is_past, turns.trainer = True, threading.get_ident()
+        try:
+            yield is_free
+        finally:
+            with turns.changed:
+                if is_free:
+                    turns.trainer = None
+                turns.changed.notify_all()
 
     def average(self) -> Chain:
         """The chain with the average of all weights so far; of the perceptron and the passive-aggressive rule."""
@@ -52,9 +181,11 @@ class Learner:
         self.stretches += stretches
         self._average = None
 
-    def become(self, other: Learner) -> None:
-        """Take over all that another one is."""
-        self.__dict__.update(other.__dict__)
+    def recover(self, trained: Learner) -> None:
+        """Be there again after a call that failed in place, with the labels that the weights are for by now."""
+        if self.chain.model.labels == len(trained.labels):
+            self.labels = trained.labels
+        self._average, self._is_past = None, False
 
     def state(self) -> dict[str, Any]:
         """Arrays and plain values from which `restore` makes the same again."""
@@ -208,13 +339,23 @@ class ChainTraining:
         loss = self.session.seen_loss if self.epochs_begun == 1 else math.nan
         return ObjectiveValues(self.session.half_squared_norm + loss, self.session.dual, math.nan)
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """Both objectives in a fresh pass over the corpus."""
         if not self.has_dual:
             return ObjectiveValues(math.nan, math.nan, math.nan)
         half_norm = self.chain.model.squared_norm / 2
-        loss = math.fsum(self.chain.losses(labelled, self.workers) for labelled in self.corpus.blocks_so_far())
+        losses: list[float] = []
+        for labelled in self.corpus.blocks_so_far():
+            for some in self.chain.losses(labelled, self.workers):
+                losses.append(some)
+                yield
+        loss = math.fsum(losses)
         return ObjectiveValues(half_norm + loss, self.session.linear - half_norm, math.nan)
+
+    def certificate_seconds(self) -> float:
+        """One search for labels per token, in all threads, where training has made several in one."""
+        passes = self.iterations()
+        return self.seconds / passes / self.work_per_token / self.workers.count if passes else 0.0
 
     def iterations(self) -> float:
         """Passes over the corpus so far, as far as its size is known."""

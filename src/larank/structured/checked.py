@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
+from larank.blocks.ranges import LARGEST
 from larank.structured.model import StructuredModel
 from larank.structured.rows import Row, row_of
 
 _FIRST_EXAMPLES = 5
+_LARGEST = LARGEST[np.dtype(np.float64)]  # squared norm of features, kernel value or loss
 
 
 class CheckedModel:
@@ -81,6 +82,13 @@ class CheckedModel:
             raise ValueError(
                 f"{self._name('joint_feature')} must return finite numbers, got others {_at(number)}, output {y!r}"
             )
+        with np.errstate(over="ignore"):
+            squares = float(row.values @ row.values)
+        if squares > _LARGEST:
+            raise ValueError(
+                f"{self._name('joint_feature')} must return numbers whose squares sum to at most {_LARGEST:g}, got "
+                f"{squares:.3g} {_at(number)}, output {y!r}; scale X"
+            )
         return row
 
     def kernel(self, x: Any, y: Any, x2: Any, y2: Any, number: int) -> float:
@@ -145,8 +153,10 @@ class CheckedModel:
             found = float(value)
         except (TypeError, ValueError):
             raise ValueError(f"{self._name(name)} must return a number, got {value!r} {_at(number)}") from None
-        if not math.isfinite(found):
-            raise ValueError(f"{self._name(name)} must return a finite number, got {found} {_at(number)}")
+        if not abs(found) <= _LARGEST:
+            raise ValueError(
+                f"{self._name(name)} must return a finite number, at most {_LARGEST:g}, got {found} {_at(number)}"
+            )
         return found
 
     def _name(self, method: str) -> str:

@@ -20,7 +20,7 @@ from larank.structured.solver import Solver, Support
 from larank.structured.steps import Pattern, pattern_of
 from larank.structured.weights import Vector, Weights, augmented_batch, check_argmax
 from larank.structured.workingset import WorkingSet
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, Objectives, ObjectiveValues
 
 FINEST = 1e-13  # relative to losses: more precision than this is not asked for
 
@@ -36,7 +36,7 @@ class CuttingPlanes(Solver):
     ) -> None:
         self.weights, self.pairs, self.epsilon, self.shuffled = weights, pairs, epsilon, shuffled
         self.seen: ObjectiveValues | None = None
-        self.exact: ObjectiveValues | None = None  # where a round has looked at all examples with w as it is now
+        self.exact: Objectives | None = None  # where a round has looked at all examples with w as it is now
         self.certificate_calls = 0
         self._visited = 0
         self._rounds = self.rounds()
@@ -46,7 +46,7 @@ class CuttingPlanes(Solver):
         """Work; limits are looked at after each `yield`."""
 
     @abstractmethod
-    def _from_scratch(self) -> ObjectiveValues:
+    def _from_scratch(self) -> FromScratch:
         """The objectives as they are."""
 
     def advance(self) -> bool:
@@ -62,11 +62,11 @@ class CuttingPlanes(Solver):
         seen, self.seen = self.seen, None
         return seen
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives from scratch."""
         if self.exact is None:
             before = self.weights.model.argmax_calls
-            self.exact = self._from_scratch()
+            self.exact = yield from self._from_scratch()
             self.certificate_calls += self.weights.model.argmax_calls - before
         return self.exact
 
@@ -200,17 +200,19 @@ class NSlack(CuttingPlanes):
             accuracy = self._INNER * epsilon
             yield from self.set.optimize(accuracy, accuracy * float(self.pairs.costs.sum()))
 
-    def _from_scratch(self) -> ObjectiveValues:
+    def _from_scratch(self) -> FromScratch:
         before = self._losses, self._violation
         self._losses = self._violation = 0.0
         self.set.look()
-        for examples in self._in_batches(self._MOST_NEW):
-            for example, output in zip(examples, augmented_batch(self.weights, examples), strict=True):
-                self._judged(example, output)
-        half = self.weights.squared_norm() / 2
-        found = ObjectiveValues(half + self._losses, self.set.linear() - half, self._violation)
-        self._losses, self._violation = before
-        return found
+        try:
+            for examples in self._in_batches(self._MOST_NEW):
+                for example, output in zip(examples, augmented_batch(self.weights, examples), strict=True):
+                    self._judged(example, output)
+                yield
+            half = self.weights.squared_norm() / 2
+            return ObjectiveValues(half + self._losses, self.set.linear() - half, self._violation)
+        finally:
+            self._losses, self._violation = before
 
     def support(self) -> Support:
         """The support vectors."""

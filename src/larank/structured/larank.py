@@ -12,17 +12,35 @@ from typing import Any
 
 import numpy as np
 
+from larank.data import schema
 from larank.structured.pairs import Example, TrainingPairs
 from larank.structured.solver import OnlineSolver, Support
 from larank.structured.steps import DualSteps, Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights
 from larank.structured.workingset import WorkingSet
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _OPERATIONS = ("process_new", "process_old", "optimize")
 
 _TAU = 0.08  # of a loss; smaller violations are left alone in the first epoch
 _OPTIMIZE_RUN = 10
+
+
+# Of a solver, as `LaRank.state` has it.
+STATE = schema.record(
+    dual=schema.number(),
+    linear=schema.number(),
+    loss=schema.number(),
+    tau=schema.number(least=0),
+    rates=schema.record(**dict.fromkeys(_OPERATIONS, schema.optional(schema.number(least=0)))),
+    random=schema.record(
+        bit_generator=schema.one_of("PCG64"),
+        state=schema.record(state=schema.integer(most=2**128 - 1), inc=schema.integer(most=2**128 - 1)),
+        has_uint32=schema.integer(most=1),
+        uinteger=schema.integer(most=2**32 - 1),
+    ),
+    w=schema.nullable(schema.floats("n_joint_features")),
+)
 
 
 class FixedSchedule:
@@ -134,7 +152,7 @@ class LaRank(OnlineSolver):
         # No primal objective is below the dual, whatever was seen on the way.
         return ObjectiveValues(max(self.steps.dual, half + loss), self.steps.dual, math.nan)
 
-    def certificate(self, pairs: TrainingPairs) -> ObjectiveValues:
+    def certificate(self, pairs: TrainingPairs) -> FromScratch:
         """The objectives from scratch."""
         return self.steps.certificate(pairs)
 

@@ -77,6 +77,14 @@ class StructuredModel(ABC):
         """
         return _key(y)
 
+    def check_saved(
+        self, inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), n_features: int | None = None
+    ) -> None:
+        """Raise a ValueError where what a model file holds cannot be inputs, outputs or the number of joint features.
+
+        By default anything can be. A model whose methods rely on what they are given checks it here.
+        """
+
 
 def _key(y: Any) -> Hashable:
     if isinstance(y, np.ndarray | np.generic):

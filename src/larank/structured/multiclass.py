@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from larank.data.models import persistable_value
+from larank.parameters import whole_number
 from larank.structured.model import StructuredModel
 
 
@@ -57,6 +59,22 @@ class MulticlassModel(StructuredModel):
     def loss(self, y_true: Any, y: Any) -> float:
         """1 for the wrong class."""
         return float(y_true != y)
+
+    def check_saved(
+        self, inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), n_features: int | None = None
+    ) -> None:
+        """Raise where labels are no classes, inputs no vectors, or weights not as many for each class."""
+        whole_number("n_classes", self.n_classes, at_least=1)
+        for label in outputs:
+            whole_number("labels", label, at_least=0, at_most=self.n_classes - 1)
+        if n_features is None:
+            return
+        if not n_features or n_features % self.n_classes:
+            raise ValueError(f"coef_ must have as many weights for each of {self.n_classes} classes, got {n_features}")
+        for x in inputs:
+            is_vector = issparse(x) or (isinstance(x, np.ndarray) and x.dtype.kind in "biuf")
+            if not is_vector or math.prod(x.shape) != n_features // self.n_classes or not np.isfinite(_dense(x)).all():
+                raise ValueError(f"inputs must be vectors of {n_features // self.n_classes} finite numbers, got {x!r}")
 
 
 def _dense(x: Any) -> NDArray[np.float64]:

@@ -31,7 +31,7 @@ from larank.structured.rows import stacked
 from larank.structured.simplex import ascend_on_simplex
 from larank.structured.solver import Support
 from larank.structured.weights import FeatureWeights, Vector, Weights, augmented_batch, check_argmax
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 
 @dataclass
@@ -246,12 +246,13 @@ class OneSlack(CuttingPlanes):
         primal = half + self.C * max(0.0, self._excess(worst))
         return ObjectiveValues(primal, float(self.alpha @ self.losses) - half, self._violation(worst))
 
-    def _from_scratch(self) -> ObjectiveValues:
+    def _from_scratch(self) -> FromScratch:
         found: list[int] = []
         visited = self._visited
-        for _ in self._found(found):
-            pass
-        self._visited = visited
+        try:
+            yield from self._found(found)
+        finally:
+            self._visited = visited
         return self._objectives(self._plane_of(found))
 
     def support(self) -> Support:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from larank.sparse import sound_csr
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -76,7 +78,7 @@ def checked_sequence(name: str, values: Any) -> Any:
 
 class _SparseRows:
     def __init__(self, matrix: Any) -> None:
-        self._matrix = matrix.tocsr()
+        self._matrix = sound_csr(matrix)
 
     def __len__(self) -> int:
         return int(self._matrix.shape[0])

@@ -17,11 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from larank.data.schema import floats, integer, nullable, record
 from larank.structured.pairs import Example, own
 from larank.structured.rows import NO_ROW, Row
 from larank.structured.solver import OnlineSolver, Support
 from larank.structured.steps import Pattern
 from larank.structured.weights import FeatureWeights, Vector, Weights, augmented, check_argmax
+
+# Of a solver, as `StepPerExample.state` has it.
+STATE = record(
+    visits=integer(),
+    updates=integer(),
+    mistakes=integer(),
+    w=nullable(floats("n_joint_features")),
+    early=nullable(floats("n_joint_features")),
+)
 
 
 class StepPerExample(OnlineSolver):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from larank.structured.pairs import Example, TrainingPairs
 from larank.structured.weights import FeatureWeights, Vector, Weights
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 _HISTORY_POINTS = 100  # of an epoch at most
 
@@ -81,8 +81,9 @@ class OnlineSolver(Solver):
         """Where training is, if this is the loss of all examples."""
         return ObjectiveValues(math.nan, math.nan, math.nan)
 
-    def certificate(self, pairs: TrainingPairs) -> ObjectiveValues:
+    def certificate(self, pairs: TrainingPairs) -> FromScratch:
         """The objectives from scratch."""
+        yield from ()
         return self.objectives(math.nan)
 
     def online_error(self) -> float | None:
@@ -143,10 +144,10 @@ class Visits:
             loss += left * (self.loss_before if self.epoch else loss / (1 - left))
         return self.solver.objectives(loss)
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives from scratch."""
         before = self.solver.weights.model.argmax_calls
-        at = self.solver.certificate(self.pairs)
+        at = yield from self.solver.certificate(self.pairs)
         self.certificate_calls += self.solver.weights.model.argmax_calls - before
         return at
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from larank.structured.checked import CheckedModel
 from larank.structured.pairs import Example, own
 from larank.structured.weights import Vector, Weights, augmented, check_argmax
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 KAPPA = 1e-12  # relative to C_i: how far below its bound a coefficient must be to grow, [thesis] section 5.1.5
 
@@ -196,7 +196,7 @@ class DualSteps:
         if last != number:
             self.order[index], self._index[last] = last, index
 
-    def certificate(self, examples: Iterable[Example]) -> ObjectiveValues:
+    def certificate(self, examples: Iterable[Example]) -> FromScratch:
         """Both objectives and the largest violation from scratch: an arg max for every example."""
         self.weights.refresh(self.vectors())
         losses = violation = 0.0
@@ -206,6 +206,7 @@ class DualSteps:
             worst = self.gradient(self.most_violating(pattern, choice.down))
             losses += example.cost * max(0.0, self.gradient(pattern.truth) - worst)
             violation = max(violation, self.gradient(choice.up) - worst)
+            yield
         return ObjectiveValues(self.weights.squared_norm() / 2 + losses, self.dual_from_scratch(), violation)
 
     def dual_from_scratch(self) -> float:

@@ -15,7 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 from larank import parameters
 from larank.base import example_costs, of_streams
 from larank.data.models import persistable
+from larank.data.schema import (
+    RESULT,
+    SchemaError,
+    Scope,
+    anything,
+    count,
+    floats,
+    given,
+    integer,
+    integers,
+    optional,
+    row,
+    several,
+    starts,
+)
 from larank.publishing import next_model, of_one_model
+from larank.structured import larank, perceptrons
 from larank.structured.checked import CheckedModel
 from larank.structured.cuttingplanes import CuttingPlanes, NSlack
 from larank.structured.larank import AdaptiveSchedule, FixedSchedule, LaRank
@@ -35,21 +51,61 @@ _INPUTS_AT_ONCE = 256  # of predictions, where the model has batches
 _FIXED_IN_A_STREAM = ("model", "solver", "schedule", "n_reprocess")
 
 
+def _has_features(scope: Scope) -> bool:
+    return scope.known["model"].joint_kernel is None
+
+
+def _is_going_on(scope: Scope) -> bool | None:
+    """Whether inputs and outputs of examples must be there; with a joint kernel and no stream, inputs are."""
+    return True if "_state" in scope.known else None
+
+
+def _check_weights(name: str, value: Any, scope: Scope) -> None:
+    floats("n_joint_features")(name, value, scope)
+    scope.known["model"].check_saved(n_features=len(value))
+
+
+def _check_inputs(name: str, value: Any, scope: Scope) -> None:
+    several(anything, "n_patterns")(name, value, scope)
+    scope.known["model"].check_saved(inputs=value, n_features=scope.sizes.get("n_joint_features"))
+
+
+def _check_outputs(name: str, value: Any, scope: Scope) -> None:
+    several(anything, "n_patterns")(name, value, scope)
+    scope.known["model"].check_saved(outputs=value)
+
+
+def _check_vectors(name: str, value: Any, scope: Scope) -> None:
+    several(row(integer(), anything), "n_vectors")(name, value, scope)
+    scope.known["model"].check_saved(outputs=[output for _, output in value])
+
+
+_STATES = {"larank": larank.STATE, **dict.fromkeys(_PERCEPTRONS, perceptrons.STATE)}
+
+
+def _check_state(name: str, value: Any, scope: Scope) -> None:
+    """Of the solver that made the model."""
+    solver = scope.known["result_"].solver
+    if solver not in _STATES:
+        raise SchemaError(f"{name} must not be there after training by {solver!r}")
+    _STATES[solver](name, value, scope)
+
+
 @persistable(
-    "coef_",
-    "support_",
-    "support_costs_",
-    "support_vectors_",
-    "dual_coef_",
-    "n_iter_",
-    "result_",
-    "_inputs",
-    "_truths",
-    "_starts",
-    "_beta",
-    "_early",
-    "_state",
-    "_seen",
+    n_iter_=integer(),
+    result_=RESULT,
+    _seen=count(),
+    coef_=given(_check_weights, when=_has_features),
+    support_=integers("n_patterns", below="_seen", unique=True),
+    support_costs_=floats("n_patterns", least=0),
+    support_vectors_=_check_vectors,
+    dual_coef_=floats("n_vectors"),
+    _inputs=given(_check_inputs, when=lambda scope: not _has_features(scope) or _is_going_on(scope)),
+    _truths=given(_check_outputs, when=_is_going_on),
+    _starts=starts("n_patterns", "n_vectors"),
+    _beta=floats("n_vectors"),
+    _early=floats("n_vectors"),
+    _state=optional(_check_state),
 )
 class StructuredSVC(BaseEstimator):  # type: ignore[misc]
     """Large-margin learning of structured outputs, for any model that can find its best output.
@@ -249,6 +305,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         """Raise where a parameter cannot be what it is; what ends training."""
         stop = self.stop or ("gap" if self.solver in _BATCH else "epochs")
         parameters.check(self, stop=stop)
+        CheckedModel(self.model)
         return stop
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:

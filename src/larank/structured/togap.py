@@ -8,7 +8,7 @@ from typing import Any
 from larank.structured.cuttingplanes import NSlack
 from larank.structured.larank import LaRank
 from larank.structured.solver import Visits
-from larank.training import ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues
 
 
 class PassThenRounds:
@@ -32,7 +32,7 @@ class PassThenRounds:
         """The objectives as they were seen on the way."""
         return self._now.estimate()
 
-    def evaluate(self) -> ObjectiveValues:
+    def evaluate(self) -> FromScratch:
         """The objectives from scratch."""
         return self._now.evaluate()
 

@@ -1,15 +1,19 @@
 """Training in time, and what it proves: the loop, its results and its progress."""
 
+from larank.training.checkpointfile import CheckpointFile, CheckpointRequest, State
 from larank.training.interrupts import on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
+    FromScratch,
     Limits,
     Looks,
     Objectives,
     ObjectiveValues,
     Outcome,
+    Resumable,
     Training,
     TrainingWarning,
+    completed,
     train,
     warn_if_early,
 )
@@ -19,6 +23,9 @@ from larank.training.result import Checkpoint, Result, Status
 __all__ = [
     "CertificateWarning",
     "Checkpoint",
+    "CheckpointFile",
+    "CheckpointRequest",
+    "FromScratch",
     "Limits",
     "Looks",
     "ObjectiveValues",
@@ -26,9 +33,12 @@ __all__ = [
     "Outcome",
     "Progress",
     "Result",
+    "Resumable",
+    "State",
     "Status",
     "Training",
     "TrainingWarning",
+    "completed",
     "on_interrupt",
     "progress_for",
     "raises",

@@ -9,15 +9,20 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 from sklearn.exceptions import ConvergenceWarning
 
-from larank.training.interrupts import first_interrupt, raises
+from larank.publishing import call_began
+from larank.training.checkpointfile import CheckpointFile, State
+from larank.training.interrupts import Interrupt, first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
+
+_ROUNDING = 1e-3  # of the primal objective, by which the dual may be above it where numbers are rounded
 
 
 class TrainingWarning(ConvergenceWarning):  # type: ignore[misc]
@@ -48,6 +53,10 @@ class ObjectiveValues:
     violation: float
 
 
+FromScratch = Generator[None, None, Objectives]
+"""Work on objectives, a little at a time."""
+
+
 class Training(Protocol):
     """Resumable training state."""
 
@@ -57,14 +66,33 @@ class Training(Protocol):
     def estimate(self) -> Objectives | None:
         """What the solver saw on its way since the last call, at no cost; None if there is nothing new."""
 
-    def evaluate(self) -> Objectives:
-        """The objectives from scratch."""
+    def evaluate(self) -> FromScratch:
+        """The objectives from scratch; every `yield`, well under a second after another, is room to give up."""
 
     def iterations(self) -> float:
         """Passes over the data so far."""
 
     def details(self) -> Mapping[str, Any]:
         """Further fields of the `Checkpoint` that is about to be recorded."""
+
+
+@runtime_checkable
+class Foreseeing(Protocol):
+    """Training that knows how long its certificate takes, where that differs from a pass over the data."""
+
+    def certificate_seconds(self) -> float:
+        """How many seconds `evaluate` would take now."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """Training that can go on in another process, from a state in a checkpoint file."""
+
+    def snapshot(self) -> State | None:
+        """The state now; None where it stands in the middle of something."""
+
+    def resume(self, state: State) -> None:
+        """Go on from that state."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +102,8 @@ class Limits:
     `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them will be made of
     the solver's own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
     `passes_between_checks`; one is made where the estimate gives hope, and in any case after `passes_without_check`.
-    Without `certify` the objectives are not computed from scratch at the end.
+    Without `certify` the objectives are not computed from scratch at the end. `time_limit` counts from the beginning
+    of the call that trains, see `next_model`, and holds for the certificate too.
     """
 
     gap: float | None
@@ -93,15 +122,28 @@ class Limits:
     def is_closed(self, at: Objectives) -> bool:
         """Whether the gap is small enough; an infinite objective never is near to another."""
         wanted = self.closing_gap(at.primal)
-        return wanted is not None and at.primal - at.dual <= wanted < math.inf
+        if wanted is None or not math.isfinite(at.primal) or not math.isfinite(at.dual):
+            return False
+        # A dual objective far above the primal one proves nothing but rounding.
+        return -max(wanted, _ROUNDING * abs(at.primal)) <= at.primal - at.dual <= wanted
 
 
 @dataclass(frozen=True)
 class Looks:
     """Objectives from scratch for the history: how to compute them, and after how many passes to do so again."""
 
-    look: Callable[[], Objectives]
+    look: Callable[[], FromScratch]
     passes_between: int
+
+
+def completed(work: FromScratch) -> Objectives:
+    """The objectives, however long they take."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            found: Objectives = done.value
+            return found
 
 
 @dataclass(frozen=True)
@@ -121,7 +163,13 @@ class Outcome:
         return replace(self, objectives=at, history=tuple(replace(point, dual=math.nan) for point in self.history))
 
 
-def train(training: Training, limits: Limits, progress: Progress, looks: Looks | None = None) -> Outcome:
+def train(
+    training: Training,
+    limits: Limits,
+    progress: Progress,
+    looks: Looks | None = None,
+    checkpoint: CheckpointFile | None = None,
+) -> Outcome:
     """Advance a training until a limit is reached, its own criterion holds or the user interrupts.
 
     Parameters
@@ -134,33 +182,27 @@ def train(training: Training, limits: Limits, progress: Progress, looks: Looks |
         Told about every new estimate.
     looks : Looks, optional
         What goes into the history between two passes.
+    checkpoint : CheckpointFile, optional
+        Where the state goes now and then, and at the end; and what to go on from. It needs a `Resumable` training.
 
     Returns
     -------
     Outcome
-        With the objectives computed from scratch at the end.
+        With the objectives computed from scratch at the end, if there was time for it.
     """
-    run = _Run(training, limits, progress)
     with first_interrupt() as interrupt:
-        while True:
+        run = _Run(training, limits, progress, interrupt)
+        status = None if checkpoint is None else run.resume(checkpoint)
+        while status is None:
             optimal = training.advance()
             if looks is not None and not optimal:
                 run.look_if_due(looks)
-            if run.gap_is_closed() or (optimal and limits.passes is None):
-                status: Status = "converged"
-            elif optimal:
-                status = "completed"
-            elif interrupt.has_come:
-                status = "interrupted"
-            elif training.iterations() >= limits.max_iter:
-                status = "max_iter"
-            elif limits.time_limit is not None and run.seconds() >= limits.time_limit:
-                status = "time_limit"
-            else:
-                continue
-            outcome = run.finish(status)
-            # Whoever pressed it wants an end, also where training was at its own.
-            return replace(outcome, status="interrupted") if interrupt.has_come else outcome
+            status = run.end(optimal=optimal)
+            if checkpoint is not None and (status is not None or checkpoint.is_due()):
+                run.write(checkpoint, status)
+        outcome = run.finish(status)
+        # Whoever pressed it wants an end, also where training was at its own.
+        return replace(outcome, status="interrupted") if interrupt.has_come else outcome
 
 
 def warn_if_early(
@@ -210,18 +252,100 @@ class _Run:
     """The history of one training run and the decisions taken from it."""
 
     _PROMISING = 2.0  # times the gap at which to stop: an exact check costs a few passes
+    _PATIENCE = 0.6  # seconds after an interrupt for the certificate; after a time limit, a share of the allowance
+    _MOST_OF_LIMIT = 0.5  # that is kept for the certificate
+    _HOPELESS = 2.0  # times the seconds there are: a certificate that is expected to take more is not begun
 
-    def __init__(self, training: Training, limits: Limits, progress: Progress) -> None:
-        self.training, self.limits, self.progress = training, limits, progress
+    def __init__(self, training: Training, limits: Limits, progress: Progress, interrupt: Interrupt) -> None:
+        self.training, self.limits, self.progress, self.interrupt = training, limits, progress, interrupt
         self.history: list[Checkpoint] = []
         self.latest: Objectives | None = None
         self.is_exact = False
         self.checked_at = self.looked_at = 0.0
-        self.certificate_seconds = 0.0
+        self.certificate_seconds = self.longest_certificate = 0.0
         self.began = time.perf_counter()
+        self.call_began = call_began(otherwise=self.began)
 
     def seconds(self) -> float:
         return time.perf_counter() - self.began
+
+    def end(self, *, optimal: bool) -> Status | None:
+        """What ends training here, if something does; `optimal`: the solver's own criterion holds."""
+        if self.gap_is_closed() or (optimal and self.limits.passes is None):
+            return "converged"
+        if optimal:
+            return "completed"
+        if self.interrupt.has_come:
+            return "interrupted"
+        if self.training.iterations() >= self.limits.max_iter:
+            return "max_iter"
+        return "time_limit" if self.time_is_over() else None
+
+    # From one process to another.
+
+    _KEPT = ("checked_at", "looked_at", "certificate_seconds", "longest_certificate", "is_exact")
+
+    def write(self, checkpoint: CheckpointFile, status: Status | None) -> None:
+        """Write the state, if the training has one now. What ended by a limit or an interrupt may go on later."""
+        assert isinstance(self.training, Resumable)
+        state = self.training.snapshot()
+        if state is None:
+            return
+        run = {name: getattr(self, name) for name in self._KEPT}
+        run |= {"seconds": self.seconds(), "history": [asdict(point) for point in self.history]}
+        run["status"] = status if status in ("converged", "completed") else None
+        checkpoint.write({"run": run, "training": state})
+
+    def resume(self, checkpoint: CheckpointFile) -> Status | None:
+        """Go on from what was written, and with the seconds so far; how training ended there, if it did by itself."""
+        assert isinstance(self.training, Resumable)
+        if checkpoint.resumed is None:
+            return None
+        with checkpoint.reading():
+            run = checkpoint.resumed["run"]
+            self.history = [Checkpoint(**point) for point in run["history"]]
+            self.latest = self.history[-1] if self.history else None
+            for name in self._KEPT:
+                setattr(self, name, type(getattr(self, name))(run[name]))
+            self.began -= float(run["seconds"])
+            self.call_began -= float(run["seconds"])
+            self.training.resume(checkpoint.resumed["training"])
+            status: Status | None = run["status"]
+            if status not in ("converged", "completed", None):
+                raise ValueError(f"training cannot have ended as {status!r}")
+        return status
+
+    # What the limit of time allows.
+
+    def time_is_over(self) -> bool:
+        """Whether it is time to stop, so that the certificate ends within the limit and its allowance."""
+        limit = self.limits.time_limit
+        if limit is None:
+            return False
+        now = time.perf_counter() - self.call_began
+        if now < (1 - self._MOST_OF_LIMIT) * limit:
+            return False
+        needed = self.expected_certificate() - self._PATIENCE * _allowance(limit) / 2
+        return now >= limit or (now + needed >= limit and needed <= self._MOST_OF_LIMIT * limit)
+
+    def expected_certificate(self) -> float:
+        """The seconds it will take: as long as the longest so far, or as a pass over the data; 0 if nothing tells."""
+        if not self.limits.certify or self.is_exact:
+            return 0.0
+        if isinstance(self.training, Foreseeing):
+            return self.training.certificate_seconds()
+        passes = self.training.iterations()
+        of_a_pass = (self.seconds() - self.certificate_seconds) / passes if passes else 0.0
+        return self.longest_certificate or of_a_pass
+
+    def seconds_left(self) -> float:
+        """For objectives from scratch."""
+        limit, end = self.limits.time_limit, self.interrupt.at + self._PATIENCE
+        if limit is not None:
+            end = min(end, self.call_began + limit + self._PATIENCE * _allowance(limit))
+        return end - time.perf_counter()
+
+    # What it records.
 
     def gap_is_closed(self) -> bool:
         """Record a new estimate, and check the gap from scratch where that is due."""
@@ -244,24 +368,36 @@ class _Run:
         if is_hopeless and point.iterations < self.checked_at + self.limits.passes_without_check:
             return False
         self.checked_at = point.iterations
-        return self.limits.is_closed(self.evaluate())
+        exact = self.compute(self.training.evaluate())
+        return exact is not None and self.limits.is_closed(exact)
 
     def look_if_due(self, looks: Looks) -> None:
         if self.training.iterations() < self.looked_at + looks.passes_between:
             return
         self.looked_at = self.training.iterations()
-        began = time.perf_counter()
-        found = looks.look()
-        self.certificate_seconds += time.perf_counter() - began
-        self.record(found, exact=True)
+        self.compute(looks.look())
 
-    def evaluate(self) -> Checkpoint:
+    def compute(self, work: FromScratch) -> Checkpoint | None:
+        """Record objectives from scratch; None if there is no time for them."""
         began = time.perf_counter()
-        exact = self.training.evaluate()
-        self.certificate_seconds += time.perf_counter() - began
-        return self.record(exact, exact=True)
+        found: Objectives | None = None
+        with closing(work):
+            while self.seconds_left() > 0:
+                try:
+                    next(work)
+                except StopIteration as done:
+                    found = done.value
+                    break
+        took = time.perf_counter() - began
+        self.certificate_seconds += took
+        if found is None:
+            return None
+        self.longest_certificate = max(took, self.longest_certificate)
+        return self.record(found, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
+        if exact and math.isnan(at.primal) and any(not math.isnan(point.primal) for point in self.history):
+            raise _overflow(at)  # estimates may tell nothing
         self.latest, self.is_exact = at, exact
         point = Checkpoint(
             self.seconds(),
@@ -288,16 +424,32 @@ class _Run:
         return min(1.0, max(0.0, math.log(start / now * end / point.gap) / math.log(start / now)))
 
     def finish(self, status: Status) -> Outcome:
-        if self.limits.certify and not self.is_exact:
-            self.evaluate()
-        elif self.latest is None or not self.is_exact:
+        is_open = self.limits.certify and not self.is_exact
+        if is_open and self.expected_certificate() <= self._HOPELESS * self.seconds_left():
+            self.compute(self.training.evaluate())
+        if self.latest is None or not self.is_exact:
             estimate = self.training.estimate()
             if estimate is None and self.latest is None:  # ended before anything was seen
                 estimate = ObjectiveValues(math.nan, math.nan, math.nan)
             if estimate is not None:
                 self.record(estimate, exact=False)
         assert self.latest is not None
+        if status == "converged" and math.isnan(self.latest.primal):
+            raise _overflow(self.latest)
         self.progress.finish(status)
         return Outcome(
             status, self.latest, self.is_exact, self.seconds(), self.certificate_seconds, tuple(self.history)
         )
+
+
+def _overflow(at: Objectives) -> ValueError:
+    """What to say where objectives were numbers, or should be, and are none any more."""
+    return ValueError(
+        "X, C and weights must be of a size that can be computed with, but in training the primal objective has become "
+        f"{at.primal}; scale X, and choose C, weights and other parameters nearer to one"
+    )
+
+
+def _allowance(limit: float) -> float:
+    """The seconds by which a limit of time may be exceeded."""
+    return max(1.0, 0.1 * limit)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from larank.data.models import persistable_value
+from larank.data.schema import SchemaError, check_fields
 
 if TYPE_CHECKING:
     from larank.training.loop import Outcome
@@ -129,6 +130,12 @@ class Result:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Result:
-        """The inverse of `to_dict`."""
-        history = tuple(Checkpoint(**point) for point in values["history"])
-        return cls(**{**values, "history": history})
+        """The inverse of `to_dict`; raises a ValueError for values that are not of their types."""
+        points = values.get("history", ()) if isinstance(values, Mapping) else None
+        if not isinstance(points, list | tuple):
+            raise SchemaError("a Result must be a dict of its fields, with a list of points as its history")
+        for point in points:
+            check_fields(Checkpoint, point)
+        settings = {**values, "history": tuple(Checkpoint(**point) for point in points)}
+        check_fields(cls, settings)
+        return cls(**settings)

@@ -1,0 +1,226 @@
+"""Checkpoint files: the state of a training on disk, from which the same training goes on in another process.
+
+A checkpoint file is a safetensors file, never a pickle. Beside the state it names what it is of: the class, its
+parameters, the library's version and a fingerprint of the data. One that is damaged, or of anything else, is refused
+with what differs. The loop writes it now and then; a training says what its state is:
+
+- plain values, lists and dicts of them, and arrays, which may be nested
+- whatever is in it is checked by who reads it: the file may come from anywhere
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as from_bytes
+from safetensors.numpy import save as to_bytes
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+from larank.data.files import PathLike, atomic_write
+from larank.data.models import ModelFileError
+
+State = Mapping[str, Any]
+"""Plain values, arrays, and lists and dicts of them."""
+
+_FORMAT = "larank-checkpoint"
+_FORMAT_VERSION = 1
+_MAY_DIFFER = ("time_limit", "max_iter", "n_jobs", "verbose", "on_interrupt")  # from the run that is gone on with
+_MOST_OF_TIME = 0.02  # that checkpoints take
+_SENSELESS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+
+
+class CheckpointRequest(NamedTuple):
+    """The arguments of `fit` that ask for checkpoints."""
+
+    checkpoint: PathLike | None = None
+    every: float = 30.0
+    resume: bool = False
+
+    def checked(self) -> CheckpointRequest:
+        """Itself; raises where the arguments make no sense."""
+        path, every, resume = self
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise ValueError(f"checkpoint must be the path of a file, or None; got {path!r}")
+        if isinstance(every, bool) or not isinstance(every, int | float | np.number) or not 0 <= every < math.inf:
+            raise ValueError(f"every must be a number of seconds >= 0; got {every!r}")
+        if not isinstance(resume, bool | np.bool_):
+            raise ValueError(f"resume must be True or False; got {resume!r}")
+        if resume and path is None:
+            raise ValueError("resume=True needs checkpoint, the file to go on from")
+        return self
+
+
+class CheckpointFile:
+    """Where the state of a training is written, and how often."""
+
+    def __init__(self, path: PathLike, every: float, of: Mapping[str, Any]) -> None:
+        self.path, self.every, self.of = path, every, of
+        self.resumed: State | None = None  # what to go on from
+        self._due_at = time.perf_counter() + every
+
+    @classmethod
+    def asked_for(
+        cls, request: CheckpointRequest | None, estimator: BaseEstimator, *data: Any
+    ) -> CheckpointFile | None:
+        """That of a training of this estimator on these data; None if there is none.
+
+        Raises
+        ------
+        ValueError
+            If the file is there already and `resume` is False.
+        ModelFileError
+            If the file is no checkpoint, damaged, or of another training; the message says what differs.
+        """
+        if request is None or request.checkpoint is None:
+            return None
+        path = request.checkpoint
+        parameters = estimator.get_params(deep=False)
+        of = {
+            "class": type(estimator).__name__,
+            "parameters": {name: described(value) for name, value in parameters.items() if name not in _MAY_DIFFER},
+            "library version": version("larank"),
+            "data": fingerprint(*data),
+        }
+        file = cls(path, float(request.every), of)
+        if os.path.lexists(path):
+            if not request.resume:
+                raise ValueError(
+                    f"checkpoint={os.fspath(path)!r} is there already: resume=True goes on from it; to begin anew, "
+                    "remove it or name another file"
+                )
+            file.resumed = file._read()
+        return file
+
+    def is_due(self) -> bool:
+        """Whether it is time to write it."""
+        return time.perf_counter() >= self._due_at
+
+    def write(self, state: State) -> None:
+        """Write the state, in the place of the one before; the next one is due when this one costs little by then."""
+        began = time.perf_counter()
+        arrays: dict[str, NDArray[Any]] = {}
+        description = {
+            "format": _FORMAT,
+            "format_version": _FORMAT_VERSION,
+            "of": self.of,
+            "state": _encoded(state, "state", arrays),
+        }
+        text = json.dumps(description)
+        content = to_bytes(arrays, metadata={"larank": text, "digest": _digest(text, arrays)})
+        with atomic_write(self.path) as file:
+            file.write(content)
+        now = time.perf_counter()
+        self._due_at = now + max(self.every, (now - began) / _MOST_OF_TIME)
+
+    def _read(self) -> State:
+        path = os.fspath(self.path)
+        with open(path, "rb") as file:
+            content = file.read()
+        try:
+            length = int.from_bytes(content[:8], "little")
+            metadata = json.loads(content[8 : 8 + length])["__metadata__"]
+            description = json.loads(metadata["larank"])
+            if description["format"] != _FORMAT:
+                raise ValueError("another format")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ModelFileError(f"{path} is not a larank checkpoint, or damaged") from error
+        with self.reading():
+            arrays = from_bytes(content)
+            if metadata["digest"] != _digest(metadata["larank"], arrays):
+                raise ValueError("its bytes are not those that were written")
+            if description["format_version"] != _FORMAT_VERSION:
+                raise ModelFileError(f"{path} has format version {description['format_version']}, not a known one")
+            self._compare(description["of"])
+            state: State = _decoded(description["state"], arrays)
+        return state
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Say of the file that it is damaged, where what it holds makes no sense."""
+        try:
+            yield
+        except ModelFileError:
+            raise
+        except (*_SENSELESS, SafetensorError) as error:
+            raise ModelFileError(f"{os.fspath(self.path)} is damaged: {error}") from error
+
+    def _compare(self, theirs: Mapping[str, Any]) -> None:
+        """Raise where it is the checkpoint of another training."""
+        for what, mine in self.of.items():
+            if theirs[what] == mine:
+                continue
+            if what != "parameters":
+                raise ModelFileError(f"{os.fspath(self.path)} is of other {what}: {theirs[what]}; got {mine}")
+            for name in sorted(mine.keys() | theirs[what].keys()):
+                before, now = theirs[what].get(name, "nothing"), mine.get(name, "nothing")
+                if before != now:
+                    raise ModelFileError(f"{os.fspath(self.path)} was written with {name}={before}; got {name}={now}")
+
+
+def described(value: Any) -> str:
+    """A parameter in words that are the same in another process."""
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    return repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+
+
+def fingerprint(*data: Any) -> str:
+    """A number that tells data from others: of all bytes, types and shapes."""
+    digest = hashlib.blake2b(digest_size=16)
+    for each in data:
+        _add(digest, each)
+    return digest.hexdigest()
+
+
+def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """Of all that is in a file."""
+    return fingerprint(text, *(arrays[name] for name in sorted(arrays)))
+
+
+def _add(digest: Any, value: Any) -> None:
+    if issparse(value):
+        digest.update(f"sparse {value.shape}".encode())
+        for part in (value.indptr, value.indices, value.data):
+            _add(digest, part)
+    elif isinstance(value, np.ndarray) and value.dtype.kind not in "OUS":
+        digest.update(f"{value.dtype.str} {value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+    elif isinstance(value, np.ndarray | list | tuple):
+        digest.update(f"{len(value)} in all".encode())
+        for each in value.tolist() if isinstance(value, np.ndarray) else value:
+            _add(digest, each)
+    else:
+        digest.update(repr(value).encode())
+
+
+def _encoded(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+    if isinstance(value, np.ndarray):
+        arrays[name] = np.ascontiguousarray(value)
+        return {"$array": name}
+    if isinstance(value, Mapping):
+        return {key: _encoded(each, f"{name}/{key}", arrays) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encoded(each, f"{name}/{number}", arrays) for number, each in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _decoded(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+    if isinstance(value, dict):
+        if "$array" in value:
+            return arrays[value["$array"]]
+        return {key: _decoded(each, arrays) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_decoded(each, arrays) for each in value]
+    return value

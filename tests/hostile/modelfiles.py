@@ -1,0 +1,410 @@
+"""Damaged model files of every class: described, loaded and, if they load, asked and trained further."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+import larank
+from larank.data import models
+from tests.hostile.campaign import Attack, Case
+
+# ---- What a model is asked; its cost must not be what a damaged parameter says ----
+
+_ASK = """
+import warnings
+import numpy as np
+from scipy.sparse import csr_matrix
+import larank
+from larank.cli.info import info
+from larank.data.models import describe, load
+
+warnings.simplefilter("ignore")
+np.seterr(all="ignore")
+MOST = {{"n_reprocess": 10, "n_steps": 10, "max_iter": 1000, "n_jobs": 1, "verbose": 0, "epochs": 10}}
+try:
+    {describe}
+except larank.data.models.ModelFileError:
+    pass
+model = load("model.larank")
+for name, value in model.get_params(deep=False).items():
+    if name in MOST and isinstance(value, int) and not -1 <= value <= MOST[name]:
+        model.set_params(**{{name: MOST[name]}})
+{data}
+for ask in ("predict", "decision_function", "transform", "predict_proba"):
+    if hasattr(model, ask):
+        try:
+            getattr(model, ask)(X)
+        except ValueError as error:
+            # The data may not be the model's, and large numbers may overflow, which is told in these words.
+            if not any(words in str(error) for words in ("features", "scale X", "overflow")):
+                raise
+{more}
+if hasattr(model, "partial_fit"):
+    try:
+        model.partial_fit(X, y)
+    except ValueError:
+        pass  # parameters that only training looks at, and coefficients that no training leaves
+    else:
+        model.predict(X)
+"""
+_PLAIN = "X = np.random.RandomState(1).randn(8, 4)\n"
+_MATRIX = _PLAIN + "y = model.classes_[np.arange(8) % len(model.classes_)]\n"
+_DATA = {
+    "dense": _MATRIX,
+    "single": _MATRIX + "X = X.astype(np.float32)\n",
+    "sparse": _MATRIX + "X[X < 0] = 0\nX = csr_matrix(X)\n",
+    "plain": _PLAIN,
+    "precomputed": _MATRIX.replace("(8, 4)", "(8, min(1000, model.n_features_in_))"),
+    "structured": _PLAIN.replace("4", "len(model.coef_) // model.model.n_classes") + "y = np.arange(8) % 2\n",
+    "words": "X, y = [['a', 'cat', 'sleeps'], ['cat']], [['O', 'B-X', 'I-X'], ['O']]\n",
+    "names": "X, y = [[{'w': 'a'}, {'w': 'cat', 'n': 2}]], [['O', 'B-X']]\n",
+    "arrays": "X, y = (np.random.RandomState(1).randn(5, 3), [2, 3]), [['O', 'B-X'], ['O', 'O', 'B-X']]\n",
+    "sentences": "X, y = ['the cat sleeps', 'a dog'], ['sleeps(cat)', 'dog']\n",
+    "concepts": "X, y = ['the cat sleeps', 'a dog'], ['- CAT SLEEP', '- DOG']\n",
+}
+_MORE = {
+    "words": "model.tag(X) if hasattr(model, 'tag') else None\nmodel.explain(X[0]); model.coef_; model.transitions_\n",
+    "sentences": "model.explain(X[0])\n",
+    "concepts": "model.explain(X[0]); model.concept_vectors_\n",
+}
+
+
+# ---- Sound models, a small one of each kind ----
+
+
+def _models() -> Iterator[tuple[str, object]]:
+    """What each is asked with, and the model."""
+    random = np.random.RandomState(0)
+    X, y = random.randn(20, 4), np.arange(20) % 3
+    X += y[:, None]
+    sparse, words = csr_matrix(np.where(X > 0, X, 0)), np.array(["ham", "spam", "tofu"])[y]
+    settings = {"random_state": 0, "n_jobs": 1}
+    streams = {
+        larank.LaRankClassifier: ({}, {"fit_intercept": True}),
+        larank.LaSVMClassifier: ({},),
+        larank.HullerClassifier: ({},),
+        larank.TrackingSVC: ({"n_steps": 2},),
+        larank.KernelPerceptron: ({"decision": "average"}, {"budget": 6}),
+        larank.KernelPassiveAggressive: ({"fit_intercept": True},),
+        larank.AmbiguousClassifier: ({}, {"n_reprocess": 0}),
+    }
+    for kind, variants in streams.items():
+        for more in variants:
+            known = {name: value for name, value in settings.items() if name in models.defaults(kind)}
+            yield "dense", kind(**known, **more).fit(X, words)
+            yield "sparse", kind(**known, **more).partial_fit(sparse[:12], y[:12])
+            yield "single", kind(kernel="linear", **known, **more).partial_fit(X[:9].astype(np.float32), y[:9] % 2)
+            yield "precomputed", kind(kernel="precomputed", **known, **more).fit(X @ X.T, y)
+    yield "sparse", larank.LaRankClassifier("linear", random_state=0).partial_fit(sparse, y, classes=[0, 1, 2, 9])
+    exact = larank.MulticlassSVC(**settings)
+    yield "dense", exact.fit(X, words)
+    yield (
+        "sparse",
+        larank.MulticlassSVC("linear", fit_intercept=True, solver=larank.Published(), **settings).fit(sparse, y),
+    )
+    yield "precomputed", larank.MulticlassSVC("precomputed", **settings).fit(X @ X.T, y)
+    yield "dense", larank.LinearMulticlassSVC(random_state=0).fit(X, words)
+    yield "sparse", larank.PrimalMulticlassSVC(**settings).fit(sparse, y > 1)
+    for feature_map in ("cholesky", "kpca"):
+        model = larank.PrimalMulticlassSVC("rbf", feature_map=feature_map, n_components=5, **settings)
+        yield "dense", model.fit(X, y)
+    for algorithm in ("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs"):
+        model = larank.SGDQNClassifier(algorithm=algorithm, random_state=0, loss="log_loss")
+        yield "dense", model.partial_fit(X, words)
+    yield "sparse", larank.SGDQNClassifier(formulation="one-vs-rest", random_state=0).fit(sparse, y > 1)
+    for map_kind in (larank.PivotedCholeskyMap, larank.KernelPCAMap):
+        yield "plain", map_kind(n_components=6, **settings).fit(X)
+        yield "plain", map_kind("poly", degree=2, n_components=3, **settings).fit(sparse)
+    for solver in ("larank", "perceptron", "passive-aggressive", "svmstruct", "svmstruct-1slack"):
+        model = larank.StructuredSVC(larank.MulticlassModel(3), solver, random_state=0)
+        yield "structured", model.fit(X, y)
+    adaptive = larank.StructuredSVC(larank.MulticlassModel(3), schedule="adaptive", random_state=0)
+    yield "structured", adaptive.partial_fit(X, y)
+    yield from _taggers()
+    yield from _of_sentences()
+
+
+def _taggers() -> Iterator[tuple[str, object]]:
+    X, y = [["the", "cat", "sleeps"], ["a", "dog"]], [["O", "B-X", "I-X"], ["O", "B-X"]]
+    for more in (
+        {"constraints": "BIO"},
+        {"inference": "greedy", "order": 2},
+        {"solver": "perceptron", "average": True},
+        {"solver": "passive-aggressive", "order": 0, "label_costs": {("O", "B-X"): 2.0}},
+    ):
+        templates = ["word[0]", "word[-1]|word[0]", "suffix2(word[0])", "bias"]
+        yield "words", larank.SequenceTagger(templates=templates, random_state=0, **more).partial_fit(X, y)
+    names = [[{"w": word, "n": len(word)} for word in words] for words in X]
+    yield "names", larank.SequenceTagger(random_state=0).fit(names, y)
+    rows = np.random.RandomState(0).randn(5, 3), [3, 2]
+    yield "arrays", larank.SequenceTagger(random_state=0, solver="perceptron").fit(rows, y)
+
+
+def _of_sentences() -> Iterator[tuple[str, object]]:
+    sentences = ["the cat sleeps", "a dog barks", "the dog sleeps"]
+    meanings = [["sleeps(cat)", "barks(dog)"], ["barks(dog)"], ["sleeps(dog)"]]
+    for more in ({}, {"strategy": "random", "update": "mistake", "window": 3}):
+        yield "sentences", larank.SemanticParser(random_state=0, **more).partial_fit(sentences, meanings)
+    concepts = ["- CAT SLEEP", "- DOG BARK", "- DOG SLEEP"]
+    for more in ({}, {"supervision": "bags", "strategy": "left-right"}):
+        labeler = larank.ConceptLabeler(embedding_size=3, hidden_size=4, window=3, random_state=0, epochs=2, **more)
+        yield "concepts", labeler.fit(sentences, concepts)
+
+
+@cache
+def corpus() -> tuple[tuple[str, bytes], ...]:
+    """What each sound model is asked with, and its file."""
+    found = []
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "model.larank"
+        for asked_with, model in _models():
+            if hasattr(model, "result_"):  # a long history would be most of the file, and times would never be the same
+                points = tuple(replace(point, seconds=0.0) for point in model.result_.history[:2])
+                model.result_ = replace(model.result_, history=points, seconds=0.0, breakdown={})
+            larank.save(model, path)
+            found.append((asked_with, path.read_bytes()))
+    return tuple(found)
+
+
+# ---- Damage ----
+
+_EXTREME: tuple[object, ...] = (
+    *(None, True, False, 0, 1, -1, 2, 3, 4, 5, 20, 21, 255, 256, 2**31 - 1, 2**31, -(2**31), 2**53, 2**63 - 1, 2**63),
+    *(
+        2**64,
+        -(2**63),
+        10**30,
+        10**400,
+        0.0,
+        -0.0,
+        0.5,
+        1e-320,
+        1e308,
+        -1e308,
+        1e400,
+        "",
+        "a",
+        "-",
+        "O",
+        "A0",
+        "0",
+        "\0",
+    ),
+    *(
+        "linear",
+        "rbf",
+        "poly",
+        "sigmoid",
+        "precomputed",
+        "cosine",
+        "nan",
+        "inf",
+        "<U3",
+        "<U250000000",
+        "|O",
+        "<f8",
+        "coef_",
+    ),
+    *([], [0], [[]], {}, {"$float": "nan"}, {"$float": "inf"}, {"$float": "-inf"}, {"$float": "1"}, {"$tuple": []}),
+    *({"$dict": []}, {"$array": "classes_"}, {"$array": "coef_"}, {"$array": "missing"}, {"$result": {"$dict": []}}),
+    *({"$value": "MulticlassModel", "settings": {"$dict": [["n_classes", 10**9]]}}, {"$value": "Active"}, {"$what": 1}),
+    {"$objects": ["a", "b"], "dtype": "<U250000000", "shape": [2]},
+    {"$objects": [], "dtype": "|O", "shape": [0, 10**18]},
+    {"$objects": ["a"], "dtype": "|O", "shape": [-1]},
+    {"$sparse": "csr_matrix", "name": "dual_coef_", "shape": [10**9, 10**9]},
+    {"$estimator": {"class": "LinearMulticlassSVC", "parameters": {}, "attributes": {}}},
+    "\ud800",
+)
+_NUMBERS = (0, -1, 1, 2, 127, 255, 2**31 - 1, -(2**31), 2**32, 2**62, 2**63 - 1, -(2**63))
+_FLOATS = (0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e-320, 1e38, 1e300, -1e300)
+_DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
+
+
+def split(content: bytes) -> tuple[dict, dict, dict[str, np.ndarray]]:
+    """The header of a file, its description, and its arrays."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    description = json.loads(header.pop("__metadata__")["larank"])
+    arrays = {}
+    for name, entry in header.items():
+        first, last = entry["data_offsets"]
+        dtype = {"B": "?", "F": "f", "I": "i", "U": "u"}[entry["dtype"][0]]
+        dtype = "?" if dtype == "?" else f"<{dtype}{int(entry['dtype'][1:]) // 8}"
+        raw = content[8 + length + first : 8 + length + last]
+        arrays[name] = np.frombuffer(raw, dtype).reshape(entry["shape"]).copy()
+    return header, description, arrays
+
+
+def joined(description: object, arrays: dict[str, np.ndarray], header: dict | None = None) -> bytes:
+    """A file of these, whatever they are; `header` has entries that are said of arrays instead of the truth."""
+    told, data = (
+        {"__metadata__": {"larank": description if isinstance(description, str) else json.dumps(description)}},
+        b"",
+    )
+    for name, array in arrays.items():
+        kind = {"f": "F", "i": "I", "u": "U"}.get(array.dtype.kind, "BOOL")
+        raw = np.ascontiguousarray(array).tobytes()
+        dtype = kind if kind == "BOOL" else f"{kind}{8 * array.dtype.itemsize}"
+        told[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps({**told, **(header or {})}).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def _nodes(tree: object) -> list[tuple[object, object]]:
+    """All places in a tree of JSON: what holds them, and where in it."""
+    found, waiting = [], [tree]
+    while waiting:
+        node = waiting.pop()
+        keys = list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        for key in keys:
+            found.append((node, key))
+            waiting.append(node[key])
+    return found
+
+
+def _damage_description(random: Random, description: dict) -> object:
+    # Of attributes and parameters more often than of the certificate, which has most of the places.
+    tree = description.get(random.choice(("attributes", "parameters")))
+    places = _nodes(description)
+    if isinstance(tree, dict) and random.randrange(6):
+        places = [place for name in tree if name != "result_" for place in [(tree, name), *_nodes(tree[name])]]
+    if not places:
+        return description
+    node, key = random.choice(places)
+    other, there = random.choice(places)
+    match random.randrange(9):
+        case 0:
+            del node[key]
+        case 1:
+            node[key], other[there] = other[there], node[key]
+        case 2 if isinstance(node, dict):
+            node[random.choice((f"{key}_", "coef_", "_state", "$array", "$tuple", there))] = node.pop(key)
+        case 3 if isinstance(node, list):
+            node.insert(key, node[key])
+        case 4:
+            value = node[key]
+            node[key] = value + random.choice((1, -1)) if type(value) in (int, float) else [value]
+        case 5 if not random.randrange(10):
+            deep = "[" * random.choice((100, 1000, 100_000))
+            return json.dumps(description).replace(json.dumps(node[key]), deep, 1)
+        case 6:
+            node[key] = json.loads(json.dumps(other[there]))
+        case _:
+            node[key] = random.choice(_EXTREME)
+    return description
+
+
+def _damage_arrays(random: Random, arrays: dict[str, np.ndarray]) -> None:
+    names = sorted(arrays)
+    name, other = random.choice(names), random.choice(names)
+    array = arrays[name]
+    match random.randrange(9):
+        case 0:
+            arrays[name] = array.astype(random.choice(_DTYPES))
+        case 1 if array.ndim:
+            arrays[name] = random.choice((array.T, array.ravel(), array[None], array[..., None], array[..., :1]))
+        case 2 if array.ndim:
+            arrays[name] = random.choice((array[:-1], array[1:], np.concatenate([array, array[-1:]]), array[:0]))
+        case 3 if array.ndim:
+            arrays[name] = array[random.sample(range(len(array)), len(array))]
+        case 4:
+            arrays[name], arrays[other] = arrays[other], array
+        case 5:
+            del arrays[name]
+        case _ if array.size:
+            values = _FLOATS if array.dtype.kind == "f" else _NUMBERS
+            for _ in range(random.choice((1, 1, 2, array.size))):
+                value = random.choice(values)
+                at = random.randrange(array.size)
+                array.flat[at] = value if array.dtype.kind == "f" else np.int64(value).astype(array.dtype)
+
+
+def damaged(random: Random, content: bytes) -> bytes:
+    """A model file with some damage, to its bytes, to what it says, or to its arrays."""
+    if not random.randrange(6):
+        return _damage_bytes(random, content)
+    header, description, arrays = split(content)
+    text: object = description
+    for _ in range(1 + int(random.expovariate(1.2))):
+        if random.randrange(2) and isinstance(text, dict):
+            text = _damage_description(random, description)
+        elif arrays:
+            with np.errstate(all="ignore"):
+                _damage_arrays(random, arrays)
+    given = description.get("parameters")
+    if isinstance(given, dict) and isinstance(given.get("n_reprocess"), int) and given["n_reprocess"] > 10:
+        given["n_reprocess"] = 10  # a tagger takes it over when it is loaded, and then works for as long as it says
+    told = {}
+    if header and not random.randrange(12):
+        name = random.choice(sorted(header))
+        entry = {**header[name]}
+        entry[random.choice(sorted(entry))] = random.choice(
+            (*_EXTREME, [10**9, 10**9], [0, 2**62], "F64", "BF16", [0, 8])
+        )
+        told[name] = entry
+    return joined(text, arrays, told)
+
+
+def _damage_bytes(random: Random, content: bytes) -> bytes:
+    for _ in range(1 + int(random.expovariate(0.8))):
+        at = random.randrange(len(content))
+        # Half of the damage where the text is.
+        at = (
+            at
+            if random.randrange(2)
+            else random.randrange(min(len(content), 8 + int.from_bytes(content[:8], "little") or 9))
+        )
+        size = min(len(content) - at, int(random.expovariate(0.2)))
+        match random.randrange(5):
+            case 0:
+                content = content[:at] + random.randbytes(1) + content[at + 1 :]
+            case 1:
+                content = content[:at] + bytes([content[at] ^ 1 << random.randrange(8)]) + content[at + 1 :]
+            case 2:
+                content = content[:at] + content[at + size :]
+            case 3:
+                content = content[:at] + content[at : at + size] * random.choice((2, 3)) + content[at + size :]
+            case _:
+                content = (
+                    content[:at]
+                    if not random.randrange(3)
+                    else content[:at] + random.randbytes(size) + content[at + size :]
+                )
+        if not content:
+            break
+    return content
+
+
+# ---- The attack ----
+
+
+def script(asked_with: str, describe: str = 'describe("model.larank")') -> str:
+    """What is done with a file."""
+    return _ASK.format(describe=describe, data=_DATA[asked_with], more=_MORE.get(asked_with, ""))
+
+
+def cases(random: Random) -> Iterator[Case]:
+    """Damaged files, each of any of the models."""
+    while True:
+        asked_with, content = random.choice(corpus())
+        describe = random.choice(('describe("model.larank")', 'info("model.larank", debug=True)'))
+        yield Case(script(asked_with, describe), {"model.larank": damaged(random, content)})
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether the file was refused in words that name it."""
+    return isinstance(error, models.ModelFileError) and "model.larank" in str(error)
+
+
+ATTACK = Attack(cases, is_refused, warm_up="import scipy.linalg, larank.cli.info, larank.data.models")

@@ -1,0 +1,174 @@
+"""Checkpoint files: a training that was cut short goes on in another process and ends as if nothing had been."""
+
+import contextlib
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from checks import X, assert_same_model, y
+from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
+from larank.data.models import ModelFileError
+from larank.training import CheckpointFile, TrainingWarning
+
+# A few ways of each estimator, with kernel values that are the same to the last bit in whatever tables they stand.
+EXACT = {
+    "sdm": (LinearMulticlassSVC, {"tol": 1e-2}, X),
+    "sdm, sparse, float32": (LinearMulticlassSVC, {"tol": 1e-2}, sparse.csr_matrix(X, dtype=np.float32)),
+    "sdm, one-vs-rest": (LinearMulticlassSVC, {"formulation": "one-vs-rest", "stop": "violation"}, X),
+    "larank, weights": (LaRankClassifier, {"kernel": "linear", "epochs": 5}, X),
+    "larank": (LaRankClassifier, {"kernel": "laplacian", "epochs": 3}, X),
+    "larank, auto": (LaRankClassifier, {"kernel": "laplacian"}, X),
+    "larank, gap": (LaRankClassifier, {"kernel": "laplacian", "stop": "gap", "tol": 1e-3}, X),
+    "larank, fixed": (LaRankClassifier, {"kernel": "linear", "schedule": "fixed", "epochs": 3}, sparse.csr_matrix(X)),
+    "lasvm": (LaSVMClassifier, {"kernel": "laplacian", "epochs": 3}, X),
+    "lasvm, gap": (LaSVMClassifier, {"kernel": "laplacian", "stop": "gap", "tol": 1e-4}, X),
+}
+
+
+class Killed(BaseException):
+    """Ends a process where it is."""
+
+
+def killed_after(monkeypatch, states):
+    """The process ends when so many states could have been written, of which the last one is, or at its own end."""
+    write = CheckpointFile.write
+
+    def and_die(file, state):
+        nonlocal states
+        states -= 1
+        if states == 0 or state["run"]["status"] is not None:
+            write(file, state)
+        file._due_at = 0.0
+        if states == 0:
+            raise Killed
+
+    monkeypatch.setattr(CheckpointFile, "write", and_die)
+
+
+def killed_again_and_again(make, some, path, monkeypatch):
+    """The model in the end."""
+    for run in range(1, 50):
+        with contextlib.suppress(Killed), monkeypatch.context() as patch:
+            killed_after(patch, 2**run)
+            model = make().fit(some, y, checkpoint=path, every=0, resume=True)
+            assert run > 1
+            return model
+    raise AssertionError("training does not end")
+
+
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
+def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, monkeypatch):
+    """What it keeps of kernel values decides on whom it looks at, and is not in the checkpoint."""
+
+    def make():
+        return MulticlassSVC("laplacian", formulation=formulation, tol=1e-6, random_state=0)
+
+    whole = make().fit(X, y)
+    resumed = killed_again_and_again(make, X, tmp_path / "checkpoint", monkeypatch)
+    assert resumed.result_.status == "converged"
+    assert resumed.result_.relative_gap <= 1e-6
+    assert resumed.result_.dual == pytest.approx(whole.result_.dual, rel=1e-6)
+    again = make().fit(X, y, checkpoint=tmp_path / "checkpoint", resume=True)
+    assert_same_model(again, resumed)
+
+
+@pytest.mark.parametrize("way", EXACT, ids=str)
+def test_a_training_that_is_killed_again_and_again_ends_as_one_that_was_not(way, tmp_path, monkeypatch):
+    estimator, parameters, some = EXACT[way]
+    whole = estimator(random_state=0, **parameters).fit(some, y)
+    path = tmp_path / "checkpoint"
+    resumed = killed_again_and_again(lambda: estimator(random_state=0, **parameters), some, path, monkeypatch)
+    assert_same_model(resumed, whole)
+    for name in ("status", "primal", "dual", "iterations", "support_vectors"):
+        assert getattr(resumed.result_, name) == getattr(whole.result_, name), name
+    assert len(resumed.result_.history) == len(whole.result_.history)
+    again = estimator(random_state=0, **parameters).fit(some, y, checkpoint=path, resume=True)
+    assert_same_model(again, whole)
+
+
+def test_a_seed_that_nobody_gave_is_in_the_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint"
+    with monkeypatch.context() as patch:
+        killed_after(patch, 10)
+        with pytest.raises(Killed):
+            LaRankClassifier("linear", epochs=3).fit(X, y, checkpoint=path, every=0)
+    models = [LaRankClassifier("linear", epochs=3).fit(X, y, checkpoint=path, resume=True) for _ in range(2)]
+    assert_same_model(*models)
+
+
+def checkpoint_of(path, monkeypatch, **parameters):
+    with monkeypatch.context() as patch:
+        killed_after(patch, 5)
+        with pytest.raises(Killed):
+            LaRankClassifier("linear", epochs=3, random_state=0, **parameters).fit(X, y, checkpoint=path, every=0)
+    return path
+
+
+def test_a_checkpoint_is_not_replaced_unless_asked_to_go_on(tmp_path, monkeypatch):
+    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="is there already: resume=True goes on from it; to begin anew, remove it"):
+        LaRankClassifier("linear", epochs=3, random_state=0).fit(X, y, checkpoint=path)
+    assert path.read_bytes() == before
+
+
+def test_a_checkpoint_of_another_training_is_refused_with_what_differs(tmp_path, monkeypatch):
+    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
+    same = {"epochs": 3, "random_state": 0}
+    weights = np.linspace(1, 2, len(y))
+    for model, data, more, message in (
+        (LaRankClassifier("linear", C=2.0, **same), (X, y), {}, r"was written with C=1.0; got C=2.0"),
+        (LaRankClassifier("rbf", **same), (X, y), {}, r"was written with kernel='linear'; got kernel='rbf'"),
+        (LaSVMClassifier("linear", **same), (X, y), {}, "is of other class: LaRankClassifier; got LaSVMClassifier"),
+        (LaRankClassifier("linear", **same), (X[::-1], y), {}, "is of other data"),
+        (LaRankClassifier("linear", **same), (X.astype(np.float32), y), {}, "is of other data"),
+        (LaRankClassifier("linear", **same), (X, np.roll(y, 1)), {}, "is of other data"),
+        (LaRankClassifier("linear", **same), (X, y), {"sample_weight": weights}, "is of other data"),
+    ):
+        with pytest.raises(ModelFileError, match=message):
+            model.fit(*data, **more, checkpoint=path, resume=True)
+    LaRankClassifier("linear", time_limit=100, n_jobs=2, **same).fit(X, y, checkpoint=path, resume=True)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
+    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
+    whole, random = path.read_bytes(), np.random.RandomState(0)
+    damaged = [b"", whole[:5], whole[:200], whole[:-1], whole + b"0", b"label 1:2.0\n" * 9]
+    for _ in range(60):
+        bits = bytearray(whole)
+        bits[random.randint(len(bits))] ^= 1 << random.randint(8)
+        damaged.append(bytes(bits))
+    for content in damaged:
+        path.write_bytes(content)
+        with pytest.raises(ModelFileError, match="checkpoint"):
+            LaRankClassifier("linear", epochs=3, random_state=0).fit(X, y, checkpoint=path, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"checkpoint": 3}, "checkpoint must be the path of a file, or None; got 3"),
+        ({"checkpoint": "c", "every": -1}, r"every must be a number of seconds >= 0; got -1"),
+        ({"checkpoint": "c", "resume": "yes"}, "resume must be True or False; got 'yes'"),
+        ({"resume": True}, "resume=True needs checkpoint, the file to go on from"),
+    ],
+    ids=str,
+)
+def test_arguments_are_checked(arguments, message):
+    for model in (LinearMulticlassSVC(), LaRankClassifier()):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, y, **arguments)
+
+
+def test_a_selection_has_no_checkpoints(tmp_path):
+    with pytest.raises(ValueError, match="checkpoint needs selection='random'; got selection='active'"):
+        LaSVMClassifier(selection="active", label_budget=20).fit(X, y % 2, checkpoint=tmp_path / "checkpoint")
+
+
+def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(tmp_path):
+    path = tmp_path / "checkpoint"
+    whole = LinearMulticlassSVC(C=10.0, random_state=0).fit(X, y)
+    with pytest.warns(TrainingWarning, match="max_iter=5"):
+        LinearMulticlassSVC(C=10.0, max_iter=5, random_state=0).fit(X, y, checkpoint=path)
+    assert_same_model(LinearMulticlassSVC(C=10.0, random_state=0).fit(X, y, checkpoint=path, resume=True), whole)

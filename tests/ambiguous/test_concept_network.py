@@ -214,7 +214,7 @@ def test_what_would_be_read_beyond_the_tables_is_refused(change, complaint):
 
 def test_right_labels_without_a_score_are_no_silent_success():
     labeler, weights = random_labeler(0)
-    broken = tuple(np.full_like(array, np.nan) for array in weights)
+    broken = tuple(np.full_like(array, np.finfo(array.dtype).max) for array in weights)
     words, labels, universe = random_sentence(0)
     given = corpus(words, labels, universe)
     labeler.check(given)

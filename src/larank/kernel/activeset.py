@@ -114,7 +114,7 @@ class ActiveSetTraining:
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
         provider.keep_values(size)
         self._before = self._counts()
-        self.trial = CertificateTrial(self._score_some)
+        self.trial = CertificateTrial()
         self._work = self._rounds(from_scratch=True)
 
     def _options(self, seed: int) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class ActiveSetTraining:
     def certificate_seconds(self) -> float:
         """By a trial on some examples."""
         patterns = 0 if self.is_certified else self.session.support_patterns
-        return self.trial.seconds(patterns, len(self.problem.labels))
+        return self.trial.seconds(self._score_some, patterns, len(self.problem.labels))
 
     def _score_some(self) -> int:
         rows, members = np.arange(min(ROWS_AT_ONCE, len(self.problem.labels))), self._members()

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import doctest
+import gc
 import pickle
 import re
 import sys
@@ -55,7 +56,10 @@ from checks import (
     y,
 )
 from larank import CertificateWarning, TrainingWarning
+from larank.blocks import Provider
 from larank.blocks.kernels import kernel_names
+from larank.kernel.activeset import ActiveSetTraining
+from larank.kernel.machine import StreamTraining
 
 # Parameters
 
@@ -1473,6 +1477,18 @@ def tight(case, some, labels, **parameters):
             said, got = re.search(r"memory_limit must be at least (\d+) bytes .*, got (\d+)", str(error)).groups()
             assert int(got) == limit < int(said)
             limit = int(1.2 * int(said))
+
+
+@kernel_machines
+def test_fit_leaves_nothing_in_memory_but_the_model(case):
+    gc.collect()
+    gc.disable()
+    try:
+        case.make().fit(*case.data)
+        left = [thing for thing in gc.get_objects() if isinstance(thing, Provider | StreamTraining | ActiveSetTraining)]
+        assert not left, "it waits for a collection of cycles, with all its kernel values"
+    finally:
+        gc.enable()
 
 
 @of_kernels

@@ -92,7 +92,7 @@ class Pages {
         if (bytes_ >= least) {
             void* const p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (p == MAP_FAILED) throw std::bad_alloc();
-            madvise(p, bytes_, MADV_HUGEPAGE);
+            if (bytes_ >= worth_huge_pages) madvise(p, bytes_, MADV_HUGEPAGE);
             data_ = static_cast<T*>(p);
             return;
         }
@@ -120,7 +120,7 @@ class Pages {
     T* data() const { return data_; }
 
   private:
-    static constexpr std::size_t least = std::size_t{1} << 20;
+    static constexpr std::size_t least = std::size_t{1} << 16, worth_huge_pages = std::size_t{1} << 20;
 
     std::size_t bytes_ = 0;
     T* data_ = nullptr;

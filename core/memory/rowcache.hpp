@@ -23,7 +23,7 @@ class RowCache {
         : columns_(examples),
           bytes_(bytes),
           in_use_(in_use),
-          of_slab_(std::max({int64_t{1}, examples, std::min(largest_slab, bytes / 8) / int64_t{sizeof(T)}})),
+          of_slab_(std::max({int64_t{1}, examples, std::min(largest_slab, bytes / 16) / int64_t{sizeof(T)}})),
           where_(std::size_t(examples), -1) {}
 
     bool has(int64_t example) const { return where_[std::size_t(example)] >= 0; }

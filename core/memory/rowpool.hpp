@@ -97,7 +97,7 @@ class RowPool {
     int64_t bytes_in_use() const { return in_use_; }                              // of the rows that were taken
 
   private:
-    static constexpr int64_t largest_slab = int64_t{1} << 22, own_pages = int64_t{3} << 19;
+    static constexpr int64_t largest_slab = int64_t{1} << 22;
 
     struct Slab {
         Pages<T> memory;
@@ -132,12 +132,8 @@ class RowPool {
         return room;
     }
 
-    // Few rows, small slabs; where memory is short, soon such that have pages of their own.
-    int64_t bytes_of_slab() const {
-        const int64_t share = in_use_ / 8;
-        return is_tight_ && share > own_pages ? std::clamp(share / 4, own_pages, largest_slab)
-                                              : std::min(largest_slab, share);
-    }
+    // Few rows, small slabs.
+    int64_t bytes_of_slab() const { return std::min(largest_slab, in_use_ / (is_tight_ ? 32 : 8)); }
     int64_t rows_of_slab(int64_t room) const {
         return std::max<int64_t>(1, bytes_of_slab() / (room * int64_t(sizeof(T))));
     }

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from larank import _core
 from larank.base import hard_objective, smallest_margin
 from larank.blocks import Provider
-from larank.blocks.provider import rows_of
+from larank.blocks.provider import row_nbytes, rows_of
 from larank.kernel.larank import TAU
 from larank.kernel.machine import ROWS_AT_ONCE, CertificateTrial, Expansion, Machine, session_class
 from larank.kernel.newton import Newton
@@ -56,13 +56,15 @@ _FACES = 20  # that Newton's steps go through
 _VISITS_OF_FACES = 20_000  # in the time that all of these take for nothing
 _OPERATIONS_OF_A_VISIT = 5000  # of a matrix product, in the time of a visit
 _SHARE_OF_NEWTON = 0.1  # of the memory limit
-_EXAMPLES_AT_ONCE = 2048
+_EXAMPLES_AT_ONCE = 2048  # at most,
+_LEAST_EXAMPLES = 256  # and where memory is short
+_SHARE_OF_COPIES = 1 / 32  # of the memory limit, for examples that are copied
 _REACH = 0.5  # of the worst violation: examples as far beyond their margin join too
 _MOST_REACH = 0.1
 _WATCHED = 0.08  # of the members, at most
 _FIRST_TO_JOIN = 512  # or as many as there are members
 _SHARE_OF_BLOCKS = 0.1  # of the memory limit
-_SHARE_OF_OTHERS = 0.36  # of it: blocks, what threads work in, and holes in the heap
+_SHARE_OF_OTHERS = 0.2  # of it: blocks, what threads work in, and what the heap keeps
 _MOST_OF_OTHERS = 2.5e8
 _TURNS_BETWEEN_TRIMS = 4  # of the heap, where memory is short
 _ROOM_TO_GROW = 1.3  # of what the core takes; the rest may go to the table of kernel values
@@ -114,7 +116,7 @@ class ActiveSetTraining:
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
         provider.keep_values(size)
         self._before = self._counts()
-        self.trial = CertificateTrial(self._score_some)
+        self.trial = CertificateTrial()
         self._work = self._rounds(from_scratch=True)
 
     def _options(self, seed: int) -> dict[str, Any]:
@@ -161,7 +163,7 @@ class ActiveSetTraining:
     def certificate_seconds(self) -> float:
         """By a trial on some examples."""
         patterns = 0 if self.is_certified else self.session.support_patterns
-        return self.trial.seconds(patterns, len(self.problem.labels))
+        return self.trial.seconds(self._score_some, patterns, len(self.problem.labels))
 
     def _score_some(self) -> int:
         rows, members = np.arange(min(ROWS_AT_ONCE, len(self.problem.labels))), self._members()
@@ -397,8 +399,9 @@ class ActiveSetTraining:
         is_candidate = self._is_candidate(everything)
         is_candidate[members.ids] = not self.provider.keeps_values
         rows = np.flatnonzero(is_candidate)
-        for first in range(0, len(rows), _EXAMPLES_AT_ONCE):
-            some = rows[first : first + _EXAMPLES_AT_ONCE]
+        at_once = self._examples_at_once()
+        for first in range(0, len(rows), at_once):
+            some = rows[first : first + at_once]
             self.scores[some] = self.provider.scores_in_training(
                 self.problem.X, some, members.slots, members.dense, self._is_near
             )
@@ -421,8 +424,9 @@ class ActiveSetTraining:
         return np.asarray(self.excess + self.drift > -reach)
 
     def _look_at_members(self, members: Expansion) -> Generator[bool, None, None]:
-        for first in range(0, len(members.ids), _EXAMPLES_AT_ONCE):
-            some = slice(first, first + _EXAMPLES_AT_ONCE)
+        at_once = self._examples_at_once()
+        for first in range(0, len(members.ids), at_once):
+            some = slice(first, first + at_once)
             ids = members.ids[some]
             self.scores[ids], lacking = self.session.member_scores(members.slots[some].tolist())
             if lacking:
@@ -548,11 +552,22 @@ class ActiveSetTraining:
         values = self.settings.memory_limit * _SHARE_OF_BLOCKS / self.provider.dtype.itemsize
         return int(np.clip(values / (2 * (self.session.slots + 512)), 1, 256))
 
+    def _examples_at_once(self) -> int:
+        share = _SHARE_OF_COPIES * self.settings.memory_limit / row_nbytes(self.problem.X)
+        return int(np.clip(share, _LEAST_EXAMPLES, _EXAMPLES_AT_ONCE))
+
+    def make_room_for_model(self) -> None:
+        """Let kernel values go where there is no memory for a copy of the members beside them."""
+        self.provider.share_memory(0)
+        with suppress(_core.MemoryLimitError):
+            self.session.set_foreign_bytes(int(2 * self.provider.nbytes + self.scores.nbytes))
+        _core.trim_heap()
+
     def _share_memory(self) -> None:
         """What the core leaves goes to the table of kernel values."""
         limit = self.settings.memory_limit
         others = min(_SHARE_OF_OTHERS * limit, _MOST_OF_OTHERS)
-        self.session.set_foreign_bytes(int(self.provider.nbytes + self.scores.nbytes + others))
+        self.session.set_foreign_bytes(int(self.provider.nbytes + self.scores.nbytes + self.source.nbytes + others))
         self.provider.share_memory(limit - _ROOM_TO_GROW * self.session.bytes)
         if _ROOM_TO_GROW * self.session.bytes > limit:
             self.turns_until_trim -= 1

@@ -282,6 +282,7 @@ class MulticlassSVC(KernelClassifier):
         self.dual_coef_, self.scale_ = csr_matrix(beta), training.scale
         self.intercept_ = training.scale * self._intercept(beta)
         if self.kernel != "precomputed":
+            training.make_room_for_model()
             self.support_vectors_ = rows_of(X, ids)
         if self.kernel == "linear":
             weights = self.dual_coef_.T @ self.support_vectors_

@@ -1045,19 +1045,19 @@ def _known(ids: NDArray[np.int64], examples: int) -> NDArray[np.int64]:
 
 
 class CertificateTrial:
-    """How long a certificate takes, by a trial on some examples; the next when there are many more support patterns.
+    """How long a certificate takes, by a trial on some examples; the next when there are many more support patterns."""
 
-    `score` computes the scores of some examples with all support patterns, and tells how many it has looked at.
-    """
+    def __init__(self) -> None:
+        self._patterns, self._seconds = 0, 0.0
 
-    def __init__(self, score: Callable[[], int]) -> None:
-        self._score, self._patterns, self._seconds = score, 0, 0.0
+    def seconds(self, score: Callable[[], int], patterns: int, examples: int) -> float:
+        """With so many support patterns and examples.
 
-    def seconds(self, patterns: int, examples: int) -> float:
-        """With so many support patterns and examples."""
+        `score` computes the scores of some examples with all support patterns, and tells how many it has looked at.
+        """
         if patterns > _MANY_MORE * self._patterns:
             began = time.perf_counter()
-            looked_at = self._score()
+            looked_at = score()
             self._seconds, self._patterns = (time.perf_counter() - began) / max(1, looked_at), patterns
         return self._seconds * examples * patterns / max(1, self._patterns)
 
@@ -1082,7 +1082,7 @@ class StreamTraining:
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
         self.pace = self.between  # examples at once
-        self.trial = CertificateTrial(self._score_some)
+        self.trial = CertificateTrial()
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -1271,7 +1271,7 @@ class StreamTraining:
 
     def certificate_seconds(self) -> float:
         """By a trial on some examples."""
-        return self.trial.seconds(self.session.support_patterns, len(self.stream.order))
+        return self.trial.seconds(self._score_some, self.session.support_patterns, len(self.stream.order))
 
     def _score_some(self) -> int:
         self.feed.flush()

@@ -190,6 +190,9 @@ class PublishedTraining:
     scale = 1.0  # the certificate is that of the coefficients as they are
     has_stalled = False
 
+    def make_room_for_model(self) -> None:
+        """Its cache is what is left of the limit, and goes with it."""
+
     def support(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The examples with coefficients, and these."""
         beta = self.coefficients

@@ -140,6 +140,11 @@ class KernelSource:
         self.provider.rows(slots, out=values[:, : self.provider.size])
         return values
 
+    @property
+    def nbytes(self) -> int:
+        """What is kept for the next rows."""
+        return int(self._rows.nbytes)
+
     def between(self, slots: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[Any]:
         """Of some slots with others, none of which is among them."""
         return self.provider.between(slots, others)

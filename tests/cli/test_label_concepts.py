@@ -165,7 +165,8 @@ def test_bags_are_handed_over_as_they_are(own, monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(ConceptLabeler, "fit", lambda self, *given: seen.extend([self.supervision, *given]))
     monkeypatch.setattr(models, "save", lambda *_: None)
-    monkeypatch.setattr("larank.cli.labelconcepts.say_if_stopped_early", lambda *_: None)
+    for look_at_result in ("say_if_stopped_early", "exit_if_interrupted"):
+        monkeypatch.setattr(f"larank.cli.labelconcepts.{look_at_result}", lambda *_: None)
     story = tmp_path / "bags.txt"
     story.write_text("somebody sings in the hall\nhall mary sing\n\nla la la\n-\n")
     label_concepts("train", own.table, story, own.model, "--supervision", "bags", "--quiet")

@@ -6,7 +6,7 @@ from tests.hostile.campaign import Attack, Case
 
 _HERE = Path(__file__).parent
 POINTS = 50  # of each call
-FILES = {name: (_HERE / name).read_bytes() for name in ("failing.c", "starved.py")}
+FILES = {name: (_HERE / "starving" / name).read_bytes() for name in ("failing.c", "starved.py")}
 
 # A process of its own: the library that makes allocations fail must be loaded first.
 SCRIPT = f"""

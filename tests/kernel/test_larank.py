@@ -427,7 +427,7 @@ kinds = ["rbf", "linear", "precomputed", "poly"]
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("memory_limit", [2e9, 70_000])
+@pytest.mark.parametrize("memory_limit", [2e9, 90_000])
 def test_training_goes_on_from_fitted_copied_and_saved_models(kernel, layout, memory_limit, tmp_path):
     limit = memory_limit if kernel != "linear" else 2e9
     begun = larank(kernel, gamma=0.3, memory_limit=limit, batch_size=16)

@@ -667,7 +667,11 @@ def test_what_does_not_fit_is_refused():
     one = table_of([9], [0], [1.0], [1.0], np.ones((1, 1)))
     with pytest.raises(ValueError, match="only an empty session"):
         fed.restore(one, Rows(K, np.arange(4)))
+    with pytest.raises(ValueError, match="labels must be those of the session, got 0"):
+        session().restore(one, Rows(K, np.arange(4)))
+    empty = session()
+    empty.add_class()
     with pytest.raises(ValueError, match=r"such as the session can have, got 1.* in column 1"):
-        session().restore(table_of([9], [0], [1.0], [1.0], np.ones((1, 2))), Rows(K, np.arange(4)))
+        empty.restore(table_of([9], [0], [1.0], [1.0], np.ones((1, 2))), Rows(K, np.arange(4)))
     with pytest.raises(ValueError, match="must answer with 1 rows and 1 columns, got 1 and 0"):
-        session().restore(one, SimpleNamespace(rows=lambda slots: np.ones((1, 0))))
+        empty.restore(one, SimpleNamespace(rows=lambda slots: np.ones((1, 0))))

@@ -386,7 +386,7 @@ def test_sgdqn_with_a_diagonal_that_stays_takes_the_steps_of_svmsgd2(form, loss,
     X, labels, costs = problem(FORMS[form][1], zeros=0.3)
     fixed = driven("sgdqn", X, labels, costs, loss=loss, form=form, layout=layout)
     count, update, _ = fixed.state()["schedule"]
-    fixed.restore({**fixed.state(), "schedule": np.array([count, update, np.inf])})  # secants have the weight 2 / r
+    fixed.restore({**fixed.state(), "schedule": np.array([count, update, 1e300])})  # secants have the weight 2 / r
     plain = driven("svmsgd2", X, labels, costs, loss=loss, form=form, layout=layout)
     assert_same_steps(*(after_each_visit(session, lambda session: session.weights()) for session in (fixed, plain)))
     assert (fixed.state()["scaling"] == 1 / 0.05).all()

@@ -270,7 +270,7 @@ def test_progress_is_closed_when_training_fails(monkeypatch):
         def close(self):
             closed.append(True)
 
-    def failing(*arguments):
+    def failing(*arguments, **options):
         raise MemoryError
 
     module = sys.modules[LinearMulticlassSVC.__module__]

@@ -307,6 +307,7 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
     room = batch.log.parent / "room"
     room.mkdir()
     os.chdir(room)
+    _libc.malloc_trim(0)  # what the parent has freed is not for cases to keep
     first = _address_space()
     refused = accepted = 0
     for done, case in enumerate(cases):

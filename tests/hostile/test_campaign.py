@@ -57,7 +57,7 @@ def test_what_is_planted_is_found_and_reproduced(tmp_path, kind, script):
 def test_memory_that_cases_keep_is_a_leak(tmp_path):
     script = "import builtins; vars(builtins).setdefault('kept', []).append(bytearray(60 << 20))"
     attack = Attack(lambda random: iter(lambda: Case(script), None), warm_up="")
-    campaign = Campaign({"planted": attack}, tmp_path, cases=5, workers=1, report=str)
+    campaign = Campaign({"planted": attack}, tmp_path, cases=7, workers=1, report=str)
     campaign.run()
     assert campaign.tallies["planted"].failures == {"leak": 1}
 

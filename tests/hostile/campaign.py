@@ -307,8 +307,7 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
     room = batch.log.parent / "room"
     room.mkdir()
     os.chdir(room)
-    _libc.malloc_trim(0)  # what the parent has freed is not for cases to keep
-    first = _address_space()
+    first = _resident()
     refused = accepted = 0
     for done, case in enumerate(cases):
         batch.progress[:] = _PROGRESS.pack(batch.start + done, done + 1, refused, accepted)
@@ -325,7 +324,7 @@ def _work(attack: Attack, cases: Iterator[Case], batch: Batch, end: float) -> in
             refused += 1
         batch.progress[:] = _PROGRESS.pack(batch.start + done, done + 1, refused, accepted)
         _sweep(room)
-        if _address_space() > first + _LEAK:
+        if _resident() > first + _LEAK:
             return _LEAKED
         if time.monotonic() > end:
             break
@@ -366,8 +365,17 @@ def _sweep(room: Path) -> None:
 
 
 def _address_space() -> int:
+    return _memory_in_use()[0]
+
+
+def _resident() -> int:
+    _libc.malloc_trim(0)  # or what is free counts too: that of the parent at first, and that of cases at last
+    return _memory_in_use()[1]
+
+
+def _memory_in_use() -> list[int]:
     with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[0]) * resource.getpagesize()
+        return [int(pages) * resource.getpagesize() for pages in statm.read().split()]
 
 
 @lru_cache(1000)

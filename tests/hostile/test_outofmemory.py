@@ -13,4 +13,4 @@ def test_out_of_memory_is_an_error_that_leaves_every_model_as_it_was(tmp_path, m
     monkeypatch.chdir(tmp_path)
     for name, content in outofmemory.FILES.items():
         (tmp_path / name).write_bytes(content)
-    exec(outofmemory.script(2, 0, ()), {})
+    exec(outofmemory.script(1, 0, ()), {})

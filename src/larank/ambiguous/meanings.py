@@ -191,7 +191,7 @@ def write_examples(path: PathLike, examples: Iterable[ParseExample]) -> None:
 def _blocks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
     block: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
-        if line.startswith("#"):
+        if line.lstrip().startswith("#"):
             continue
         if line.strip():
             block.append((number, line))

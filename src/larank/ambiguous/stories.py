@@ -166,7 +166,7 @@ def _sentences(
 def _blocks(lines: Iterable[str]) -> Iterator[list[_Line]]:
     block: list[_Line] = []
     for number, line in enumerate(lines, start=1):
-        if line.startswith("#"):
+        if line.lstrip().startswith("#"):
             continue
         if line.strip():
             block.append(_Line(number, line.strip()))

@@ -31,6 +31,7 @@ void bind_concepts(nb::module_& m);
 void bind_huller(nb::module_& m);
 void bind_tracking(nb::module_& m);
 void bind_kernel_maps(nb::module_& m);
+void bind_lattice(nb::module_& m);
 void bind_svmlight(nb::module_& m);
 void bind_chains(nb::module_& m);
 void bind_chain_hooks(nb::module_& m);

@@ -30,6 +30,13 @@ struct Choices<larank::Loss> {
         std::pair{"modified_huber", larank::Loss::modified_huber}};
 };
 
+template <>
+struct Choices<larank::LatticeNumber> {
+    static constexpr const char* argument = "number";
+    static constexpr std::array names{std::pair{"byte", larank::LatticeNumber::byte},
+                                      std::pair{"half-word", larank::LatticeNumber::half_word}};
+};
+
 template <class Choice>
 Choice named(const std::string& name) {
     std::string known;

@@ -27,6 +27,7 @@ NB_MODULE(_core, m) {
     bind_ospas(m);
     bind_concepts(m);
     bind_kernel_maps(m);
+    bind_lattice(m);
     bind_svmlight(m);
     bind_chains(m);
     bind_tokens(m);

@@ -17,6 +17,7 @@ LARANK_DECLARE(baseline)
 #ifdef LARANK_HAS_x86_64_v3
 LARANK_DECLARE(x86_64_v3)
 LARANK_DECLARE(x86_64_v4)
+LARANK_DECLARE(x86_64_v4_vnni)
 #endif
 #undef LARANK_DECLARE
 
@@ -45,6 +46,8 @@ bool has_x86_64_v4() {
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");
 }
+
+bool has_x86_64_v4_vnni() { return has_x86_64_v4() && __builtin_cpu_supports("avx512vnni"); }
 #endif
 
 std::vector<Level> runnable_levels() {
@@ -54,6 +57,8 @@ std::vector<Level> runnable_levels() {
     __builtin_cpu_init();
     if (has_x86_64_v3()) levels.push_back({"x86-64-v3", units_of_x86_64_v3<float>, units_of_x86_64_v3<double>});
     if (has_x86_64_v4()) levels.push_back({"x86-64-v4", units_of_x86_64_v4<float>, units_of_x86_64_v4<double>});
+    if (has_x86_64_v4_vnni())
+        levels.push_back({"x86-64-v4-vnni", units_of_x86_64_v4_vnni<float>, units_of_x86_64_v4_vnni<double>});
 #endif
     return levels;
 }
@@ -83,6 +88,15 @@ std::vector<std::string> simd_levels() {
     std::vector<std::string> names;
     for (const Level& level : runnable_levels()) names.emplace_back(level.name);
     return names;
+}
+
+bool has_integer_products() {
+#ifdef LARANK_HAS_x86_64_v3
+    __builtin_cpu_init();
+    return has_x86_64_v4_vnni();
+#else
+    return false;
+#endif
 }
 
 void set_simd_level(const std::string& name) {

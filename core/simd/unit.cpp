@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "blocks/kernelmap.hpp"
+#include "blocks/lattice.hpp"
 #include "chain/maxplus.hpp"
 #include "kernel/gradient.hpp"
 #include "kernel/kernelrow.hpp"
@@ -53,6 +54,12 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.map_products[int(ProductKernel::polynomial)] = map_tile<Polynomial, T>;
     units.map_products[int(ProductKernel::sigmoid)] = map_tile<Sigmoid, T>;
     units.is_within = is_within<T>;
+    units.lattice_products[int(LatticeNumber::byte)] = lattice_products<uint8_t, T>;
+    units.lattice_products[int(LatticeNumber::half_word)] = lattice_products<int16_t, T>;
+    units.lattice_numbers[int(LatticeNumber::byte)] = lattice_numbers<uint8_t, T>;
+    units.lattice_numbers[int(LatticeNumber::half_word)] = lattice_numbers<int16_t, T>;
+    units.lattice_sums[int(LatticeNumber::byte)] = lattice_sums<uint8_t>;
+    units.lattice_sums[int(LatticeNumber::half_word)] = lattice_sums<int16_t>;
     units.compare_rows[int(RowKernel::laplacian)] = compare_rows_and_decay<AbsoluteDifference, T>;
     units.compare_rows[int(RowKernel::chi_squared)] = compare_rows_and_decay<ChiSquared, T>;
     units.compare_rows[int(RowKernel::intersection)] = intersection<T>;

@@ -93,6 +93,24 @@ struct MapArguments {
     int64_t degree;
 };
 
+// How the numbers of a row of the lattice are stored, and how many words of 32 bits they take; two more follow them.
+enum class LatticeNumber { byte, half_word };
+constexpr int64_t lattice_terms = 2;
+template <class Q>
+constexpr int64_t lattice_words(int64_t features) {
+    return (features * int64_t{sizeof(Q)} + 3) / 4;
+}
+
+// The values of a lattice in increasing order, NaN where a value has not been met; the first one is number `lowest`.
+template <class T>
+struct LatticeTable {
+    T* values;
+    int32_t size;
+    int32_t lowest;
+    T low;
+    T inverse_step;
+};
+
 // |x_i - x_j|^2 below this share of |x_i|^2 + |x_j|^2 is rounding.
 constexpr double rounding_share = 1e-15;
 
@@ -152,6 +170,12 @@ struct Units {
     // Indexed by ProductKernel: inner products become kernel values, in place.
     void (*map_products[3])(const Tile<T>& products, const MapArguments<T>& with);
     bool (*is_within)(const Tile<T>& values, T bound);  // all of them, in absolute value
+    // Indexed by LatticeNumber: products of rows on a lattice, and how these are made, see blocks/lattice.hpp.
+    void (*lattice_products[2])(const uint32_t* X, const uint32_t* Z, int64_t words, int32_t factor, T scale,
+                                const Tile<T>& out);
+    bool (*lattice_numbers[2])(const T* X, int64_t rows, int64_t features, const LatticeTable<T>& lattice,
+                               uint32_t* out);
+    void (*lattice_sums[2])(const uint32_t* rows, int64_t count, int64_t words, int64_t* sums, int64_t* squares);
     // Indexed by RowKernel: out = k(row of X, row of Z), dense rows of `features` values one after another.
     void (*compare_rows[3])(const T* X, const T* Z, int64_t features, T gamma, const Tile<T>& out);
 };
@@ -162,5 +186,7 @@ const Units<T>& units();
 const std::string& simd_level();
 std::vector<std::string> simd_levels();
 void set_simd_level(const std::string& level);
+// Whether this machine multiplies bytes and half-words faster than floating-point numbers.
+bool has_integer_products();
 
 }  // namespace larank

@@ -8,6 +8,7 @@ from larank.blocks.callable import CallableProvider
 from larank.blocks.csr import CsrProvider
 from larank.blocks.dense import DenseProvider
 from larank.blocks.kernels import Kernel
+from larank.blocks.lattice import LatticeProvider
 from larank.blocks.precomputed import PrecomputedProvider, check_gram
 from larank.blocks.provider import Provider
 from larank.blocks.store import Batch
@@ -23,10 +24,14 @@ def provider_for(kernel: Kernel, X: Any, *, n_jobs: int | None = None) -> Provid
     kernel : Kernel
         From `kernels.kernel_for`.
     X : array, CSR matrix or sequence
-        Examples of the kind to come; only kind, precision, features and, for "rbf", location are looked at.
+        Examples of the kind to come. Kind, precision, features and, for "rbf", location are looked at, and whether
+        the values of an array are on a lattice.
     n_jobs : int or None
         Threads, as in joblib: None is one, -1 all processors.
     """
+    on_lattice = LatticeProvider.found_for(kernel, X, n_jobs)
+    if on_lattice is not None:
+        return on_lattice
     for kind in (PrecomputedProvider, CallableProvider, CsrProvider, DenseProvider):
         if kind.serves(kernel, X):
             return kind(kernel, X, n_jobs)

@@ -1,0 +1,203 @@
+// Inner products of examples on a lattice, x = a + b q with whole numbers q, by integer arithmetic.
+//
+// A row of the lattice is `words` words of 32 bits that hold q, four bytes or two half-words each, zeros at the end,
+// and two more words: what the row adds to a product as a row, and as a column. For rows x and z
+//
+//   v = factor * dot(x, z) + row_term(x) + column_term(z),   out = scale * v,
+//
+// where dot is sum (q_x - 128) q_z for bytes and sum q_x q_z for half-words. The terms are chosen so that scale * v is
+// x'z, or -|x - z|^2 / 2, which needs neither norms nor a lattice that contains the origin; see
+// src/larank/blocks/lattice.py.
+//
+// A number q is stored as q itself: bytes from 0 on, half-words from `lowest` on. `table` has the value of X at each of
+// them, so that rows can be turned back into what they were, to the last bit.
+//
+// No overflow: all sums are taken modulo 2^32, in unsigned arithmetic or by instructions that wrap around (vpdpbusd and
+// vpdpwssd, not their saturating forms; the four products of bytes, each at most 128 * 255 in absolute value, and the
+// two of half-words, at most 2^30 each, are added in 32 bits). The result is right because v itself is below 2^31 in
+// absolute value, which who makes the lattice has to see to. So v is exact, whatever the instruction set.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#ifdef __AVX512VNNI__
+#include <immintrin.h>
+#endif
+
+#include "simd/units.hpp"
+
+namespace larank {
+inline namespace LARANK_UNIT {
+
+// A panel is some rows side by side: all first words, all second words and so on.
+constexpr int64_t column_panel = 16;
+#ifdef __AVX512VNNI__
+constexpr int64_t row_panel = 14;  // as many sums as registers hold beside a panel's words; twice as many spill
+#else
+constexpr int64_t row_panel = 4;
+#endif
+
+// The words of a few rows, those of rows that are not there zero. What is added is modulo 2^8: 128 or nothing.
+template <int64_t Height>
+void pack_panel(const uint32_t* rows, int64_t count, int64_t words, uint32_t flip, uint32_t* panel) {
+    const int64_t stride = words + lattice_terms;
+    if (count < Height) std::fill(panel, panel + words * Height, flip);
+    for (int64_t first = 0; first < words; first += 16) {  // a line of each row at a time
+        const int64_t last = std::min(words, first + 16);
+        for (int64_t i = 0; i < count; ++i)
+            for (int64_t k = first; k < last; ++k) panel[k * Height + i] = rows[i * stride + k] ^ flip;
+    }
+}
+
+#ifdef __AVX512VNNI__
+
+template <class Q>
+inline __m512i add_products(__m512i sums, __m512i column, uint32_t row) {
+    const __m512i all = _mm512_set1_epi32(int32_t(row));
+    if constexpr (sizeof(Q) == 1)
+        return _mm512_dpbusd_epi32(sums, column, all);
+    else
+        return _mm512_dpwssd_epi32(sums, column, all);
+}
+
+template <class Q>
+void panel_products(const uint32_t* rows, const uint32_t* columns, int64_t words, int32_t* dots) {
+    __m512i sums[row_panel];
+    for (__m512i& sum : sums) sum = _mm512_setzero_si512();
+    for (int64_t k = 0; k < words; ++k) {
+        const __m512i column = _mm512_load_si512(columns + k * column_panel);
+#pragma GCC unroll 14
+        for (int64_t i = 0; i < row_panel; ++i) sums[i] = add_products<Q>(sums[i], column, rows[k * row_panel + i]);
+    }
+    for (int64_t i = 0; i < row_panel; ++i) _mm512_store_si512(dots + i * column_panel, sums[i]);
+}
+
+#else
+
+template <class Q>
+inline uint32_t word_product(uint32_t row, uint32_t column) {
+    using Left = std::conditional_t<sizeof(Q) == 1, int8_t, int16_t>;
+    constexpr std::size_t count = 4 / sizeof(Q);
+    Left left[count];
+    Q right[count];
+    std::memcpy(left, &row, 4);
+    std::memcpy(right, &column, 4);
+    uint32_t sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += uint32_t(int32_t(left[i]) * int32_t(right[i]));
+    return sum;
+}
+
+template <class Q>
+void panel_products(const uint32_t* rows, const uint32_t* columns, int64_t words, int32_t* dots) {
+    uint32_t sums[row_panel][column_panel] = {};
+    for (int64_t k = 0; k < words; ++k)
+        for (int64_t i = 0; i < row_panel; ++i)
+            for (int64_t j = 0; j < column_panel; ++j)
+                sums[i][j] += word_product<Q>(rows[k * row_panel + i], columns[k * column_panel + j]);
+    std::memcpy(dots, sums, sizeof sums);
+}
+
+#endif
+
+// Q is uint8_t or int16_t. `X` has a row per row of `out`, `Z` one per column.
+template <class Q, class T>
+void lattice_products(const uint32_t* X, const uint32_t* Z, int64_t words, int32_t factor, T scale,
+                      const Tile<T>& out) {
+    constexpr uint32_t flip = sizeof(Q) == 1 ? 0x80808080u : 0u;  // q - 128, as signed bytes
+    const int64_t stride = words + lattice_terms;
+    const int64_t row_panels = (out.rows + row_panel - 1) / row_panel;
+    thread_local std::vector<uint32_t> scratch;
+    scratch.resize(std::size_t((row_panels * row_panel + column_panel) * words + 16));
+    const auto address = reinterpret_cast<std::uintptr_t>(scratch.data());
+    uint32_t* columns = scratch.data() + ((64 - address % 64) % 64) / 4;
+    uint32_t* rows = columns + column_panel * words;
+    for (int64_t p = 0; p < row_panels; ++p)
+        pack_panel<row_panel>(X + p * row_panel * stride, std::min(row_panel, out.rows - p * row_panel), words, flip,
+                              rows + p * row_panel * words);
+    alignas(64) int32_t dots[row_panel * column_panel];
+    for (int64_t j = 0; j < out.columns; j += column_panel) {
+        const int64_t width = std::min(column_panel, out.columns - j);
+        pack_panel<column_panel>(Z + j * stride, width, words, 0, columns);
+        uint32_t column_terms[column_panel] = {};
+        for (int64_t c = 0; c < width; ++c) column_terms[c] = Z[(j + c) * stride + words + 1];
+        for (int64_t p = 0; p < row_panels; ++p) {
+            panel_products<Q>(rows + p * row_panel * words, columns, words, dots);
+            const int64_t first = p * row_panel, height = std::min(row_panel, out.rows - first);
+            for (int64_t i = 0; i < height; ++i) {
+                const uint32_t row_term = X[(first + i) * stride + words];
+                T values[column_panel];
+                for (int64_t c = 0; c < column_panel; ++c)
+                    values[c] = scale * T(int32_t(uint32_t(factor) * uint32_t(dots[i * column_panel + c]) + row_term +
+                                                  column_terms[c]));
+                T* to = out.values + (first + i) * out.stride + j;
+                if (width == column_panel)
+                    std::memcpy(to, values, sizeof values);
+                else
+                    std::copy(values, values + width, to);
+            }
+        }
+    }
+}
+
+// The place in the table of the number nearest to x; some place for what is out of range or no number.
+template <class T>
+inline int32_t place_of(T x, const LatticeTable<T>& lattice) {
+    const T place = (x - lattice.low) * lattice.inverse_step + T(0.5);
+    const T last = T(lattice.size - 1);
+    return int32_t(place > 0 ? (place < last ? place : last) : T(0));
+}
+
+// The numbers of some rows, to `out`; false if a value is not in the table, and then `out` is not to be used.
+template <class Q, class T>
+bool lattice_numbers(const T* X, int64_t rows, int64_t features, const LatticeTable<T>& lattice, uint32_t* out) {
+    const int64_t words = lattice_words<Q>(features);
+    const T* table = lattice.values;
+    const int32_t lowest = lattice.lowest;
+    for (int64_t i = 0; i < rows; ++i) {
+        const T* row = X + i * features;
+        uint32_t* to = out + i * (words + lattice_terms);
+        if (words > 0) to[words - 1] = 0;
+        Q* numbers = reinterpret_cast<Q*>(to);
+        int32_t others = 0;
+        for (int64_t j = 0; j < features; ++j) {
+            const int32_t place = place_of(row[j], lattice);
+            others |= table[place] != row[j];
+            numbers[j] = Q(place + lowest);
+        }
+        if (others) return false;
+    }
+    return true;
+}
+
+// Sums and sums of squares of the numbers of rows.
+template <class Q>
+void lattice_sums(const uint32_t* rows, int64_t count, int64_t words, int64_t* sums, int64_t* squares) {
+    constexpr int64_t per_word = 4 / int64_t{sizeof(Q)},
+                      most = 16384;  // whose sums fit in 32 bits, and squares of bytes
+    for (int64_t i = 0; i < count; ++i) {
+        const Q* numbers = reinterpret_cast<const Q*>(rows + i * (words + lattice_terms));
+        int64_t sum = 0, square = 0;
+        for (int64_t first = 0; first < words * per_word; first += most) {
+            const int64_t last = std::min(words * per_word, first + most);
+            using Square = std::conditional_t<sizeof(Q) == 1, int32_t, int64_t>;
+            int32_t part = 0;
+            Square part_square = 0;
+            for (int64_t j = first; j < last; ++j) {
+                part += numbers[j];
+                part_square += Square(numbers[j]) * numbers[j];
+            }
+            sum += part;
+            square += part_square;
+        }
+        sums[i] = sum;
+        squares[i] = square;
+    }
+}
+
+}  // namespace LARANK_UNIT
+}  // namespace larank

@@ -474,7 +474,7 @@ WRONG = {
     "batch_size": (_COUNT, (0, 2.5, None), {}),
     "block_size": (_COUNT, (0, 2.5, None), {}),
     "budget": (_COUNT, (0, -3, 2.5, "9", True), {}),
-    "certify": (_FLAG, _NO_FLAGS, {}),
+    "certify": ("True, False or 'auto'", _NO_FLAGS, {}),
     "coef0": ("a finite number", (np.nan, np.inf, "0"), {}),
     "cooling": (_FLAG, _NO_FLAGS, {}),
     "decision": ("one of 'last', 'average'", ("vote", None), {}),

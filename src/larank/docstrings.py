@@ -74,6 +74,14 @@ shuffle : bool, default=True
 certify : bool, default=True
     Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as examples times
     support patterns. Otherwise the certificate holds an estimate made on the way.""",
+    "certify_some": """\
+shuffle : bool, default=True
+    Whether `fit` visits the examples in random order; `partial_fit` never does.
+certify : bool or "auto", default="auto"
+    Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as examples times
+    support patterns. With "auto", where these are more than a twentieth of what training took, and more than a few
+    million, the primal objective is that of a random sample of the examples: `result_.exact` is then False, and
+    `result_.primal_error` the standard error. With False it is an estimate made on the way.""",
     "memory": """\
 memory_limit : float, default=2e9
     The bytes that training may take beside X: support patterns, coefficients, kept kernel values, blocks and the model.

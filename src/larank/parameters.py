@@ -85,6 +85,16 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def _certify(name: str, value: Any) -> bool | str:
+    """True, False or "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return value
+    try:
+        return flag(name, value)
+    except ValueError as error:
+        raise ValueError(str(error).replace("True or False", "True, False or 'auto'")) from None
+
+
 def costs_of_path(Cs: Iterable[float]) -> list[float]:
     """The values of `C` that a path is trained for, at least one."""
     try:
@@ -208,7 +218,6 @@ _FLAGS = (
     "active_set",
     "average",
     "cache",
-    "certify",
     "cooling",
     "early_stopping",
     "finish",
@@ -225,6 +234,7 @@ _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys((*_FLAGS, "warm_start"), flag),
     "C": _cost,
     "algorithm": OneOf(("process-reprocess", "simple")),
+    "certify": _certify,
     "coef0": finite,
     "decision": OneOf(("last", "average")),
     "feature_map": OneOf(_FEATURE_MAPS),

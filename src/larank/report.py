@@ -80,12 +80,18 @@ def write_report(
         file.write(page.encode())
 
 
+def _primal(result: Result) -> object:
+    """The number, with its standard error where it has one."""
+    value, error = result.primal, result.primal_error
+    return f"{format_value(value)} ± {format_value(error)}" if error > 0 else value
+
+
 def certificate(result: Result) -> dict[str, object]:
     """Name the figures of a certificate, in reading order."""
     figures: dict[str, object] = {"status": result.status.replace("_", " ")}
     if result.has_objective:
         figures |= {
-            "primal objective" if result.exact else "primal (estimate)": result.primal,
+            "primal objective" if result.exact else "primal (estimate)": _primal(result),
             "dual objective": result.dual,
             "duality gap" if result.exact else "gap (estimate)": result.gap,
             "relative gap": f"{result.relative_gap:.2e}",
@@ -182,6 +188,8 @@ def _bound(result: Result) -> str:
     if result.primal == math.inf:
         return f"{below}; this one does not separate the classes, as hard margins demand."
     if not result.exact:
+        if not math.isnan(result.primal_error):
+            return f"{below}; that of this one was computed from a random sample of the examples."
         return f"{below}; that of this one was not computed from scratch, only seen on the way."
     return f"{below}; this one is at most {max(result.gap / result.dual, 0.0):.2%} above the optimum."
 

@@ -167,9 +167,9 @@ class _Option:
         self._number = next(
             (kind for kind in (float, int) if any(f"or {kind.__name__}" in form for form in forms)), None
         )
-        self.is_choice = bool(self.choices) and not self.is_list and self._number is None
         self.is_flag = first.form.startswith("bool")
-        self._type = {"float": float, "int": int, "bool": bool}.get(first.form.split(",")[0])
+        self.is_choice = bool(self.choices) and not self.is_list and not self.is_flag and self._number is None
+        self._type = {"float": float, "int": int, "bool": bool}.get(first.form.split(",")[0].split(" or ")[0])
 
     @property
     def spelled_either_way(self) -> str:

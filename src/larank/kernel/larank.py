@@ -33,7 +33,7 @@ from larank.kernel.machine import (
 )
 from larank.kernel.selection import Strategy
 from larank.parameters import OPERATIONS
-from larank.training import FromScratch, ObjectiveValues, Outcome
+from larank.training import FromScratch, ObjectiveValues, Outcome, SampledObjectives
 
 TAU = 0.08  # of a margin of 1; smaller violations are left alone in the first epoch
 _VISITS_AT_ONCE = 256  # of the finish, well under a second
@@ -44,6 +44,7 @@ class LaRank(Algorithm):
 
     solver = "larank"
     title = "LaRank"
+    takes_samples = True
     kept = ("_tau",)
     fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "schedule", "n_reprocess", "operations")
 
@@ -108,23 +109,27 @@ class LaRank(Algorithm):
         expansion = self.expansion(training.session)
         beta, _ = expansion.for_classes(len(self._margins), absent=0.0)
         linear = float((self._margins[expansion.labels] * beta).sum())
-        squared_norm = losses = violation = 0.0
-        margin = math.inf
-        for block, scores, own in training.scanned(expansion, beta):
+        squared_norm = violation = 0.0
+        losses, margin = training.losses(), math.inf
+        for block, scores, own in training.scanned(expansion, beta, training.sample):
             margin = min(margin, smallest_margin(scores, block.labels, 1 - self._margins))
             g = self._margins[block.labels] - scores  # [larank] (8)
             of_label = np.arange(len(block)), block.labels
             worst = g.min(axis=1)
-            losses += float(block.costs @ (g[of_label] - worst))
+            losses.add(block.ids, block.costs * (g[of_label] - worst))
             squared_norm += float((own * scores).sum())
             bound = np.zeros_like(g)
             bound[of_label] = block.costs
             best = np.where(own < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
             yield
+        if training.sample is not None:  # the rest is as it was kept on the way
+            half, dual = training.session.half_squared_norm, training.session.dual
+            self._look_at_objectives(training, half, dual)
+            return SampledObjectives(half + losses.total, dual, violation, losses.error)
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
-        primal = half + losses if math.isfinite(self.model.C) else hard_objective(half, margin)
+        primal = half + losses.total if math.isfinite(self.model.C) else hard_objective(half, margin)
         return ObjectiveValues(primal, linear - half, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
@@ -217,7 +222,7 @@ class LaRankClassifier(CheckpointedClassifier):
     [limits]
     [selection]
     [class_weight]
-    [certify]
+    [certify_some]
     [memory]
     [running]
 
@@ -274,7 +279,7 @@ class LaRankClassifier(CheckpointedClassifier):
         time_limit: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         shuffle: bool = True,
-        certify: bool = True,
+        certify: bool | str = "auto",
         memory_limit: float = 2e9,
         batch_size: int = 256,
         n_jobs: int | None = None,

@@ -40,7 +40,7 @@ from larank.kernel.machine import (
 )
 from larank.kernel.selection import Strategy
 from larank.publishing import of_one_model
-from larank.training import FromScratch, ObjectiveValues, Outcome, TrainingWarning
+from larank.training import FromScratch, ObjectiveValues, Outcome, SampledObjectives, TrainingWarning
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
 _LEAST_STEPS_PER_VECTOR = 1000
@@ -52,6 +52,7 @@ class LaSVM(Algorithm):
 
     solver = "lasvm"
     title = "LaSVM"
+    takes_samples = True
     kept = ("_finishing_seconds", "_steps", "_has_stalled", "_biases", "_steps_at_most")
     fixed = (*Algorithm.fixed, "tau", "delta_max")
     absent = -1.0
@@ -127,27 +128,32 @@ class LaSVM(Algorithm):
         expansion = self.expansion(training.session)
         # Classes that have not been met yet count as well: everything is against them.
         coefficients, bias = expansion.for_classes(len(self.model._arrived), self.absent)
-        linear = losses = 0.0
+        linear, losses = 0.0, training.losses()
         squared_norm, margin = np.zeros(len(bias)), np.full(len(bias), np.inf)
         largest, smallest = np.full(len(bias), -np.inf), np.full(len(bias), np.inf)
-        for block, scores, alpha in training.scanned(expansion, coefficients):
+        for block, scores, alpha in training.scanned(expansion, coefficients, training.sample):
             y = signs(block.labels, len(bias))
             margins = y * (scores + bias)
             margin = np.minimum(margin, margins.min(axis=0))
-            losses += float(block.costs @ np.maximum(0, 1 - margins).sum(axis=1))
+            losses.add(block.ids, block.costs * np.maximum(0, 1 - margins).sum(axis=1))
             squared_norm += (alpha * scores).sum(axis=0)
             linear += float((alpha * y).sum())
             g, bound = y - scores, block.costs[:, None] * y  # [thesis] (4.2)
             largest = np.maximum(largest, np.where(alpha < np.maximum(0, bound), g, -np.inf).max(axis=0))
             smallest = np.minimum(smallest, np.where(alpha > np.minimum(0, bound), g, np.inf).min(axis=0))
             yield
-        half = float(squared_norm.sum()) / 2
+        violation = max(0.0, float((largest - smallest).max()))
         at_zero = float(np.tile(training.stream.examples.costs, len(bias)).sum())
+        if training.sample is not None:  # the rest is as it was kept on the way
+            half, dual = training.session.half_squared_norm, training.session.dual
+            training.machine.look_at_objectives(half, dual, at_zero)
+            return SampledObjectives(half + losses.total, dual, violation, losses.error)
+        half = float(squared_norm.sum()) / 2
         training.machine.look_at_objectives(half, linear - half, at_zero)
-        primal = half + losses
+        primal = half + losses.total
         if math.isinf(self.model.C):
             primal = sum(map(hard_objective, (squared_norm / 2).tolist(), margin.tolist()))
-        return ObjectiveValues(primal, linear - half, max(0.0, float((largest - smallest).max())))
+        return ObjectiveValues(primal, linear - half, violation)
 
     def _find_open_biases(self, training: StreamTraining) -> Iterator[None]:
         """Where all support vectors are at bounds, they leave an interval to the bias; all examples decide."""
@@ -276,7 +282,7 @@ class LaSVMClassifier(CheckpointedClassifier):
     [limits]
     [selection]
     [class_weight]
-    [certify]
+    [certify_some]
     [memory]
     [running]
 
@@ -341,7 +347,7 @@ class LaSVMClassifier(CheckpointedClassifier):
         time_limit: float | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         shuffle: bool = True,
-        certify: bool = True,
+        certify: bool | str = "auto",
         memory_limit: float = 2e9,
         batch_size: int = 256,
         n_jobs: int | None = None,

@@ -123,6 +123,8 @@ _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
 ROWS_AT_ONCE = 2048  # of a certificate at most
+_SHARE_OF_CERTIFICATE = 0.05  # of the kernel values of training, that those of a certificate may be,
+_CHEAP_CERTIFICATE = 4e6  # or so many kernel values in any case
 _MANY_MORE = 1.1  # support patterns than in the last trial
 _LEAST_ROWS = 256
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
@@ -278,7 +280,7 @@ class Settings:
     max_iter: float = math.inf
     time_limit: float | None = None
     shuffle: bool = True
-    certify: bool = False
+    certify: bool | str = False
     selection: str | Strategy = "random"
     sample_size: int | None = None
     label_budget: int | None = None
@@ -308,7 +310,7 @@ class Settings:
     def limits(self) -> Limits:
         """When `fit` stops."""
         if self.stop == "epochs":
-            return Limits(None, math.inf, self.time_limit, passes=self.most_epochs, certify=self.certify)
+            return Limits(None, math.inf, self.time_limit, passes=self.most_epochs, certify=bool(self.certify))
         # A check takes as many kernel values as a pass.
         absolute = self.C if self.tol is None else None
         return Limits(self.tol, self.max_iter, self.time_limit, absolute_gap=absolute, passes_between_checks=1.0)
@@ -370,6 +372,7 @@ class Algorithm(ABC):
     absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
     keeps_rows: bool = True  # whether the session keeps kernel values between patterns
     certifies: ClassVar[bool] = True  # whether it has a bound on the distance to an optimum
+    takes_samples: ClassVar[bool] = False  # whether its objectives may be those of `training.sample`
     kept: ClassVar[tuple[str, ...]] = ()  # attributes that a checkpoint has beside the session
     end_of_stream: ClassVar[str] = ""  # why a session cannot be rebuilt from the model, where it cannot
 
@@ -1062,6 +1065,37 @@ class CertificateTrial:
         return self._seconds * examples * patterns / max(1, self._patterns)
 
 
+class LossSum:
+    """The sum of the losses of all examples, from all of them or from some drawn at random, with its standard error.
+
+    Support patterns and other examples are two strata: losses are for the most part those of support patterns.
+    """
+
+    def __init__(self, is_support: NDArray[np.bool_], order: NDArray[np.intp]) -> None:
+        self._stratum_of = is_support.astype(np.intp)
+        self._examples = np.bincount(self._stratum_of[order], minlength=2)
+        self._count, self._sum, self._squares = np.zeros((3, 2))
+
+    def add(self, ids: NDArray[np.int64], losses: _Float) -> None:
+        """Those of some examples, times their costs."""
+        strata = self._stratum_of[ids]
+        self._count += np.bincount(strata, minlength=2)
+        self._sum += np.bincount(strata, losses, 2)
+        self._squares += np.bincount(strata, np.square(losses), 2)
+
+    @property
+    def total(self) -> float:
+        """Of all examples."""
+        return float((self._sum * self._examples / np.maximum(1, self._count)).sum())
+
+    @property
+    def error(self) -> float:
+        """The standard error of draws without replacement, one for each stratum."""
+        n, N = np.maximum(1, self._count), self._examples
+        variance = np.maximum(0, self._squares - self._sum**2 / n) / np.maximum(1, n - 1)
+        return float(np.sqrt((N**2 * variance / n * (1 - np.minimum(1, n / np.maximum(1, N)))).sum()))
+
+
 class StreamTraining:
     """A session on a stream as the training loop sees it: epochs, a few examples at a time."""
 
@@ -1083,6 +1117,7 @@ class StreamTraining:
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
         self.pace = self.between  # examples at once
         self.trial = CertificateTrial()
+        self.sample: NDArray[np.intp] | None = None  # the examples that the certificate is of, if not all
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -1267,11 +1302,45 @@ class StreamTraining:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
         yield from self.algorithm.settle(self)
         self.feed.flush()
+        self.sample = self._sample()
         return (yield from self.algorithm.objectives(self))
+
+    def _sample(self) -> NDArray[np.intp] | None:
+        """The examples for a certificate that costs little; None for all. Half of them are support patterns."""
+        order, count = self.stream.order, self._sample_size()
+        if count >= len(order):
+            return None
+        is_support = self._is_support()[order]
+        support, others = order[is_support], order[~is_support]
+        of_support = min(len(support), max(count // 2, count - len(others)))
+        random = np.random.RandomState(self.seed_of_orders)
+        drawn = [random.choice(support, of_support, replace=False)]
+        drawn.append(random.choice(others, min(len(others), count - of_support), replace=False))
+        return np.sort(np.concatenate(drawn))
+
+    def _is_support(self) -> NDArray[np.bool_]:
+        """Which examples are support patterns."""
+        found = np.zeros(len(self.stream.examples), bool)
+        found[self.algorithm.expansion(self.session).ids] = True
+        return found
+
+    def _sample_size(self) -> int:
+        """By kernel values, so that it is the same on every machine."""
+        settings, values = self.settings, self.machine.kernel_values
+        everything = len(self.stream.order)
+        is_asked_for = settings.certify == "auto" and settings.stop == "epochs" and math.isfinite(settings.C)
+        if not (is_asked_for and self.algorithm.takes_samples and values):  # machines of weights have no kernel values
+            return everything
+        allowed = max(_CHEAP_CERTIFICATE, _SHARE_OF_CERTIFICATE * values)
+        return min(everything, max(_LEAST_ROWS, int(allowed / max(1, self.session.support_patterns))))
+
+    def losses(self) -> LossSum:
+        """To be filled with those of the examples that are scanned."""
+        return LossSum(self._is_support(), self.stream.order)
 
     def certificate_seconds(self) -> float:
         """By a trial on some examples."""
-        return self.trial.seconds(self._score_some, self.session.support_patterns, len(self.stream.order))
+        return self.trial.seconds(self._score_some, self.session.support_patterns, self._sample_size())
 
     def _score_some(self) -> int:
         self.feed.flush()
@@ -1279,12 +1348,14 @@ class StreamTraining:
         block, _, _ = next(self.scanned(expansion, expansion.dense))
         return len(block)
 
-    def scanned(self, expansion: Expansion, coefficients: _Float) -> Iterator[tuple[Examples, _Float, _Float]]:
-        """All examples, some at a time, with their scores by these coefficients and with their own coefficients."""
+    def scanned(
+        self, expansion: Expansion, coefficients: _Float, sample: NDArray[np.intp] | None = None
+    ) -> Iterator[tuple[Examples, _Float, _Float]]:
+        """All examples or a sample, some at a time, with scores by these coefficients and their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
         at_once = int(min(ROWS_AT_ONCE, self._rows_at_once()))
-        for block in self.stream.blocks(self.stream.order, lambda: at_once):
+        for block in self.stream.blocks(self.stream.order if sample is None else sample, lambda: at_once):
             scores = self.machine.scores(block.X, expansion, coefficients)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)

@@ -53,6 +53,13 @@ class ObjectiveValues:
     violation: float
 
 
+@dataclass(frozen=True)
+class SampledObjectives(ObjectiveValues):
+    """Objectives whose primal is that of a random sample of the examples, with its standard error."""
+
+    primal_error: float = 0.0
+
+
 FromScratch = Generator[None, None, Objectives]
 """Work on objectives, a little at a time."""
 
@@ -157,6 +164,14 @@ class Outcome:
     certificate_seconds: float
     history: tuple[Checkpoint, ...]
 
+    @property
+    def source_of_gap(self) -> str:
+        """Where the gap is from, if not from all examples."""
+        if self.exact:
+            return ""
+        is_sampled = isinstance(self.objectives, SampledObjectives)
+        return " by a sample of the examples" if is_sampled else " by an estimate made on the way"
+
     def without_bound(self) -> Outcome:
         """The same where dual objectives are no lower bounds: they are NaN."""
         at = ObjectiveValues(self.objectives.primal, math.nan, self.objectives.violation)
@@ -234,7 +249,7 @@ def warn_if_early(
     ended = ""
     if outcome.status in reasons:
         gap = f", its relative duality gap is {result.relative_gap:.2g}"
-        gap += "" if outcome.exact else " by an estimate made on the way"
+        gap += outcome.source_of_gap
         ended = (
             f"training was ended {reasons[outcome.status]}, after {result.iterations:.3g} passes over the "
             f"data; the model is valid{'' if math.isnan(result.relative_gap) else gap}"
@@ -345,6 +360,11 @@ class _Run:
             end = min(end, self.call_began + limit + self._PATIENCE * _allowance(limit))
         return end - time.perf_counter()
 
+    def is_time_for_certificate(self) -> bool:
+        """Whether it is worth while to begin one; where time does not matter, no trial has to tell."""
+        left = self.seconds_left()
+        return left == math.inf or self.expected_certificate() <= self._HOPELESS * left
+
     # What it records.
 
     def gap_is_closed(self) -> bool:
@@ -396,6 +416,7 @@ class _Run:
         return self.record(found, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
+        exact = exact and not isinstance(at, SampledObjectives)
         if exact and math.isnan(at.primal) and any(not math.isnan(point.primal) for point in self.history):
             raise _overflow(at)  # estimates may tell nothing
         self.latest, self.is_exact = at, exact
@@ -425,9 +446,10 @@ class _Run:
 
     def finish(self, status: Status) -> Outcome:
         is_open = self.limits.certify and not self.is_exact
-        if is_open and self.expected_certificate() <= self._HOPELESS * self.seconds_left():
-            self.compute(self.training.evaluate())
-        if self.latest is None or not self.is_exact:
+        found: Checkpoint | None = None
+        if is_open and self.is_time_for_certificate():
+            found = self.compute(self.training.evaluate())
+        if self.latest is None or (found is None and not self.is_exact):
             estimate = self.training.estimate()
             if estimate is None and self.latest is None:  # ended before anything was seen
                 estimate = ObjectiveValues(math.nan, math.nan, math.nan)

@@ -1,0 +1,83 @@
+"""Certificates from a sample of the examples: near the exact ones, as near as they say, and cheap."""
+
+import numpy as np
+import pytest
+
+from larank import LaRankClassifier, LaSVMClassifier
+from larank.kernel import machine
+
+random = np.random.RandomState(0)
+X = random.randn(3000, 5)
+y = (X[:, 0] + 0.7 * random.randn(3000) > 0).astype(int) + 2 * (X[:, 1] > 1)
+MODELS = [LaRankClassifier, LaSVMClassifier]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_cheap(monkeypatch):
+    monkeypatch.setattr(machine, "_CHEAP_CERTIFICATE", 0.0)
+
+
+def fitted(model, seed=0, **parameters):
+    return model(random_state=seed, n_jobs=1, epochs=1, **parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_primal_of_a_sample_is_within_its_standard_errors(model):
+    deviations = []
+    for seed in range(8):
+        sampled, exact = fitted(model, seed), fitted(model, seed, certify=True)
+        result, truth = sampled.result_, exact.result_
+        assert not result.exact
+        assert truth.exact
+        assert truth.primal_error == 0
+        assert result.dual == pytest.approx(truth.dual, rel=1e-9)
+        assert 0 < result.primal_error < 0.5 * truth.primal
+        deviations.append((result.primal - truth.primal) / result.primal_error)
+    assert np.abs(deviations).max() < 4
+    assert 0.2 < np.sqrt(np.mean(np.square(deviations))) < 2
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_model_does_not_depend_on_the_certificate(model):
+    sampled, exact = fitted(model), fitted(model, certify=True)
+    np.testing.assert_array_equal(sampled.decision_function(X[:100]), exact.decision_function(X[:100]))
+    assert sampled.result_ == sampled.result_
+    again = fitted(model).result_
+    assert (again.primal, again.primal_error) == (sampled.result_.primal, sampled.result_.primal_error)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_sample_takes_a_twentieth_of_the_kernel_values(model, monkeypatch):
+    monkeypatch.setattr(machine, "_LEAST_ROWS", 1)
+    looked_at = []
+    scanned = machine.StreamTraining.scanned
+
+    def counted(self, expansion, coefficients, sample=None):
+        for block in scanned(self, expansion, coefficients, sample):
+            looked_at.append(len(block[0]))
+            yield block
+
+    monkeypatch.setattr(machine.StreamTraining, "scanned", counted)
+    result = fitted(model).result_
+    assert 0 < sum(looked_at) * result.support_patterns <= 0.05 * result.kernel_values
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("parameters", [{"certify": True}, {"C": np.inf}, {"kernel": "linear"}])
+def test_all_examples_are_looked_at_where_it_is_asked_for_needed_or_cheap(model, parameters):
+    if parameters.get("kernel") == "linear" and model is LaSVMClassifier:
+        pytest.skip("it has kernel values")
+    some = np.abs(X[:, 0]) > 0.5
+    separable = model(random_state=0, epochs=1, **parameters).fit(X[some], (X[some, 0] > 0).astype(int))
+    assert separable.result_.exact
+
+
+def test_few_kernel_values_are_cheap(monkeypatch):
+    monkeypatch.setattr(machine, "_CHEAP_CERTIFICATE", 1e8)
+    assert fitted(LaRankClassifier).result_.exact
+
+
+def test_a_gap_that_ends_training_is_that_of_all_examples():
+    model = LaRankClassifier(stop="gap", tol=0.1, random_state=0).fit(X, y)
+    assert model.result_.exact
+    assert model.result_.relative_gap <= 0.1

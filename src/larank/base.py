@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from larank import parameters
+from larank.blocks.provider import BYTES
 from larank.blocks.ranges import LARGEST_COST, check_features
 from larank.data.schema import Schema, Scope, count, optional, texts
 from larank.publishing import of_one_model
@@ -115,7 +116,13 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def validated(
-    estimator: BaseEstimator, X: Any, *y: Any, reset: bool, sparse: bool = True, objects: bool = False
+    estimator: BaseEstimator,
+    X: Any,
+    *y: Any,
+    reset: bool,
+    sparse: bool = True,
+    objects: bool = False,
+    as_bytes: bool = False,
 ) -> Any:
     """Checked data: X, or with labels (X, y).
 
@@ -133,6 +140,8 @@ def validated(
         Whether sparse matrices are accepted.
     objects : bool
         Whether sequences of anything else than numbers are.
+    as_bytes : bool
+        Whether arrays of bytes are used as they are, too.
     """
     if objects and _is_sequence_of_objects(X):
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
@@ -143,12 +152,13 @@ def validated(
     else:
         if issparse(X):
             check_sparse(X)
-        checks = {"dtype": [np.float64, np.float32], "order": "C", "accept_large_sparse": True, "reset": reset}
+        types: list[Any] = [np.float64, np.float32, *(BYTES if as_bytes and isinstance(X, np.ndarray) else ())]
+        checks = {"dtype": types, "order": "C", "accept_large_sparse": True, "reset": reset}
         with np.errstate(over="ignore", invalid="ignore"):  # it sums up X, to see whether all is finite
             found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
         X, labels = found if y else (found, None)
         X = canonical_csr(X) if issparse(X) else X
-        if not _has_values_of_the_caller(estimator):
+        if not _has_values_of_the_caller(estimator) and X.dtype not in BYTES:
             check_features(X, getattr(estimator, "feature_names_in_", None), is_training=reset)
         if not y:
             return X

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from larank.blocks.kernels import Kernel, ProductKernel, RowKernel
-from larank.blocks.provider import TiledProvider, ids_of, pieces, precision
+from larank.blocks.provider import BYTES, TiledProvider, ids_of, pieces, precision
 from larank.blocks.store import Batch, Support, rows_like
 
 _Array = NDArray[Any]
@@ -34,11 +34,13 @@ class DenseProvider(TiledProvider):
     def __init__(self, kernel: Kernel, X: _Array, n_jobs: int | None) -> None:
         dtype = precision(X)
         self._features = int(X.shape[1])
+        self._given = X.dtype
         self._origin = None
         if isinstance(kernel, ProductKernel) and kernel.of_distance and len(X):
             self._origin = self._far_origin(X)
-        originals = None if self._origin is None else rows_like(X)
-        super().__init__(kernel, dtype, Support(rows_like(X), dtype, originals), n_jobs)
+        kind = np.empty((0, self._features), dtype)
+        originals = None if self._origin is None else rows_like(kind)
+        super().__init__(kernel, dtype, Support(rows_like(kind), dtype, originals), n_jobs)
 
     @staticmethod
     def serves(kernel: Kernel, X: Any) -> bool:
@@ -51,7 +53,19 @@ class DenseProvider(TiledProvider):
         mean = sample.mean(axis=0, dtype=np.float64)
         some = pieces(len(sample), cls._ROWS_AT_ONCE)  # in double precision all of them may be many bytes
         spread = sum(float(np.square(sample[rows] - mean).sum()) for rows in some) / len(sample)
-        return mean.astype(X.dtype) if float(mean @ mean) > cls._FAR[X.dtype] * spread else None
+        dtype = precision(X)
+        return mean.astype(dtype) if float(mean @ mean) > cls._FAR[dtype] * spread else None
+
+    def patterns(self, slots: Any) -> Any:
+        """The examples in these slots, as they were given: bytes, unless a stream went on with other numbers."""
+        return self._as_bytes(super().patterns(slots))
+
+    def _as_bytes(self, rows: _Array) -> _Array:
+        if self._given not in BYTES:
+            return rows
+        with np.errstate(invalid="ignore"):
+            narrow = rows.astype(self._given)
+        return narrow if (narrow == rows).all() else rows
 
     def keep_values(self, examples: int) -> None:
         """Keep kernel values, unless it is cheaper to compute them again."""

@@ -30,6 +30,7 @@ __all__ = [
     "kernel_for",
     "kernel_names",
     "kernels_with",
+    "takes_bytes",
     "takes_sparse",
     "with_bias",
 ]
@@ -289,6 +290,11 @@ def kernels_with(parameter: str) -> tuple[str, ...]:
 def takes_sparse(kernel: Any) -> bool:
     """Whether a kernel takes CSR matrices: those of inner products do, and the caller's functions are handed them."""
     return callable(kernel) or (isinstance(kernel, str) and issubclass(_named.get(kernel, Kernel), ProductKernel))
+
+
+def takes_bytes(kernel: Any) -> bool:
+    """Whether a kernel takes arrays of bytes as they are: those of inner products do, but for the product itself."""
+    return isinstance(kernel, str) and kernel != "linear" and takes_sparse(kernel)
 
 
 def kernel_for(kernel: Any, *, gamma: Any = "scale", degree: Any = 3, coef0: Any = 0.0, X: Any = None) -> Kernel:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from larank import _core
 from larank.blocks.dense import DenseProvider
 from larank.blocks.kernels import Kernel, ProductKernel
-from larank.blocks.provider import ROWS_AT_ONCE, ids_of, pieces
+from larank.blocks.provider import BYTES, ROWS_AT_ONCE, ids_of, pieces
 from larank.blocks.store import Batch, Support, rows_like
 
 _Array = NDArray[Any]
@@ -68,6 +68,9 @@ class Lattice:
     @classmethod
     def of(cls, X: _Array) -> Lattice | None:
         """The lattice with the largest step on which all values of X are, to rounding; None if there is none."""
+        if X.dtype in BYTES:
+            low = np.iinfo(X.dtype).min
+            return cls(float(low), 1.0, np.arange(low, low + _BYTES, dtype=np.float32))
         seen = np.unique(X[:: max(1, len(X) // _SAMPLE)])
         for _ in range(_TRIALS):
             lattice = cls._through(seen)
@@ -163,7 +166,7 @@ class LatticeProvider(DenseProvider):
         """The provider, where data, kernel and processor are such that integer products serve."""
         if not (DenseProvider.serves(kernel, X) and isinstance(kernel, ProductKernel) and _core.has_integer_products()):
             return None
-        if X.dtype not in (np.float32, np.float64) or not X.size or not X.flags.c_contiguous:
+        if not X.size or not X.flags.c_contiguous:
             return None
         lattice = Lattice.of(X)
         if lattice is None or lattice.form(kernel, X.shape[1]) is None:
@@ -182,7 +185,9 @@ class LatticeProvider(DenseProvider):
     def _prepared(self, X: Any, ids: Any, rows: Any, norms: _Array | None = None) -> Batch:
         if self._has_left:
             return super()._prepared(X, ids, rows, norms)
-        given = np.ascontiguousarray(X if rows is None else X[rows], self.dtype)
+        given = np.ascontiguousarray(X if rows is None else X[rows])
+        if given.dtype not in BYTES or given.dtype != self._given:
+            given = np.asarray(given, self.dtype)
         numbers = self._numbers(given)
         if numbers is None:  # norms that are known were found on the lattice, where there are none
             return super()._prepared(given, ids, None)
@@ -190,9 +195,13 @@ class LatticeProvider(DenseProvider):
 
     def _numbers(self, X: _Array) -> _Words | None:
         """The rows of the lattice, yet without terms; None if there are none."""
-        rows = np.empty((len(X), self._words + _TERMS), np.uint32)
         if X.shape[1] != self._features:
             return None
+        if X.dtype in BYTES:
+            rows = np.zeros((len(X), self._words + _TERMS), np.uint32)
+            np.subtract(X, np.iinfo(X.dtype).min, out=rows.view(np.uint8)[:, : self._features], casting="unsafe")
+            return rows
+        rows = np.empty((len(X), self._words + _TERMS), np.uint32)
         if not self._is_numbered(X, self._lattice, rows):
             with self._workers.lock:  # values may be on the lattice that were not met before
                 lattice = self._lattice.extended(X)
@@ -265,8 +274,9 @@ class LatticeProvider(DenseProvider):
 
     def patterns(self, slots: Any) -> Any:
         """The examples in these slots, as they were given."""
-        held = super().patterns(slots)
-        return held if self._has_left else self._values_of(held)
+        if self._has_left:
+            return super().patterns(slots)
+        return self._as_bytes(self._values_of(self._support.originals(self._checked(slots))))
 
 
 def _is_on_lattice(batch: Batch) -> bool:

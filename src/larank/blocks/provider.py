@@ -545,9 +545,15 @@ def ids_of(ids: Any, count: int) -> _Index:
     return numbers
 
 
+BYTES = (np.dtype(np.uint8), np.dtype(np.int8))
+"""Types of dense examples that are taken as they are; their kernel values are float32."""
+
+
 def precision(X: Any) -> Any:
     """The precision of the examples, which is that of their kernel values."""
     dtype = getattr(X, "dtype", None)
+    if dtype in BYTES:
+        return np.dtype(np.float32)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"X must hold float32 or float64, got {dtype or type(X).__name__}")
     return dtype

@@ -292,10 +292,17 @@ def csr(rows: Dimension, columns: Dimension, *, full: bool = False, single: bool
     return check
 
 
-def matrix(rows: Dimension, columns: Dimension) -> Kind:
-    """Examples: finite numbers of either precision in an array or a CSR matrix."""
+def matrix(rows: Dimension, columns: Dimension, *, of_bytes: Callable[[Scope], bool] = lambda scope: False) -> Kind:
+    """Examples: finite numbers of either precision in an array or a CSR matrix, or perhaps an array of bytes."""
     dense, sparse = floats(rows, columns, single=True), csr(rows, columns, single=True)
-    return lambda name, value, scope: (sparse if issparse(value) else dense)(name, value, scope)
+
+    def check(name: str, value: Any, scope: Scope) -> None:
+        if of_bytes(scope) and getattr(value, "dtype", None) in (np.uint8, np.int8):
+            _check_array(name, value, ("uint8", "int8"), (rows, columns), scope)
+        else:
+            (sparse if issparse(value) else dense)(name, value, scope)
+
+    return check
 
 
 def texts(size: Dimension) -> Kind:

@@ -40,8 +40,8 @@ from larank.base import (
 )
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
-from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse, with_bias
-from larank.blocks.provider import length, row_nbytes, rows_of
+from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_bytes, takes_sparse, with_bias
+from larank.blocks.provider import BYTES, length, precision, row_nbytes, rows_of
 from larank.blocks.ranges import check_features
 from larank.blocks.workers import blas_threads
 from larank.data.files import PathLike
@@ -89,6 +89,10 @@ def _end_of_examples(scope: Scope) -> int:
     return min([*ends, scope.sizes["n_features_in_"]] if scope.known["kernel"] == "precomputed" else ends)
 
 
+def _takes_bytes(scope: Scope) -> bool:
+    return takes_bytes(scope.known["kernel"])
+
+
 # The fitted attributes that make up the model of every kernel estimator, and those of a stream.
 FITTED: Schema = {
     "classes_": labels("n_classes"),
@@ -96,7 +100,8 @@ FITTED: Schema = {
     "gamma_": given(number(above=0), when=lambda scope: scope.known["kernel"] in kernels_with("gamma")),
     "support_": integers("n_support", below=_end_of_examples, unique=True),
     "support_vectors_": given(
-        matrix("n_support", "n_features_in_"), when=lambda scope: scope.known["kernel"] != "precomputed"
+        matrix("n_support", "n_features_in_", of_bytes=_takes_bytes),
+        when=lambda scope: scope.known["kernel"] != "precomputed",
     ),
     "dual_coef_": csr("n_support", functions),
     "n_iter_": integer(),
@@ -107,7 +112,9 @@ FITTED_ON_A_STREAM: Schema = {
     **FITTED,
     "_arrived": labels("n_arrived", among="classes_"),
     "_snapshot": optional(octets("n_bytes")),
-    "_waiting_vectors": given(matrix("n_waiting", "n_features_in_"), when=lambda scope: "_snapshot" in scope.known),
+    "_waiting_vectors": given(
+        matrix("n_waiting", "n_features_in_", of_bytes=_takes_bytes), when=lambda scope: "_snapshot" in scope.known
+    ),
 }
 WEIGHTS = given(floats(functions, "n_features_in_", single=True), when=lambda scope: scope.known["kernel"] == "linear")
 
@@ -165,7 +172,8 @@ class KernelClassifier(ScoringClassifier):
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
         sparse, objects = self.kernel != "precomputed", callable(self.kernel)
-        return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects)
+        as_bytes = takes_bytes(self.kernel)
+        return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects, as_bytes=as_bytes)
 
     def _check_parameters(self) -> None:
         """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
@@ -833,7 +841,7 @@ class OnlineClassifier(KernelClassifier):
             self._check_columns(X, 0 if first else self._seen, columns)
         elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
             if not callable(self.kernel):
-                check_features(X, is_training=False, dtype=self.support_vectors_.dtype)
+                check_features(X, is_training=False, dtype=precision(self.support_vectors_))
             X = _like(self.support_vectors_, X)
         known = targets.united(None if first else self.classes_, classes)
         algorithm.check_classes(known)
@@ -1034,10 +1042,11 @@ class CheckpointedClassifier(OnlineClassifier):
 
 
 def _like(kept: Any, X: Any) -> Any:
-    """Examples in the layout and precision of those a session has already."""
+    """Examples in the layout and precision of those a session has already; bytes may stay bytes."""
     if issparse(kept):
         return csr_matrix(X, dtype=kept.dtype)
-    return np.ascontiguousarray(X.toarray() if issparse(X) else X, dtype=kept.dtype)
+    dense = X.toarray() if issparse(X) else X
+    return np.ascontiguousarray(dense, dtype=dense.dtype if dense.dtype in BYTES else precision(kept))
 
 
 def _known(ids: NDArray[np.int64], examples: int) -> NDArray[np.int64]:

@@ -1,0 +1,85 @@
+"""Examples given as bytes are taken as they are, and make the model that the same numbers in float32 make."""
+
+import numpy as np
+import pytest
+
+import larank
+from larank import LaRankClassifier, LaSVMClassifier, MulticlassSVC
+
+MODELS = [LaRankClassifier, LaSVMClassifier, MulticlassSVC]
+KERNELS = ["rbf", "poly", "sigmoid"]
+random = np.random.RandomState(0)
+
+
+def data(dtype, n=200, d=7):
+    info = np.iinfo(dtype)
+    X = random.randint(info.min, info.max + 1, (n, d)).astype(dtype)
+    return X, (X[:, 0] > X[:, 1]).astype(int) + (X[:, 2] > (info.min + info.max) // 2)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("model", MODELS)
+def test_bytes_make_the_model_of_the_same_numbers(model, dtype):
+    X, y = data(dtype)
+    settings = {"C": 10.0, "gamma": 1e-5, "random_state": 0}
+    of_bytes, of_floats = model(**settings).fit(X, y), model(**settings).fit(X.astype(np.float32), y)
+    assert of_bytes.support_vectors_.dtype == dtype
+    np.testing.assert_array_equal(of_bytes.support_vectors_, X[of_bytes.support_])
+    scores = of_bytes.decision_function(X)
+    np.testing.assert_allclose(
+        scores, of_floats.decision_function(X.astype(np.float32)), atol=0.02 * np.abs(scores).max()
+    )
+    for given in (X.astype(np.float64), X.astype(np.float32), X.astype(int)):
+        np.testing.assert_allclose(of_bytes.decision_function(given), scores, atol=1e-4 * np.abs(scores).max())
+    between = X + 0.5
+    np.testing.assert_allclose(of_bytes.decision_function(between), scores, atol=0.2 * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_bytes_are_not_converted(kernel, monkeypatch):
+    X, y = data(np.uint8)
+    largest = []
+    convert = np.ascontiguousarray
+
+    def watched(array, dtype=None):
+        converted = convert(array, dtype)
+        if converted.dtype.kind == "f":
+            largest.append(converted.size)
+        return converted
+
+    monkeypatch.setattr(np, "ascontiguousarray", watched)
+    with np.errstate(all="ignore"):
+        LaRankClassifier(kernel, gamma=1e-5, random_state=0, batch_size=10, certify=False).fit(X, y)
+    assert max(largest, default=0) <= X.size / 2
+
+
+@pytest.mark.parametrize("kernel", ["linear", "laplacian", "chi2", "intersection"])
+def test_other_kernels_convert_bytes(kernel):
+    X, y = data(np.uint8)
+    model = LaRankClassifier(kernel, gamma=1e-3, random_state=0).fit(X, y)
+    assert model.support_vectors_.dtype == np.float64
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_models_of_bytes_are_saved_and_go_on(model, tmp_path):
+    X, y = data(np.uint8)
+    fitted = model(gamma=1e-5, random_state=0).fit(X, y)
+    larank.save(fitted, tmp_path / "model")
+    loaded = larank.load(tmp_path / "model")
+    assert loaded.support_vectors_.dtype == np.uint8
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
+    if hasattr(model, "partial_fit"):
+        loaded.partial_fit(X[:20], y[:20])
+        assert loaded.support_vectors_.dtype == np.uint8
+        noisy = X[:20] + 0.25
+        loaded.partial_fit(noisy, y[:20])
+        assert np.isin(loaded.support_vectors_, np.concatenate([X, noisy])).all()
+
+
+def test_a_stream_of_bytes_goes_on_with_other_numbers():
+    X, y = data(np.uint8)
+    model = LaRankClassifier(gamma=1e-5, random_state=0)
+    model.partial_fit(X[:100], y[:100], classes=[0, 1, 2])
+    model.partial_fit(X[100:] + 0.5, y[100:])
+    given = np.concatenate([X[:100], X[100:] + 0.5])
+    np.testing.assert_array_equal(model.support_vectors_, given[model.support_])

@@ -83,7 +83,7 @@ def write_report(
 def _primal(result: Result) -> object:
     """The number, with its standard error where it has one."""
     value, error = result.primal, result.primal_error
-    return f"{format_value(value)} ± {format_value(error)}" if error > 0 else value
+    return f"{format_value(value)} ± {format_value(error)}" if error else value
 
 
 def certificate(result: Result) -> dict[str, object]:
@@ -188,7 +188,7 @@ def _bound(result: Result) -> str:
     if result.primal == math.inf:
         return f"{below}; this one does not separate the classes, as hard margins demand."
     if not result.exact:
-        if not math.isnan(result.primal_error):
+        if result.primal_error is not None:
             return f"{below}; that of this one was computed from a random sample of the examples."
         return f"{below}; that of this one was not computed from scratch, only seen on the way."
     return f"{below}; this one is at most {max(result.gap / result.dual, 0.0):.2%} above the optimum."

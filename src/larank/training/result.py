@@ -53,7 +53,7 @@ class Result:
     The dual is a lower bound on the optimal objective, so `gap` bounds how much better any other model could be. Where
     a problem is not convex, as with a kernel that is not positive semi-definite, there is none, and both are NaN.
     If `exact` is False, the primal objective is not that of all examples: it was computed from a random sample of them,
-    and `primal_error` is its standard error, or, where that is NaN, it is what the solver saw on its way.
+    and `primal_error` is its standard error, or, where that is None, it is what the solver saw on its way.
     Solvers that solve no problem, such as perceptrons, have no objectives: these are NaN. `breakdown` says how many
     seconds each kind of work took.
     """
@@ -73,7 +73,7 @@ class Result:
     history: tuple[Checkpoint, ...] = ()
     exact: bool = True
     breakdown: Mapping[str, float] = field(default_factory=dict)
-    primal_error: float = math.nan
+    primal_error: float | None = None
 
     @classmethod
     def of(
@@ -106,7 +106,7 @@ class Result:
             operations=operations,
             history=outcome.history,
             exact=outcome.exact,
-            primal_error=0.0 if outcome.exact else getattr(at, "primal_error", math.nan),
+            primal_error=0.0 if outcome.exact else getattr(at, "primal_error", None),
             breakdown={} if breakdown is None else {**breakdown, "certificate": outcome.certificate_seconds},
         )
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from checks import X, assert_same_model, y
+from checks import X, assert_same_model, clouds, y
 from killing import Killed, killed_after, killed_again_and_again
 from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.data.models import ModelFileError
-from larank.training import TrainingWarning, random_state_of, set_random_state
+from larank.training import CheckpointFile, TrainingWarning, random_state_of, set_random_state
 
 # A few ways of each estimator, with kernel values that are the same to the last bit in whatever tables they stand.
 EXACT = {
@@ -41,6 +41,29 @@ def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, 
     assert resumed.result_.dual == pytest.approx(whole.result_.dual, rel=1e-6)
     again = make().fit(X, y, checkpoint=tmp_path / "checkpoint", resume=True)
     assert_same_model(again, resumed)
+
+
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
+def test_the_exact_solver_does_not_lose_its_pass_of_larank(formulation, tmp_path, monkeypatch):
+    many, labels = clouds(800, classes=4)
+    path = tmp_path / "checkpoint"
+
+    def train(**checkpoints):
+        model = MulticlassSVC("laplacian", formulation=formulation, random_state=0)
+        return model.fit(many, labels, **checkpoints)
+
+    whole = train()
+    for visited in (256, 512, 768, 800):
+        with monkeypatch.context() as patch:
+            killed_after(patch, 1)
+            with pytest.raises(Killed):
+                train(checkpoint=path, every=0, resume=True)
+        state = CheckpointFile(path, 0, {})._read()["training"]
+        assert (state["visited"], state["next_round"]) == (visited, None)
+    resumed = train(checkpoint=path, resume=True)
+    assert resumed.result_.operations["process_new"] == whole.result_.operations["process_new"]
+    assert resumed.result_.relative_gap <= 1e-3
+    assert resumed.result_.dual == pytest.approx(whole.result_.dual, rel=1e-3)
 
 
 @pytest.mark.parametrize("way", EXACT, ids=str)

@@ -18,11 +18,11 @@ def killed_after(monkeypatch, states):
         states -= 1
         if states == 0 or state["run"]["status"] is not None:
             write(file, state)
-        file._due_at = 0.0
         if states == 0:
             raise Killed
 
     monkeypatch.setattr(CheckpointFile, "write", and_die)
+    monkeypatch.setattr(CheckpointFile, "is_due", lambda file: True)
 
 
 def killed_again_and_again(train, path, monkeypatch, states=lambda run: 2**run):

@@ -10,6 +10,7 @@ from checks import X, assert_same_model, clouds, y
 from killing import Killed, killed_after, killed_again_and_again
 from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.data.models import ModelFileError
+from larank.kernel.machine import StreamTraining
 from larank.training import CheckpointFile, TrainingWarning, random_state_of, set_random_state
 
 # A few ways of each estimator, with kernel values that are the same to the last bit in whatever tables they stand.
@@ -212,3 +213,24 @@ def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(tmp_path):
     with pytest.warns(TrainingWarning, match="max_iter=5"):
         LinearMulticlassSVC(C=10.0, max_iter=5, random_state=0).fit(X, y, checkpoint=path)
     assert_same_model(LinearMulticlassSVC(C=10.0, random_state=0).fit(X, y, checkpoint=path, resume=True), whole)
+
+
+def test_checkpoints_take_little_of_the_time_however_long_a_state_takes(tmp_path, monkeypatch):
+    """The clock stands still but for states, which take a second each, and steps, which take one, too."""
+    now, written, snapshot = [0.0], [], StreamTraining.snapshot
+
+    def slow(training):
+        now[0] += 1.0
+        return snapshot(training)
+
+    def advance(training, advanced=StreamTraining.advance):
+        now[0] += 1.0
+        return advanced(training)
+
+    monkeypatch.setattr("larank.training.checkpointfile.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(StreamTraining, "snapshot", slow)
+    monkeypatch.setattr(StreamTraining, "advance", advance)
+    monkeypatch.setattr(CheckpointFile, "write", lambda file, state: written.append(now[0]))
+    LaRankClassifier("linear", epochs=9).fit(X, y, checkpoint=tmp_path / "checkpoint", every=0)
+    assert len(written) > 3
+    assert min(np.diff(written[:-1])) > 50  # the last one is written in any case

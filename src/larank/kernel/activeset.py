@@ -216,6 +216,8 @@ class ActiveSetTraining:
         set_random_state(self.random, state["random"])
         self.seconds = {name: float(state["seconds"][name]) for name in self.seconds}
         is_in_pass = state["next_round"] is None
+        if is_in_pass and not 0 <= self.visited <= len(self.problem.labels):
+            raise ValueError("it is no place in the pass of LaRank")
         if not is_in_pass:
             tau, best_gap, best_dual, rounds_since = state["next_round"]
             self.resumed_round = self.next_round = (float(tau), float(best_gap), float(best_dual), int(rounds_since))

@@ -108,8 +108,7 @@ class CheckpointFile:
         return time.perf_counter() >= self._due_at
 
     def write(self, state: State) -> None:
-        """Write the state, in the place of the one before; the next one is due when this one costs little by then."""
-        began = time.perf_counter()
+        """Write the state, in the place of the one before."""
         arrays: dict[str, NDArray[Any]] = {}
         description = {
             "format": _FORMAT,
@@ -121,8 +120,10 @@ class CheckpointFile:
         content = to_bytes(arrays, metadata={"larank": text, "digest": _digest(text, arrays)})
         with atomic_write(self.path) as file:
             file.write(content)
-        now = time.perf_counter()
-        self._due_at = now + max(self.every, (now - began) / _MOST_OF_TIME)
+
+    def wait(self, seconds: float) -> None:
+        """The last one took so long, the state included: the next is due when that is little beside the time since."""
+        self._due_at = time.perf_counter() + max(self.every, seconds / _MOST_OF_TIME)
 
     def _read(self) -> State:
         path = os.fspath(self.path)

@@ -233,6 +233,11 @@ class Learner:
             session.restore(kept["linear"], kept["stretches"], values, columns, starts, lags)
 
 
+def _without_values(ids: Any, costs: Any, lengths: Any, indptr: Any, indices: Any, _: Any, *rest: Any) -> list[Any]:
+    """Patterns whose features all have the value 1, as `Learner.restore` takes them."""
+    return [ids, costs, lengths, indptr, indices, np.empty(0), *rest]
+
+
 class _Current(NamedTuple):
     """The sequences at work: as the core sees them, the numbers of their stretches, and their order."""
 
@@ -356,8 +361,7 @@ class ChainTraining:
         """What was learnt and how far it is in the corpus; features and labels get their numbers when it is read."""
         trained = self.learner.trained()
         if "patterns" in trained["session"] and not self.corpus.has_values:
-            before, (_, *after) = trained["session"]["patterns"][:5], trained["session"]["patterns"][5:]
-            trained["session"]["patterns"] = (*before, np.empty(0), *after)
+            trained["session"]["patterns"] = _without_values(*trained["session"]["patterns"])
         is_in_block = self.current is not None
         orders = self.before_order if is_in_block or self.orders is None else random_state_of(self.orders)
         return {

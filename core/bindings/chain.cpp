@@ -334,6 +334,21 @@ nb::class_<Session> bind_session(nb::module_& m, const char* name) {
             nb::keep_alive<0, 2>(), "copy"_a)
         .def_prop_ro("bytes", [](const Session& s) { return s.solver.bytes(); })
         .def_rw("seen_loss", &Session::seen_loss)
+        // What the weights, and what is restored besides, do not tell of how far it is; to be read after these.
+        .def("snapshot",
+             [](Session& s) {
+                 larank::SnapshotWriter writer;
+                 writer(s.seen_loss, s.solver);
+                 return to_numpy(writer.take());
+             })
+        .def(
+            "read_snapshot",
+            [](Session& s, Vector<uint8_t> bytes) {
+                larank::SnapshotReader reader(bytes.data(), bytes.shape(0));
+                reader(s.seen_loss, s.solver);
+                reader.end();
+            },
+            "bytes"_a.noconvert())
         .def_prop_ro("linear", [](const Session& s) { return s.solver.linear(); })
         .def_prop_ro("dual", [](const Session& s) { return s.solver.dual(); })
         .def_prop_ro("half_squared_norm", [](const Session& s) { return s.solver.half_squared_norm(); })
@@ -363,6 +378,7 @@ void bind_chains(nb::module_& m) {
         .def_prop_ro("support_patterns", [](const LaRankSession& s) { return s.solver.patterns().size(); })
         .def_prop_ro("support_vectors", &support_vectors)
         .def_prop_ro("random_state", [](const LaRankSession& s) { return s.solver.random_state(); })
+        .def_prop_ro("has_rounds", [](const LaRankSession& s) { return s.solver.has_rounds(); })
         .def_prop_ro("has_room_for_rounds", [](const LaRankSession& s) { return s.solver.has_room_for_rounds(); })
         .def(
             "begin_round",

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "chain/chain.hpp"
 #include "chain/pattern.hpp"
 #include "chain/workingset.hpp"
+#include "memory/snapshot.hpp"
 #include "training/random.hpp"
 
 namespace larank {
@@ -123,11 +125,9 @@ class ChainLaRank {
     void begin_round(double epsilon, double accuracy) {
         epsilon_ = epsilon, accuracy_ = accuracy;
         if (set_) return;
-        set_ = std::make_unique<ChainWorkingSet<T>>(random_.next(), model_, patterns_, ones_);
-        for (std::size_t slot = 0; slot < patterns_.size(); ++slot) {
-            join(slot);
-            for (std::size_t n = 0; n < patterns_[slot].outputs().size(); ++n) join(slot, n);
-        }
+        begin_set(random_.next());
+        for (std::size_t slot = 0; slot < patterns_.size(); ++slot)
+            join_with_outputs(slot, patterns_[slot].alpha_sum());
         set_->look(0.0);
     }
 
@@ -176,15 +176,81 @@ class ChainLaRank {
         for (std::size_t slot = 0; slot < patterns_.size(); ++slot) {
             bytes_ += patterns_[slot].bytes();
             grow_ones(patterns_[slot]);
-            if (settings_.returns) slot_of(patterns_[slot].id) = int32_t(slot);
+            if (!settings_.returns) continue;
+            must_hold(slot_of(patterns_[slot].id) == none, "a stretch is two patterns");
+            slot_of(patterns_[slot].id) = int32_t(slot);
         }
         linear_ = linear;
         dual_ = dual_from_weights();
     }
 
+    // All that weights, patterns and coefficients do not tell. Who reads it has restored these before.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        Progress progress;
+        if constexpr (!Snapshot::reads) progress = this->progress();
+        snapshot(random_, counts_, dual_, linear_, epsilon_, accuracy_, progress);
+        if constexpr (Snapshot::reads) go_on_from(progress);
+    }
+
   private:
     static constexpr std::size_t is_truth = std::numeric_limits<std::size_t>::max();
     static constexpr int32_t none = -1, frozen = -2;
+    static constexpr int64_t most_room = int64_t(1) << 20;  // outputs of one pattern
+
+    struct Progress {
+        std::vector<int64_t> rooms;      // of the patterns
+        std::vector<uint8_t> is_frozen;  // stretch by stretch, up to the last one that is
+        bool has_rounds = false;
+        std::vector<double> truths;  // in rounds: the coefficient of each pattern's true output,
+        Random random{0};            // and what the working set draws from
+
+        template <class Snapshot>
+        void exchange(Snapshot& snapshot) {
+            snapshot(rooms, is_frozen, has_rounds, truths, random);
+        }
+    };
+
+    Progress progress() const {
+        Progress progress;
+        for (const ChainPattern<T>& pattern : patterns_) progress.rooms.push_back(pattern.room());
+        for (std::size_t id = 0; id < slots_.size(); ++id)
+            if (slots_[id] == frozen) progress.is_frozen.resize(id + 1), progress.is_frozen[id] = 1;
+        progress.has_rounds = has_rounds();
+        if (!set_) return progress;
+        for (std::size_t slot = 0; slot < patterns_.size(); ++slot)
+            progress.truths.push_back(set_->beta()[std::size_t(set_->vectors_of(int64_t(slot))[0])]);
+        progress.random = set_->random();
+        return progress;
+    }
+
+    void go_on_from(const Progress& progress) {
+        must_hold(std::isfinite(dual_) && std::isfinite(linear_), "an objective is not finite");
+        must_hold(progress.rooms.size() == patterns_.size(), "it has other patterns than the session");
+        bytes_ = 0;
+        for (std::size_t slot = 0; slot < patterns_.size(); ++slot) {
+            ChainPattern<T>& pattern = patterns_[slot];
+            const int64_t room = progress.rooms[slot];
+            must_hold(room >= int64_t(pattern.outputs().size()) && room <= most_room, "the room of a pattern");
+            pattern.set_room(room);
+            bytes_ += pattern.bytes();
+        }
+        const int64_t gone = std::count(progress.is_frozen.begin(), progress.is_frozen.end(), 1);
+        must_hold(are_within(progress.is_frozen, 0, 2) && gone == (settings_.returns ? counts_.frozen : 0),
+                  "it has let go of other patterns than it counts");
+        for (std::size_t id = 0; id < progress.is_frozen.size(); ++id) {
+            if (!progress.is_frozen[id]) continue;
+            must_hold(slot_of(int64_t(id)) == none, "a pattern was let go and is there");
+            slot_of(int64_t(id)) = frozen;
+        }
+        if (!progress.has_rounds) return;
+        must_hold(settings_.returns && counts_.frozen == 0, "there cannot be rounds");
+        must_hold(progress.truths.size() == patterns_.size() && are_finite(progress.truths),
+                  "a coefficient is missing");
+        begin_set(0);
+        for (std::size_t slot = 0; slot < patterns_.size(); ++slot) join_with_outputs(slot, progress.truths[slot]);
+        set_->random() = progress.random;
+    }
 
     // The outputs with the smallest h that may lose weight and with the largest h, of those that have a coefficient.
     struct Choice {
@@ -227,13 +293,13 @@ class ChainLaRank {
         const double violation = find_worst(x);
         if (slot_of(id) == none) {
             if (violation <= epsilon_) return std::max(violation, 0.0);
-            join(add_pattern(x, id, cost));
+            join(add_pattern(x, id, cost), 0.0);
         }
         const std::size_t slot = std::size_t(slot_of(id)), outputs = patterns_[slot].outputs().size();
         const double known = -set_->look_at(int64_t(slot)).worst;
         if (violation - known > epsilon_ && patterns_[slot].find(worst_.data()) == outputs) {
             add_worst(slot, x);
-            join(slot, outputs);
+            join_output(slot, outputs);
         }
         dual_ += set_->step_on(int64_t(slot), accuracy_);
         take_coefficients(slot);
@@ -252,12 +318,18 @@ class ChainLaRank {
         }
     }
 
-    void join(std::size_t slot) {
+    void begin_set(uint64_t seed) { set_ = std::make_unique<ChainWorkingSet<T>>(seed, model_, patterns_, ones_); }
+    // A pattern, with the coefficient of its true output.
+    void join(std::size_t slot, double beta) {
         set_->add_pattern(patterns_[slot].cost);
         set_->rows().add(slot, ChainRows<T>::is_truth);
-        set_->add_vector(int64_t(slot), 0.0, patterns_[slot].alpha_sum());
+        set_->add_vector(int64_t(slot), 0.0, beta);
     }
-    void join(std::size_t slot, std::size_t n) {
+    void join_with_outputs(std::size_t slot, double beta) {
+        join(slot, beta);
+        for (std::size_t n = 0; n < patterns_[slot].outputs().size(); ++n) join_output(slot, n);
+    }
+    void join_output(std::size_t slot, std::size_t n) {
         const auto& output = patterns_[slot].outputs()[n];
         set_->rows().add(slot, int32_t(n));
         set_->add_vector(int64_t(slot), output.loss, -output.alpha);
@@ -358,6 +430,11 @@ class ChainLaRank {
     Random random_;
     struct Counts {
         int64_t process_new = 0, process_old = 0, optimize = 0, steps = 0, visit_again = 0, argmax = 0, frozen = 0;
+
+        template <class Snapshot>
+        void exchange(Snapshot& snapshot) {
+            snapshot(process_new, process_old, optimize, steps, visit_again, argmax, frozen);
+        }
     } counts_;
     std::vector<ChainPattern<T>> patterns_;
     std::vector<int32_t> slots_;  // of the patterns that may come again: where they are, or none, or frozen

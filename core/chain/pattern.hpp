@@ -71,6 +71,7 @@ class ChainPattern {
     }
 
     void add(const int32_t* y, double loss, double distance) {
+        if (int64_t(outputs_.size()) == room_) room_ = std::max<int64_t>(1, 2 * room_);
         outputs_.push_back({0.0, loss, distance, y[0]});
         if (length_ > 1) labels_.insert(labels_.end(), y, y + length_);
     }
@@ -89,10 +90,14 @@ class ChainPattern {
         return sum;
     }
 
+    // With room for outputs that doubles where it is too small: which patterns a limit on memory lets go must not
+    // depend on how much more the vectors have asked for.
     int64_t bytes() const {
-        return int64_t(sizeof *this) + block_bytes() + int64_t(outputs_.capacity() * sizeof(Output)) +
-               int64_t(labels_.capacity() * sizeof(int32_t));
+        const int64_t of_labels = length_ == 1 ? 0 : length_ * int64_t(sizeof(int32_t));
+        return int64_t(sizeof *this) + block_bytes() + room_ * (int64_t(sizeof(Output)) + of_labels);
     }
+    int64_t room() const { return room_; }
+    void set_room(int64_t outputs) { room_ = outputs; }
 
     // Asks for what a look at the pattern reads, ahead of it: first the pattern itself, then what it points to, then
     // the weights of tokens that have another label in an output than in truth.
@@ -137,6 +142,7 @@ class ChainPattern {
     int32_t previous_;
     int64_t remaining_, count_;
     bool has_values_;
+    int64_t room_ = 0;  // for outputs
     std::vector<char> block_;
     std::vector<Output> outputs_;
     std::vector<int32_t> labels_;

@@ -9,12 +9,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "chain/chain.hpp"
+#include "memory/snapshot.hpp"
 
 namespace larank {
 
@@ -74,6 +76,14 @@ class ChainPerceptron {
     const ChainWeights<T>& early() const { return early_; }
     ChainWeights<T>& early() { return early_; }
     void restore(double linear, int64_t stretches) { linear_ = linear, stretches_ = stretches; }
+
+    // All that the weights and `early` do not tell.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(stretches_, steps_, linear_);
+        if constexpr (Snapshot::reads)
+            must_hold(stretches_ >= steps_ && steps_ >= 0 && std::isfinite(linear_), "a count is out of range");
+    }
 
     // The average of all weights so far.
     ChainWeights<T> average() const {

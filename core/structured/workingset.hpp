@@ -109,6 +109,7 @@ class StructuredWorkingSet {
         : rows_(std::forward<Arguments>(arguments)...), random_(seed) {}
 
     Rows& rows() { return rows_; }
+    Random& random() { return random_; }
     int64_t patterns() const { return int64_t(patterns_.size()); }
     int64_t vectors() const { return int64_t(beta_.size()); }
     int64_t looks() const { return looks_; }

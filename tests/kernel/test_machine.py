@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_ker
 
 import larank
 from larank.kernel.machine import OnlineClassifier, StreamTraining
+from larank.kernel.stream import Feed
 
 ONLINE = [
     name
@@ -140,3 +141,12 @@ def test_a_stream_keeps_its_intercept(name):
     model = trained(name, "partial_fit", X, y, fit_intercept=True)
     with pytest.raises(ValueError, match=r"fit_intercept must stay as it was .* True; got False"):
         model.set_params(fit_intercept=False).partial_fit(X, y)
+
+
+def test_a_feed_that_cannot_finish_a_session_cannot_be_made():
+    class Endless(Feed):
+        def advance(self, examples):
+            return 0
+
+    with pytest.raises(TypeError, match="finish_some"):
+        Endless()

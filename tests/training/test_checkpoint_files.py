@@ -1,15 +1,17 @@
 """Checkpoint files: a training that was cut short goes on in another process and ends as if nothing had been."""
 
-import contextlib
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from checks import X, assert_same_model, y
+from checks import X, assert_same_model, clouds, y
+from killing import Killed, killed_after, killed_again_and_again
 from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.data.models import ModelFileError
-from larank.training import CheckpointFile, TrainingWarning
+from larank.kernel.machine import StreamTraining
+from larank.training import CheckpointFile, TrainingWarning, random_state_of, set_random_state
 
 # A few ways of each estimator, with kernel values that are the same to the last bit in whatever tables they stand.
 EXACT = {
@@ -26,37 +28,6 @@ EXACT = {
 }
 
 
-class Killed(BaseException):
-    """Ends a process where it is."""
-
-
-def killed_after(monkeypatch, states):
-    """The process ends when so many states could have been written, of which the last one is, or at its own end."""
-    write = CheckpointFile.write
-
-    def and_die(file, state):
-        nonlocal states
-        states -= 1
-        if states == 0 or state["run"]["status"] is not None:
-            write(file, state)
-        file._due_at = 0.0
-        if states == 0:
-            raise Killed
-
-    monkeypatch.setattr(CheckpointFile, "write", and_die)
-
-
-def killed_again_and_again(make, some, path, monkeypatch):
-    """The model in the end."""
-    for run in range(1, 50):
-        with contextlib.suppress(Killed), monkeypatch.context() as patch:
-            killed_after(patch, 2**run)
-            model = make().fit(some, y, checkpoint=path, every=0, resume=True)
-            assert run > 1
-            return model
-    raise AssertionError("training does not end")
-
-
 @pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
 def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, monkeypatch):
     """What it keeps of kernel values decides on whom it looks at, and is not in the checkpoint."""
@@ -65,7 +36,7 @@ def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, 
         return MulticlassSVC("laplacian", formulation=formulation, tol=1e-6, random_state=0)
 
     whole = make().fit(X, y)
-    resumed = killed_again_and_again(make, X, tmp_path / "checkpoint", monkeypatch)
+    resumed = killed_again_and_again(partial(make().fit, X, y), tmp_path / "checkpoint", monkeypatch)
     assert resumed.result_.status == "converged"
     assert resumed.result_.relative_gap <= 1e-6
     assert resumed.result_.dual == pytest.approx(whole.result_.dual, rel=1e-6)
@@ -73,12 +44,36 @@ def test_the_exact_solver_ends_with_the_same_certificate(formulation, tmp_path, 
     assert_same_model(again, resumed)
 
 
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
+def test_the_exact_solver_does_not_lose_its_pass_of_larank(formulation, tmp_path, monkeypatch):
+    many, labels = clouds(800, classes=4)
+    path = tmp_path / "checkpoint"
+
+    def train(**checkpoints):
+        model = MulticlassSVC("laplacian", formulation=formulation, random_state=0)
+        return model.fit(many, labels, **checkpoints)
+
+    whole = train()
+    for visited in (256, 512, 768, 800):
+        with monkeypatch.context() as patch:
+            killed_after(patch, 1)
+            with pytest.raises(Killed):
+                train(checkpoint=path, every=0, resume=True)
+        state = CheckpointFile(path, 0, {})._read()["training"]
+        assert (state["visited"], state["next_round"]) == (visited, None)
+    resumed = train(checkpoint=path, resume=True)
+    assert resumed.result_.operations["process_new"] == whole.result_.operations["process_new"]
+    assert resumed.result_.relative_gap <= 1e-3
+    assert resumed.result_.dual == pytest.approx(whole.result_.dual, rel=1e-3)
+
+
 @pytest.mark.parametrize("way", EXACT, ids=str)
 def test_a_training_that_is_killed_again_and_again_ends_as_one_that_was_not(way, tmp_path, monkeypatch):
     estimator, parameters, some = EXACT[way]
     whole = estimator(random_state=0, **parameters).fit(some, y)
     path = tmp_path / "checkpoint"
-    resumed = killed_again_and_again(lambda: estimator(random_state=0, **parameters), some, path, monkeypatch)
+    train = partial(estimator(random_state=0, **parameters).fit, some, y)
+    resumed = killed_again_and_again(train, path, monkeypatch)
     assert_same_model(resumed, whole)
     for name in ("status", "primal", "dual", "iterations", "support_vectors"):
         assert getattr(resumed.result_, name) == getattr(whole.result_, name), name
@@ -116,19 +111,65 @@ def test_a_checkpoint_is_not_replaced_unless_asked_to_go_on(tmp_path, monkeypatc
 def test_a_checkpoint_of_another_training_is_refused_with_what_differs(tmp_path, monkeypatch):
     path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
     same = {"epochs": 3, "random_state": 0}
-    weights = np.linspace(1, 2, len(y))
-    for model, data, more, message in (
-        (LaRankClassifier("linear", C=2.0, **same), (X, y), {}, r"was written with C=1.0; got C=2.0"),
-        (LaRankClassifier("rbf", **same), (X, y), {}, r"was written with kernel='linear'; got kernel='rbf'"),
-        (LaSVMClassifier("linear", **same), (X, y), {}, "is of other class: LaRankClassifier; got LaSVMClassifier"),
-        (LaRankClassifier("linear", **same), (X[::-1], y), {}, "is of other data"),
-        (LaRankClassifier("linear", **same), (X.astype(np.float32), y), {}, "is of other data"),
-        (LaRankClassifier("linear", **same), (X, np.roll(y, 1)), {}, "is of other data"),
-        (LaRankClassifier("linear", **same), (X, y), {"sample_weight": weights}, "is of other data"),
+    for model, message in (
+        (LaRankClassifier("linear", C=2.0, **same), r"was written with C=1.0; got C=2.0"),
+        (LaRankClassifier("rbf", **same), r"was written with kernel='linear'; got kernel='rbf'"),
+        (LaSVMClassifier("linear", **same), "is of other class: LaRankClassifier; got LaSVMClassifier"),
     ):
         with pytest.raises(ModelFileError, match=message):
-            model.fit(*data, **more, checkpoint=path, resume=True)
+            model.fit(X, y, checkpoint=path, resume=True)
     LaRankClassifier("linear", time_limit=100, n_jobs=2, **same).fit(X, y, checkpoint=path, resume=True)
+
+
+def test_a_checkpoint_of_other_data_is_refused_with_which_of_them_differ(tmp_path, monkeypatch):
+    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
+    of_X, of_y = "an array of float64 and shape (60, 4)", "an array of int64 and shape (60,)"
+    for data, more, differences in (
+        ((X[::-1], y), {}, [f"X is {of_X} as it was, with other values"]),
+        ((X, np.roll(y, 1)), {}, [f"y is {of_y} as it was, with other values"]),
+        ((X.astype(np.float32), y), {}, [f"X was {of_X}, and is an array of float32 and shape (60, 4)"]),
+        ((sparse.csr_matrix(X), y), {}, [f"X was {of_X}, and is a sparse matrix of float64 and shape (60, 4)"]),
+        (
+            (X[:50], y[:50]),
+            {},
+            [
+                f"X was {of_X}, and is an array of float64 and shape (50, 4)",
+                f"y was {of_y}, and is an array of int64 and shape (50,)",
+                "sample_weight was an array of float64 and shape (60,), and is an array of float64 and shape (50,)",
+            ],
+        ),
+        (
+            (X, y),
+            {"sample_weight": np.linspace(1, 2, len(y))},
+            ["sample_weight is an array of float64 and shape (60,) as it was, with other values"],
+        ),
+        ((X, y), {"validation": (X, y)}, ["validation was None, and is a tuple of 2"]),
+    ):
+        model = LaRankClassifier("linear", epochs=3, random_state=0)
+        with pytest.raises(ModelFileError) as refused:
+            model.fit(*data, **more, checkpoint=path, resume=True)
+        assert str(refused.value) == f"{path} is of other data: {'; '.join(differences)}"
+
+
+def test_a_random_state_that_was_given_is_compared_by_where_it_stands(tmp_path):
+    def fit(seed, **more):
+        model = LaRankClassifier("linear", random_state=np.random.RandomState(seed))
+        return model.fit(X, y, checkpoint=tmp_path / "checkpoint", **more)
+
+    assert_same_model(fit(0), fit(0, resume=True), but=("random_state",))
+    with pytest.raises(ModelFileError, match=r"was written with random_state=RandomState at .*; got random_state="):
+        fit(1, resume=True)
+
+
+def test_a_place_beyond_the_numbers_of_a_random_generator_is_refused():
+    """NumPy would read what stands behind them."""
+    random, other = np.random.RandomState(0), np.random.RandomState(1)
+    state = random_state_of(random)
+    set_random_state(other, state)
+    assert other.randint(2**31) == random.randint(2**31)
+    for place in (-1, 625, 10**9):
+        with pytest.raises(ValueError, match="no state of a random generator"):
+            set_random_state(other, [*state[:2], place, *state[3:]])
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
@@ -172,3 +213,24 @@ def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(tmp_path):
     with pytest.warns(TrainingWarning, match="max_iter=5"):
         LinearMulticlassSVC(C=10.0, max_iter=5, random_state=0).fit(X, y, checkpoint=path)
     assert_same_model(LinearMulticlassSVC(C=10.0, random_state=0).fit(X, y, checkpoint=path, resume=True), whole)
+
+
+def test_checkpoints_take_little_of_the_time_however_long_a_state_takes(tmp_path, monkeypatch):
+    """The clock stands still but for states, which take a second each, and steps, which take one, too."""
+    now, written, snapshot = [0.0], [], StreamTraining.snapshot
+
+    def slow(training):
+        now[0] += 1.0
+        return snapshot(training)
+
+    def advance(training, advanced=StreamTraining.advance):
+        now[0] += 1.0
+        return advanced(training)
+
+    monkeypatch.setattr("larank.training.checkpointfile.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr(StreamTraining, "snapshot", slow)
+    monkeypatch.setattr(StreamTraining, "advance", advance)
+    monkeypatch.setattr(CheckpointFile, "write", lambda file, state: written.append(now[0]))
+    LaRankClassifier("linear", epochs=9).fit(X, y, checkpoint=tmp_path / "checkpoint", every=0)
+    assert len(written) > 3
+    assert min(np.diff(written[:-1])) > 50  # the last one is written in any case

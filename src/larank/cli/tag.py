@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 
+from larank.cli.checkpoints import CheckpointTo, Every, Resume, checkpoint_arguments, remove_checkpoint
 from larank.cli.console import (
     Debug,
     NewModelFile,
@@ -121,21 +122,26 @@ def train(
     test_file: Annotated[
         Path | None, typer.Option("--test", metavar="FILE", help="Measure the errors on this file.")
     ] = None,
+    checkpoint_file: CheckpointTo = None,
+    every: Every = 30.0,
+    resume: Resume = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Train a tagger on a file, and write it to a model file.
 
-    The file is read block by block: it need not fit into memory.
+    The file is read block by block: it need not fit into memory. With --checkpoint a training that was killed goes on
+    by the same command with --resume.
 
     \b
     Examples:
       larank tag train train.txt chunks.larank --test test.txt
       larank tag train train.txt chunks.larank --inference greedy --order 2 --constraints BIO
       larank tag train en.tsv pos.larank --label 2 --separator tab --columns word,penn --templates words
+      larank tag train train.txt chunks.larank --epochs 20 --checkpoint chunks.checkpoint --resume
     """
     with work(debug):
-        check_outputs([model_file], [data_file, test_file])
+        check_outputs([model_file, checkpoint_file], [data_file, test_file])
         check_replaceable(model_file)
         named = None if columns is None else tuple(name.strip() for name in columns.split(","))
         layout = _Layout(label, separator, comment)
@@ -145,8 +151,9 @@ def train(
             templates=_templates(templates), columns=file.columns, random_state=seed, verbose=0 if quiet else 1
         )
         test = None if test_file is None else _labelled_file(test_file, file.columns, layout)
-        tagger.fit(file)
+        tagger.fit(file, **checkpoint_arguments(tagger, checkpoint_file, every, resume))
         models.save(tagger, model_file)
+        remove_checkpoint(tagger, checkpoint_file)
         say_if_stopped_early(tagger, model_file)
         figures = {} if test is None else _figures(*_compared(tagger, test))
         if not quiet:

@@ -32,7 +32,7 @@ from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.stream import Examples, KernelFeed, KernelSource, Stream
 from larank.parameters import OPERATIONS
-from larank.training import FromScratch, ObjectiveValues, State
+from larank.training import FromScratch, ObjectiveValues, State, random_state_of, set_random_state
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
@@ -113,6 +113,7 @@ class ActiveSetTraining:
         self.newton_steps, self.visits_at_newton = 0, 0
         self.next_round: tuple[float, float, float, int] | None = None  # where one may begin: tau, and progress so far
         self.resumed_round: tuple[float, float, float, int] | None = None
+        self.before_pass: list[Any] | None = None  # where `random` stood before the pass of LaRank that is at work
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
         provider.keep_values(size)
         self._before = self._counts()
@@ -179,7 +180,7 @@ class ActiveSetTraining:
         """What the history records besides the objectives."""
         return {"kernel_values": self.kernel_values, "support_patterns": self.session.support_patterns}
 
-    # From one process to another, between two rounds.
+    # From one process to another: in the pass of LaRank, and between two rounds.
 
     _KEPT = (
         *("tau", "looks", "visited", "scale", "half_squared_norm", "is_certified", "is_told", "has_stalled"),
@@ -188,22 +189,22 @@ class ActiveSetTraining:
     _ARRAYS = ("scores", "excess", "drift")
 
     def snapshot(self) -> State | None:
-        """All but kernel values; nothing within a round, or before the first."""
-        if self.next_round is None:
+        """All but kernel values; nothing within a round."""
+        if self.next_round is None and self.before_pass is None:
             return None
         at = self.objectives
         return {
             **{name: getattr(self, name) for name in (*self._KEPT, *self._ARRAYS)},
             "next_round": self.next_round,
             "objectives": None if at is None else [at.primal, at.dual, at.violation],
-            "random": list(self.random.get_state()),
+            "random": self.before_pass or random_state_of(self.random),
             "seconds": self.seconds,
             "kernel_values": self.provider.kernel_values,
             "session": self.session.snapshot(),
         }
 
     def resume(self, state: State) -> None:
-        """Go on with that round."""
+        """Go on with that pass or round."""
         for name in self._KEPT:
             setattr(self, name, type(getattr(self, name))(state[name]))
         for name in self._ARRAYS:
@@ -212,17 +213,20 @@ class ActiveSetTraining:
                 raise ValueError(f"{name} are not those of the examples")
             setattr(self, name, array)
         self.objectives = None if state["objectives"] is None else ObjectiveValues(*map(float, state["objectives"]))
-        kind, keys, *rest = state["random"]
-        self.random.set_state((kind, keys, *rest))
+        set_random_state(self.random, state["random"])
         self.seconds = {name: float(state["seconds"][name]) for name in self.seconds}
-        tau, best_gap, best_dual, rounds_since = state["next_round"]
-        self.resumed_round = self.next_round = (float(tau), float(best_gap), float(best_dual), int(rounds_since))
+        is_in_pass = state["next_round"] is None
+        if is_in_pass and not 0 <= self.visited <= len(self.problem.labels):
+            raise ValueError("it is no place in the pass of LaRank")
+        if not is_in_pass:
+            tau, best_gap, best_dual, rounds_since = state["next_round"]
+            self.resumed_round = self.next_round = (float(tau), float(best_gap), float(best_dual), int(rounds_since))
         machine = Machine(session_class("KernelLaRank", self.provider.dtype)(**self._options(seed=0)), self.provider)
         self.session, self.source = machine.session, KernelSource(machine.session, self.provider)
         machine.resume(state["session"], self._patterns)
         self.session.set_margins(np.ascontiguousarray(1 - self.problem.delta))
         machine.count(int(state["kernel_values"]))
-        self._work = self._rounds(from_scratch=False)
+        self._work = self._rounds(from_scratch=is_in_pass)
 
     def _patterns(self, ids: _Index) -> list[tuple[NDArray[np.bool_], Any]]:
         """The examples of these ids."""
@@ -330,8 +334,9 @@ class ActiveSetTraining:
         self.seconds[name] += time.perf_counter() - began
 
     def _larank_pass(self) -> Generator[bool, None, None]:
-        problem = self.problem
-        order = self.random.permutation(np.flatnonzero(problem.costs > 0))
+        """From the first example that was not visited yet."""
+        problem, before = self.problem, random_state_of(self.random)
+        order = self.random.permutation(np.flatnonzero(problem.costs > 0))[int(self.visited) :]
         examples = Examples(problem.X, np.arange(len(problem.labels)), problem.labels, problem.costs)
         feed = KernelFeed(self.session, self.provider, Stream(examples, order).blocks(order, self._batch_size))
         try:
@@ -340,7 +345,9 @@ class ActiveSetTraining:
                 self._share_memory()
                 if self.session.resident_rows < self.session.support_patterns:
                     self.session.process_new_only()  # random patterns would have to be computed again and again
+                self.before_pass = before
                 yield False
+                self.before_pass = None
         finally:
             feed.flush()
 

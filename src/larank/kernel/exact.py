@@ -175,12 +175,12 @@ class MulticlassSVC(KernelClassifier):
 
         [fitted]
         """
-        asked = CheckpointRequest(checkpoint, every, resume).checked()
         if checkpoint is not None and self.solver != "active-set":
             raise ValueError(f"checkpoint needs solver='active-set'; got solver={self.solver!r}")
         with next_model(self) as model:
             X, problem, provider = model._problem(X, y, sample_weight)
-            file = CheckpointFile.asked_for(asked, model, X, y, problem.costs)
+            asked = CheckpointRequest(checkpoint, every, resume)
+            file = CheckpointFile.asked_for(asked, model, X=X, y=y, sample_weight=problem.costs)
             with provider.threads():
                 training = model._training(problem, provider)
                 outcome = model._run(training, file)

@@ -795,7 +795,7 @@ class OnlineClassifier(KernelClassifier):
         held_out = (
             None if validation is None else held_out_examples(validation, partial(self._validated, reset=False), known)
         )
-        checkpoint = self._checkpoint(settings, asked, X, y, costs, held_out)
+        checkpoint = self._checkpoint(settings, asked, X=X, y=y, sample_weight=costs, validation=held_out)
         seeds = check_random_state(settings.random_state)
         seed, seed_of_orders = (int(seeds.randint(2**31 - 1)) for _ in range(2))
         if checkpoint is not None and checkpoint.resumed is not None:
@@ -867,10 +867,10 @@ class OnlineClassifier(KernelClassifier):
         X, y = self._validated(X, y, reset=reset)
         return X, Labels(y)
 
-    def _checkpoint(self, settings: Settings, asked: CheckpointRequest | None, *data: Any) -> CheckpointFile | None:
+    def _checkpoint(self, settings: Settings, asked: CheckpointRequest | None, **data: Any) -> CheckpointFile | None:
         if asked is not None and asked.checkpoint is not None and settings.strategy.needs_scores:
             raise ValueError(f"checkpoint needs selection='random'; got selection={settings.selection!r}")
-        return CheckpointFile.asked_for(asked, self, *data)
+        return CheckpointFile.asked_for(asked, self, **data)
 
     def _train(self, training: StreamTraining, limits: Limits, checkpoint: CheckpointFile | None = None) -> Outcome:
         algorithm, machine = training.algorithm, training.machine
@@ -1037,8 +1037,7 @@ class CheckpointedClassifier(OnlineClassifier):
 
         [fitted]
         """
-        asked = CheckpointRequest(checkpoint, every, resume).checked()
-        return self._fit(X, y, sample_weight, validation, asked=asked)
+        return self._fit(X, y, sample_weight, validation, asked=CheckpointRequest(checkpoint, every, resume))
 
 
 def _like(kept: Any, X: Any) -> Any:

@@ -81,9 +81,9 @@ class Feed(ABC):
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end."""
 
+    @abstractmethod
     def finish_some(self, visits: int) -> bool:
         """Bring the session's coefficients to where a model can be taken from them, by so many visits; True if done."""
-        raise NotImplementedError
 
     def flush(self) -> None:
         """Let the provider know all patterns that the session has now."""

@@ -202,7 +202,7 @@ class LinearMulticlassSVC(ScoringClassifier):
 
         [fitted]
         """
-        asked = CheckpointRequest(checkpoint, every, resume).checked()
+        asked = CheckpointRequest(checkpoint, every, resume)
         with next_model(self) as model:
             parameters.check(model)
             outcome = model._fit(X, y, sample_weight, model._start() if model.warm_start else None, asked)
@@ -265,7 +265,7 @@ class LinearMulticlassSVC(ScoringClassifier):
         if self.formulation == "one-vs-rest" and len(classes) > 2 and self.class_weight is not None:
             rest_costs = example_costs(self.C, X, y, classes, sample_weight, None)
         self._check_precision(X.dtype, np.maximum(costs, rest_costs))
-        checkpoint = CheckpointFile.asked_for(asked, self, X, y, costs, rest_costs)
+        checkpoint = CheckpointFile.asked_for(asked, self, X=X, y=y, sample_weight=rest_costs)
         session = self._session(X, labels.astype(np.int32), len(classes), costs, rest_costs)
         if start is not None:
             session.start_from(*_feasible(start, costs, rest_costs, labels, len(classes)))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +51,13 @@ class HeldCorpus:
     """Sequences in memory: every epoch has this one block."""
 
     def __init__(self, held: LabelledSequences, encoding_seconds: float) -> None:
-        self._held, self.encoding_seconds = held, encoding_seconds
+        self.held, self.encoding_seconds = held, encoding_seconds
         self.n_tokens: int | None = held.sequences.n_tokens
+        self.has_values = held.sequences.values is not None  # of features, that are not all 1
 
     def blocks(self) -> Iterator[LabelledSequences]:
         """The one block."""
-        yield self._held
+        yield self.held
 
     blocks_so_far = blocks
 
@@ -77,6 +78,7 @@ class FileCorpus:
     reads_ahead: bool
     encoding_seconds: float = 0.0
     n_tokens: int | None = None
+    has_values: ClassVar[bool] = False  # text has features with the value 1
     _kept: list[LabelledSequences] | None = field(default_factory=list)
     _handed_out: int = 0
     _encoding: threading.Lock = field(default_factory=threading.Lock)

@@ -22,8 +22,10 @@ from larank import _core, parameters
 from larank.base import example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile
+from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import RESULT, SchemaError, Scope, integer, labels
+from larank.docstrings import with_paragraphs
 from larank.publishing import next_model, of_one_model, one_model
 from larank.sequence.chain import Chain, as_core
 from larank.sequence.constraints import Constraints, check_constraints
@@ -33,7 +35,18 @@ from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
 from larank.sequence.training import STATE, ChainTraining, Learner, Pin, RoundsToGap
-from larank.training import Limits, Outcome, Result, progress_for, train, warn_if_early
+from larank.training import (
+    CheckpointFile,
+    CheckpointRequest,
+    DataPart,
+    Limits,
+    Outcome,
+    Result,
+    file_as_data,
+    progress_for,
+    train,
+    warn_if_early,
+)
 
 _N_REPROCESS = {"exact": 5, "greedy": 1}  # [thesis] table 5.4
 _TAU = 1e-10  # steps on smaller differences of derivatives are left alone, [thesis] section 5.1.5
@@ -215,7 +228,17 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+    @with_paragraphs
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        checkpoint: PathLike | None = None,
+        every: float = 30.0,
+        resume: bool = False,
+    ) -> Self:
         """Train on sequences and their labels.
 
         Parameters
@@ -229,6 +252,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             labels are in it.
         sample_weight : array of shape (n_sequences,), optional
             Factors on ``C`` per sequence, not negative; not for a file.
+        [checkpoint]
 
         Returns
         -------
@@ -236,7 +260,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
         """
         with next_model(self) as model:
-            outcome = model._fit(X, y, sample_weight)
+            outcome = model._fit(X, y, sample_weight, CheckpointRequest(checkpoint, every, resume))
         self._warn_if_early(outcome)
         return self
 
@@ -385,13 +409,14 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     # ---- Training ----
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Outcome:
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None, asked: CheckpointRequest) -> Outcome:
         self._check_parameters()
         seeds = check_random_state(self.random_state)
         seed = int(seeds.randint(2**31 - 1))
         orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
         self._begin(X, seed, returns=self.epochs > 1 or self.stop == "gap")
         corpus = self._corpus(X, y, sample_weight)
+        checkpoint = self._checkpoint(asked, X, corpus)
         is_gap = self.stop == "gap"
         has_dual = self._has_dual and (self.solver == "larank" or self.epochs == 1)
         limits = Limits(
@@ -403,7 +428,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             certify=self.certify and has_dual,
             passes_between_checks=1.0,
         )
-        outcome = self._train(X, corpus, math.inf if is_gap else self.epochs, orders, has_dual, limits)
+        epochs = math.inf if is_gap else self.epochs
+        outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
         self._warn_of_costs()
         return outcome
 
@@ -468,6 +494,21 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         numbers = labels.of(flat)
         return HeldCorpus(LabelledSequences(sequences, numbers, costs, 0, 0, len(labels)), encoding_seconds)
 
+    def _checkpoint(self, asked: CheckpointRequest, X: Any, corpus: Corpus) -> CheckpointFile | None:
+        """Of a file with all its bytes, or of sequences with the names of their features."""
+        if asked.checked().checkpoint is None:
+            return None
+        if isinstance(corpus, FileCorpus):
+            layout = DataPart(repr((X.columns, X.label, X.separator, X.comment)), ())
+            return CheckpointFile.asked_for(asked, self, X=file_as_data(X.path), columns=layout)
+        held, labels = corpus.held, self._learner.labels.labels
+        sequences = held.sequences
+        arrays = (sequences.starts, sequences.indptr, sequences.indices, sequences.values)
+        counts = f"{len(sequences)} sequences of {sequences.n_tokens} tokens"
+        of_tokens = DataPart(f"{counts} with {sequences.n_features} features", (*arrays, self._learner.encoder.state()))
+        of_labels = DataPart(f"{counts} with {len(labels)} labels", (held.labels, labels))
+        return CheckpointFile.asked_for(asked, self, X=of_tokens, y=of_labels, sample_weight=held.costs)
+
     def _train(
         self,
         X: Any,
@@ -476,6 +517,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         orders: np.random.RandomState | None,
         has_dual: bool,
         limits: Limits,
+        checkpoint: CheckpointFile | None = None,
     ) -> Outcome:
         work = 1 + (self._reprocess if self.solver == "larank" else 0)
         kind = RoundsToGap if self.stop == "gap" and self.inference == "exact" else ChainTraining
@@ -486,7 +528,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         with progress_for(self.verbose) as progress, training.workers.entered():
             progress.start(f"{name}, {what}")
             try:
-                outcome = train(training, limits, progress)
+                outcome = train(training, limits, progress, checkpoint=checkpoint)
             finally:
                 training.close()
         self._learner.count(training.stretches)
@@ -598,6 +640,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         seed = int(state["session"]["seed"])
         learner = self._new_learner(encoder, LabelNumbers(state["labels"]), seed, returns=False)
         learner.restore(state)
+        learner.stretches = int(state["stretches"])
         return learner
 
     def __getstate__(self) -> dict[str, Any]:

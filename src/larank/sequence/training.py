@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ from larank.sequence.chain import Chain
 from larank.sequence.corpora import Corpus, LabelledSequences
 from larank.sequence.features import ENCODERS, Encoder
 from larank.sequence.labels import LabelNumbers
-from larank.training import FromScratch, ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues, State, random_state_of, set_random_state
 
 _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
@@ -188,30 +189,41 @@ class Learner:
         self._average, self._is_past = None, False
 
     def state(self) -> dict[str, Any]:
-        """Arrays and plain values from which `restore` makes the same again."""
+        """Arrays and plain values that a model file has."""
+        return {
+            "encoder": (type(self.encoder).__name__, self.encoder.state()),
+            "labels": list(self.labels.labels),
+            "stretches": self.stretches,
+            **self.trained(),
+        }
+
+    def trained(self) -> dict[str, Any]:
+        """What training changes, beside the numbers of features and labels, as `restore` takes it."""
         session: dict[str, Any] = {"linear": self.session.linear, "seed": 0}
         if isinstance(self.session, _core.ChainLaRank):
             session |= {"seed": self.session.random_state, "patterns": self.session.state()}
         else:
             session |= {"stretches": self.session.argmax_calls, "early": self.session.early()}
         return {
-            "encoder": (type(self.encoder).__name__, self.encoder.state()),
-            "labels": list(self.labels.labels),
             "tokens": self.chain.model.tokens(),
             "transitions": self.chain.model.transitions(),
-            "stretches": self.stretches,
             "session": session,
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up the weights and the session of a state; encoder, labels and seed come with the constructor."""
-        self.chain.set_weights(state["tokens"], state["transitions"], self.labels.labels)
-        self.stretches = int(state["stretches"])
-        kept, session = state["session"], self.session
+    def restore(self, trained: Mapping[str, Any], has_values: bool | None = None) -> None:
+        """Take up weights and session, where encoder, labels and seed came with the constructor.
+
+        `has_values` says whether features of patterns have values that are stored; by default where one is not 1.
+        """
+        labels = self.labels.labels[: trained["transitions"].shape[2]]
+        self.chain.set_weights(trained["tokens"], trained["transitions"], labels)
+        kept, session = trained["session"], self.session
         if isinstance(session, _core.ChainLaRank):
             ids, costs, lengths, indptr, indices, values, *rest = kept["patterns"]
             starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            values = None if (values == 1).all() else values
+            if has_values is None:
+                has_values = not (values == 1).all()
+            values = values if has_values else None
             sequences = _core.ChainSequences(starts, indptr, indices, values, self.chain.model.features)
             session.restore(kept["linear"], sequences, ids, costs, *rest)
         else:
@@ -219,6 +231,11 @@ class Learner:
             values, columns, starts = tokens
             lags = np.ascontiguousarray(transitions)
             session.restore(kept["linear"], kept["stretches"], values, columns, starts, lags)
+
+
+def _without_values(ids: Any, costs: Any, lengths: Any, indptr: Any, indices: Any, _: Any, *rest: Any) -> list[Any]:
+    """Patterns whose features all have the value 1, as `Learner.restore` takes them."""
+    return [ids, costs, lengths, indptr, indices, np.empty(0), *rest]
 
 
 class _Current(NamedTuple):
@@ -260,6 +277,8 @@ class ChainTraining:
     share_learnt: float = 0.0  # of a file of unknown length
     current: _Current | None = None
     position: int = 0  # in the order of the current sequences
+    blocks_taken: int = 0  # in this epoch
+    before_order: list[Any] | None = None  # where `orders` stood before the order of the current sequences
     source: Iterator[LabelledSequences] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
@@ -270,7 +289,7 @@ class ChainTraining:
     def _begin_epoch(self) -> None:
         self.source = self.corpus.blocks()
         self.epochs_begun += 1
-        self.tokens_of_epoch = 0
+        self.tokens_of_epoch = self.blocks_taken = 0
         self.session.seen_loss = 0.0
         self.current = None
 
@@ -304,20 +323,92 @@ class ChainTraining:
     def _take_block(self) -> bool:
         """Go on to the next sequences of which some have a cost; False if there are none."""
         for labelled in self.source:
+            self.blocks_taken += 1
             seen = self.chain.admit(labelled, self.learner.labels)
-            sequences = labelled.sequences
-            is_greedy = self.chain.inference == "greedy"
-            before = labelled.tokens_before if is_greedy else labelled.sequences_before
-            numbers = sequences.starts[:-1] if is_greedy else np.arange(len(sequences))
-            self.stretches = max(self.stretches, before + (sequences.n_tokens if is_greedy else len(sequences)))
-            order = np.arange(len(sequences)) if self.orders is None else self.orders.permutation(len(sequences))
+            sequences, numbers = labelled.sequences, self._numbers(labelled)
+            order = self._next_order(len(sequences))
             order = order[labelled.costs[order] > 0]
             if len(order):
                 until = np.concatenate([[0], np.cumsum(sequences.lengths[order])])
-                self.current = _Current(labelled, seen, self.learner.stretches + before + numbers, order, until)
+                self.current = _Current(labelled, seen, self.learner.stretches + numbers, order, until)
                 self.position = 0
                 return True
         return False
+
+    def _numbers(self, labelled: LabelledSequences) -> NDArray[np.int64]:
+        """Those of the first stretches of sequences among all of the corpus, which are counted on the way."""
+        sequences = labelled.sequences
+        if self.chain.inference == "greedy":
+            self.stretches = max(self.stretches, labelled.tokens_before + sequences.n_tokens)
+            return labelled.tokens_before + sequences.starts[:-1]
+        self.stretches = max(self.stretches, labelled.sequences_before + len(sequences))
+        return labelled.sequences_before + np.arange(len(sequences))
+
+    def _next_order(self, sequences: int) -> NDArray[np.int64]:
+        if self.orders is None:
+            return np.arange(sequences)
+        self.before_order = random_state_of(self.orders)
+        return self.orders.permutation(sequences)
+
+    # From one process to another.
+
+    _KEPT: ClassVar[tuple[str, ...]] = (
+        *("epoch", "epochs_begun", "tokens_of_epoch", "tokens", "recorded_at", "seconds", "share_learnt"),
+        *("position", "blocks_taken"),
+    )
+
+    def snapshot(self) -> State:
+        """What was learnt and how far it is in the corpus; features and labels get their numbers when it is read."""
+        trained = self.learner.trained()
+        if "patterns" in trained["session"] and not self.corpus.has_values:
+            trained["session"]["patterns"] = _without_values(*trained["session"]["patterns"])
+        is_in_block = self.current is not None
+        orders = self.before_order if is_in_block or self.orders is None else random_state_of(self.orders)
+        return {
+            **{name: getattr(self, name) for name in self._KEPT},
+            **{"is_in_block": is_in_block, "orders": orders, "trained": trained, "session": self.session.snapshot()},
+        }
+
+    def resume(self, state: State) -> None:
+        """Go on from there."""
+        self._find_place(state)
+        for name in self._KEPT:
+            setattr(self, name, type(getattr(self, name))(state[name]))
+        if self.current is not None and not 0 <= self.position < len(self.current.order):
+            raise ValueError("it is no place in the corpus")
+        self._check_numbers(state["trained"])
+        self.learner.restore(state["trained"], self.corpus.has_values)
+        self.session.read_snapshot(state["session"])
+
+    def _find_place(self, state: State) -> None:
+        """Read the corpus up to the sequences at work, so that features and labels have their numbers."""
+        if self.orders is not None:
+            set_random_state(self.orders, state["orders"])
+        if int(state["epochs_begun"]) > 1:
+            for labelled in self.corpus.blocks():
+                self._numbers(labelled)
+            self.source = self.corpus.blocks()
+        is_in_block, has_next = bool(state["is_in_block"]), False
+        for labelled in islice(self.source, int(state["blocks_taken"]) - is_in_block):
+            self.blocks_taken += 1
+            self._numbers(labelled)
+        if is_in_block:
+            has_next = self._take_block()
+        elif int(state["epoch"]) >= int(state["epochs_begun"]):
+            has_next = next(self.source, None) is not None  # a corpus knows its size when its end was met
+        if self.blocks_taken != int(state["blocks_taken"]) or has_next != is_in_block:
+            raise ValueError("it is no place in the corpus")
+
+    def _check_numbers(self, trained: Mapping[str, Any]) -> None:
+        """Raise where features, labels or stretches are not those of the corpus."""
+        _, _, starts = trained["tokens"]
+        known = self.learner.encoder.n_features
+        if trained["transitions"].shape[2] > len(self.learner.labels) or (starts[known:] != starts[-1]).any():
+            raise ValueError("it has weights of features or labels that the corpus does not have")
+        if "patterns" in trained["session"]:
+            ids = trained["session"]["patterns"][0]
+            if len(ids) and ids.max() >= self.stretches:
+                raise ValueError(f"there is no stretch {ids.max()}")
 
     def close(self) -> None:
         """Stop reading."""
@@ -391,8 +482,8 @@ class RoundsToGap(ChainTraining):
     cost: float = 0.0  # of all sequences
     epsilon: float = math.inf
     looks_left: int = 0  # at the set, before the next pass
-    is_in_rounds: bool = False
 
+    _KEPT: ClassVar[tuple[str, ...]] = (*ChainTraining._KEPT, "cost", "epsilon", "looks_left")
     _SHARE: ClassVar[float] = 0.5
     _INNER: ClassVar[float] = 0.5
     _LOOKS: ClassVar[int] = 2
@@ -414,12 +505,11 @@ class RoundsToGap(ChainTraining):
         """After a pass, the working set; the pass after it begins when its problem is solved."""
         if not self.cost or not self._larank.has_room_for_rounds:
             self._larank.end_rounds()
-            self.is_in_rounds = False
             super()._begin_epoch()
             return
         gap = self.session.half_squared_norm + self.session.seen_loss - self.session.dual
         self.epsilon = min(self.epsilon, self._SHARE * max(gap, _FINEST * self.cost) / self.cost)
-        self.is_in_rounds, self.looks_left = True, self._LOOKS
+        self.looks_left = self._LOOKS
         self._larank.begin_round(self.epsilon, self._INNER * self.epsilon)
 
     def _take_block(self) -> bool:
@@ -429,6 +519,12 @@ class RoundsToGap(ChainTraining):
             self.cost += float(self.current.labelled.costs.sum())
         return found
 
+    def resume(self, state: State) -> None:
+        """Go on from there, in rounds where it was in them."""
+        super().resume(state)
+        if self.looks_left and not self._larank.has_rounds:
+            raise ValueError("it looks at a working set that is not there")
+
     @property
     def _larank(self) -> _core.ChainLaRank:
         assert isinstance(self.learner.session, _core.ChainLaRank)
@@ -436,7 +532,7 @@ class RoundsToGap(ChainTraining):
 
     def estimate(self) -> ObjectiveValues | None:
         """Both objectives at the end of a pass; those of the first pass as usual."""
-        if not self.is_in_rounds:
+        if not self._larank.has_rounds:
             return super().estimate()
         if self.looks_left or self.current is not None:
             return None

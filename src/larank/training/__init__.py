@@ -1,6 +1,14 @@
 """Training in time, and what it proves: the loop, its results and its progress."""
 
-from larank.training.checkpointfile import CheckpointFile, CheckpointRequest, State
+from larank.training.checkpointfile import (
+    CheckpointFile,
+    CheckpointRequest,
+    DataPart,
+    State,
+    file_as_data,
+    random_state_of,
+    set_random_state,
+)
 from larank.training.interrupts import on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
@@ -26,6 +34,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointFile",
     "CheckpointRequest",
+    "DataPart",
     "FromScratch",
     "Limits",
     "Looks",
@@ -41,9 +50,12 @@ __all__ = [
     "Training",
     "TrainingWarning",
     "completed",
+    "file_as_data",
     "on_interrupt",
     "progress_for",
     "raises",
+    "random_state_of",
+    "set_random_state",
     "train",
     "warn_if_early",
 ]

@@ -1,7 +1,7 @@
 """Checkpoint files: the state of a training on disk, from which the same training goes on in another process.
 
 A checkpoint file is a safetensors file, never a pickle. Beside the state it names what it is of: the class, its
-parameters, the library's version and a fingerprint of the data. One that is damaged, or of anything else, is refused
+parameters, the library's version and fingerprints of the data. One that is damaged, or of anything else, is refused
 with what differs. The loop writes it now and then; a training says what its state is:
 
 - plain values, lists and dicts of them, and arrays, which may be nested
@@ -35,7 +35,7 @@ State = Mapping[str, Any]
 """Plain values, arrays, and lists and dicts of them."""
 
 _FORMAT = "larank-checkpoint"
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 _MAY_DIFFER = ("time_limit", "max_iter", "n_jobs", "verbose", "on_interrupt")  # from the run that is gone on with
 _MOST_OF_TIME = 0.02  # that checkpoints take
 _SENSELESS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
@@ -72,26 +72,26 @@ class CheckpointFile:
 
     @classmethod
     def asked_for(
-        cls, request: CheckpointRequest | None, estimator: BaseEstimator, *data: Any
+        cls, request: CheckpointRequest | None, estimator: BaseEstimator, **data: Any
     ) -> CheckpointFile | None:
-        """That of a training of this estimator on these data; None if there is none.
+        """That of a training of this estimator on these data, by their names; None if there is none.
 
         Raises
         ------
         ValueError
-            If the file is there already and `resume` is False.
+            If the arguments make no sense, or the file is there already and `resume` is False.
         ModelFileError
             If the file is no checkpoint, damaged, or of another training; the message says what differs.
         """
-        if request is None or request.checkpoint is None:
+        path = None if request is None else request.checked().checkpoint
+        if request is None or path is None:
             return None
-        path = request.checkpoint
         parameters = estimator.get_params(deep=False)
         of = {
             "class": type(estimator).__name__,
             "parameters": {name: described(value) for name, value in parameters.items() if name not in _MAY_DIFFER},
             "library version": version("larank"),
-            "data": fingerprint(*data),
+            "data": {name: _identity(part) for name, part in data.items()},
         }
         file = cls(path, float(request.every), of)
         if os.path.lexists(path):
@@ -108,8 +108,7 @@ class CheckpointFile:
         return time.perf_counter() >= self._due_at
 
     def write(self, state: State) -> None:
-        """Write the state, in the place of the one before; the next one is due when this one costs little by then."""
-        began = time.perf_counter()
+        """Write the state, in the place of the one before."""
         arrays: dict[str, NDArray[Any]] = {}
         description = {
             "format": _FORMAT,
@@ -121,8 +120,10 @@ class CheckpointFile:
         content = to_bytes(arrays, metadata={"larank": text, "digest": _digest(text, arrays)})
         with atomic_write(self.path) as file:
             file.write(content)
-        now = time.perf_counter()
-        self._due_at = now + max(self.every, (now - began) / _MOST_OF_TIME)
+
+    def wait(self, seconds: float) -> None:
+        """The last one took so long, the state included: the next is due when that is little beside the time since."""
+        self._due_at = time.perf_counter() + max(self.every, seconds / _MOST_OF_TIME)
 
     def _read(self) -> State:
         path = os.fspath(self.path)
@@ -161,6 +162,8 @@ class CheckpointFile:
         for what, mine in self.of.items():
             if theirs[what] == mine:
                 continue
+            if what == "data":
+                raise ModelFileError(f"{os.fspath(self.path)} is of other data: {_difference(theirs[what], mine)}")
             if what != "parameters":
                 raise ModelFileError(f"{os.fspath(self.path)} is of other {what}: {theirs[what]}; got {mine}")
             for name in sorted(mine.keys() | theirs[what].keys()):
@@ -169,8 +172,63 @@ class CheckpointFile:
                     raise ModelFileError(f"{os.fspath(self.path)} was written with {name}={before}; got {name}={now}")
 
 
+class DataPart(NamedTuple):
+    """Data that are no array: what they are, in words, and all that tells them from others."""
+
+    kind: str
+    content: tuple[Any, ...]
+
+
+def file_as_data(path: PathLike) -> DataPart:
+    """A file that is read in training, with all its bytes."""
+    if not os.path.isfile(path):
+        raise ValueError(f"checkpoint needs data that can be read again; {os.fspath(path)} is no file")
+    size = os.path.getsize(path)
+    content = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
+    return DataPart(f"a file of {size} bytes", (content,))
+
+
+def _identity(part: Any) -> dict[str, str]:
+    """What some data are, and a number that tells them from others."""
+    kind, content = part if isinstance(part, DataPart) else (_kind(part), (part,))
+    return {"kind": kind, "fingerprint": fingerprint(*content)}
+
+
+def _kind(value: Any) -> str:
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{'a sparse matrix' if issparse(value) else 'an array'} of {value.dtype} and shape {value.shape}"
+    return f"a {type(value).__name__} of {len(value)}" if hasattr(value, "__len__") else repr(value)
+
+
+def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Which parts of the data are others, and what is known of them."""
+    differences = []
+    for name in now:
+        was, is_now = before[name]["kind"], now[name]["kind"]
+        if was != is_now:
+            differences.append(f"{name} was {was}, and is {is_now}")
+        elif before[name] != now[name]:
+            differences.append(f"{name} is {is_now} as it was, with other values")
+    return "; ".join(differences)
+
+
+def random_state_of(random: np.random.RandomState) -> list[Any]:
+    """Where a random generator stands."""
+    return list(random.get_state())
+
+
+def set_random_state(random: np.random.RandomState, state: Any) -> None:
+    """Let it go on from there; NumPy takes any place among its numbers, also one beyond them."""
+    name, keys, place, has_gauss, gauss = state
+    if name != "MT19937" or keys.dtype != np.uint32 or keys.shape != (624,) or not 0 <= int(place) <= len(keys):
+        raise ValueError("it has no state of a random generator")
+    random.set_state((name, keys, int(place), int(bool(has_gauss)), float(gauss)))
+
+
 def described(value: Any) -> str:
     """A parameter in words that are the same in another process."""
+    if isinstance(value, np.random.RandomState):
+        return f"RandomState at {fingerprint(*value.get_state())}"
     if callable(value):
         return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
     return repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
@@ -197,6 +255,8 @@ def _add(digest: Any, value: Any) -> None:
     elif isinstance(value, np.ndarray) and value.dtype.kind not in "OUS":
         digest.update(f"{value.dtype.str} {value.shape}".encode())
         digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+    elif isinstance(value, Mapping):
+        _add(digest, [each for item in value.items() for each in item])
     elif isinstance(value, np.ndarray | list | tuple):
         digest.update(f"{len(value)} in all".encode())
         for each in value.tolist() if isinstance(value, np.ndarray) else value:

@@ -303,6 +303,7 @@ class _Run:
     def write(self, checkpoint: CheckpointFile, status: Status | None) -> None:
         """Write the state, if the training has one now. What ended by a limit or an interrupt may go on later."""
         assert isinstance(self.training, Resumable)
+        began = time.perf_counter()
         state = self.training.snapshot()
         if state is None:
             return
@@ -310,6 +311,7 @@ class _Run:
         run |= {"seconds": self.seconds(), "history": [asdict(point) for point in self.history]}
         run["status"] = status if status in ("converged", "completed") else None
         checkpoint.write({"run": run, "training": state})
+        checkpoint.wait(time.perf_counter() - began)
 
     def resume(self, checkpoint: CheckpointFile) -> Status | None:
         """Go on from what was written, and with the seconds so far; how training ended there, if it did by itself."""

@@ -1,0 +1,243 @@
+"""Checkpoints of `SequenceTagger`: a training that was killed goes on and ends as one that was not, bit for bit."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import larank.sequence.corpora
+import larank.sequence.training
+from killing import Killed, killed_after, killed_again_and_again
+from larank import SequenceTagger
+from larank.data.columns import ConllFile, write_conll
+from larank.data.models import ModelFileError
+from larank.training import CheckpointFile
+
+
+def noisy(count: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
+    """Words and tags of chunks that do not follow from the words alone."""
+    random = np.random.RandomState(seed)
+    X, y = list[list[str]](), list[list[str]]()
+    for _ in range(count):
+        tags = list[str]()
+        for _ in range(random.randint(1, 4)):
+            kind = "XYZ"[random.randint(3)]
+            tags += ["O"] if random.rand() < 0.3 else [f"B-{kind}", *[f"I-{kind}"] * random.randint(3)]
+        y.append(tags)
+        X.append([f"{tag[-1].lower()}{random.randint(4)}" if random.rand() < 0.7 else "any" for tag in tags])
+    return X, y
+
+
+X, y = noisy(60)
+NUMBERS = [[{"word": word, "length": len(word), "at": t / 7} for t, word in enumerate(words)] for words in X]
+ROWS = np.random.RandomState(0).randn(sum(map(len, y)), 6), [len(tags) for tags in y]
+
+WAYS: dict[str, tuple[dict[str, Any], Any]] = {
+    "exact": ({"epochs": 3}, X),
+    "exact, order 2, constraints": ({"epochs": 2, "order": 2, "constraints": "BIO"}, X),
+    "one pass, as it comes": ({"shuffle": False}, X),
+    "greedy": ({"inference": "greedy", "order": 3, "epochs": 3}, X),
+    "greedy, own history": ({"inference": "greedy", "history": "predicted", "epochs": 2}, X),
+    "numbers": ({"epochs": 2}, NUMBERS),
+    "rows": ({"epochs": 2, "label_costs": {("O", "B-X"): 3.0}}, ROWS),
+    "little memory": ({"epochs": 4, "memory_limit": 30_000}, X),
+    "little memory, numbers": ({"epochs": 3, "memory_limit": 30_000}, NUMBERS),
+    "gap": ({"stop": "gap", "tol": 1e-4}, X),
+    "gap, numbers": ({"stop": "gap", "C": 1.0, "tol": 1e-3}, NUMBERS),
+    "gap, little memory": ({"stop": "gap", "tol": 0.2, "max_iter": 8, "memory_limit": 60_000}, X),
+    "greedy, gap": ({"stop": "gap", "inference": "greedy", "tol": 1e-2}, X),
+    "passive-aggressive": ({"solver": "passive-aggressive", "epochs": 2}, X),
+    "perceptron": ({"solver": "perceptron", "epochs": 3, "inference": "greedy"}, X),
+    "averaged perceptron": ({"solver": "perceptron", "average": True, "epochs": 3}, X),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many places to be killed at, and files of several blocks."""
+    monkeypatch.setattr(larank.sequence.training, "_STEP_TOKENS", 150)
+    monkeypatch.setattr(larank.sequence.training, "_FEWEST_BETWEEN", 20)
+    monkeypatch.setattr(larank.sequence.corpora, "_BLOCK_TOKENS", 60)
+
+
+def assert_same_tagger(one: SequenceTagger, other: SequenceTagger) -> None:
+    assert one.classes_.tolist() == other.classes_.tolist()
+    assert one.feature_names() == other.feature_names()
+    np.testing.assert_array_equal(one.coef_.toarray(), other.coef_.toarray())
+    np.testing.assert_array_equal(one.transitions_, other.transitions_)
+    mine, theirs = one._state["session"], other._state["session"]
+    assert (mine["seed"], mine["linear"]) == (theirs["seed"], theirs["linear"])
+    for left, right in zip(mine.get("patterns", ()), theirs.get("patterns", ()), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def assert_same_certificate(one: SequenceTagger, other: SequenceTagger) -> None:
+    mine, theirs = one.result_, other.result_
+    for name in ("status", "primal", "dual", "iterations", "support_vectors", "argmax_calls", "operations", "exact"):
+        np.testing.assert_equal(getattr(mine, name), getattr(theirs, name), err_msg=name)
+    for left, right in zip(mine.history, theirs.history, strict=True):
+        np.testing.assert_equal((left.iterations, left.primal, left.dual), (right.iterations, right.primal, right.dual))
+
+
+@pytest.mark.filterwarnings("ignore::larank.training.TrainingWarning")  # where max_iter ends it
+@pytest.mark.parametrize("states", [lambda run: 1 + run // 8, lambda run: 2**run], ids=["often", "ever later"])
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_a_tagger_that_is_killed_again_and_again_ends_as_one_that_was_not(
+    way: str, states: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parameters, some = WAYS[way]
+    path = tmp_path / "checkpoint"
+
+    def tagger() -> SequenceTagger:
+        return SequenceTagger(random_state=0, **parameters)
+
+    whole = tagger().fit(some, y)
+    resumed = killed_again_and_again(partial(tagger().fit, some, y), path, monkeypatch, states)
+    assert_same_tagger(resumed, whole)
+    assert_same_certificate(resumed, whole)
+    if resumed.result_.status != "max_iter":
+        assert_same_tagger(tagger().fit(some, y, checkpoint=path, resume=True), whole)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"epochs": 3},
+        {"epochs": 3, "memory_limit": 20_000},  # the file is read in every epoch
+        {"epochs": 2, "inference": "greedy", "constraints": "BIO"},
+        {"stop": "gap", "tol": 1e-3},
+        {"solver": "perceptron", "average": True, "epochs": 3},
+    ],
+    ids=str,
+)
+def test_so_does_one_that_learns_from_a_file(
+    parameters: dict[str, Any], n_jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_conll(tmp_path / "words.txt", X, y)
+
+    def train(**checkpoints: Any) -> SequenceTagger:
+        tagger = SequenceTagger(random_state=0, n_jobs=n_jobs, **parameters)
+        return tagger.fit(ConllFile(tmp_path / "words.txt"), **checkpoints)
+
+    whole = train()
+    resumed = killed_again_and_again(train, tmp_path / "checkpoint", monkeypatch, lambda run: run)
+    assert_same_tagger(resumed, whole)
+    assert_same_certificate(resumed, whole)
+
+
+def test_a_seed_that_nobody_gave_is_in_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch, epochs=3, random_state=None)
+    one, other = (SequenceTagger(epochs=3).fit(X, y, checkpoint=path, resume=True) for _ in range(2))
+    assert_same_tagger(one, other)
+
+
+def checkpoint_of(path: Path, monkeypatch: pytest.MonkeyPatch, some: Any = X, states: int = 4, **more: Any) -> Path:
+    with monkeypatch.context() as patch:
+        killed_after(patch, states)
+        with pytest.raises(Killed):
+            SequenceTagger(**{"random_state": 0, **(more or {"epochs": 3})}).fit(some, y, checkpoint=path, every=0)
+    return path
+
+
+def test_a_checkpoint_of_another_training_is_refused_with_what_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
+    other = [[*X[0][:-1], "other"], *X[1:]]
+    flipped = [["O"] * len(y[0]), *y[1:]]
+    weights = np.linspace(1, 2, len(y))
+    tokens = sum(map(len, y))
+    for parameters, data, message in (
+        ({"order": 2}, (X, y), "was written with order=1; got order=2"),
+        ({}, (other, y), f"is of other data: X was 60 sequences of {tokens} tokens with .* features, and is 60 seq"),
+        ({}, (X[::-1], y[::-1]), "is of other data: X is .* as it was, with other values; y is .* as it was, with"),
+        ({}, (X, flipped), f"is of other data: y is 60 sequences of {tokens} tokens with 7 labels as it was, with oth"),
+        ({}, (X, y, weights), r"other data: sample_weight is an array of float64 and shape \(60,\) as it was, with"),
+    ):
+        with pytest.raises(ModelFileError, match=message):
+            SequenceTagger(**{"epochs": 3, "random_state": 0, **parameters}).fit(*data, checkpoint=path, resume=True)
+
+
+def test_a_checkpoint_of_another_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, path = tmp_path / "words.txt", tmp_path / "checkpoint"
+    write_conll(file, X, y)
+    size = file.stat().st_size
+    with monkeypatch.context() as patch:
+        killed_after(patch, 3)
+        with pytest.raises(Killed):
+            SequenceTagger(random_state=0).fit(ConllFile(file), checkpoint=path, every=0)
+    write_conll(file, X[:-1], y[:-1])
+    with pytest.raises(ModelFileError, match=f"is of other data: X was a file of {size} bytes, and is a file of"):
+        SequenceTagger(random_state=0).fit(ConllFile(file), checkpoint=path, resume=True)
+
+
+def _changed(value: Any, random: np.random.RandomState) -> Any:
+    """Arrays with another number, another length or another type somewhere, and numbers that are others."""
+    if isinstance(value, np.ndarray):
+        change = random.randint(4)
+        if change == 0:
+            return value[:-1]
+        if change == 1:
+            return value.astype(np.float32)
+        changed = value.copy()
+        if changed.size:
+            wild = (0, -1, 2**62, 300) if value.dtype.itemsize == 8 else (0, -1, 2**31 - 1, 300)
+            number = wild[random.randint(4)]
+            changed.flat[random.randint(changed.size)] = number % 256 if value.dtype == np.uint8 else number
+        return changed
+    if isinstance(value, dict):
+        key = list(value)[random.randint(len(value))]
+        return {**value, key: _changed(value[key], random)}
+    if isinstance(value, list | tuple) and value:
+        at = random.randint(len(value))
+        return [*value[:at], _changed(value[at], random), *value[at + 1 :]]
+    return [None, -1, 10**9, 2.5, "text", True][random.randint(6)]
+
+
+@pytest.mark.filterwarnings("ignore::larank.training.TrainingWarning")  # where they take long
+@pytest.mark.parametrize("way", ["exact", "gap", "greedy", "averaged perceptron", "numbers", "little memory"])
+def test_a_state_that_makes_no_sense_is_refused_or_harmless(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes such files can make fingerprints, too: what is read is checked all the same."""
+    parameters, some = WAYS[way]
+    states = 12 if way == "gap" else 5  # in its rounds
+    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch, some, states, **parameters)
+    content, read, random = path.read_bytes(), CheckpointFile._read, np.random.RandomState(0)
+    refused = 0
+    for _ in range(50):
+        path.write_bytes(content)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                CheckpointFile,
+                "_read",
+                lambda file: {**(state := read(file)), "training": _changed(state["training"], random)},
+            )
+            tagger = SequenceTagger(random_state=0, time_limit=5, **parameters)
+            try:
+                tagger.fit(some, y, checkpoint=path, resume=True)
+            except ModelFileError as error:
+                assert "is damaged" in str(error)  # noqa: PT017
+                refused += 1
+            except ValueError:
+                pass  # numbers that are possible, and lead nowhere
+    assert refused > 15
+
+
+def test_a_checkpoint_holds_no_values_of_features_that_are_all_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would be half of it."""
+    path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
+    assert min(len(array) for name, array in load_file(path).items() if "patterns" in name) == 0
+
+
+def test_a_pipe_has_no_checkpoints(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"checkpoint needs data that can be read again; .*null is no file"):
+        SequenceTagger().fit(ConllFile("/dev/null", ["word"]), checkpoint=tmp_path / "checkpoint")

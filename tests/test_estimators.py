@@ -274,7 +274,7 @@ def test_class_weights_of_unknown_classes_or_that_leave_nothing_are_refused(case
         case.make(class_weight={0: 0, 1: 0, 2: 0}).fit(X, y)
 
 
-@those(lambda case: case.has_kernel and case.weighs)
+@those(lambda case: case.weighs and case.is_classifier)
 def test_weights_must_leave_two_classes(case):
     message = "must leave at least two classes with a weight above zero"
     for _, train in case.calls(whole=True):
@@ -410,6 +410,21 @@ def assert_uncertified(model, examples):
     assert np.isfinite(result.primal)
     assert np.isnan([result.dual, result.gap, result.relative_gap]).all()
     assert all(np.isnan(point.dual) for point in result.history)
+
+
+@those(lambda case: case.has_kernel and case.has_support and case.objective and case.streams)
+def test_a_stream_that_goes_on_from_a_fit_does_not_forget_that_the_kernel_is_none(case, tmp_path):
+    random = np.random.default_rng(0)
+    examples, labels = random.normal(size=(60, 4)), np.arange(60) % 2
+    said = "not positive semi-definite on these examples: their matrix has the eigenvalue"
+    with pytest.warns(CertificateWarning, match=said):
+        model = case.make(kernel="sigmoid", gamma=0.25).fit(examples, labels)
+    larank.save(model, tmp_path / "model.larank")
+    for going_on in (larank.load(tmp_path / "model.larank"), pickle.loads(pickle.dumps(model)), model):
+        with pytest.warns(CertificateWarning, match=said):
+            going_on.partial_fit(examples[:6], labels[:6])
+        assert np.isnan(going_on.result_.dual)
+    assert not hasattr(model.set_params(kernel="rbf").fit(examples, labels), "_indefinite")
 
 
 @those(lambda case: case.has_kernel and not case.has_support)
@@ -998,6 +1013,19 @@ def test_an_infinite_cost_is_that_of_hard_margins(case, classes):
     assert model.result_.primal == pytest.approx(optimum, rel=1e-4)
     assert model.result_.dual <= optimum * (1 + 1e-6)
     assert model.score(K if case.has_kernel else far, labels) == 1
+
+
+@those(lambda case: case.estimator.__name__ in HARD and case.has_kernel and not case.variant)
+def test_margins_are_hard_at_every_scale_of_the_features(case):
+    far, labels = X + 6 * np.eye(3, 4)[y], (y > 0).astype(int)
+    usual = hard(case, kernel="linear").fit(far, labels)
+    for scale in (1e-4, 1e-6):
+        model = hard(case, kernel="linear").fit(scale * far, labels)
+        assert model.result_.status == "converged"
+        assert scale**2 * model.result_.primal == pytest.approx(usual.result_.primal, rel=1e-3)
+    if case.streams:
+        on_a_stream = case.make(kernel="linear", C=np.inf).partial_fit(1e-6 * far, labels)
+        assert on_a_stream.score(1e-6 * far, labels) == 1
 
 
 @hard_machines

@@ -11,8 +11,9 @@ shapes alone and each is worked on by one thread, so the values do not depend on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -459,31 +460,37 @@ class TiledProvider(Provider):
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, some rows at a time."""
         scale = _scale_of(coefficients)
-        right, coefficients = self._expansion(self._checked(slots), coefficients / scale)
         out = np.zeros((X.shape[0], coefficients.shape[1]))
-
-        def fill(rows: slice) -> None:
-            left = self._prepared(X, np.arange(rows.start, rows.stop), rows)
-            columns = self._columns(len(left), len(right))
-            scratch = np.empty((len(left), columns[0].stop if columns else 0), self.dtype)
-            for part in columns:
-                tile = scratch[:, : part.stop - part.start]
-                self._fill_tile(left, slice(0, len(left)), right, part, tile)
-                weights = coefficients[part]
-                out[rows] += tile @ (weights.toarray() if sparse.issparse(weights) else weights)
-
-        self._workers.run(fill, pieces(X.shape[0], ROWS_AT_ONCE))
+        for right, weights in self._expansions(self._checked(slots), coefficients / scale):
+            self._workers.run(partial(self._add_scores, X, right, weights, out), pieces(X.shape[0], ROWS_AT_ONCE))
         out *= scale
         return out
 
-    def _expansion(self, slots: _Index, coefficients: Any) -> tuple[Batch, Any]:
-        """Patterns and their coefficients. A few zeros more cost less than a copy of nearly all patterns."""
-        if sparse.issparse(coefficients) or len(slots) < _MOST_SLOTS * self.size:
-            return self._held(slots), coefficients.astype(self.dtype)
-        support = self._held()
-        dense = np.zeros((len(support), coefficients.shape[1]), self.dtype)
-        dense[slots] = coefficients
-        return support, dense
+    def _add_scores(self, X: Any, right: Batch, coefficients: Any, out: _Float, rows: slice) -> None:
+        left = self._prepared(X, np.arange(rows.start, rows.stop), rows)
+        columns = self._columns(len(left), len(right))
+        scratch = np.empty((len(left), columns[0].stop if columns else 0), self.dtype)
+        for part in columns:
+            tile = scratch[:, : part.stop - part.start]
+            self._fill_tile(left, slice(0, len(left)), right, part, tile)
+            weights = coefficients[part]
+            out[rows] += tile @ (weights.toarray() if sparse.issparse(weights) else weights)
+
+    def _expansions(self, slots: _Index, coefficients: Any) -> Iterator[tuple[Batch, Any]]:
+        """Patterns and their coefficients: all at once where none are copied, otherwise some at a time.
+
+        A few zeros more cost less than a copy of nearly all patterns.
+        """
+        if len(slots) == self.size and (slots == np.arange(self.size)).all():
+            yield self._held(), coefficients.astype(self.dtype)
+        elif sparse.issparse(coefficients) or len(slots) < _MOST_SLOTS * self.size:
+            for some in pieces(len(slots), _PATTERNS_AT_ONCE):
+                yield self._held(slots[some]), coefficients[some].astype(self.dtype)
+        else:
+            support = self._held()
+            dense = np.zeros((len(support), coefficients.shape[1]), self.dtype)
+            dense[slots] = coefficients
+            yield support, dense
 
     def _columns(self, rows: int, columns: int) -> list[slice]:
         step = _TILE_BYTES // (self.dtype.itemsize * min(max(rows, 1), ROWS_AT_ONCE))

@@ -34,6 +34,7 @@ from larank.base import (
     classes_of,
     example_costs,
     functions,
+    hardened,
     held_out_examples,
     of_streams,
     validated,
@@ -60,6 +61,7 @@ from larank.data.schema import (
     number,
     octets,
     optional,
+    text,
 )
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
@@ -115,6 +117,7 @@ FITTED_ON_A_STREAM: Schema = {
     "_waiting_vectors": given(
         matrix("n_waiting", "n_features_in_", of_bytes=_takes_bytes), when=lambda scope: "_snapshot" in scope.known
     ),
+    "_indefinite": optional(text),
 }
 WEIGHTS = given(floats(functions, "n_features_in_", single=True), when=lambda scope: scope.known["kernel"] == "linear")
 
@@ -530,6 +533,14 @@ class Machine:
         """What shows that the kernel is not positive semi-definite, in words, once something has."""
         return self.provider.indefinite
 
+    def diagonal(self, X: Any) -> _Float:
+        """k(x, x) of these examples."""
+        return self.provider.measure(X)[0]
+
+    def recall(self, indefinite: str) -> None:
+        """What the machine of a model had seen of that."""
+        self.provider.indefinite = indefinite
+
     def look_at_kernel(self, X: Any, rows: NDArray[np.intp]) -> None:
         """Whether its values on these examples show that."""
         self.provider.indefinite = indefinite_values(self.provider, X, rows)
@@ -711,13 +722,14 @@ class OnlineClassifier(KernelClassifier):
     # What a fit before may have left behind and this one need not make again.
     _FORGOTTEN: ClassVar[tuple[str, ...]] = (
         *("gamma_", "coef_", "support_vectors_", "_machine", "_began_with"),
-        *("_snapshot", "_waiting_vectors"),
+        *("_snapshot", "_waiting_vectors", "_indefinite"),
     )
 
     _arrived: NDArray[Any]  # labels in the order of their arrival
     _seen: int  # examples of the stream
     _snapshot: NDArray[np.uint8]  # the state of the session of a stream, for another one that goes on
     _waiting_vectors: Any  # its patterns that have no coefficients in the model
+    _indefinite: str  # what has shown that the kernel is not positive semi-definite, where something has
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running session, which is rebuilt from the model when it is needed again."""
@@ -811,6 +823,8 @@ class OnlineClassifier(KernelClassifier):
         order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
         order = order[costs[order] > 0]
         machine = algorithm.machine(X, seed)
+        if math.isinf(settings.C):
+            costs = hardened(costs, machine.diagonal(X))
         if algorithm.certifies:
             machine.look_at_kernel(X, order)
         labels = targets.numbers(self, machine.session, order)
@@ -850,6 +864,8 @@ class OnlineClassifier(KernelClassifier):
             weights = {label: weights[label] for label in known.tolist() if label in weights}
         costs = targets.costs(replace(settings, class_weight=weights), X, known, sample_weight)
         machine = self._going_on(algorithm, X, first)
+        if math.isinf(settings.C):
+            costs = hardened(costs, machine.diagonal(X))
         self.classes_ = known
         ids = np.arange(self._seen, self._seen + len(targets))
         self._seen += len(targets)
@@ -882,6 +898,7 @@ class OnlineClassifier(KernelClassifier):
         outcome = algorithm.check(training, outcome)
         self._keep_model(algorithm, machine)
         if machine.indefinite:
+            self._indefinite = machine.indefinite
             outcome = outcome.without_bound()
             algorithm.withdraw_bounds()
         self.result_ = training.result(outcome)
@@ -950,6 +967,7 @@ class OnlineClassifier(KernelClassifier):
             self._machine = algorithm.machine(X, seed)
         elif not self._is_running():
             self._machine = algorithm.machine(X, 0)
+            self._machine.recall(getattr(self, "_indefinite", ""))
             if hasattr(self, "_snapshot"):
                 self._machine.resume(self._snapshot, self._patterns_of_snapshot)
             else:
@@ -1189,6 +1207,7 @@ class StreamTraining:
             if self.visited_in_epoch < self.size:
                 yield False
         self.is_busy = True
+        self.feed.release()  # what comes now needs the memory
         self.epoch += 1
         self.is_over = self.settings.stop == "epochs" and self._were_enough()
         for _ in self.algorithm.end_epoch(self):

@@ -112,7 +112,8 @@ class Members {
         down_[p] = alpha > lower(member) + rounding ? 0 : infinity;
     }
 
-    int64_t bytes() const { return int64_t(alpha_.capacity() * (5 * sizeof(double) + 2 * sizeof(float))); }
+    static int64_t bytes_for(int64_t members) { return members * int64_t(5 * sizeof(double) + 2 * sizeof(float)); }
+    int64_t bytes() const { return bytes_for(int64_t(alpha_.capacity())); }
 
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {

@@ -187,7 +187,8 @@ class Gram {
         }
     }
 
-    // The rows of the emptiest slab go to free places in others, or go altogether; false if one of them has to stay.
+    // The rows of the emptiest slab go to free places in others, or go altogether; those that have to stay get memory
+    // of their own. False if no slab has any room.
     bool empty_a_slab(int64_t kept) {
         const int32_t slab = pool_.emptiest();
         if (slab < 0) return false;
@@ -200,7 +201,7 @@ class Gram {
             else if (int64_t(member) != kept && !is_spared(int64_t(member)))
                 drop(int32_t(member));
             else
-                return false;
+                move(row, pool_.place_alone(row.piece));
         }
         return true;
     }

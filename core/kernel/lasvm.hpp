@@ -291,7 +291,6 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
     static constexpr int64_t between_looks = 64;  // steps of finishing, at the memory
     static constexpr int64_t rows_ahead = 15;
     static constexpr int64_t bytes_of_small_gram = int64_t{1} << 26;
-    static constexpr int64_t most_shrinks = 24;      // that each keep the coefficients of all members; 0.9^24 is 8 %
     static constexpr double share_of_finish = 0.75;  // of the memory for rows
     static constexpr int64_t seeds = 5;              // of a class: "a few examples", algorithm 13, line 1
 
@@ -514,13 +513,23 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
             numbers.push_back(int32_t(member));
             slots.push_back(has_one_problem() ? int32_t(member) : s.slot_of[std::size_t(member)]);
         }
+        const int64_t count = int64_t(numbers.size()), needed = bytes_beside_rows() + bytes_of_finishes();
+        rows_.check_room_beside(needed, "to finish the model with ");
         finished_.push_back(std::make_unique<Smo<T>>(s.members.at(numbers), std::move(slots), rows_, options_.tau));
         if (finished_.size() == 1 && rows_.bytes() < bytes_of_small_gram) rows_.settle();
-        const int64_t whole = int64_t(numbers.size() * numbers.size() * sizeof(T));
-        const int64_t shrunk = most_shrinks * int64_t(numbers.size() * sizeof(double));
-        const int64_t room = int64_t(share_of_finish * double(rows_.room_beside(bytes_beside_rows() + shrunk)));
-        finished_.back()->keep_rows(std::clamp<int64_t>(room, 0, whole));
+        const int64_t room = int64_t(share_of_finish * double(rows_.room_beside(needed)));
+        finished_.back()->keep_rows(std::clamp<int64_t>(room, 0, count * count * int64_t(sizeof(T))));
         stay_within_limit();
+    }
+    // Of those to come, at least: all stay, but they work one after the other.
+    int64_t bytes_of_finishes() const {
+        int64_t total = 0, most = 0;
+        for (std::size_t p = finished_.size(); p < problems_.size(); ++p) {
+            const int64_t members = problems_[p].members.size();
+            total += Smo<T>::bytes_for(members);
+            most = std::max(most, Smo<T>::bytes_at_work(members));
+        }
+        return total + most;
     }
 
     void take_over(PotentialSupport& s, Smo<T>& smo) {

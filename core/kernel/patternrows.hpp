@@ -170,16 +170,19 @@ class PatternRows {
         return bytes() + beside <= memory_limit_;
     }
     void be_tight() { gram_.be_tight(); }
-    // What is left for others beside the rows in use, which may have half as much room again as they need.
-    int64_t room_beside(int64_t beside) const {
-        const int64_t in_use = rows_in_use_ * (table_.slots() * 3 / 2) * int64_t(sizeof(T));
-        return memory_limit_ - table_.bytes() - gram_.bytes_beside_values() - in_use - foreign_bytes_ - beside;
+    // What is left for others beside the rows in use.
+    int64_t room_beside(int64_t beside) const { return memory_limit_ - bytes_at_least(beside); }
+    // Raises where there is no room for others, which take so much; `what` they are for.
+    void check_room_beside(int64_t beside, const char* what) const {
+        const int64_t needed = bytes_at_least(beside);
+        if (needed > memory_limit_) throw too_little_memory(needed, what, "");
     }
     // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
     void drop_until_fit(int64_t beside, int32_t kept) {
         if (2 * (bytes() + beside) > memory_limit_) gram_.be_tight();
         const int64_t others = table_.bytes() + foreign_bytes_ + beside;
-        if (!gram_.stay_within(memory_limit_ - others, kept)) throw too_little_memory(beside);
+        if (!gram_.stay_within(memory_limit_ - others, kept))
+            throw too_little_memory(bytes() + beside, "for ", " so far and more for those to come");
     }
 
   private:
@@ -196,13 +199,19 @@ class PatternRows {
             block_.kernel[later * block_.width + slot] = block_.within[later * block_.examples + b];
     }
 
-    MemoryLimitError too_little_memory(int64_t beside) const {
+    // Of patterns, rows in use, and what is kept beside them. Rows may have more room than they need, see `RowPool`.
+    int64_t bytes_at_least(int64_t beside) const {
+        constexpr int64_t line = 64 / int64_t(sizeof(T));
+        const int64_t in_use = rows_in_use_ * (table_.slots() * 7 / 4 + 2 * line) * int64_t(sizeof(T));
+        return table_.bytes() + gram_.bytes_beside_values() + in_use + foreign_bytes_ + beside;
+    }
+
+    MemoryLimitError too_little_memory(int64_t needed, const std::string& what, const std::string& more) const {
         static const char* const in_use[] = {"the ", "one row of kernel values beside the coefficients of the ",
                                              "two rows of kernel values beside the coefficients of the "};
-        return MemoryLimitError("memory_limit must be at least " + std::to_string(bytes() + beside) + " bytes for " +
-                                in_use[rows_in_use_] + std::to_string(table_.size()) +
-                                " support patterns so far and more for those to come, got " +
-                                std::to_string(memory_limit_));
+        return MemoryLimitError("memory_limit must be at least " + std::to_string(needed) + " bytes " + what +
+                                in_use[rows_in_use_] + std::to_string(table_.size()) + " support patterns" + more +
+                                ", got " + std::to_string(memory_limit_));
     }
 
     int64_t memory_limit_, rows_in_use_, births_to_settle_;

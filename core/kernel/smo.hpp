@@ -43,6 +43,12 @@ class Smo {
         cache_ = RowCache<T>(int64_t(active_.size()), cache_bytes_, 2);
     }
 
+    // What so many members take, and at work at least with them: two rows, and what each shrinking remembers.
+    static int64_t bytes_for(int64_t members) { return 2 * Members::bytes_for(members); }
+    static int64_t bytes_at_work(int64_t members) {
+        return members * int64_t(most_shrinks * sizeof(double) + 2 * sizeof(T));
+    }
+
     // So many steps at most. It also ends with a step for which rows had to be computed, or with the products by which
     // the whole set becomes active again. `bring(slots)` computes the rows of patterns.
     template <class Bring>
@@ -91,8 +97,9 @@ class Smo {
     // saves.
     static constexpr int64_t look_every = 1000;
     static constexpr int64_t rows_ahead = 31;
-    static constexpr double worth_shrinking = 0.1;  // of the active set, for rows must be rewritten
-    static constexpr double worth_summing = 0.25;   // of tau, by which rounding may have changed gradients
+    static constexpr std::size_t most_shrinks = 24;  // each keeps the coefficients of all members; 0.9^24 is 8 %
+    static constexpr double worth_shrinking = 0.1;   // of the active set, for rows must be rewritten
+    static constexpr double worth_summing = 0.25;    // of tau, by which rounding may have changed gradients
 
     void begin() {
         work_ = all_.at(active_);
@@ -192,6 +199,7 @@ class Smo {
 
     void shrink() {
         since_look_ = 0;
+        if (departed_.size() == most_shrinks) return;
         std::vector<int32_t> kept;
         for (int64_t n = 0; n < work_.size(); ++n) {
             const bool only_shrinks = !work_.can_grow(n) && work_.g(n) > extremes_.largest;

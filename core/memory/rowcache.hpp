@@ -23,7 +23,7 @@ class RowCache {
         : columns_(examples),
           bytes_(bytes),
           in_use_(in_use),
-          of_slab_(std::max({int64_t{1}, examples, std::min(largest_slab, bytes / 16) / int64_t{sizeof(T)}})),
+          of_slab_(slab_for(std::max<int64_t>(1, examples), bytes)),
           where_(std::size_t(examples), -1) {}
 
     bool has(int64_t example) const { return where_[std::size_t(example)] >= 0; }
@@ -103,15 +103,19 @@ class RowCache {
         int64_t example = -1;
     };
 
+    // Whole rows of so many values.
+    static int64_t slab_for(int64_t columns, int64_t bytes) {
+        const int64_t values = std::min(largest_slab, bytes / 16) / int64_t{sizeof(T)};
+        return std::max<int64_t>(1, values / columns) * columns;
+    }
     int64_t bytes_of_slab() const { return of_slab_ * int64_t{sizeof(T)}; }
     int64_t rows_of_slab(int64_t columns) const { return of_slab_ / std::max<int64_t>(1, columns); }
     T* values(int32_t row, int64_t columns) const {
         const int64_t each = rows_of_slab(columns);
         return slabs_[std::size_t(row / each)].data() + row % each * columns;
     }
-    int64_t capacity() const {
-        return std::max<int64_t>(in_use_, bytes_ / std::max<int64_t>(1, columns_ * int64_t{sizeof(T)}));
-    }
+    // Rows of whole slabs: what is left over in a slab is memory too.
+    int64_t capacity() const { return std::max(in_use_, bytes_ / bytes_of_slab() * rows_of_slab(columns_)); }
 
     int64_t columns_ = 0, bytes_ = 0, in_use_ = 1, of_slab_ = 1;  // values of a slab
     std::vector<Pages<T>> slabs_;

@@ -34,7 +34,8 @@ class RowPool {
     Piece take(int64_t columns) {
         int32_t number = slab_with_room(columns);
         if (number < 0) {
-            number = new_slab(room_for(columns));
+            const int64_t room = room_for(columns);
+            number = new_slab(rows_of_slab(room), room);
             open_[slabs_[std::size_t(number)].room].push_back(number);
         }
         return take_from(number);
@@ -58,6 +59,13 @@ class RowPool {
             }
         }
         return {};
+    }
+
+    // Memory of its own for all of this one.
+    Piece place_alone(const Piece& piece) {
+        const int32_t number = new_slab(1, piece.room);
+        open_[piece.room].push_back(number);
+        return take_from(number);
     }
 
     // The slab in use with the most free memory; -1 if no slab has any.
@@ -138,9 +146,9 @@ class RowPool {
         return std::max<int64_t>(1, bytes_of_slab() / (room * int64_t(sizeof(T))));
     }
 
-    int32_t new_slab(int64_t room) {
+    int32_t new_slab(int64_t rows, int64_t room) {
         Slab slab;
-        slab.rows = rows_of_slab(room);
+        slab.rows = rows;
         slab.room = room;
         const bool is_large = bytes_of_slab() == largest_slab && slab.rows > 1 && !is_tight_;
         slab.memory = is_large ? large_pages() : Pages<T>(slab.rows * room);

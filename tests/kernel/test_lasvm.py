@@ -3,8 +3,10 @@
 import copy
 import os
 import pickle
+import re
 import signal
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
-from larank import ActiveLearner, LaSVMClassifier
+from larank import ActiveLearner, LaSVMClassifier, MemoryLimitError
 from larank.active import AutoActive
 from larank.data import models
 from larank.kernel.bias import least_loss_bias
@@ -442,6 +444,30 @@ def test_a_model_for_whose_finish_there_is_no_room_is_kept_unfinished():
     with pytest.warns(TrainingWarning, match="the model is not finished: memory_limit must be at least"):
         model = LaSVMClassifier(memory_limit=limit, random_state=0, batch_size=8).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(("size", "classes"), [(300, 2), (800, 2), (300, 4)])
+def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(size, 5)), rng.integers(0, classes, size)
+
+    def fit(limit):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            LaSVMClassifier(memory_limit=limit, random_state=0, batch_size=8).fit(X, y)
+        return [int(re.search(r"memory_limit must be at least (\d+) bytes", str(each.message))[1]) for each in caught]
+
+    unfinished = 0
+    for limit in np.geomspace(1e5, 3e6, 35):
+        try:
+            needed = fit(int(limit))
+        except MemoryLimitError:
+            continue
+        if needed:
+            unfinished += 1
+            assert needed[0] > limit
+            assert fit(needed[0]) == []
+    assert unfinished
 
 
 def test_a_class_that_comes_late_does_not_take_everything():

@@ -476,10 +476,10 @@ def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_finishing_with_rows_dropped_makes_the_same_model(k):
-    K, labels = noisy(150, k, seed=3)
+    K, labels = noisy(400, k, seed=3)
 
     def run(limit):
-        drive = Lasvm(session(memory_limit=limit), K, labels, np.full(150, 2.0), 16)
+        drive = Lasvm(session(memory_limit=limit), K, labels, np.full(400, 2.0), 16)
         return drive.epoch().finish()
 
     free = run(PLENTY)

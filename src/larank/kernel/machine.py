@@ -1146,6 +1146,7 @@ class StreamTraining:
             if self.visited_in_epoch < self.size:
                 yield False
         self.is_busy = True
+        self.feed.release()  # what comes now needs the memory
         self.epoch += 1
         self.is_over = self.settings.stop == "epochs" and self._were_enough()
         for _ in self.algorithm.end_epoch(self):

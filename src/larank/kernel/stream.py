@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from larank import _core
 from larank.blocks import Batch, Provider
 from larank.blocks.pages import zeros
 from larank.blocks.provider import rows_of
@@ -224,6 +226,8 @@ class KernelFeed(KernelSource, Feed):
         self._blocks = iter(())  # they refer to whoever cuts them, and that to this feed
         self._tables = [table[:0].copy() for table in self._tables]
         self._rows = self._rows[:0].copy()
+        with suppress(_core.MemoryLimitError):  # it was short before
+            self.session.set_foreign_bytes(self._nbytes())
 
     def _take_next(self) -> _Block | None:
         if self._next is not None:

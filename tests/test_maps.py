@@ -396,6 +396,18 @@ for gamma in (1e-4, 0.0134, 0.03):
 def test_a_matrix_that_went_through_float32_has_a_map():
     rows = 3 * np.random.default_rng(0).uniform(size=(80, 5))
     rounded = (rows @ rows.T).astype(np.float32).astype(np.float64)
-    for one in (KernelPCAMap("precomputed"), PivotedCholeskyMap("precomputed", random_state=0)):
+    cholesky = [PivotedCholeskyMap("precomputed", random_state=seed) for seed in range(60)]
+    for one in (KernelPCAMap("precomputed"), *cholesky):
         features = one.fit_transform((rounded + rounded.T) / 2)
         np.testing.assert_allclose(features @ features.T, rows @ rows.T, atol=1e-3)
+
+
+@pytest.mark.parametrize("pivots", ["random", "greedy"])
+def test_where_pivots_are_rounding_a_map_ends_and_says_what_it_leaves(pivots):
+    some = np.random.default_rng(0).normal(size=(1500, 2)).astype(np.float32)
+    model = PivotedCholeskyMap(gamma=10.0, pivots=pivots, random_state=0).fit(some)
+    assert 0 < model.trace_error_ < 2e-3
+    features = model.transform(some).astype(np.float64)
+    left = 1 - np.einsum("ij,ij->i", features, features)
+    assert left.mean() == pytest.approx(model.trace_error_, abs=1e-4)
+    np.testing.assert_allclose(features @ features.T, pairwise.rbf_kernel(some, gamma=10.0), atol=0.02)

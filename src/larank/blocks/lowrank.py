@@ -34,9 +34,11 @@ _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
 # By precision, as shares of k(x, x): a residual up to the first is rounding and makes no pivot; one below minus the
-# second is none, and the kernel is not positive semi-definite. Values in float64 may have gone through float32.
+# second is none, and the kernel is not positive semi-definite. Values in float64 may have gone through float32: where
+# residuals turn out to be less precise, the first share is raised.
 _ROUNDING = MappingProxyType({np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12})
 _NEGATIVE = MappingProxyType({np.dtype(np.float32): 2e-2, np.dtype(np.float64): 1e-5})
+_FLOOR_RAISED = 4.0
 # Of the largest eigenvalue: one below minus this is not rounding.
 _NEGATIVE_EIGENVALUE = MappingProxyType({np.dtype(np.float32): 1e-3, np.dtype(np.float64): 1e-6})
 _LANCZOS_STEPS = 30
@@ -133,24 +135,37 @@ class _Cholesky:
 
     def add_block(self) -> None:
         """Choose pivots, and make their columns of L."""
-        before = len(self.pivots)
         candidates = self._candidates()
         left = self._left_among(self.provider.batch(self.X, candidates, candidates))
+        before = self.residual.copy()
         lower, chosen = thinned(left, self.floor[candidates])
-        pivots, width = candidates[chosen], len(chosen)
+        while chosen:
+            block = self._block(candidates[chosen], np.tril(lower[chosen]))
+            if not (self.residual < -self.floor).any():
+                self._keep(*block)
+                return
+            # What is left of the pivots is as small as rounding, and so is no measure of the rest: without these.
+            self._raise_floor()
+            self.residual = before.copy()
+            lower, chosen = thinned(left, self.floor[candidates])
+
+    def _block(self, pivots: _Index, triangle: _Float) -> tuple[_Index, _Array, _Array, _Float]:
+        """Pivots with their columns, and of the triangle L_P the columns before and F."""
+        before, width = len(self.pivots), len(pivots)
         if self.table is None:
             self._check_memory(before + width)
             new = np.empty((self.n, width), self.provider.dtype)
         else:
             new = self.table[:, before : before + width]
-        earlier, triangle = self._rows(pivots), np.tril(lower[chosen])
+        earlier = self._rows(pivots)
         width = self._fill(_Step(earlier, triangle, self.provider.dtype), pivots, new)
-        pivots, new = pivots[:width], new[:, :width]
-        self.blocks = [*self.blocks, new] if self.table is None else [self.table[:, : before + width]]
-        self.triangles.append((earlier[:width], triangle[:width, :width]))
+        self.residual[pivots[:width]] = 0.0
+        return pivots[:width], new[:, :width], earlier[:width], triangle[:width, :width]
+
+    def _keep(self, pivots: _Index, new: _Array, earlier: _Array, triangle: _Float) -> None:
         self.pivots = np.concatenate([self.pivots, pivots])
-        self.residual[pivots] = 0.0
-        self._check_residual()
+        self.blocks = [*self.blocks, new] if self.table is None else [self.table[:, : len(self.pivots)]]
+        self.triangles.append((earlier, triangle))
         self.trace_errors.append(max(0.0, float(self.residual.sum())) / self.trace)
 
     def factor(self) -> CholeskyFactor:
@@ -221,9 +236,11 @@ class _Cholesky:
             )
         return left
 
-    def _check_residual(self) -> None:
+    def _raise_floor(self) -> None:
+        """Take more for rounding, or, where residuals are below what it can be, the kernel for none."""
+        self.floor *= _FLOOR_RAISED
         wrong = self.residual < -_NEGATIVE[self.provider.dtype] * self.diagonal
-        if wrong.any():
+        if wrong.any() and (self.floor > _NEGATIVE[self.provider.dtype] * self.diagonal).any():
             raise ValueError(self._not_definite(int(np.argmin(np.where(wrong, self.residual, 0)))))
 
     def _not_definite(self, example: int) -> str:

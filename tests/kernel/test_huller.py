@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from larank import HullerClassifier
+from larank import HullerClassifier, TrainingWarning
 
 iris, iris_labels = load_iris(return_X_y=True)
 iris = (iris - iris.mean(axis=0)) / iris.std(axis=0)
@@ -94,6 +94,18 @@ def test_without_a_separation_the_certificate_says_so_in_finite_numbers():
     assert model.result_.primal < 1e-3
     assert all(np.isfinite([point.primal, point.dual]).all() for point in model.result_.history)
     assert np.isfinite(model.decision_function(some)).all()
+
+
+def test_hulls_that_meet_are_nothing_to_converge_to():
+    random = np.random.default_rng(0)
+    some, noise = random.normal(size=(60, 2)), random.integers(0, 2, 60)
+    apart = np.vstack([some + 9, some - 9, some, some])  # of four classes, two are at the same place
+    groups = np.repeat(np.arange(4), 60)
+    for kernel, examples, labels in (("linear", some, noise), ("linear", apart, groups), ("rbf", apart, groups)):
+        model = huller(kernel, stop="gap", tol=0.5)
+        with pytest.warns(TrainingWarning, match=r"no margin between the convex hulls .* LaSVMClassifier\(C=1\)"):
+            model.fit(examples, labels)
+        assert model.result_.status == "precision"
 
 
 def test_classes_at_the_same_place_make_a_constant_model():

@@ -29,7 +29,7 @@ from larank.kernel.machine import (
     session_class,
     signs,
 )
-from larank.training import FromScratch, ObjectiveValues
+from larank.training import FromScratch, ObjectiveValues, Outcome
 
 _Float = NDArray[np.float64]
 
@@ -44,6 +44,23 @@ class Huller(Algorithm):
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
         """A compiled session that has seen nothing."""
         return session_class("Huller", dtype)(seed=seed, memory_limit=int(self.model.memory_limit))
+
+    def begin_training(self, training: StreamTraining) -> None:
+        """Nothing is known of margins yet."""
+        self._are_separated = False  # every class from the rest, when the objectives were last computed
+
+    def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
+        """Where hulls meet, their points come together, and there is no margin to have converged to."""
+        is_unfounded = outcome.status == "converged" and not self._are_separated
+        return replace(outcome, status="precision") if is_unfounded else outcome
+
+    @property
+    def limit_of_precision(self) -> str:
+        """Why training could not go on, where it could not."""
+        return (
+            "where there was no margin between the convex hulls of two classes; if they meet, there is none, and a "
+            "finite cost of examples on the wrong side would do, as with LaSVMClassifier(C=1)"
+        )
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """The distance of the points, and its bound by the margins seen on the way."""
@@ -69,6 +86,7 @@ class Huller(Algorithm):
             yield
         largest = float(np.abs(points.products).max(initial=0))
         training.machine.look_at_objectives(float(squared_distance.min()) / 2, 0.0, largest)
+        self._are_separated = bool((nearest.sum(axis=0) > 0).all())  # of a side without examples, it is infinite
         return _certificate(np.maximum(squared_distance, 0), middle, nearest, furthest)
 
     def expansion(self, session: Any) -> Expansion:

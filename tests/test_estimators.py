@@ -274,7 +274,7 @@ def test_class_weights_of_unknown_classes_or_that_leave_nothing_are_refused(case
         case.make(class_weight={0: 0, 1: 0, 2: 0}).fit(X, y)
 
 
-@those(lambda case: case.has_kernel and case.weighs)
+@those(lambda case: case.weighs and case.is_classifier)
 def test_weights_must_leave_two_classes(case):
     message = "must leave at least two classes with a weight above zero"
     for _, train in case.calls(whole=True):

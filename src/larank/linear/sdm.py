@@ -17,6 +17,7 @@ from larank import _core, parameters
 from larank.base import (
     FEATURES,
     ScoringClassifier,
+    check_two_classes,
     classes_of,
     example_costs,
     functions,
@@ -261,6 +262,7 @@ class LinearMulticlassSVC(ScoringClassifier):
         classes = classes_of(y)
         labels = np.searchsorted(classes, y)
         costs = example_costs(self.C, X, y, classes, sample_weight, self.class_weight)
+        check_two_classes(y, costs)
         rest_costs = costs
         if self.formulation == "one-vs-rest" and len(classes) > 2 and self.class_weight is not None:
             rest_costs = example_costs(self.C, X, y, classes, sample_weight, None)

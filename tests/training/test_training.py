@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import reference
-from larank import LinearMulticlassSVC, SequenceTagger, _core
+from larank import HullerClassifier, LinearMulticlassSVC, SequenceTagger, _core
 from larank.publishing import next_model
 from larank.training import Limits, TrainingWarning, train
 from larank.training.progress import Progress
@@ -437,3 +437,12 @@ def test_the_limit_counts_from_the_beginning_of_the_call(monkeypatch):
         train(training, Limits(None, 10**9, 10.0), Progress())
     assert clock.now == 110.0
     assert training.rounds == 3
+
+
+def test_many_passes_are_told_as_a_whole_number():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(20, 2)), np.arange(20) % 2
+    X[1] = X[0]  # of the other class, so that no number of passes is enough
+    model = HullerClassifier(gamma=1.0, stop="gap", tol=0.01, max_iter=1234, random_state=0)
+    with pytest.warns(TrainingWarning, match="after max_iter=1234 passes .*, after 1234 passes over the data"):
+        model.fit(X, y)

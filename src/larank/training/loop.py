@@ -205,6 +205,11 @@ def train(
         return replace(outcome, status="interrupted") if interrupt.has_come else outcome
 
 
+def _told(passes: float) -> str:
+    """A number of passes in words: with what matters of a few, and whole where there are many."""
+    return f"{passes:.3g}" if passes < 100 else f"{passes:.0f}"
+
+
 def warn_if_early(
     outcome: Outcome,
     result: Result,
@@ -236,7 +241,7 @@ def warn_if_early(
         gap = f", its relative duality gap is {result.relative_gap:.2g}"
         gap += "" if outcome.exact else " by an estimate made on the way"
         ended = (
-            f"training was ended {reasons[outcome.status]}, after {result.iterations:.3g} passes over the "
+            f"training was ended {reasons[outcome.status]}, after {_told(result.iterations)} passes over the "
             f"data; the model is valid{'' if math.isnan(result.relative_gap) else gap}"
         )
     if is_hard and outcome.exact and result.primal == math.inf:

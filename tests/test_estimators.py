@@ -412,6 +412,21 @@ def assert_uncertified(model, examples):
     assert all(np.isnan(point.dual) for point in result.history)
 
 
+@those(lambda case: case.has_kernel and case.has_support and case.objective and case.streams)
+def test_a_stream_that_goes_on_from_a_fit_does_not_forget_that_the_kernel_is_none(case, tmp_path):
+    random = np.random.default_rng(0)
+    examples, labels = random.normal(size=(60, 4)), np.arange(60) % 2
+    said = "not positive semi-definite on these examples: their matrix has the eigenvalue"
+    with pytest.warns(CertificateWarning, match=said):
+        model = case.make(kernel="sigmoid", gamma=0.25).fit(examples, labels)
+    larank.save(model, tmp_path / "model.larank")
+    for going_on in (larank.load(tmp_path / "model.larank"), pickle.loads(pickle.dumps(model)), model):
+        with pytest.warns(CertificateWarning, match=said):
+            going_on.partial_fit(examples[:6], labels[:6])
+        assert np.isnan(going_on.result_.dual)
+    assert not hasattr(model.set_params(kernel="rbf").fit(examples, labels), "_indefinite")
+
+
 @those(lambda case: case.has_kernel and not case.has_support)
 @pytest.mark.parametrize("what", IMPOSSIBLE)
 def test_such_a_matrix_has_no_features(case, what):

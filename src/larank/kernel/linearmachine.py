@@ -33,6 +33,9 @@ class LinearMachine(Machine):
         """Nothing: inner products are positive semi-definite."""
         return ""
 
+    def recall(self, indefinite: str) -> None:
+        """There is nothing to."""
+
     def look_at_kernel(self, X: Any, rows: NDArray[np.intp]) -> None:
         """It is known."""
 
@@ -102,7 +105,7 @@ class LinearMachine(Machine):
         if self.session.bytes > memory_limit:
             raise _core.MemoryLimitError(
                 f"memory_limit must be at least {self.session.bytes} bytes for the weights and "
-                f"{self.session.support_patterns} support patterns, got {memory_limit:g}"
+                f"{self.session.support_patterns} support patterns, got {memory_limit:.0f}"
             )
 
     @property

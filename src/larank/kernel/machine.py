@@ -60,6 +60,7 @@ from larank.data.schema import (
     number,
     octets,
     optional,
+    text,
 )
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
@@ -108,6 +109,7 @@ FITTED_ON_A_STREAM: Schema = {
     "_arrived": labels("n_arrived", among="classes_"),
     "_snapshot": optional(octets("n_bytes")),
     "_waiting_vectors": given(matrix("n_waiting", "n_features_in_"), when=lambda scope: "_snapshot" in scope.known),
+    "_indefinite": optional(text),
 }
 WEIGHTS = given(floats(functions, "n_features_in_", single=True), when=lambda scope: scope.known["kernel"] == "linear")
 
@@ -519,6 +521,10 @@ class Machine:
         """What shows that the kernel is not positive semi-definite, in words, once something has."""
         return self.provider.indefinite
 
+    def recall(self, indefinite: str) -> None:
+        """What the machine of a model had seen of that."""
+        self.provider.indefinite = indefinite
+
     def look_at_kernel(self, X: Any, rows: NDArray[np.intp]) -> None:
         """Whether its values on these examples show that."""
         self.provider.indefinite = indefinite_values(self.provider, X, rows)
@@ -700,13 +706,14 @@ class OnlineClassifier(KernelClassifier):
     # What a fit before may have left behind and this one need not make again.
     _FORGOTTEN: ClassVar[tuple[str, ...]] = (
         *("gamma_", "coef_", "support_vectors_", "_machine", "_began_with"),
-        *("_snapshot", "_waiting_vectors"),
+        *("_snapshot", "_waiting_vectors", "_indefinite"),
     )
 
     _arrived: NDArray[Any]  # labels in the order of their arrival
     _seen: int  # examples of the stream
     _snapshot: NDArray[np.uint8]  # the state of the session of a stream, for another one that goes on
     _waiting_vectors: Any  # its patterns that have no coefficients in the model
+    _indefinite: str  # what has shown that the kernel is not positive semi-definite, where something has
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running session, which is rebuilt from the model when it is needed again."""
@@ -871,6 +878,7 @@ class OnlineClassifier(KernelClassifier):
         outcome = algorithm.check(training, outcome)
         self._keep_model(algorithm, machine)
         if machine.indefinite:
+            self._indefinite = machine.indefinite
             outcome = outcome.without_bound()
             algorithm.withdraw_bounds()
         self.result_ = training.result(outcome)
@@ -939,6 +947,7 @@ class OnlineClassifier(KernelClassifier):
             self._machine = algorithm.machine(X, seed)
         elif not self._is_running():
             self._machine = algorithm.machine(X, 0)
+            self._machine.recall(getattr(self, "_indefinite", ""))
             if hasattr(self, "_snapshot"):
                 self._machine.resume(self._snapshot, self._patterns_of_snapshot)
             else:

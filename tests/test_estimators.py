@@ -1015,6 +1015,19 @@ def test_an_infinite_cost_is_that_of_hard_margins(case, classes):
     assert model.score(K if case.has_kernel else far, labels) == 1
 
 
+@those(lambda case: case.estimator.__name__ in HARD and case.has_kernel and not case.variant)
+def test_margins_are_hard_at_every_scale_of_the_features(case):
+    far, labels = X + 6 * np.eye(3, 4)[y], (y > 0).astype(int)
+    usual = hard(case, kernel="linear").fit(far, labels)
+    for scale in (1e-4, 1e-6):
+        model = hard(case, kernel="linear").fit(scale * far, labels)
+        assert model.result_.status == "converged"
+        assert scale**2 * model.result_.primal == pytest.approx(usual.result_.primal, rel=1e-3)
+    if case.streams:
+        on_a_stream = case.make(kernel="linear", C=np.inf).partial_fit(1e-6 * far, labels)
+        assert on_a_stream.score(1e-6 * far, labels) == 1
+
+
 @hard_machines
 def test_hard_margins_that_nothing_keeps_end_with_a_warning_and_no_bound_above(case):
     twice, labels = np.vstack([X, X]), np.r_[y, (y + 1) % 3]  # every example with two labels

@@ -22,7 +22,8 @@ from larank.data.schema import Schema, Scope, count, optional, texts
 from larank.publishing import of_one_model
 from larank.sparse import canonical_csr, check_sparse
 
-HARD_COST = 1e8  # what C=inf is in a solver: far above coefficients of hard margins, and below where margins round
+# What C=inf is in a solver where k(x, x) is 1: far above coefficients of hard margins, and below where margins round.
+HARD_COST = 1e8
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -282,6 +283,12 @@ def _costs(C: float, weight: NDArray[np.float64], factors: NDArray[np.float64]) 
             f"{weight[i]:g} times {factors[i]:g}, of example {i}, vanishes; choose a larger C or larger weights"
         )
     return costs
+
+
+def hardened(costs: NDArray[np.float64], diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Costs that stand for infinity, where kernel values are smaller: coefficients of hard margins grow with 1 / k."""
+    largest = float(diagonal.max(initial=0.0))
+    return costs / largest if 0 < largest < 1 else costs
 
 
 def smallest_margin(scores: NDArray[np.float64], labels: NDArray[Any], delta: NDArray[np.float64]) -> float:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import parameters
-from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs, functions
+from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs, functions, hardened
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import ProductKernel
@@ -240,9 +240,11 @@ class MulticlassSVC(KernelClassifier):
         if isinstance(kernel, ProductKernel) and kernel.of_distance and _nbytes(X) < _SMALL * self.memory_limit:
             examples = _without_constant_features(X)
         is_hard = math.inf == self.C
-        problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation, is_hard)
         provider = provider_for(kernel, examples, n_jobs=self._threads())
         provider.expect(examples, self.memory_limit)
+        if is_hard:
+            costs = _finite(hardened(costs, provider.measure(examples)[0]))
+        problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation, is_hard)
         provider.indefinite = indefinite_values(provider, examples, np.flatnonzero(costs > 0))
         return X, problem, provider
 

@@ -33,6 +33,10 @@ class LinearMachine(Machine):
         """Nothing: inner products are positive semi-definite."""
         return ""
 
+    def diagonal(self, X: Any) -> NDArray[np.float64]:
+        """k(x, x) of these examples."""
+        return linear_diagonal(self.session, X)
+
     def recall(self, indefinite: str) -> None:
         """There is nothing to."""
 

@@ -34,6 +34,7 @@ from larank.base import (
     classes_of,
     example_costs,
     functions,
+    hardened,
     held_out_examples,
     of_streams,
     validated,
@@ -521,6 +522,10 @@ class Machine:
         """What shows that the kernel is not positive semi-definite, in words, once something has."""
         return self.provider.indefinite
 
+    def diagonal(self, X: Any) -> _Float:
+        """k(x, x) of these examples."""
+        return self.provider.measure(X)[0]
+
     def recall(self, indefinite: str) -> None:
         """What the machine of a model had seen of that."""
         self.provider.indefinite = indefinite
@@ -807,6 +812,8 @@ class OnlineClassifier(KernelClassifier):
         order = orders.permutation(len(targets)) if settings.shuffle else np.arange(len(targets))
         order = order[costs[order] > 0]
         machine = algorithm.machine(X, seed)
+        if math.isinf(settings.C):
+            costs = hardened(costs, machine.diagonal(X))
         if algorithm.certifies:
             machine.look_at_kernel(X, order)
         labels = targets.numbers(self, machine.session, order)
@@ -846,6 +853,8 @@ class OnlineClassifier(KernelClassifier):
             weights = {label: weights[label] for label in known.tolist() if label in weights}
         costs = targets.costs(replace(settings, class_weight=weights), X, known, sample_weight)
         machine = self._going_on(algorithm, X, first)
+        if math.isinf(settings.C):
+            costs = hardened(costs, machine.diagonal(X))
         self.classes_ = known
         ids = np.arange(self._seen, self._seen + len(targets))
         self._seen += len(targets)

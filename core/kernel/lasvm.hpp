@@ -276,6 +276,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         int64_t total = 0;
         for (const PotentialSupport& s : problems_) total += s.bytes();
         for (const auto& smo : finished_) total += smo->bytes();
+        if (finishing_ < finished_.size()) total += rows_.bytes_on_the_way();
         return total;
     }
     void stay_within_limit(int32_t kept = -1) {

@@ -170,12 +170,15 @@ class PatternRows {
         return bytes() + beside <= memory_limit_;
     }
     void be_tight() { gram_.be_tight(); }
-    // What is left for others beside the rows in use.
-    int64_t room_beside(int64_t beside) const { return memory_limit_ - bytes_at_least(beside); }
+    // Rows that were asked for are here twice for a moment, and their source has room for a few more.
+    int64_t bytes_on_the_way() const { return int64_t(rows_of_a_share()) * bytes_of_row() * 5 / 4; }
+    // What is left for others beside the rows in use and on the way.
+    int64_t room_beside(int64_t beside) const { return memory_limit_ - bytes_at_least(beside) - bytes_on_the_way(); }
     // Raises where there is no room for others, which take so much; `what` they are for.
     void check_room_beside(int64_t beside, const char* what) const {
-        const int64_t needed = bytes_at_least(beside);
-        if (needed > memory_limit_) throw too_little_memory(needed, what, "");
+        if (room_beside(beside) >= 0) return;
+        const int64_t needed = bytes_at_least(beside) + bytes_of_row() * 5 / 4;
+        throw too_little_memory(needed + needed * 5 / 59 + 1, what, "");  // 5/64 of that may be on the way
     }
     // Drops the rows used least recently, but not that of `kept` nor those in use, until they fit.
     void drop_until_fit(int64_t beside, int32_t kept) {
@@ -190,9 +193,9 @@ class PatternRows {
 
     // Rows that take little of the memory while they are computed.
     std::size_t rows_of_a_share() const {
-        const int64_t row = std::max<int64_t>(1, table_.slots()) * int64_t(sizeof(T));
-        return std::size_t(std::clamp<int64_t>(memory_limit_ / 16 / row, 1, most_at_once));
+        return std::size_t(std::clamp<int64_t>(memory_limit_ / 16 / bytes_of_row(), 1, most_at_once));
     }
+    int64_t bytes_of_row() const { return std::max<int64_t>(1, table_.slots()) * int64_t(sizeof(T)); }
 
     void tell_later_examples(int64_t b, int32_t slot) {
         for (int64_t later = b + 1; later < block_.examples; ++later)

@@ -1543,6 +1543,7 @@ def test_a_tight_memory_limit_does_not_change_the_model(case):
             "kernel": "precomputed",
             "n_jobs": jobs,
             **({"batch_size": 8} if case.takes("batch_size") else {}),
+            **({"finish": False} if case.takes("finish") else {}),  # for which there is room where no row is dropped
         }
         free = case.make(**parameters).fit(values, labels)
         model = tight(case, values, labels, **parameters)

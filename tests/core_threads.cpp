@@ -162,6 +162,8 @@ void tiles_of_one_table_are_filled_by_several_threads() {
     const Data data(64, 40, 3);
     std::vector<double> table(std::size_t(data.rows * data.rows)), norms;
     for (int64_t i = 0; i < data.rows; ++i) norms.push_back(data.product(i, i));
+    const int64_t width = lattice_words<uint8_t>(data.features) + lattice_terms;
+    const std::vector<uint32_t> lattice(std::size_t(data.rows * width), 0x01020304);
     in_threads([&](int64_t n) {
         const int64_t first = data.rows * n / threads, count = data.rows / threads;
         const Tile<double> tile{table.data() + first * data.rows, count, data.rows, data.rows};
@@ -170,6 +172,8 @@ void tiles_of_one_table_are_filled_by_several_threads() {
             compare(X + first * data.features, X, data.features, 0.1, tile);
         const CsrRows<double> all{data.listed.data(), data.columns.data(), data.starts.data(), data.rows};
         sparse_products({all.values, all.columns, all.starts + first, count}, all, data.features, tile);
+        for (const auto products : units<double>().lattice_products)
+            products(lattice.data() + first * width, lattice.data(), width - lattice_terms, 2, 0.5, tile);
         const MapArguments<double> with{norms.data() + first, norms.data(), 0.1, 1.0, 3};
         for (const auto map : units<double>().map_products) map(tile, with);
     });

@@ -23,6 +23,7 @@ from larank import (
     KernelPerceptron,
     LaRankClassifier,
     MulticlassSVC,
+    MulticlassSVCCV,
     PrimalMulticlassSVC,
     Published,
     SGDQNClassifier,
@@ -59,7 +60,12 @@ CHOSEN = {
     "SGDQNClassifier-olbfgs": {"algorithm": "olbfgs", "loss": "log_loss"},  # it looks for curvature
 }
 # On examples far from the origin a small gap is much work.
-QUICK = {"MulticlassSVC": {"tol": 0.01}, "MulticlassSVC-intercept": {}, "MulticlassSVC-published": {}}
+QUICK = {
+    "MulticlassSVC": {"tol": 0.01},
+    "MulticlassSVC-intercept": {},
+    "MulticlassSVC-published": {},
+    "MulticlassSVCCV": {"tol": 0.01},
+}
 # These checks demand 1e-7 of predictions, more than defaults promise.
 EXACT = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 TIGHT = {
@@ -69,6 +75,7 @@ TIGHT = {
     "LaSVMClassifier": {"gamma": 0.5, "tau": 1e-10, "stop": "gap", "tol": 1e-10},
     "LinearMulticlassSVC": {"tol": 1e-12, "max_iter": 100_000},
     "MulticlassSVC": {"gamma": 0.2, "tol": 1e-13, "max_iter": 100_000},
+    "MulticlassSVCCV": {"gammas": [0.2], "tol": 1e-13, "max_iter": 100_000},
     "MulticlassSVC-published": {"gamma": 0.2, "solver": Published(epsilon=1e-12), "max_iter": 10**6},
     "PrimalMulticlassSVC": {"gamma": 0.2, "tol": 1e-17, "max_iter": 100_000},
     "TrackingSVC": {"gamma": 0.2, "epochs": 150, "n_steps": 200},
@@ -105,7 +112,8 @@ def _has_no_certificate(model):
 
 
 def _has_no_bias(model):
-    kinds = KernelPassiveAggressive | KernelPerceptron | LaRankClassifier | MulticlassSVC | TrackingSVC
+    exact = MulticlassSVC | MulticlassSVCCV
+    kinds = KernelPassiveAggressive | KernelPerceptron | LaRankClassifier | exact | TrackingSVC
     goes_through_zero = getattr(model, "kernel", "") in ("linear", "poly", "sigmoid", "precomputed")
     return isinstance(model, kinds) and goes_through_zero and not getattr(model, "fit_intercept", False)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from larank.ambiguous.parser import SemanticParser
     from larank.data.models import load, save
     from larank.kernel.exact import MulticlassSVC
+    from larank.kernel.exactcv import MulticlassSVCCV
     from larank.kernel.huller import HullerClassifier
     from larank.kernel.larank import LaRankClassifier
     from larank.kernel.lasvm import LaSVMClassifier
@@ -46,6 +47,7 @@ __all__ = [
     "MemoryLimitError",
     "MulticlassModel",
     "MulticlassSVC",
+    "MulticlassSVCCV",
     "PivotedCholeskyMap",
     "PrimalMulticlassSVC",
     "Published",
@@ -83,6 +85,7 @@ _HOME = {
     "MemoryLimitError": "larank._core",
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",
+    "MulticlassSVCCV": "larank.kernel.exactcv",
     "PivotedCholeskyMap": "larank.maps",
     "PrimalMulticlassSVC": "larank.linear.primal",
     "Published": "larank.kernel.published",

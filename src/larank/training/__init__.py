@@ -1,7 +1,7 @@
 """Training in time, and what it proves: the loop, its results and its progress."""
 
 from larank.training.checkpointfile import CheckpointFile, CheckpointRequest, State
-from larank.training.interrupts import on_interrupt, raises
+from larank.training.interrupts import Interrupt, first_interrupt, on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
     FromScratch,
@@ -26,6 +26,7 @@ __all__ = [
     "CheckpointFile",
     "CheckpointRequest",
     "FromScratch",
+    "Interrupt",
     "Limits",
     "Looks",
     "ObjectiveValues",
@@ -39,6 +40,7 @@ __all__ = [
     "Training",
     "TrainingWarning",
     "completed",
+    "first_interrupt",
     "on_interrupt",
     "progress_for",
     "raises",

@@ -193,6 +193,7 @@ VARIANTS = {
         name if name != "crammer-singer" else "": ({"formulation": name}, _linear(name))
         for name in reference.FORMULATIONS
     },
+    "LinearMulticlassSVCCV": {"": ({"Cs": [1.0], "cv": 3}, _linear("crammer-singer"))},
     "MulticlassSVC": {
         "": ({}, _multiclass("crammer-singer")),
         "weston-watkins": ({"formulation": "weston-watkins"}, _multiclass("weston-watkins")),
@@ -250,8 +251,9 @@ class Case:
 
     def make(self, **parameters):
         alike = {name: value for name, value in ALIKE.items() if name in self.names}
-        if "gamma" in parameters and self.takes("gammas"):
-            parameters["gammas"] = [parameters.pop("gamma")]
+        for one, several in (("C", "Cs"), ("gamma", "gammas")):
+            if one in parameters and self.takes(several):  # a search with one candidate
+                parameters[several] = [parameters.pop(one)]
         return self.estimator(**{**alike, **self.parameters, **parameters})
 
     @property

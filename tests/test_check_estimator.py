@@ -54,6 +54,8 @@ FURTHER = {
 CHOSEN = {
     "KernelPCAMap-basis": {"basis_size": 10},
     "KernelPerceptron-budget": {"budget": 100, "margin": 0.0},
+    "MulticlassSVCCV": {"Cs": [1.0], "gammas": ["scale"], "cv": 3},
+    "MulticlassSVCCV-weston-watkins": {"Cs": [1.0], "gammas": ["scale"], "cv": 3, "formulation": "weston-watkins"},
     "PivotedCholeskyMap-rank": {"n_components": 3},
     **{f"SGDQNClassifier-{name}": {"algorithm": name} for name in ("sgdqn", "svmsgd2", "sgd")},
     "SGDQNClassifier": {},
@@ -74,6 +76,7 @@ TIGHT = {
     "LaRankClassifier": {"gamma": 0.2, "stop": "gap", "tol": 1e-13, "max_iter": 100_000},
     "LaSVMClassifier": {"gamma": 0.5, "tau": 1e-10, "stop": "gap", "tol": 1e-10},
     "LinearMulticlassSVC": {"tol": 1e-12, "max_iter": 100_000},
+    "LinearMulticlassSVCCV": {"tol": 1e-12, "max_iter": 100_000},
     "MulticlassSVC": {"gamma": 0.2, "tol": 1e-13, "max_iter": 100_000},
     "MulticlassSVCCV": {"gammas": [0.2], "tol": 1e-13, "max_iter": 100_000},
     "MulticlassSVC-published": {"gamma": 0.2, "solver": Published(epsilon=1e-12), "max_iter": 10**6},

@@ -595,7 +595,12 @@ def test_it_is_a_classifier_that_says_what_it_takes(case):
 def test_searches_pipelines_and_cross_validation_work(case):
     values = next(
         {name: some}
-        for name, some in {"C": [1e-4, 1.0], "kernel": ["linear", "rbf"], "alpha": [1e-2, 1.0]}.items()
+        for name, some in {
+            "C": [1e-4, 1.0],
+            "kernel": ["linear", "rbf"],
+            "alpha": [1e-2, 1.0],
+            "Cs": [[1.0], 2],
+        }.items()
         if case.takes(name)
     )
     search = GridSearchCV(case.make(), values, cv=3).fit(X, names[y])
@@ -648,7 +653,8 @@ def test_copies_and_saved_models_are_the_same_model(case, tmp_path):
 
 
 # A file of a linear model holds what predicts.
-LEFT_OUT = {"LinearMulticlassSVC": ("dual_coef_", "costs_", "rest_costs_", "support_")}
+_OF_DUAL = ("dual_coef_", "costs_", "rest_costs_", "support_")
+LEFT_OUT = {"LinearMulticlassSVC": _OF_DUAL, "LinearMulticlassSVCCV": _OF_DUAL}
 
 
 @streams
@@ -1391,7 +1397,7 @@ OF_CLASSES_MET = ("HullerClassifier", "TrackingSVC")
 
 
 def costs_of(model):
-    return getattr(model, "C", 1.0)
+    return getattr(model, "C", getattr(model, "C_", 1.0))
 
 
 @those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from larank.linear.labelkernel import distance_label_kernel, tree_label_kernel
     from larank.linear.primal import PrimalMulticlassSVC
     from larank.linear.sdm import LinearMulticlassSVC
+    from larank.linear.sdmcv import LinearMulticlassSVCCV
     from larank.linear.sgdqn import SGDQNClassifier
     from larank.maps import KernelPCAMap, PivotedCholeskyMap
     from larank.sequence.tagger import SequenceTagger
@@ -44,6 +45,7 @@ __all__ = [
     "LaRankClassifier",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
+    "LinearMulticlassSVCCV",
     "MemoryLimitError",
     "MulticlassModel",
     "MulticlassSVC",
@@ -82,6 +84,7 @@ _HOME = {
     "LaRankClassifier": "larank.kernel.larank",
     "LaSVMClassifier": "larank.kernel.lasvm",
     "LinearMulticlassSVC": "larank.linear.sdm",
+    "LinearMulticlassSVCCV": "larank.linear.sdmcv",
     "MemoryLimitError": "larank._core",
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from contextvars import copy_context
+from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +19,17 @@ from sklearn.model_selection import check_cv
 from larank import parameters
 from larank.base import ScoringClassifier
 from larank.blocks.provider import length, rows_of
+from larank.blocks.workers import Workers
 from larank.data.schema import Schema, floats, number
+from larank.training import Outcome, Progress
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
 _LOWEST_COST, _HIGHEST_COST = 1e-2, 1e3
+_MOST_OF_TIME = 0.75  # of a limit, for the search
+_OF_DATA = ("classes_", "n_features_in_", "feature_names_in_")
+_Estimator = TypeVar("_Estimator")
 
 # The fitted attributes of a search over costs, before those of the model it has found.
 SEARCHED: Schema = {"Cs_": floats("n_costs", least=0), "C_": number(above=0), "best_score_": number()}
@@ -73,7 +81,7 @@ def _no_folds(cv: Any) -> ValueError:
 class _HeldOut(ScoringClassifier):
     """A model as far as a scorer looks at it: it decides on the examples that were held out."""
 
-    def __init__(self, classes: NDArray[Any], decisions: _Float) -> None:
+    def __init__(self, classes: NDArray[Any], decisions: NDArray[Any]) -> None:
         self.classes, self.decisions = classes, decisions
         self.classes_ = classes
 
@@ -81,7 +89,7 @@ class _HeldOut(ScoringClassifier):
         """It is fitted; scikit-learn wants to see the method."""
         return self
 
-    def _decisions(self, X: Any) -> _Float:
+    def _decisions(self, X: Any) -> NDArray[Any]:
         return self.decisions
 
 
@@ -100,16 +108,15 @@ class Scoring:
         self._is_weighted = "sample_weight" in signature(self._scorer).parameters
 
     def score(
-        self, classes: NDArray[Any], scores: _Float, X: Any, y: NDArray[Any], weight: _Float | None, fold: Fold
+        self, classes: NDArray[Any], decisions: Any, X: Any, y: NDArray[Any], weight: _Float | None, fold: Fold
     ) -> float:
-        """Of a model with these classes, by its scores of a fold's held-out examples; NaN where none has a weight."""
+        """Of a model with these classes, by its decisions on what a fold holds out; NaN where none has a weight."""
         test = fold.test
         options = {}
         if weight is not None and self._is_weighted:
             options["sample_weight"] = weight[test]
             if not weight[test].any():
                 return np.nan
-        decisions = scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
         return float(self._scorer(_HeldOut(classes, decisions), rows_of(X, test), y[test], **options))
 
 
@@ -124,3 +131,60 @@ def best_of(scores: _Float) -> tuple[tuple[int, ...], float]:
     best = 0 if np.isnan(means).all() else int(np.nanargmax(means))
     place = np.unravel_index(best, scores.shape[1:])
     return tuple(int(number) for number in place), float(means[best])
+
+
+class Tally:
+    """The trainings of a search that have ended, some of which may run at the same time, and what is shown of them."""
+
+    def __init__(self, progress: Progress, count: int) -> None:
+        self._progress, self._count, self._done = progress, count, 0
+        self._passes, self._began = 0.0, time.perf_counter()
+        self._lock = threading.Lock()
+        self.is_over = False  # whether an interrupt or a limit has ended the search
+
+    def counts(self, outcome: Outcome) -> bool:
+        """Whether a training that has ended is to be scored; otherwise there will be no other."""
+        if outcome.status in ("interrupted", "time_limit"):
+            self.is_over = True
+            return False
+        last = outcome.history[-1]
+        with self._lock:
+            self._done += 1
+            self._passes += last.iterations
+            at = replace(last, seconds=time.perf_counter() - self._began, iterations=self._passes)
+            self._progress.update(at, self._done / self._count)
+        return True
+
+
+def run_folds(work: Callable[[int], None], count: int, at_once: int) -> None:
+    """Do the work of each fold, of some at the same time; a limit of time counts from when the call began."""
+    contexts = [copy_context() for _ in range(count)]
+
+    def run(number: int) -> None:
+        contexts[number].run(work, number)
+
+    if at_once > 1:
+        Workers(at_once).run(run, range(count))
+    else:
+        for number in range(count):
+            run(number)
+
+
+def time_of_search(time_limit: float | None) -> float | None:
+    """How much of a limit of time is for the search; the rest is for the model."""
+    return None if time_limit is None else _MOST_OF_TIME * time_limit
+
+
+def forget_fitted(model: Any) -> None:
+    """Remove what a fit before has left."""
+    for name in [name for name in vars(model) if name.endswith("_")]:
+        delattr(model, name)
+
+
+def single_of(model: Any, kind: type[_Estimator], **others: Any) -> _Estimator:
+    """The estimator of one model of a search, with the parameters that both have, and what the data say."""
+    names = parameters.defaults(kind)
+    alike = {name: value for name, value in model.get_params(deep=False).items() if name in names}
+    single = kind(**{**alike, **others})
+    single.__dict__ |= {name: value for name, value in vars(model).items() if name in _OF_DATA}
+    return single

@@ -7,9 +7,6 @@ each model starts from the one before.
 
 from __future__ import annotations
 
-import contextvars
-import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -26,7 +23,19 @@ from larank.blocks.kernels import Kernel, PrecomputedKernel, kernel_for, kernels
 from larank.blocks.provider import length
 from larank.blocks.shared import SharedProvider, SharedValues
 from larank.blocks.workers import Workers
-from larank.crossvalidation import SEARCHED, Fold, Scoring, best_of, costs_of, folds_of
+from larank.crossvalidation import (
+    SEARCHED,
+    Fold,
+    Scoring,
+    Tally,
+    best_of,
+    costs_of,
+    folds_of,
+    forget_fitted,
+    run_folds,
+    single_of,
+    time_of_search,
+)
 from larank.data.models import persistable
 from larank.data.schema import floats, given
 from larank.docstrings import with_paragraphs
@@ -40,7 +49,6 @@ from larank.training import Interrupt, Limits, Outcome, Progress, first_interrup
 _Float = NDArray[np.float64]
 
 _FACTORS = (0.1, 10.0)  # of "scale": from where to where a number of values of gamma lies
-_MOST_OF_TIME = 0.75  # of a limit, for the search; the rest is for the model
 _MOST_OF_MEMORY = 0.5  # of the limit, for the matrix of kernel values
 _ROOM_OF_FOLD = 2  # times that matrix, for a training to have all values of its members at hand
 
@@ -223,10 +231,10 @@ default="rbf"
         """Search, and train the model, if there is to be one: how that ended, with which kernel values."""
         self._check_parameters()
         scoring = Scoring(self.scoring)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        forget_fitted(self)
         X, y = self._validated(X, y, reset=True)
-        whole = self._single(1.0, "scale" if parameters.is_count(self.gammas) else next(iter(self.gammas)))
+        gamma = "scale" if parameters.is_count(self.gammas) else next(iter(self.gammas))
+        whole = single_of(self, MulticlassSVC, C=1.0, gamma=gamma)
         problem, _ = whole.stated(X, y, sample_weight)
         self.classes_ = whole.classes_
         search = _Search(self, problem, X, y, sample_weight, interrupt)
@@ -238,19 +246,11 @@ default="rbf"
             self.gamma_ = float(self.gammas_[best_kernel])
         if not self.refit:
             return None
-        final = self._single(self.C_, getattr(self, "gamma_", 1.0))
+        final = single_of(self, MulticlassSVC, C=self.C_, gamma=getattr(self, "gamma_", 1.0))
         training, outcome = search.trained(final, kernels[best_kernel], finite_costs(self.C_ * problem.costs))
         final._keep_model(training, outcome, X)
         self.__dict__ |= {name: value for name, value in vars(final).items() if name.endswith("_")}
         return outcome, training.provider
-
-    def _single(self, C: float, gamma: float | str) -> MulticlassSVC:
-        """The estimator of one model."""
-        names = parameters.defaults(MulticlassSVC)
-        alike = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        model = MulticlassSVC(**{**alike, "C": C, "gamma": gamma})
-        model.__dict__ |= {name: value for name, value in vars(self).items() if name in _OF_DATA}
-        return model
 
     def _kernels(self, X: Any) -> list[Kernel]:
         """Those to try, one for each gamma; what the data say of these is kept."""
@@ -266,9 +266,6 @@ default="rbf"
 
     def _kernel_with(self, gamma: float | str, X: Any) -> Any:
         return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
-
-
-_OF_DATA = ("classes_", "n_features_in_", "feature_names_in_")
 
 
 @dataclass(frozen=True)
@@ -375,35 +372,29 @@ class _Search:
                 f"{len(self.folds)} folds x {len(Cs)} C x {len(kernels)} kernels: {about}, "
                 f"memory limit {model.memory_limit / 1e6:.0f} MB"
             )
-            told = _Told(progress, scores.size)
+            tally = Tally(progress, scores.size)
             for number, kernel in enumerate(kernels):
                 self._take(kernel)
-                self._run_folds(Cs, scoring, scores[:, :, number], told)
+                self._run_folds(Cs, scoring, scores[:, :, number], tally)
             progress.finish("interrupted" if self.interrupt.has_come else "completed")
         return scores
 
-    def _run_folds(self, Cs: _Float, scoring: Scoring, scores: _Float, told: _Told) -> None:
+    def _run_folds(self, Cs: _Float, scoring: Scoring, scores: _Float, tally: Tally) -> None:
         at_once = self._at_once()
-        contexts = [contextvars.copy_context() for _ in self.folds]  # with the time when the call began
 
         def run(number: int) -> None:
-            contexts[number].run(self._run_fold, self.folds[number], Cs, scoring, scores[number], told, at_once)
+            self._run_fold(self.folds[number], Cs, scoring, scores[number], tally, at_once)
 
-        if at_once > 1:
-            Workers(at_once).run(run, range(len(self.folds)))
-        else:
-            for number in range(len(self.folds)):
-                run(number)
+        run_folds(run, len(self.folds), at_once)
 
     def _run_fold(
-        self, of: _FoldProblem, Cs: _Float, scoring: Scoring, scores: _Float, told: _Told, at_once: int
+        self, of: _FoldProblem, Cs: _Float, scoring: Scoring, scores: _Float, tally: Tally, at_once: int
     ) -> None:
         """The scores for all costs, from the smallest to the largest."""
-        model, time_limit = self.model, self.model.time_limit
-        limits = Limits(None, model.max_iter, None if time_limit is None else _MOST_OF_TIME * time_limit)
+        limits = Limits(None, self.model.max_iter, time_of_search(self.model.time_limit))
         training: ActiveSetTraining | None = None
         for place in np.argsort(Cs, kind="stable"):
-            if told.is_over:
+            if tally.is_over:
                 return
             costs = finite_costs(Cs[place] * of.problem.costs)
             if training is None:
@@ -412,12 +403,11 @@ class _Search:
                 training.raise_costs(costs)
             with training.provider.threads():
                 outcome = train(training, limits, Progress(), interrupt=self.interrupt)
-            if outcome.status in ("interrupted", "time_limit"):
-                told.is_over = True
+            if not tally.counts(outcome):
                 return
-            held_out = training.scale * training.scores[of.fold.test]
-            scores[place] = scoring.score(of.classes, held_out, self.X, self.y, self.weight, of.fold)
-            told.note(outcome)
+            found = training.scale * training.scores[of.fold.test]
+            decisions = found[:, 1] - found[:, 0] if len(of.classes) == 2 else found
+            scores[place] = scoring.score(of.classes, decisions, self.X, self.y, self.weight, of.fold)
 
     def trained(self, model: MulticlassSVC, kernel: Kernel, costs: _Float) -> tuple[ActiveSetTraining, Outcome]:
         """On all examples."""
@@ -425,22 +415,3 @@ class _Search:
         training = self._training(self.problem, costs, 1)
         with training.provider.threads():
             return training, model._run(training, interrupt=self.interrupt)
-
-
-class _Told:
-    """What a person sees of the trainings of a search, which may run at the same time."""
-
-    def __init__(self, progress: Progress, count: int) -> None:
-        self._progress, self._count, self._done = progress, count, 0
-        self._passes, self._began = 0.0, time.perf_counter()
-        self._lock = threading.Lock()
-        self.is_over = False  # by an interrupt or a limit
-
-    def note(self, outcome: Outcome) -> None:
-        """Another one has ended."""
-        last = outcome.history[-1]
-        with self._lock:
-            self._done += 1
-            self._passes += last.iterations
-            at = replace(last, seconds=time.perf_counter() - self._began, iterations=self._passes)
-            self._progress.update(at, self._done / self._count)

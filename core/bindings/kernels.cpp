@@ -51,22 +51,23 @@ larank::CsrRows<T> csr_rows(Vector<T> values, Vector<int32_t> columns, Vector<in
 }
 
 template <class T>
-void add_rows(Table<T> matrix, Vector<int64_t> rows, Vector<double> values, Vector<int32_t> columns,
-              Vector<int64_t> starts, int64_t first, int64_t last, Strided<double> out) {
+void sum_rows(Table<T> matrix, Vector<int64_t> rows, Vector<double> values, Vector<int64_t> starts, int64_t first,
+              int64_t last, Strided<double> out) {
     const larank::Tile<double> scores = tile_of(out);
-    const int64_t width = int64_t(matrix.shape(1));
-    if (scores.columns != width || scores.stride != width)
-        throw std::invalid_argument("out must have the columns of matrix, side by side");
-    if (first < 0 || last > width) throw std::invalid_argument("first and last must be columns of matrix");
-    csr_rows(values, columns, starts, scores.rows);
-    if (rows.shape(0) + 1 != starts.shape(0)) throw std::invalid_argument("rows must be one per row of coefficients");
-    for (std::size_t i = 0; i < rows.shape(0); ++i)
-        if (rows.data()[i] < 0 || rows.data()[i] >= int64_t(matrix.shape(0)))
-            throw std::invalid_argument("rows must be those of matrix");
+    const int64_t width = int64_t(matrix.shape(1)), classes = int64_t(starts.shape(0)) - 1;
+    if (scores.rows != classes || scores.columns != width || scores.stride != width)
+        throw std::invalid_argument("out must have a row per class and the columns of matrix, side by side");
+    if (first < 0 || first > last || last > width)
+        throw std::invalid_argument("first and last must be columns of matrix");
+    if (rows.shape(0) != values.shape(0)) throw std::invalid_argument("rows and values must be equally many");
+    bool is_sound = starts.data()[0] >= 0 && starts.data()[classes] <= int64_t(rows.shape(0));
+    for (int64_t y = 0; is_sound && y < classes; ++y) is_sound = starts.data()[y] <= starts.data()[y + 1];
+    for (std::size_t n = 0; is_sound && n < rows.shape(0); ++n)
+        is_sound = rows.data()[n] >= 0 && rows.data()[n] < int64_t(matrix.shape(0));
+    if (!is_sound) throw std::invalid_argument("starts must ascend, and rows be those of matrix");
     nb::gil_scoped_release release;
-    larank::add_rows(matrix.data(), width,
-                     {rows.data(), values.data(), columns.data(), starts.data(), int64_t(rows.shape(0))}, first, last,
-                     scores.values);
+    larank::sum_up(matrix.data(), width, {rows.data(), values.data(), starts.data(), classes}, first, last,
+                   scores.values);
 }
 
 template <class T>
@@ -122,8 +123,8 @@ void bind_kernel_maps_of(nb::module_& m) {
         },
         "x_values"_a.noconvert(), "x_columns"_a.noconvert(), "x_starts"_a.noconvert(), "z_values"_a.noconvert(),
         "z_columns"_a.noconvert(), "z_starts"_a.noconvert(), "features"_a, "out"_a.noconvert());
-    m.def("add_rows", &add_rows<T>, "matrix"_a.noconvert(), "rows"_a.noconvert(), "values"_a.noconvert(),
-          "columns"_a.noconvert(), "starts"_a.noconvert(), "first"_a, "last"_a, "out"_a.noconvert());
+    m.def("sum_rows", &sum_rows<T>, "matrix"_a.noconvert(), "rows"_a.noconvert(), "values"_a.noconvert(),
+          "starts"_a.noconvert(), "first"_a, "last"_a, "out"_a.noconvert());
 }
 
 }  // namespace

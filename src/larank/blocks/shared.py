@@ -135,13 +135,13 @@ class SharedProvider(Provider):
     def scores(self, X: _Index, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples: as many sums as there are examples in the matrix."""
         numbers = self._held(self._checked(slots)).examples
-        beta = sparse.csr_matrix(coefficients)
-        starts, columns = beta.indptr.astype(np.int64), beta.indices.astype(np.int32, copy=False)
+        beta = sparse.csc_matrix(coefficients)
+        rows, starts = numbers[beta.indices], beta.indptr.astype(np.int64)
         size = len(self._matrix)
-        sums = np.zeros((beta.shape[1], size))
+        sums = np.empty((beta.shape[1], size))
 
         def fill(some: slice) -> None:
-            _core.add_rows(self._matrix, numbers, beta.data, columns, starts, some.start, some.stop, sums)
+            _core.sum_rows(self._matrix, rows, beta.data, starts, some.start, some.stop, sums)
 
         self.each(fill, pieces(size, _COLUMNS_AT_ONCE))
         return np.ascontiguousarray(sums.T[X])

@@ -57,10 +57,10 @@ class SharedValues:
 
     def of(self, kernel: Kernel) -> _Array:
         """The matrix for a kernel, in the place of the one before."""
-        provider = self._provider(kernel)
-        size = length(self._examples)
         if isinstance(kernel, PrecomputedKernel) and not kernel.plus:
             return np.ascontiguousarray(self._examples)
+        provider = self._provider(kernel)
+        size = length(self._examples)
         if self._values is None:
             self._values = zeros((size, size), provider.dtype)
         with provider.threads():
@@ -103,6 +103,11 @@ def _fill(provider: Provider, X: Any, out: _Array) -> None:
 
         provider.sweep(X[below], provider.part(X, columns, norms), keep, norms[below])
     np.fill_diagonal(out, diagonal)
+
+
+def matrix_nbytes(X: Any, dtype: Any) -> int:
+    """What the kernel values of all pairs of examples take."""
+    return length(X) ** 2 * int(np.dtype(dtype).itemsize)
 
 
 class SharedProvider(Provider):

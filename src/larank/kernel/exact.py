@@ -19,16 +19,24 @@ from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, ProductKernel
 from larank.blocks.provider import rows_of
+from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import Schema, csr, floats, number
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.machine import FITTED, WEIGHTS, KernelClassifier, says_enough_memory, warn_if_indefinite
+from larank.kernel.machine import (
+    FITTED,
+    WEIGHTS,
+    KernelClassifier,
+    enough_memory,
+    says_enough_memory,
+    warn_if_indefinite,
+)
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.publishing import next_model
-from larank.training import CheckpointFile, CheckpointRequest, Interrupt, Limits, Outcome, train
+from larank.training import CheckpointFile, CheckpointRequest, Interrupt, Limits, Outcome, first_interrupt, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -38,6 +46,8 @@ PRECISION = {
     "float64": "where kernel values are not precise enough to go on, features of one scale or a smaller C may do",
 }
 _SMALL = 0.1  # of the memory limit: that much may be copied
+_STEPS_THAT_SHARE = 3  # of a path: from so many on it pays to compute all kernel values
+SHARE_OF_MATRIX = 0.5  # of the memory limit, for a matrix of them
 _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are constant pays
 
 
@@ -218,20 +228,22 @@ class MulticlassSVC(ExactClassifier):
         order = sorted(range(len(Cs)), key=Cs.__getitem__)
         first = clone(self).set_params(C=1.0)
         data, problem, provider = first._problem(X, y, sample_weight)
-        weights = problem.costs
-        with provider.threads():
-            training = first._training(replace(problem, costs=finite_costs(Cs[order[0]] * weights)), provider)
-            for n in order:
-                model = clone(self).set_params(C=Cs[n])
-                model._begin_like(first)
-                if models:
-                    training.raise_costs(finite_costs(Cs[n] * weights))
-                outcome = model._run(training)
-                model._keep_model(training, outcome, data)
-                model._warn_if_early(outcome, PRECISION[provider.dtype.name], stacklevel=2)
-                models[n] = model
-                if outcome.status == "interrupted":
-                    break
+        with first_interrupt() as interrupt:
+            if len(Cs) >= _STEPS_THAT_SHARE:
+                problem, provider = first._with_shared_values(problem, provider)
+            weights = problem.costs
+            with provider.threads():
+                training = first._training(replace(problem, costs=finite_costs(Cs[order[0]] * weights)), provider)
+                for n in order:
+                    models[n] = model = clone(self).set_params(C=Cs[n])
+                    model._begin_like(first)
+                    if len(models) > 1:
+                        training.raise_costs(finite_costs(Cs[n] * weights))
+                    outcome = model._run(training, interrupt=interrupt)
+                    model._keep_model(training, outcome, data)
+                    model._warn_if_early(outcome, PRECISION[provider.dtype.name], stacklevel=2)
+                    if outcome.status == "interrupted":
+                        break
         warn_if_indefinite(provider.indefinite, stacklevel=2)
         return [models[n] for n in sorted(models)]
 
@@ -266,6 +278,18 @@ class MulticlassSVC(ExactClassifier):
         is_hard = math.inf == self.C
         problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation, is_hard)
         return problem, kernel
+
+    def _with_shared_values(self, problem: Problem, provider: Provider) -> tuple[Problem, Provider]:
+        """The same problem on a matrix of all kernel values, where it takes no more than its share of the memory."""
+        nbytes = matrix_nbytes(problem.X, provider.dtype)
+        rest = self.memory_limit - nbytes
+        if nbytes > SHARE_OF_MATRIX * self.memory_limit or rest < enough_memory(self, problem.X):
+            return problem, provider
+        values = SharedValues(problem.X, lambda kernel: provider, nbytes).of(provider.kernel)
+        shared = SharedProvider(provider.kernel, values, self._threads())
+        shared.indefinite = provider.indefinite
+        self.memory_limit = rest
+        return replace(problem, X=np.arange(len(problem.labels))), shared
 
     def _begin_like(self, other: Self) -> None:
         """Take over what the data say."""

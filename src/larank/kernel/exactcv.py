@@ -20,8 +20,7 @@ from larank.base import check_two_classes, example_costs
 from larank.blocks import Provider, provider_for
 from larank.blocks.definite import indefinite_values
 from larank.blocks.kernels import Kernel, PrecomputedKernel, kernel_for, kernels_with, with_bias
-from larank.blocks.provider import length
-from larank.blocks.shared import SharedProvider, SharedValues
+from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
 from larank.blocks.workers import Workers
 from larank.crossvalidation import (
     SEARCHED,
@@ -40,7 +39,14 @@ from larank.data.models import persistable
 from larank.data.schema import floats, given
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.exact import FITTED_EXACTLY, PRECISION, ExactClassifier, MulticlassSVC, finite_costs
+from larank.kernel.exact import (
+    FITTED_EXACTLY,
+    PRECISION,
+    SHARE_OF_MATRIX,
+    ExactClassifier,
+    MulticlassSVC,
+    finite_costs,
+)
 from larank.kernel.machine import enough_memory, says_enough_memory, warn_if_indefinite
 from larank.kernel.problem import Problem
 from larank.publishing import next_model
@@ -49,7 +55,6 @@ from larank.training import Interrupt, Limits, Outcome, Progress, first_interrup
 _Float = NDArray[np.float64]
 
 _FACTORS = (0.1, 10.0)  # of "scale": from where to where a number of values of gamma lies
-_MOST_OF_MEMORY = 0.5  # of the limit, for the matrix of kernel values
 _ROOM_OF_FOLD = 2  # times that matrix, for a training to have all values of its members at hand
 
 
@@ -295,11 +300,10 @@ class _Search:
         self.folds = [self._problem_of(fold, number) for number, fold in enumerate(folds_of(model.cv, X, y))]
         self.threads = Workers(model._threads()).count
         self.examples = problem.X
-        size, itemsize = length(X), 4 if getattr(X, "dtype", None) == np.float32 else 8
         self.room = model.memory_limit - enough_memory(model, X)  # for kernel values
-        self.nbytes = size * size * itemsize  # of the matrix
-        self.shares = self.nbytes <= min(self.room, _MOST_OF_MEMORY * model.memory_limit)
-        self.values = SharedValues(self.examples, self._computing, _MOST_OF_MEMORY * model.memory_limit)
+        self.nbytes = matrix_nbytes(X, np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
+        self.shares = self.nbytes <= min(self.room, SHARE_OF_MATRIX * model.memory_limit)
+        self.values = SharedValues(self.examples, self._computing, SHARE_OF_MATRIX * model.memory_limit)
         self.matrix: NDArray[Any] | None = None
         self.kernel: Kernel | None = None  # that of the matrix, or of what is computed
         self.indefinite = ""

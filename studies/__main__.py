@@ -22,7 +22,7 @@ from studies.measure import load_average, versions
 from studies.papers import active as active_figures
 from studies.papers import concepts, larank, lasvm, mcsvm, ospas, primal, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
-from studies.rivals import active, ambiguous, binary, cache, kernel, linear, maps, memory, path, sequence, sgd
+from studies.rivals import active, ambiguous, binary, cache, kernel, linear, maps, memory, path, search, sequence, sgd
 from studies.rivals import primal as primal_rivals
 from studies.study import Outcome, Study
 
@@ -42,6 +42,7 @@ _SINGLE = (
     memory,
     maps,
     path,
+    search,
     binary,
     cache,
     active,

@@ -193,11 +193,20 @@ VARIANTS = {
         name if name != "crammer-singer" else "": ({"formulation": name}, _linear(name))
         for name in reference.FORMULATIONS
     },
+    "LinearMulticlassSVCCV": {"": ({"Cs": [1.0], "cv": 3}, _linear("crammer-singer"))},
     "MulticlassSVC": {
         "": ({}, _multiclass("crammer-singer")),
         "weston-watkins": ({"formulation": "weston-watkins"}, _multiclass("weston-watkins")),
         "intercept": ({"fit_intercept": True}, _multiclass("crammer-singer", constant=1.0)),
         "published": ({"solver": "published"}, _multiclass("crammer-singer")),
+    },
+    # One candidate, so that the objective is known; the search has tests of its own.
+    "MulticlassSVCCV": {
+        "": ({"Cs": [1.0], "gammas": [GAMMA], "cv": 3}, _multiclass("crammer-singer")),
+        "weston-watkins": (
+            {"Cs": [1.0], "gammas": [GAMMA], "cv": 3, "formulation": "weston-watkins"},
+            _multiclass("weston-watkins"),
+        ),
     },
     "PivotedCholeskyMap": {
         "": ({}, None),
@@ -242,6 +251,9 @@ class Case:
 
     def make(self, **parameters):
         alike = {name: value for name, value in ALIKE.items() if name in self.names}
+        for one, several in (("C", "Cs"), ("gamma", "gammas")):
+            if one in parameters and self.takes(several):  # a search with one candidate
+                parameters[several] = [parameters.pop(one)]
         return self.estimator(**{**alike, **self.parameters, **parameters})
 
     @property
@@ -467,6 +479,7 @@ _NO_FLAGS = ("no", 1, None)
 # What each parameter must be, values it must not have, and what it needs beside it to act.
 WRONG = {
     "C": (_NUMBER, (-1.0, 0, np.nan, "1", None, True), {}),
+    "Cs": ("an integer >= 1 or a sequence of numbers", (0, -1, "many", None, True, 2.5), {}),
     "algorithm": ("one of .*", ("other", None), {}),
     "alpha": (_NUMBER, _NO_NUMBERS, {}),
     "average": (_FLAG, _NO_FLAGS, {}),
@@ -477,6 +490,7 @@ WRONG = {
     "certify": ("True, False or 'auto'", _NO_FLAGS, {}),
     "coef0": ("a finite number", (np.nan, np.inf, "0"), {}),
     "cooling": (_FLAG, _NO_FLAGS, {}),
+    "cv": ("None, an integer >= 2, a splitter or an iterable.*", (1, -3, "five", 2.5), {}),
     "decision": ("one of 'last', 'average'", ("vote", None), {}),
     "degree": (_COUNT, (0, 1.5, "3"), {}),
     "delta_max": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
@@ -488,6 +502,7 @@ WRONG = {
     "feature_map": ("one of 'cholesky', 'kpca', 'none'", ("nystroem", 3), {}),
     "formulation": ("one of .*", ("cs", None, 2), {}),
     "gamma": ("'scale', 'auto' or a finite number > 0", (0, -1.0, np.nan, np.inf, "big", None), {}),
+    "gammas": ("an integer >= 1 or a sequence of numbers", (0, -1, "scale", None, True, 2.5), {}),
     "hidden_size": (_COUNT, (0, 2.5, None), {}),
     "history": ("one of .*", ("false", None), {}),
     "inference": ("one of 'exact', 'greedy'", ("beam", None), {}),
@@ -508,8 +523,10 @@ WRONG = {
     "operations": ("one of 'new', 'old', 'optimize'", ("grow",), {}),
     "order": ("an integer .*", (-1, 1.5, None), {}),
     "pivots": ("one of 'random', 'greedy'", ("best", None), {}),
+    "refit": (_FLAG, _NO_FLAGS, {}),
     "sample_size": (_COUNT, (0, 1.5), {"selection": "active"}),
     "schedule": ("one of .*", ("random", None), {}),
+    "scoring": ("None, one of sklearn.metrics.get_scorer_names.. or a callable", ("good", 3), {}),
     "selection": ("one of 'random', 'gradient', 'active', 'autoactive'.*", ("best", None), {}),
     "sharpness": ("a finite number >= 0", (-1.0, None, "high"), {"epochs": 2}),
     "shrinking": (_FLAG, _NO_FLAGS, {}),

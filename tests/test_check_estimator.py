@@ -23,6 +23,7 @@ from larank import (
     KernelPerceptron,
     LaRankClassifier,
     MulticlassSVC,
+    MulticlassSVCCV,
     PrimalMulticlassSVC,
     Published,
     SGDQNClassifier,
@@ -53,13 +54,20 @@ FURTHER = {
 CHOSEN = {
     "KernelPCAMap-basis": {"basis_size": 10},
     "KernelPerceptron-budget": {"budget": 100, "margin": 0.0},
+    "MulticlassSVCCV": {"Cs": [1.0], "gammas": ["scale"], "cv": 3},
+    "MulticlassSVCCV-weston-watkins": {"Cs": [1.0], "gammas": ["scale"], "cv": 3, "formulation": "weston-watkins"},
     "PivotedCholeskyMap-rank": {"n_components": 3},
     **{f"SGDQNClassifier-{name}": {"algorithm": name} for name in ("sgdqn", "svmsgd2", "sgd")},
     "SGDQNClassifier": {},
     "SGDQNClassifier-olbfgs": {"algorithm": "olbfgs", "loss": "log_loss"},  # it looks for curvature
 }
 # On examples far from the origin a small gap is much work.
-QUICK = {"MulticlassSVC": {"tol": 0.01}, "MulticlassSVC-intercept": {}, "MulticlassSVC-published": {}}
+QUICK = {
+    "MulticlassSVC": {"tol": 0.01},
+    "MulticlassSVC-intercept": {},
+    "MulticlassSVC-published": {},
+    "MulticlassSVCCV": {"tol": 0.01},
+}
 # These checks demand 1e-7 of predictions, more than defaults promise.
 EXACT = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 TIGHT = {
@@ -68,7 +76,9 @@ TIGHT = {
     "LaRankClassifier": {"gamma": 0.2, "stop": "gap", "tol": 1e-13, "max_iter": 100_000},
     "LaSVMClassifier": {"gamma": 0.5, "tau": 1e-10, "stop": "gap", "tol": 1e-10},
     "LinearMulticlassSVC": {"tol": 1e-12, "max_iter": 100_000},
+    "LinearMulticlassSVCCV": {"tol": 1e-12, "max_iter": 100_000},
     "MulticlassSVC": {"gamma": 0.2, "tol": 1e-13, "max_iter": 100_000},
+    "MulticlassSVCCV": {"gammas": [0.2], "tol": 1e-13, "max_iter": 100_000},
     "MulticlassSVC-published": {"gamma": 0.2, "solver": Published(epsilon=1e-12), "max_iter": 10**6},
     "PrimalMulticlassSVC": {"gamma": 0.2, "tol": 1e-17, "max_iter": 100_000},
     "TrackingSVC": {"gamma": 0.2, "epochs": 150, "n_steps": 200},
@@ -105,7 +115,8 @@ def _has_no_certificate(model):
 
 
 def _has_no_bias(model):
-    kinds = KernelPassiveAggressive | KernelPerceptron | LaRankClassifier | MulticlassSVC | TrackingSVC
+    exact = MulticlassSVC | MulticlassSVCCV
+    kinds = KernelPassiveAggressive | KernelPerceptron | LaRankClassifier | exact | TrackingSVC
     goes_through_zero = getattr(model, "kernel", "") in ("linear", "poly", "sigmoid", "precomputed")
     return isinstance(model, kinds) and goes_through_zero and not getattr(model, "fit_intercept", False)
 

@@ -21,12 +21,14 @@ ELSEWHERE = {
     "columns",
     "constraints",
     "cost_matrix",
+    "cv",
     "kernel",
     "label_costs",
     "label_kernel",
     "model",
     "random_state",
     "relations",
+    "scoring",
 }
 ELSEWHERE |= {"selection", "templates"}
 

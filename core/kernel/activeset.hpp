@@ -61,24 +61,28 @@ class ActiveSet {
         Visits<Machine>(steps_, Operation::process_old, slots).make(again);
     }
 
-    // Goes on for about so many visits; true once all members rest. Those that moved are visited again until they rest,
-    // then all are. Those whose kernel values are not at hand wait until the others rest; it comes back when it has had
-    // rows computed for some of them.
+    // Goes on for about so many visits; true once all members rest. Large violations are mended first: members move
+    // until hardly any violates optimality by more than a level, which then falls, down to tau. To look for violations
+    // costs little against a step, and a step where little is to be gained is soon undone by others.
+    // Those that moved are visited again until they rest, then violations are looked for. Members whose kernel values
+    // are not at hand wait until the others rest; it comes back when it has had rows computed for some of them.
     bool converge(int64_t visits) {
-        if (!is_sweeping_) begin_sweep(table().present());
+        if (!is_sweeping_) {
+            level_ = fall_of_level * largest_violation();
+            if (!begin_level()) return true;
+        }
         while (visits > 0) {
             sweep();
             visits -= int64_t(slots_.size()) + 1;
-            if (!moved_.empty() && (!is_whole_ || int64_t(moved_.size()) * rest_share > table().size())) {
+            if (!moved_.empty()) {
                 begin_sweep(std::exchange(moved_, {}));
             } else if (!put_off_.empty()) {
                 take_up();
                 return false;
-            } else if (is_whole_) {
-                is_sweeping_ = false;
+            } else if (!begin_level()) {
                 return true;
             } else {
-                begin_sweep(table().present());
+                visits -= table().size() / looks_per_visit;
             }
         }
         return false;
@@ -118,12 +122,37 @@ class ActiveSet {
   private:
     static constexpr int64_t most_classes = 8;  // that a member takes up at once
     static constexpr int64_t rest_share = 256;  // of the members may still move when the others rest
+    static constexpr double fall_of_level = 0.5;
+    static constexpr int64_t looks_per_visit = 8;
 
     const SupportTable& table() const { return steps_.machine().table(); }
 
+    double largest_violation() {
+        double largest = 0;
+        for (const int32_t slot : table().present()) largest = std::max(largest, steps_.violation(slot));
+        return largest;
+    }
+
+    // The next sweep is over the members that violate optimality by more than the level, or by more than a lower one
+    // where they are few; false if there is none to make.
+    bool begin_level() {
+        while (true) {
+            level_ = std::max(level_, steps_.tau());
+            std::vector<int32_t> violating;
+            for (const int32_t slot : table().present())
+                if (steps_.violation(slot) > level_) violating.push_back(slot);
+            if (int64_t(violating.size()) * rest_share > table().size()) {
+                begin_sweep(std::move(violating));
+                return true;
+            }
+            is_sweeping_ = level_ > steps_.tau();
+            if (!is_sweeping_) return false;
+            level_ *= fall_of_level;
+        }
+    }
+
     void begin_sweep(std::vector<int32_t> slots) {
         is_sweeping_ = true;
-        is_whole_ = slots.size() == std::size_t(table().size());
         slots_ = std::move(slots);
         put_off_.clear();
         moved_.clear();
@@ -136,7 +165,10 @@ class ActiveSet {
             steps_.end_operation(Operation::optimize);
             steps_.begin_operation();
         };
+        const double tau = steps_.tau();
+        steps_.set_tau(level_);
         put_off_ = Visits<Machine>(steps_, Operation::optimize, slots_).make_at_hand(note);
+        steps_.set_tau(tau);
     }
 
     // Some of those that were put off have the next sweep to themselves.
@@ -145,14 +177,14 @@ class ActiveSet {
         slots_.assign(put_off_.end() - int64_t(count), put_off_.end());
         put_off_.clear();
         moved_.clear();
-        is_whole_ = false;
         steps_.machine().bring_rows(slots_);
     }
 
     Steps<Machine>& steps_;
     std::vector<int32_t> slots_, put_off_,
-        moved_;  // of the sweep at hand: its members, those without rows, those that moved
-    bool is_sweeping_ = false, is_whole_ = false;
+        moved_;         // of the sweep at hand: its members, those without rows, those that moved
+    double level_ = 0;  // of violations that are mended now
+    bool is_sweeping_ = false;
 };
 
 }  // namespace larank

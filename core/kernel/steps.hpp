@@ -63,6 +63,7 @@ class Steps {
     // What is feasible for Crammer-Singer is for Weston-Watkins, so the change is one way.
     void set_formulation(Formulation formulation) { formulation_ = formulation; }
     void set_tau(double tau) { tau_ = tau; }
+    double tau() const { return tau_; }
     void forget_loss() { loss_ = 0; }
     // Whether support vectors stay when their coefficient becomes zero.
     void set_finishing(bool is_finishing) { is_finishing_ = is_finishing; }
@@ -123,6 +124,9 @@ class Steps {
         smo_step(slot, choice);
         return true;
     }
+
+    // Of optimality, by the pattern's own support vectors.
+    double violation(int32_t slot) { return choose_among_vectors(slot).violation(); }
 
     // Whether an operation on this pattern needs a row that is not here.
     bool lacks_row(int32_t slot, Operation operation) {

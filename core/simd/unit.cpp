@@ -43,6 +43,7 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.solve_row[int(Formulation::one_vs_rest)] = solve_row<OneVsRest, T>;
     units.add_row_values = add_row_values<T>;
     units.add_row_values_at = add_row_values_at<T>;
+    units.sum_rows = sum_rows<T>;
     units.dot_row_at = dot_row_at<T>;
     units.find_extremes = find_extremes;
     units.move_gradient = move_gradient<T>;

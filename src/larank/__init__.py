@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from larank.ambiguous.parser import SemanticParser
     from larank.data.models import load, save
     from larank.kernel.exact import MulticlassSVC
+    from larank.kernel.exactcv import MulticlassSVCCV
     from larank.kernel.huller import HullerClassifier
     from larank.kernel.larank import LaRankClassifier
     from larank.kernel.lasvm import LaSVMClassifier
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from larank.linear.labelkernel import distance_label_kernel, tree_label_kernel
     from larank.linear.primal import PrimalMulticlassSVC
     from larank.linear.sdm import LinearMulticlassSVC
+    from larank.linear.sdmcv import LinearMulticlassSVCCV
     from larank.linear.sgdqn import SGDQNClassifier
     from larank.maps import KernelPCAMap, PivotedCholeskyMap
     from larank.sequence.tagger import SequenceTagger
@@ -43,9 +45,11 @@ __all__ = [
     "LaRankClassifier",
     "LaSVMClassifier",
     "LinearMulticlassSVC",
+    "LinearMulticlassSVCCV",
     "MemoryLimitError",
     "MulticlassModel",
     "MulticlassSVC",
+    "MulticlassSVCCV",
     "PivotedCholeskyMap",
     "PrimalMulticlassSVC",
     "Published",
@@ -80,9 +84,11 @@ _HOME = {
     "LaRankClassifier": "larank.kernel.larank",
     "LaSVMClassifier": "larank.kernel.lasvm",
     "LinearMulticlassSVC": "larank.linear.sdm",
+    "LinearMulticlassSVCCV": "larank.linear.sdmcv",
     "MemoryLimitError": "larank._core",
     "MulticlassModel": "larank.structured.multiclass",
     "MulticlassSVC": "larank.kernel.exact",
+    "MulticlassSVCCV": "larank.kernel.exactcv",
     "PivotedCholeskyMap": "larank.maps",
     "PrimalMulticlassSVC": "larank.linear.primal",
     "Published": "larank.kernel.published",

@@ -106,6 +106,34 @@ def costs_of_path(Cs: Iterable[float]) -> list[float]:
     return [positive(f"Cs[{number}]", C) for number, C in enumerate(Cs)]
 
 
+def is_count(value: Any) -> bool:
+    """Whether it says how many there are to be, and not which."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _costs_to_try(name: str, value: Any) -> None:
+    if is_count(value) or isinstance(value, str | bool) or not isinstance(value, Iterable):
+        _number_or_values(name, value)
+    else:
+        costs_of_path(value)
+
+
+def _gammas_to_try(name: str, value: Any) -> None:
+    if is_count(value) or isinstance(value, str | bool) or not isinstance(value, Iterable):
+        _number_or_values(name, value)
+        return
+    values = list(value)
+    if not values:
+        raise ValueError(f"{name} must hold at least one value, got none")
+    for place, gamma in enumerate(values):
+        _gamma(f"{name}[{place}]", gamma)
+
+
+def _number_or_values(name: str, value: Any) -> None:
+    if not is_count(value) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1 or a sequence of numbers, got {value!r}")
+
+
 def _count_or_auto(name: str, value: Any) -> None:
     if value != "auto" and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
         raise ValueError(f"{name} must be an integer >= 1 or 'auto', got {value!r}")
@@ -222,6 +250,7 @@ _FLAGS = (
     "early_stopping",
     "finish",
     "fit_intercept",
+    "refit",
     "shrinking",
     "shuffle",
 )
@@ -233,6 +262,7 @@ _CHECKS: Mapping[str, Check] = {
     **dict.fromkeys(_COUNTS, partial(whole_number, at_least=1)),
     **dict.fromkeys((*_FLAGS, "warm_start"), flag),
     "C": _cost,
+    "Cs": _costs_to_try,
     "algorithm": OneOf(("process-reprocess", "simple")),
     "certify": _certify,
     "coef0": finite,
@@ -240,6 +270,7 @@ _CHECKS: Mapping[str, Check] = {
     "feature_map": OneOf(_FEATURE_MAPS),
     "formulation": OneOf(("crammer-singer", "weston-watkins")),
     "gamma": _gamma,
+    "gammas": _gammas_to_try,
     "history": OneOf(("true", "predicted")),
     "inference": OneOf(("exact", "greedy")),
     "loss": OneOf(("hinge", "squared_hinge", "smoothed_hinge", "log_loss", "modified_huber")),
@@ -274,6 +305,8 @@ _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("KernelPassiveAggressive", "loss"): OneOf(("hinge", "squared_hinge")),
     ("LinearMulticlassSVC", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
     ("LinearMulticlassSVC", "stop"): OneOf(("gap", "violation")),
+    ("LinearMulticlassSVCCV", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
+    ("LinearMulticlassSVCCV", "stop"): OneOf(("gap", "violation")),
     ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),
     ("PrimalMulticlassSVC", "loss"): OneOf(("log_loss", "squared_hinge", "smoothed_hinge")),
     ("PrimalMulticlassSVC", "solver"): OneOf(_DESCENTS),

@@ -203,6 +203,19 @@ def path(request: dict[str, Any]) -> dict[str, Any]:
     return figures
 
 
+def search(request: dict[str, Any]) -> dict[str, Any]:
+    """Choose C and gamma by cross-validation, train with them, and test."""
+    folder, form = Path(request["folder"]), request["form"]
+    grid = {"costs": request["costs"], "gammas": request["gammas"], "folds": request["folds"]}
+    _, found, figures = trial.train(
+        larank.EXACT.requires,
+        lambda: _read(folder, form, larank.EXACT.dtype),
+        lambda data: larank.EXACT.search(data, request["threads"], request["method"], **grid),
+    )
+    X, y = _test(folder, form, larank.EXACT.dtype)
+    return {**figures, "error": float(np.mean(found.predict(X) != y))}
+
+
 def learn(request: dict[str, Any]) -> dict[str, Any]:
     """Learn from so many labels, then test."""
     folder, form, learner = Path(request["folder"]), request["form"], _solver(request)

@@ -613,13 +613,32 @@ def test_limits_on_a_path_warn_for_every_model():
 def test_an_interrupt_ends_a_path_with_the_models_so_far():
     X, y = data(300, 3)
     kernel, calls = interrupted_at(None)
-    svc(kernel, tol=1e-4).path(X, y, [1.0])
+    tight = {"tol": 1e-4, "memory_limit": 1.4e6}  # no room for all kernel values
+    svc(kernel, **tight).path(X, y, [1.0])
     kernel, _ = interrupted_at(len(calls) + 3)  # while the second model is trained
     with pytest.warns(TrainingWarning, match="ended by an interrupt"):
-        models = svc(kernel, tol=1e-4).path(X, y, [1e3, 1.0, 1e2])
+        models = svc(kernel, **tight).path(X, y, [1e3, 1.0, 1e2])
     assert [model.C for model in models] == [1.0, 1e2]
     assert [model.result_.status for model in models] == ["converged", "interrupted"]
     assert_certificate(models[1], rbf(X), y, np.full(300, 1e2), 1 - np.eye(3))
+
+
+def test_an_interrupt_while_shared_values_are_computed_ends_a_path_with_a_valid_model():
+    X, y = data(300, 3)
+    kernel, _ = interrupted_at(4)
+    with pytest.warns(TrainingWarning, match="ended by an interrupt"):
+        (model,) = svc(kernel).path(X, y, [1e3, 1.0, 1e2])
+    assert model.C == 1.0
+    assert_certificate(model, rbf(X), y, np.ones(300), 1 - np.eye(3))
+
+
+def test_a_path_on_shared_values_equals_one_without():
+    X, y = data(300, 3)
+    Cs = [0.1, 1.0, 10.0]
+    pairs = zip(svc(tol=1e-6).path(X, y, Cs), svc(tol=1e-6, memory_limit=1.4e6).path(X, y, Cs), strict=True)
+    for shared, computed in pairs:
+        assert shared.result_.dual == pytest.approx(computed.result_.dual, rel=1e-5)
+        np.testing.assert_allclose(shared.decision_function(X), computed.decision_function(X), atol=0.02)
 
 
 @pytest.mark.parametrize(

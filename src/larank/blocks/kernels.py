@@ -205,6 +205,23 @@ class CallableKernel(Kernel):
 
 
 @dataclass(frozen=True)
+class Products(ProductKernel):
+    """Inner products as they are, for other kernels to be made of; perhaps of examples that were moved all alike."""
+
+    moves: bool
+
+    @property
+    def of_distance(self) -> bool:  # type: ignore[override]
+        return self.moves
+
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
+        pass
+
+    def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        return norms
+
+
+@dataclass(frozen=True)
 class _BiasedProductKernel(ProductKernel):
     """Another kernel plus one."""
 

@@ -39,9 +39,10 @@ _LEFT_OUT = ("random_state", "verbose", "warm_start")  # commands have --seed an
 
 
 def classifiers() -> dict[str, type]:
-    """Every classifier of the library."""
+    """Every classifier of the library but the searches, whose grids and folds are no options."""
     public = [getattr(larank, name) for name in larank.__all__]
     kinds = {kind.__name__: kind for kind in public if isinstance(kind, type) and issubclass(kind, ClassifierMixin)}
+    kinds = {name: kind for name, kind in kinds.items() if "cv" not in parameters.defaults(kind)}
     return {_short_name(name): kinds[name] for name in (*_SHORT_NAMES, *kinds)}
 
 

@@ -39,7 +39,6 @@ _Index = NDArray[np.int64]
 
 _FIRST_TAU = 0.02
 _COOLING = 1 / 4
-_WARMED = 16  # tau when costs are raised, over its last value
 _NEAR = 0.2  # beyond the margin; such examples are looked at in every round
 _NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
 _SHARE_WITHIN_DRIFT = 0.95  # of the examples looked at changed by less than what is taken for all
@@ -278,10 +277,7 @@ class ActiveSetTraining:
         if self.problem.formulation == "weston-watkins":
             self.session.set_formulation("weston-watkins")
         tol = self.settings.tol
-        tau, best_gap, best_dual, rounds_since = self.resumed_round or (
-            *(min(_FIRST_TAU, _WARMED * self.tau), np.inf, 0.0),
-            0,
-        )
+        tau, best_gap, best_dual, rounds_since = self.resumed_round or (_FIRST_TAU, np.inf, 0.0, 0)
         while True:
             self.next_round = (tau, best_gap, best_dual, rounds_since)
             yield False
@@ -425,7 +421,7 @@ class ActiveSetTraining:
 
     def _is_candidate(self, everything: bool) -> NDArray[np.bool_]:
         """The examples to look at: those that may have come to violate optimality."""
-        if everything or not self.settings.shrinking:
+        if everything or not self.settings.shrinking or self.provider.scores_all_at_once:
             return np.ones(len(self.problem.labels), bool)
         reach = _NEAR if self.provider.kept_nbytes else _NEAR_WITHOUT_TABLE
         return np.asarray(self.excess + self.drift > -reach)
@@ -560,6 +556,8 @@ class ActiveSetTraining:
         return int(np.clip(values / (2 * (self.session.slots + 512)), 1, 256))
 
     def _examples_at_once(self) -> int:
+        if self.provider.scores_all_at_once:
+            return len(self.problem.labels)
         share = _SHARE_OF_COPIES * self.settings.memory_limit / row_nbytes(self.problem.X)
         return int(np.clip(share, _LEAST_EXAMPLES, _EXAMPLES_AT_ONCE))
 

@@ -17,38 +17,64 @@ from larank import parameters
 from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs, functions, hardened
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
-from larank.blocks.kernels import ProductKernel
+from larank.blocks.kernels import Kernel, ProductKernel
 from larank.blocks.provider import rows_of
+from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
 from larank.data.files import PathLike
 from larank.data.models import persistable
-from larank.data.schema import csr, floats, number
+from larank.data.schema import Schema, csr, floats, number
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
-from larank.kernel.machine import FITTED, WEIGHTS, KernelClassifier, says_enough_memory, warn_if_indefinite
+from larank.kernel.machine import (
+    FITTED,
+    WEIGHTS,
+    KernelClassifier,
+    enough_memory,
+    says_enough_memory,
+    warn_if_indefinite,
+)
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
 from larank.publishing import next_model
-from larank.training import CheckpointFile, CheckpointRequest, Limits, Outcome, train
+from larank.training import CheckpointFile, CheckpointRequest, Interrupt, Limits, Outcome, first_interrupt, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
-_PRECISION = {
+# What to say where a training ends for lack of it.
+PRECISION = {
     "float32": "where kernel values are not precise enough to go on, float64 data may do",
     "float64": "where kernel values are not precise enough to go on, features of one scale or a smaller C may do",
 }
 _SMALL = 0.1  # of the memory limit: that much may be copied
+_STEPS_THAT_SHARE = 3  # of a path: from so many on it pays to compute all kernel values
+SHARE_OF_MATRIX = 0.5  # of the memory limit, for a matrix of them
 _WORTH_DROPPING = 0.05  # of the features: then a copy without those that are constant pays
 
 
-@with_paragraphs
-@persistable(
+# The fitted attributes of a model of the exact solver.
+FITTED_EXACTLY: Schema = {
     **{**FITTED, "dual_coef_": csr("n_support", "n_classes")},
-    support_costs_=floats("n_support", least=0),
-    coef_=WEIGHTS,
-    intercept_=floats(functions),
-    scale_=number(),
-)
-class MulticlassSVC(KernelClassifier):
+    "support_costs_": floats("n_support", least=0),
+    "coef_": WEIGHTS,
+    "intercept_": floats(functions),
+    "scale_": number(),
+}
+
+
+class ExactClassifier(KernelClassifier):
+    """A model of the exact solver, whose certificate speaks of a multiple of the dual solution."""
+
+    scale_: float
+
+    def _expansions(self, X: Any) -> NDArray[np.float64]:
+        """Those of the dual solution, scaled to where the primal objective is smallest."""
+        scores: NDArray[np.float64] = self.scale_ * super()._expansions(X)
+        return scores
+
+
+@with_paragraphs
+@persistable(**FITTED_EXACTLY)
+class MulticlassSVC(ExactClassifier):
     """Multiclass support vector machine with a kernel, solved to a duality gap.
 
     All classes are trained together: one kernel value serves all of them. Training starts from one pass of LaRank and
@@ -186,7 +212,7 @@ class MulticlassSVC(KernelClassifier):
                 outcome = model._run(training, file)
             model._keep_model(training, outcome, X)
         warn_if_indefinite(provider.indefinite, stacklevel=2)
-        self._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
+        self._warn_if_early(outcome, PRECISION[provider.dtype.name], stacklevel=2)
         return self
 
     @with_paragraphs
@@ -202,20 +228,22 @@ class MulticlassSVC(KernelClassifier):
         order = sorted(range(len(Cs)), key=Cs.__getitem__)
         first = clone(self).set_params(C=1.0)
         data, problem, provider = first._problem(X, y, sample_weight)
-        weights = problem.costs
-        with provider.threads():
-            training = first._training(replace(problem, costs=_finite(Cs[order[0]] * weights)), provider)
-            for n in order:
-                model = clone(self).set_params(C=Cs[n])
-                model._begin_like(first)
-                if models:
-                    training.raise_costs(_finite(Cs[n] * weights))
-                outcome = model._run(training)
-                model._keep_model(training, outcome, data)
-                model._warn_if_early(outcome, _PRECISION[provider.dtype.name], stacklevel=2)
-                models[n] = model
-                if outcome.status == "interrupted":
-                    break
+        with first_interrupt() as interrupt:
+            if len(Cs) >= _STEPS_THAT_SHARE:
+                problem, provider = first._with_shared_values(problem, provider)
+            weights = problem.costs
+            with provider.threads():
+                training = first._training(replace(problem, costs=finite_costs(Cs[order[0]] * weights)), provider)
+                for n in order:
+                    models[n] = model = clone(self).set_params(C=Cs[n])
+                    model._begin_like(first)
+                    if len(models) > 1:
+                        training.raise_costs(finite_costs(Cs[n] * weights))
+                    outcome = model._run(training, interrupt=interrupt)
+                    model._keep_model(training, outcome, data)
+                    model._warn_if_early(outcome, PRECISION[provider.dtype.name], stacklevel=2)
+                    if outcome.status == "interrupted":
+                        break
         warn_if_indefinite(provider.indefinite, stacklevel=2)
         return [models[n] for n in sorted(models)]
 
@@ -223,12 +251,22 @@ class MulticlassSVC(KernelClassifier):
         """The examples as they came, and what is to be solved with which kernel values."""
         parameters.check(self)
         X, y = self._validated(X, y, reset=True)
+        problem, kernel = self.stated(X, y, sample_weight)
+        provider = provider_for(kernel, problem.X, n_jobs=self._threads())
+        provider.expect(problem.X, self.memory_limit)
+        if problem.is_hard:
+            problem = replace(problem, costs=finite_costs(hardened(problem.costs, provider.measure(problem.X)[0])))
+        provider.indefinite = indefinite_values(provider, problem.X, np.flatnonzero(problem.costs > 0))
+        return X, problem, provider
+
+    def stated(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Problem, Kernel]:
+        """What is to be solved, of data that are checked, and the kernel; what the data say is kept."""
         classes = classes_of(y)
         labels = np.searchsorted(classes, y)
         delta = 1 - np.eye(len(classes))
         if self.cost_matrix is not None:
             delta = checked_cost_matrix(self.cost_matrix, len(classes))
-        costs = _finite(example_costs(self.C, X, y, classes, sample_weight, self.class_weight))
+        costs = finite_costs(example_costs(self.C, X, y, classes, sample_weight, self.class_weight))
         check_two_classes(y, costs)
         if self.kernel == "precomputed":
             check_gram(X)
@@ -240,13 +278,20 @@ class MulticlassSVC(KernelClassifier):
         if isinstance(kernel, ProductKernel) and kernel.of_distance and _nbytes(X) < _SMALL * self.memory_limit:
             examples = _without_constant_features(X)
         is_hard = math.inf == self.C
-        provider = provider_for(kernel, examples, n_jobs=self._threads())
-        provider.expect(examples, self.memory_limit)
-        if is_hard:
-            costs = _finite(hardened(costs, provider.measure(examples)[0]))
         problem = Problem(examples, labels.astype(np.int32), costs, len(classes), delta, self.formulation, is_hard)
-        provider.indefinite = indefinite_values(provider, examples, np.flatnonzero(costs > 0))
-        return X, problem, provider
+        return problem, kernel
+
+    def _with_shared_values(self, problem: Problem, provider: Provider) -> tuple[Problem, Provider]:
+        """The same problem on a matrix of all kernel values, where it takes no more than its share of the memory."""
+        nbytes = matrix_nbytes(problem.X, provider.dtype)
+        rest = self.memory_limit - nbytes
+        if nbytes > SHARE_OF_MATRIX * self.memory_limit or rest < enough_memory(self, problem.X):
+            return problem, provider
+        values = SharedValues(problem.X, lambda kernel: provider, nbytes).of(provider.kernel)
+        shared = SharedProvider(provider.kernel, values, self._threads())
+        shared.indefinite = provider.indefinite
+        self.memory_limit = rest
+        return replace(problem, X=np.arange(len(problem.labels))), shared
 
     def _begin_like(self, other: Self) -> None:
         """Take over what the data say."""
@@ -261,13 +306,15 @@ class MulticlassSVC(KernelClassifier):
         published = Published() if isinstance(self.solver, str) else self.solver
         return PublishedTraining(published, problem, provider, self.memory_limit)
 
-    def _run(self, training: Any, checkpoint: CheckpointFile | None = None) -> Outcome:
+    def _run(
+        self, training: Any, checkpoint: CheckpointFile | None = None, interrupt: Interrupt | None = None
+    ) -> Outcome:
         problem = training.problem
         about = f"{self.formulation}, {self._kernel_name()}, C={self.C:g}, {len(problem.labels)} examples"
         with says_enough_memory(self, problem.X), progress_for(self.verbose) as progress:
             progress.start(f"{about}, {problem.n_classes} classes, memory limit {self.memory_limit / 1e6:.0f} MB")
             limits = Limits(None, self.max_iter, self.time_limit)
-            outcome = train(training, limits, progress, checkpoint=checkpoint)
+            outcome = train(training, limits, progress, checkpoint=checkpoint, interrupt=interrupt)
         losses = len(self.classes_) - 1 if self.formulation == "weston-watkins" else 1
         at_zero = float(problem.delta.max()) * float(problem.costs.sum()) * losses
         dual, provider = outcome.objectives.dual, training.provider
@@ -302,13 +349,9 @@ class MulticlassSVC(KernelClassifier):
         )
         self.n_iter_ = math.ceil(self.result_.iterations)
 
-    def _expansions(self, X: Any) -> NDArray[np.float64]:
-        """Those of the dual solution, scaled to where the primal objective is smallest."""
-        scores: NDArray[np.float64] = self.scale_ * super()._expansions(X)
-        return scores
 
-
-def _finite(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+def finite_costs(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The costs of examples, which must have a sum."""
     if not np.isfinite(costs.sum()):
         raise ValueError(f"C times the weights must have a finite sum, got {costs.max():g} for one example")
     return costs

@@ -271,12 +271,18 @@ def says_enough_memory(model: KernelClassifier, X: Any, patterns: int = 0) -> It
     try:
         yield
     except _core.MemoryLimitError as error:
-        count, classes = patterns + length(X), len(model.classes_)
-        of_pattern = 2 * row_nbytes(X) + _BYTES_OF_PATTERN + _BYTES_OF_COEFFICIENT * classes
-        weights = _BYTES_OF_COEFFICIENT * classes * (X.shape[1] if model.kernel == "linear" else 0)
-        enough = int(2 * (count * (of_pattern + _ROWS_IN_USE * 8) + weights)) + _BYTES_AT_LEAST
+        count = patterns + length(X)
         needed, _, got = str(error).rpartition(", got ")
+        enough = enough_memory(model, X, patterns)
         raise type(error)(f"{needed}; {enough} are enough for all {count} examples, got {got}") from None
+
+
+def enough_memory(model: KernelClassifier, X: Any, patterns: int = 0) -> int:
+    """A limit on memory that will do if all examples become support patterns, beside those there are."""
+    count, classes = patterns + length(X), len(model.classes_)
+    of_pattern = 2 * row_nbytes(X) + _BYTES_OF_PATTERN + _BYTES_OF_COEFFICIENT * classes
+    weights = _BYTES_OF_COEFFICIENT * classes * (X.shape[1] if model.kernel == "linear" else 0)
+    return int(2 * (count * (of_pattern + _ROWS_IN_USE * 8) + weights)) + _BYTES_AT_LEAST
 
 
 @dataclass(frozen=True)

@@ -26,13 +26,14 @@ from larank.base import (
 )
 from larank.data.files import PathLike
 from larank.data.models import persistable
-from larank.data.schema import RESULT, floats, integer, labels
+from larank.data.schema import RESULT, Schema, floats, integer, labels
 from larank.docstrings import with_paragraphs
 from larank.publishing import next_model
 from larank.training import (
     CheckpointFile,
     CheckpointRequest,
     FromScratch,
+    Interrupt,
     Limits,
     Objectives,
     ObjectiveValues,
@@ -47,15 +48,37 @@ from larank.training.result import Result
 _ROUNDING_OF_MARGINS = 1e-6
 
 
-@persistable(
-    classes_=labels("n_classes"),
+# The fitted attributes that a file of a model holds: what predicts.
+FITTED_LINEARLY: Schema = {
+    "classes_": labels("n_classes"),
     **FEATURES,
-    coef_=floats(functions, "n_features_in_", single=True),
-    intercept_=floats(functions, single=True),
-    n_iter_=integer(),
-    result_=RESULT,
-)
-class LinearMulticlassSVC(ScoringClassifier):
+    "coef_": floats(functions, "n_features_in_", single=True),
+    "intercept_": floats(functions, single=True),
+    "n_iter_": integer(),
+    "result_": RESULT,
+}
+
+
+class LinearClassifier(ScoringClassifier):
+    """A model of weights per feature."""
+
+    coef_: NDArray[np.floating[Any]]
+    intercept_: NDArray[np.floating[Any]]
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
+        X = validated(self, X, reset=False)
+        scores: NDArray[np.floating[Any]] = np.asarray(X @ self.coef_.T) + self.intercept_
+        return scores.ravel() if len(self.classes_) == 2 else scores
+
+
+@persistable(**FITTED_LINEARLY)
+class LinearMulticlassSVC(LinearClassifier):
     """Linear multiclass support vector machine.
 
     All classes are trained together, in the dual, one example at a time. The returned model carries a certificate:
@@ -172,12 +195,6 @@ class LinearMulticlassSVC(ScoringClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        """Sparse input is welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     @with_paragraphs
     def fit(
         self,
@@ -231,11 +248,6 @@ class LinearMulticlassSVC(ScoringClassifier):
                 break
         return [models[number] for number in sorted(models)]
 
-    def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
-        X = validated(self, X, reset=False)
-        scores = np.asarray(X @ self.coef_.T) + self.intercept_
-        return scores.ravel() if len(self.classes_) == 2 else scores
-
     def _start(self) -> _Start | None:
         """The coefficients of the fit before."""
         if not hasattr(self, "coef_"):
@@ -255,6 +267,7 @@ class LinearMulticlassSVC(ScoringClassifier):
         sample_weight: ArrayLike | None,
         start: _Start | None,
         asked: CheckpointRequest | None = None,
+        interrupt: Interrupt | None = None,
     ) -> Outcome:
         X, y = validated(self, X, y, reset=True)
         if X.shape[0] >= 2**31:
@@ -275,7 +288,7 @@ class LinearMulticlassSVC(ScoringClassifier):
         with progress_for(self.verbose) as progress:
             progress.start(f"{self.formulation}, {X.shape[0]} examples, {X.shape[1]} features, {len(classes)} classes")
             limits = Limits(self.tol if self.stop == "gap" else None, self.max_iter, self.time_limit)
-            outcome = train(_SdmTraining(session, X), limits, progress, checkpoint=checkpoint)
+            outcome = train(_SdmTraining(session, X), limits, progress, checkpoint=checkpoint, interrupt=interrupt)
         self.classes_, self._formulation = classes, self.formulation
         self.costs_, self.rest_costs_ = costs, rest_costs
         self._keep_model(session, X)

@@ -9,7 +9,7 @@ from larank.training.checkpointfile import (
     random_state_of,
     set_random_state,
 )
-from larank.training.interrupts import on_interrupt, raises
+from larank.training.interrupts import Interrupt, first_interrupt, on_interrupt, raises
 from larank.training.loop import (
     CertificateWarning,
     FromScratch,
@@ -36,6 +36,7 @@ __all__ = [
     "CheckpointRequest",
     "DataPart",
     "FromScratch",
+    "Interrupt",
     "Limits",
     "Looks",
     "ObjectiveValues",
@@ -51,6 +52,7 @@ __all__ = [
     "TrainingWarning",
     "completed",
     "file_as_data",
+    "first_interrupt",
     "on_interrupt",
     "progress_for",
     "raises",

@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -184,6 +184,7 @@ def train(
     progress: Progress,
     looks: Looks | None = None,
     checkpoint: CheckpointFile | None = None,
+    interrupt: Interrupt | None = None,
 ) -> Outcome:
     """Advance a training until a limit is reached, its own criterion holds or the user interrupts.
 
@@ -199,13 +200,15 @@ def train(
         What goes into the history between two passes.
     checkpoint : CheckpointFile, optional
         Where the state goes now and then, and at the end; and what to go on from. It needs a `Resumable` training.
+    interrupt : Interrupt, optional
+        What the caller, who trains more than once, takes note of Ctrl-C with; by default that is done here.
 
     Returns
     -------
     Outcome
         With the objectives computed from scratch at the end, if there was time for it.
     """
-    with first_interrupt() as interrupt:
+    with first_interrupt() if interrupt is None else nullcontext(interrupt) as interrupt:
         run = _Run(training, limits, progress, interrupt)
         status = None if checkpoint is None else run.resume(checkpoint)
         while status is None:

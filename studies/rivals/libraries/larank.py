@@ -6,7 +6,7 @@ Every order is drawn from a fixed seed.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -213,6 +213,15 @@ class CostPath:
 
 
 @dataclass(frozen=True)
+class FoundBySearch:
+    """What a search has found, and the model trained with it."""
+
+    seconds: Stopwatch
+    extra: dict[str, Any]
+    predict: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class LarankExact(Estimator):
     """`MulticlassSVC`: the problem of `LarankOnline`, solved until the duality gap is small.
 
@@ -242,6 +251,29 @@ class LarankExact(Estimator):
         ]
         largest = max(models, key=lambda step: step.C)  # the last one trained, which tells of all
         return CostPath(watch, {"steps": steps, "breakdown": dict(largest.result_.breakdown)})
+
+    def search(
+        self, data: TrainingSet, threads: int, method: str, costs: list[float], gammas: list[float], folds: int
+    ) -> FoundBySearch:
+        """C and gamma by cross-validation: on shared kernel values, or by scikit-learn's search over separate fits."""
+        from sklearn.model_selection import GridSearchCV
+
+        settings = {**self.settings, "random_state": 0}
+        if method == "shared":
+            shared = imported("larank:MulticlassSVCCV")
+            model = shared(Cs=costs, gammas=gammas, cv=folds, n_jobs=threads, **settings)
+            with Stopwatch() as watch:
+                model.fit(data.X, data.y)
+            means, best = model.scores_.mean(axis=0), {"C": model.C_, "gamma": model.gamma_}
+        else:
+            single = imported(self.requires)(n_jobs=threads, **settings)
+            model = GridSearchCV(single, {"C": costs, "gamma": gammas}, cv=folds)
+            with Stopwatch() as watch:
+                model.fit(data.X, data.y)
+            means = np.reshape(model.cv_results_["mean_test_score"], (len(costs), len(gammas)))
+            best = model.best_params_
+        found = {"scores": np.asarray(means).tolist(), "score": float(model.best_score_), **best}
+        return FoundBySearch(watch, found, model.predict)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 from studies import tables
 from studies.measure import ChildFailedError, TimeoutExceededError
-from studies.rivals import kernel, kernels, memory, path, tasks
+from studies.rivals import kernel, kernels, memory, path, search, tasks
 from studies.rivals.contest import Entrant, Settings
 from studies.rivals.kernels import THREADS
 from studies.rivals.libraries import KERNEL, installed
@@ -315,12 +315,26 @@ def test_a_path_ends_where_a_fit_at_its_largest_cost_does():
     found = path.compare((3, 0.1, 10.0), Settings(["blobs"], repeats=1), lambda line: None)
     assert found.to_lines() == []
     assert [step.C for step in found.rows["steps"]] == pytest.approx([1.0, 10.0, 100.0])
-    whole, fit = found.rows["rows"]
+    whole, *fits = found.rows["rows"]
+    fit = fits[-1]
     assert (whole.training, fit.training) == ("path of 3 C, 1 .. 100", "fit from scratch, C = 100")
-    assert fit.ratio == 1.0
+    assert np.mean([each.ratio for each in fits]) == pytest.approx(1.0)
+    assert max(each.ratio_to_most for each in fits) == 1.0
     assert whole.dual == pytest.approx(fit.dual, rel=1e-3)
     assert "| blobs | path of 3 C, 1 .. 100 | 1 |" in tables.of_rows("", path.COLUMNS, [whole, fit]).as_markdown()
     assert "| blobs | 10 |" in tables.of_rows("", path.STEP_COLUMNS, found.rows["steps"]).as_markdown()
+
+
+@pytest.mark.usefixtures("only_blobs")
+def test_a_search_on_shared_values_finds_what_a_grid_search_does():
+    found = search.compare((3, 2, 3), Settings(["blobs"], repeats=1), lambda line: None)
+    assert found.to_lines() == []
+    shared, grid = found.rows["rows"]
+    assert (shared.search, grid.search) == (search.SHARED, search.GRID)
+    assert grid.ratio == 1.0
+    assert shared.score == pytest.approx(grid.score, abs=0.02)
+    assert shared.largest_difference <= 0.05
+    assert f"| blobs | {search.SHARED} | 1 |" in tables.of_rows("", search.COLUMNS, [shared, grid]).as_markdown()
 
 
 def test_costs_of_a_path_are_a_geometric_series():

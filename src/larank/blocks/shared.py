@@ -1,0 +1,164 @@
+"""Kernel values of all examples, computed once and read by many trainings on parts of them.
+
+Where one data set is trained on again and again, as in a search over folds, costs and values of gamma, its kernel
+values are a symmetric matrix that all trainings read. Their examples are numbers of its rows. A look at the examples is
+a sum of its rows, and nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from larank import _core
+from larank.blocks.kernels import Kernel, PrecomputedKernel, ProductKernel, Products
+from larank.blocks.pages import zeros
+from larank.blocks.provider import Provider, ids_of, length, pieces
+from larank.blocks.ranges import LARGEST, check_kernel_values
+from larank.blocks.store import Batch, Support, rows_like
+
+_Array = NDArray[Any]
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+_ROWS_AT_ONCE = 64
+_COLUMNS_AT_ONCE = 2048
+
+
+class SharedValues:
+    """The kernel values of all pairs of examples, for one kernel after another.
+
+    Inner products serve all kernels that are made of them, where there is memory for them beside the values.
+
+    Parameters
+    ----------
+    examples : array, CSR matrix or sequence
+        What the values are of; of a precomputed kernel, the matrix itself.
+    provider : callable
+        From a kernel to a provider of its values.
+    nbytes : float
+        The memory that may be taken.
+    """
+
+    def __init__(self, examples: Any, provider: Any, nbytes: float) -> None:
+        self._examples, self._provider = examples, provider
+        self._nbytes = nbytes
+        self._values: _Array | None = None
+        self._products: _Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What is kept here."""
+        return sum(matrix.nbytes for matrix in (self._values, self._products) if matrix is not None)
+
+    def of(self, kernel: Kernel) -> _Array:
+        """The matrix for a kernel, in the place of the one before."""
+        if isinstance(kernel, PrecomputedKernel) and not kernel.plus:
+            return np.ascontiguousarray(self._examples)
+        provider = self._provider(kernel)
+        size = length(self._examples)
+        if self._values is None:
+            self._values = zeros((size, size), provider.dtype)
+        with provider.threads():
+            if isinstance(kernel, ProductKernel) and 2 * self._values.nbytes <= self._nbytes:
+                self._map_products(kernel, provider)
+            else:
+                _fill(provider, self._examples, self._values)
+        return self._values
+
+    def _map_products(self, kernel: ProductKernel, provider: Provider) -> None:
+        values, size = self._values, length(self._examples)
+        assert values is not None
+        diagonal, norms = provider.measure(self._examples)
+        if self._products is None:
+            self._products = zeros((size, size), provider.dtype)
+            _fill(self._provider(Products(kernel.of_distance)), self._examples, self._products)
+        products = self._products
+
+        def fill(rows: slice) -> None:
+            values[rows] = products[rows]
+            with np.errstate(over="ignore", invalid="ignore"):
+                kernel.map(values[rows], norms[rows], norms)
+            if not _core.is_within(values[rows], LARGEST[provider.dtype]):
+                check_kernel_values(values[rows], f"kernel={kernel.name!r}", np.arange(size)[rows], np.arange(size))
+
+        provider.each(fill, pieces(size, _ROWS_AT_ONCE))
+        np.fill_diagonal(values, diagonal)
+
+
+def _fill(provider: Provider, X: Any, out: _Array) -> None:
+    """All values, each computed once."""
+    diagonal, norms = provider.measure(X)
+    for columns in pieces(length(X), _COLUMNS_AT_ONCE):
+        below = slice(columns.start, None)
+
+        def keep(rows: slice, values: _Array, columns: slice = columns) -> None:
+            rows = slice(columns.start + rows.start, columns.start + rows.stop)
+            out[rows, columns] = values
+            out[columns, rows] = values.T
+
+        provider.sweep(X[below], provider.part(X, columns, norms), keep, norms[below])
+    np.fill_diagonal(out, diagonal)
+
+
+def matrix_nbytes(X: Any, dtype: Any) -> int:
+    """What the kernel values of all pairs of examples take."""
+    return length(X) ** 2 * int(np.dtype(dtype).itemsize)
+
+
+class SharedProvider(Provider):
+    """Values that are in a matrix already; the examples are numbers of its rows, in an array of one dimension."""
+
+    scores_all_at_once = True
+
+    def __init__(self, kernel: Kernel, values: _Array, n_jobs: int | None) -> None:
+        super().__init__(kernel, values.dtype, Support(rows_like(np.zeros(0, np.int64)), values.dtype), n_jobs)
+        self._matrix = values
+
+    @staticmethod
+    def serves(kernel: Kernel, X: Any) -> bool:
+        """It is never chosen for data: what it reads must be made first."""
+        return False
+
+    def batch(self, X: _Index, ids: Any, rows: Any = None) -> Batch:
+        """Examples prepared for looking them up."""
+        numbers = X if rows is None else X[rows]
+        diagonal = self._matrix[numbers, numbers].astype(np.float64)
+        return Batch(numbers, ids_of(ids, len(numbers)), diagonal, np.zeros(len(numbers), self.dtype))
+
+    def part(self, X: _Index, rows: Any, norms: _Array | None) -> Batch:
+        """Rows of X for products with others."""
+        return self.batch(X, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, rows)
+
+    def keep_values(self, examples: int) -> None:
+        """All values are kept already."""
+
+    def scores(self, X: _Index, slots: Any, coefficients: Any) -> _Float:
+        """Scores of any examples: as many sums as there are examples in the matrix."""
+        numbers = self._held(self._checked(slots)).examples
+        beta = sparse.csc_matrix(coefficients)
+        rows, starts = numbers[beta.indices], beta.indptr.astype(np.int64)
+        size = len(self._matrix)
+        sums = np.empty((beta.shape[1], size))
+
+        def fill(some: slice) -> None:
+            _core.sum_rows(self._matrix, rows, beta.data, starts, some.start, some.stop, sums)
+
+        self.each(fill, pieces(size, _COLUMNS_AT_ONCE))
+        return np.ascontiguousarray(sums.T[X])
+
+    def scores_in_training(
+        self, X: _Index, ids: _Index, slots: Any, coefficients: _Float, is_worth_keeping: Any
+    ) -> _Float:
+        """As `scores`; there is nothing to keep that is not kept already."""
+        return self.scores(X[ids], slots, coefficients)
+
+    def _values(self, left: Batch, right: Batch, out: _Array) -> None:
+        start = time.perf_counter()
+        for some in pieces(len(left), _ROWS_AT_ONCE):
+            np.take(self._matrix[left.examples[some]], right.examples, axis=1, out=out[some], mode="clip")
+        self._count(0, time.perf_counter() - start)

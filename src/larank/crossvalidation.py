@@ -1,0 +1,190 @@
+"""Cross-validation of estimators that train many models together: folds, scores of what is held out, and the choice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from inspect import signature
+from numbers import Integral
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+
+from larank import parameters
+from larank.base import ScoringClassifier
+from larank.blocks.provider import length, rows_of
+from larank.blocks.workers import Workers
+from larank.data.schema import Schema, floats, number
+from larank.training import Outcome, Progress
+
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
+
+_LOWEST_COST, _HIGHEST_COST = 1e-2, 1e3
+_MOST_OF_TIME = 0.75  # of a limit, for the search
+_OF_DATA = ("classes_", "n_features_in_", "feature_names_in_")
+_Estimator = TypeVar("_Estimator")
+
+# The fitted attributes of a search over costs, before those of the model it has found.
+SEARCHED: Schema = {"Cs_": floats("n_costs", least=0), "C_": number(above=0), "best_score_": number()}
+
+
+def costs_of(Cs: Any) -> _Float:
+    """The costs to try: those given or, of a number, so many from 0.01 to 1000, each the same multiple of the last."""
+    if parameters.is_count(Cs):
+        return np.geomspace(_LOWEST_COST, _HIGHEST_COST, int(Cs)) if Cs > 1 else np.ones(1)
+    return np.array(parameters.costs_of_path(Cs))
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Examples to train on, and others to score the model with."""
+
+    train: _Index
+    test: _Index
+
+    def classes(self, y: NDArray[Any], number: int) -> NDArray[Any]:
+        """Those there are to train on, at least two; others are never predicted."""
+        classes = np.unique(y[self.train])
+        if len(classes) < 2:
+            raise ValueError(
+                "cv must leave examples of at least two classes to train on in every fold, got "
+                f"{classes.tolist()!r} in fold {number}"
+            )
+        return classes
+
+
+def folds_of(cv: Any, X: Any, y: NDArray[Any]) -> list[Fold]:
+    """The folds of a splitter, of a number of them, or of an iterable of pairs of rows."""
+    if isinstance(cv, str) or not (cv is None or hasattr(cv, "split") or isinstance(cv, Integral | Iterable)):
+        raise _no_folds(cv)
+    if isinstance(cv, Integral) and (isinstance(cv, bool) or cv < 2):
+        raise _no_folds(cv)
+    splitter = check_cv(cv, y, classifier=True)
+    rows, every = X if hasattr(X, "shape") else np.zeros((len(X), 1)), np.arange(length(X))
+    folds = [Fold(every[train], every[test]) for train, test in splitter.split(rows, y)]
+    if not folds or any(not len(fold.train) or not len(fold.test) for fold in folds):
+        raise ValueError(f"cv must have folds with examples to train on and examples to test with, got {cv!r}")
+    return folds
+
+
+def _no_folds(cv: Any) -> ValueError:
+    return ValueError(f"cv must be None, an integer >= 2, a splitter or an iterable of pairs of rows, got {cv!r}")
+
+
+class _HeldOut(ScoringClassifier):
+    """A model as far as a scorer looks at it: it decides on the examples that were held out."""
+
+    def __init__(self, classes: NDArray[Any], decisions: NDArray[Any]) -> None:
+        self.classes, self.decisions = classes, decisions
+        self.classes_ = classes
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """It is fitted; scikit-learn wants to see the method."""
+        return self
+
+    def _decisions(self, X: Any) -> NDArray[Any]:
+        return self.decisions
+
+
+class Scoring:
+    """How models are scored on held-out examples: by accuracy, or as scikit-learn's scorers do.
+
+    Weights of examples count in the score as they do in training, where the scorer takes them.
+    """
+
+    def __init__(self, scoring: Any) -> None:
+        try:
+            self._scorer: Callable[..., Any] = get_scorer("accuracy" if scoring is None else scoring)
+        except ValueError:
+            names = "one of sklearn.metrics.get_scorer_names()"
+            raise ValueError(f"scoring must be None, {names} or a callable, got {scoring!r}") from None
+        self._is_weighted = "sample_weight" in signature(self._scorer).parameters
+
+    def score(
+        self, classes: NDArray[Any], decisions: Any, X: Any, y: NDArray[Any], weight: _Float | None, fold: Fold
+    ) -> float:
+        """Of a model with these classes, by its decisions on what a fold holds out; NaN where none has a weight."""
+        test = fold.test
+        options = {}
+        if weight is not None and self._is_weighted:
+            options["sample_weight"] = weight[test]
+            if not weight[test].any():
+                return np.nan
+        return float(self._scorer(_HeldOut(classes, decisions), rows_of(X, test), y[test], **options))
+
+
+def best_of(scores: _Float) -> tuple[tuple[int, ...], float]:
+    """Where the mean over folds, which come first, is largest, and that mean; the first of several.
+
+    What was not scored on all folds, for training has ended early, is chosen only if nothing else was.
+    """
+    of_folds = scores.reshape(len(scores), -1)
+    counted = of_folds[~np.isnan(of_folds).all(axis=1)]
+    means = counted.mean(axis=0) if len(counted) else np.full(of_folds.shape[1], np.nan)
+    best = 0 if np.isnan(means).all() else int(np.nanargmax(means))
+    place = np.unravel_index(best, scores.shape[1:])
+    return tuple(int(number) for number in place), float(means[best])
+
+
+class Tally:
+    """The trainings of a search that have ended, some of which may run at the same time, and what is shown of them."""
+
+    def __init__(self, progress: Progress, count: int) -> None:
+        self._progress, self._count, self._done = progress, count, 0
+        self._passes, self._began = 0.0, time.perf_counter()
+        self._lock = threading.Lock()
+        self.is_over = False  # whether an interrupt or a limit has ended the search
+
+    def counts(self, outcome: Outcome) -> bool:
+        """Whether a training that has ended is to be scored; otherwise there will be no other."""
+        if outcome.status in ("interrupted", "time_limit"):
+            self.is_over = True
+            return False
+        last = outcome.history[-1]
+        with self._lock:
+            self._done += 1
+            self._passes += last.iterations
+            at = replace(last, seconds=time.perf_counter() - self._began, iterations=self._passes)
+            self._progress.update(at, self._done / self._count)
+        return True
+
+
+def run_folds(work: Callable[[int], None], count: int, at_once: int) -> None:
+    """Do the work of each fold, of some at the same time; a limit of time counts from when the call began."""
+    contexts = [copy_context() for _ in range(count)]
+
+    def run(number: int) -> None:
+        contexts[number].run(work, number)
+
+    if at_once > 1:
+        Workers(at_once).run(run, range(count))
+    else:
+        for number in range(count):
+            run(number)
+
+
+def time_of_search(time_limit: float | None) -> float | None:
+    """How much of a limit of time is for the search; the rest is for the model."""
+    return None if time_limit is None else _MOST_OF_TIME * time_limit
+
+
+def forget_fitted(model: Any) -> None:
+    """Remove what a fit before has left."""
+    for name in [name for name in vars(model) if name.endswith("_")]:
+        delattr(model, name)
+
+
+def single_of(model: Any, kind: type[_Estimator], **others: Any) -> _Estimator:
+    """The estimator of one model of a search, with the parameters that both have, and what the data say."""
+    names = parameters.defaults(kind)
+    alike = {name: value for name, value in model.get_params(deep=False).items() if name in names}
+    single = kind(**{**alike, **others})
+    single.__dict__ |= {name: value for name, value in vars(model).items() if name in _OF_DATA}
+    return single

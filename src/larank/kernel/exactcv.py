@@ -1,0 +1,421 @@
+"""The exact kernel multiclass SVM with its cost and gamma chosen by cross-validation, on kernel values that are shared.
+
+The training of a fold is one on all examples, of which those that are held out have no cost. So all folds have the same
+rows of kernel values, and the look that certifies a model has also scored what was held out. Along the costs of a fold
+each model starts from the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from larank import parameters
+from larank.base import check_two_classes, example_costs
+from larank.blocks import Provider, provider_for
+from larank.blocks.definite import indefinite_values
+from larank.blocks.kernels import Kernel, PrecomputedKernel, kernel_for, kernels_with, with_bias
+from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
+from larank.blocks.workers import Workers
+from larank.crossvalidation import (
+    SEARCHED,
+    Fold,
+    Scoring,
+    Tally,
+    best_of,
+    costs_of,
+    folds_of,
+    forget_fitted,
+    run_folds,
+    single_of,
+    time_of_search,
+)
+from larank.data.models import persistable
+from larank.data.schema import floats, given
+from larank.docstrings import with_paragraphs
+from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
+from larank.kernel.exact import (
+    FITTED_EXACTLY,
+    PRECISION,
+    SHARE_OF_MATRIX,
+    ExactClassifier,
+    MulticlassSVC,
+    finite_costs,
+)
+from larank.kernel.machine import enough_memory, says_enough_memory, warn_if_indefinite
+from larank.kernel.problem import Problem
+from larank.publishing import next_model
+from larank.training import Interrupt, Limits, Outcome, Progress, first_interrupt, progress_for, train
+
+_Float = NDArray[np.float64]
+
+_FACTORS = (0.1, 10.0)  # of "scale": from where to where a number of values of gamma lies
+_ROOM_OF_FOLD = 2  # times that matrix, for a training to have all values of its members at hand
+
+
+@with_paragraphs
+@persistable(
+    **FITTED_EXACTLY,
+    **SEARCHED,
+    gammas_=given(floats("n_gammas", least=0), when=lambda scope: scope.known["kernel"] in kernels_with("gamma")),
+    scores_=floats("n_folds", "n_costs", "n_candidates", finite=False),
+)
+class MulticlassSVCCV(ExactClassifier):
+    """Multiclass support vector machine whose cost and gamma are chosen by cross-validation.
+
+    It finds what a search over fits of `MulticlassSVC` would find, in a fraction of the time: folds share their kernel
+    values, and for each of them models with larger costs start from those with smaller ones.
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "poly", "sigmoid", "laplacian", "chi2", "intersection", "precomputed"} or callable, \
+default="rbf"
+        The kernel, as of `MulticlassSVC`.
+    Cs : int or sequence of float, default=10
+        The costs to try. A number is that of values from 0.01 to 1000, each the same multiple of the one before.
+    gammas : int or sequence of float, default=5
+        The values of `gamma` to try, with a kernel that has one; "scale" and "auto" may be among them, and are those of
+        all examples. A number is that of values from 0.1 to 10 times "scale", each the same multiple of the one before.
+    cv : int, splitter or iterable, optional
+        The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A class that a
+        fold has no examples of to train on is never predicted there.
+    scoring : str or callable, optional
+        What to choose by, as in scikit-learn; the accuracy if not given.
+    refit : bool, default=True
+        Whether to train a model on all examples with what was chosen; without it there is nothing to predict with.
+    formulation : {"crammer-singer", "weston-watkins"}, default="crammer-singer"
+        The loss of an example: its largest margin violation, or the sum of all of them.
+    degree : int, default=3
+        The degree of the polynomial kernel; other kernels ignore it.
+    coef0 : float, default=0.0
+        The constant of the kernels "poly" and "sigmoid"; other kernels ignore it.
+    [fit_intercept]
+    [cost_matrix]
+    tol : float, default=1e-3
+        The relative duality gap, (primal - dual) / primal, to stop at, in every training.
+    max_iter : int, default=1000
+        The passes over the data after which a training stops.
+    time_limit : float, optional
+        The seconds after which training stops with a warning. Three quarters of them are for the search: what it has
+        not scored on all folds by then is not chosen.
+    init : {"larank", "zero"}, default="larank"
+        Where the active set starts: from one pass of LaRank, or from nothing.
+    shrinking : bool, default=True
+        Whether examples far beyond their margin are looked at less often, where kernel values are not shared.
+    [class_weight]
+    memory_limit : float, default=4e9
+        The bytes for kernel values, support patterns and coefficients. Where the matrix of all kernel values takes more
+        than half of it, values are computed as they are needed; the results are the same.
+    n_jobs : int, optional
+        The threads, -1 for all processors; by default as many as the linear algebra library uses. They work on
+        different folds.
+    random_state : int, RandomState or None, default=None
+        The seed of all that is random: the order of the examples and the choices of the algorithm.
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    Cs_ : ndarray of shape (n_costs,)
+        The costs that were tried.
+    gammas_ : ndarray of shape (n_gammas,)
+        The values of gamma that were tried, of a kernel that has one.
+    scores_ : ndarray of shape (n_folds, n_costs, n_gammas)
+        The scores of held-out examples; NaN where training ended early. Without a gamma the last size is 1.
+    C_ : float
+        The cost with the best mean score over folds; of several the first, and then that with the first gamma.
+    best_score_ : float
+        That mean.
+    [model]
+    dual_coef_ : csr_matrix of shape (n_support, n_classes)
+        The coefficients ``beta`` of the dual solution. Those of a pattern add up to zero.
+    support_costs_ : ndarray of shape (n_support,)
+        `C_` times the weights of each support pattern.
+    scale_ : float
+        What the scores of `dual_coef_` are multiplied by, close to 1: where the primal objective is smallest.
+    [intercept_]
+    [coef_]
+    [result_]
+
+    Examples
+    --------
+    >>> from larank import MulticlassSVCCV
+    >>> from larank.data import load_letter
+    >>> letter = load_letter()
+    >>> X, y = letter.X_train[:1000].astype("float32"), letter.y_train[:1000]
+    >>> model = MulticlassSVCCV(Cs=[1, 10, 100], gammas=[0.01, 0.03], cv=3, random_state=0).fit(X, y)
+    >>> model.scores_.shape
+    (3, 3, 2)
+    >>> model.C_, model.gamma_
+    (10.0, 0.01)
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], ArrayLike] = "rbf",
+        *,
+        Cs: Any = 10,
+        gammas: Any = 5,
+        cv: Any = None,
+        scoring: Any = None,
+        refit: bool = True,
+        formulation: str = "crammer-singer",
+        degree: int = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = False,
+        cost_matrix: ArrayLike | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        init: str = "larank",
+        shrinking: bool = True,
+        class_weight: Mapping[Any, float] | str | None = None,
+        memory_limit: float = 4e9,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.formulation = formulation
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.cost_matrix = cost_matrix
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.init = init
+        self.shrinking = shrinking
+        self.class_weight = class_weight
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_paragraphs
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Search, and train on `X` and `y` with what was found.
+
+        Parameters
+        ----------
+        [examples]
+        sample_weight : array of shape (n_samples,), optional
+            Factors on ``C`` per example, not negative. They count in the scores, too, if the scorer takes them.
+
+        [fitted]
+        """
+        with next_model(self) as model, first_interrupt() as interrupt:
+            ended = model._fit(X, y, sample_weight, interrupt)
+        if ended is not None:
+            outcome, provider = ended
+            warn_if_indefinite(provider.indefinite, stacklevel=2)
+            self._warn_if_early(outcome, PRECISION[provider.dtype.name], stacklevel=2)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a model, which a search alone does not make."""
+        return hasattr(self, "dual_coef_")
+
+    def _resolved_kernel(self, X: Any) -> Kernel:
+        gamma = getattr(self, "gamma_", 1.0)
+        return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, interrupt: Interrupt
+    ) -> tuple[Outcome, Provider] | None:
+        """Search, and train the model, if there is to be one: how that ended, with which kernel values."""
+        self._check_parameters()
+        scoring = Scoring(self.scoring)
+        forget_fitted(self)
+        X, y = self._validated(X, y, reset=True)
+        gamma = "scale" if parameters.is_count(self.gammas) else next(iter(self.gammas))
+        whole = single_of(self, MulticlassSVC, C=1.0, gamma=gamma)
+        problem, _ = whole.stated(X, y, sample_weight)
+        self.classes_ = whole.classes_
+        search = _Search(self, problem, X, y, sample_weight, interrupt)
+        self.Cs_, kernels = costs_of(self.Cs), self._kernels(X)
+        self.scores_ = search.run(self.Cs_, kernels, scoring)
+        (best_C, best_kernel), self.best_score_ = best_of(self.scores_)
+        self.C_ = float(self.Cs_[best_C])
+        if hasattr(self, "gammas_"):
+            self.gamma_ = float(self.gammas_[best_kernel])
+        if not self.refit:
+            return None
+        final = single_of(self, MulticlassSVC, C=self.C_, gamma=getattr(self, "gamma_", 1.0))
+        training, outcome = search.trained(final, kernels[best_kernel], finite_costs(self.C_ * problem.costs))
+        final._keep_model(training, outcome, X)
+        self.__dict__ |= {name: value for name, value in vars(final).items() if name.endswith("_")}
+        return outcome, training.provider
+
+    def _kernels(self, X: Any) -> list[Kernel]:
+        """Those to try, one for each gamma; what the data say of these is kept."""
+        kernels = [self._kernel_with("scale", X)]
+        if hasattr(kernels[0], "gamma"):
+            if parameters.is_count(self.gammas):
+                count = int(self.gammas)
+                self.gammas_ = float(kernels[0].gamma) * (np.geomspace(*_FACTORS, count) if count > 1 else np.ones(1))
+            else:
+                self.gammas_ = np.array([self._kernel_with(gamma, X).gamma for gamma in self.gammas])
+            kernels = [self._kernel_with(float(gamma), X) for gamma in self.gammas_]
+        return [with_bias(kernel) for kernel in kernels] if self.fit_intercept else kernels
+
+    def _kernel_with(self, gamma: float | str, X: Any) -> Any:
+        return kernel_for(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+
+@dataclass(frozen=True)
+class _FoldProblem:
+    """What is solved for a fold, at a cost of one: the problem of all examples, without costs for those held out."""
+
+    fold: Fold
+    classes: NDArray[Any]
+    problem: Problem
+
+
+class _Search:
+    """The trainings of a search, on all examples and on those of folds."""
+
+    def __init__(
+        self,
+        model: MulticlassSVCCV,
+        problem: Problem,
+        X: Any,
+        y: NDArray[Any],
+        sample_weight: Any,
+        interrupt: Interrupt,
+    ) -> None:
+        self.model, self.problem, self.X, self.y, self.interrupt = model, problem, X, y, interrupt
+        self.weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        self.seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+        self.folds = [self._problem_of(fold, number) for number, fold in enumerate(folds_of(model.cv, X, y))]
+        self.threads = Workers(model._threads()).count
+        self.examples = problem.X
+        self.room = model.memory_limit - enough_memory(model, X)  # for kernel values
+        self.nbytes = matrix_nbytes(X, np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
+        self.shares = self.nbytes <= min(self.room, SHARE_OF_MATRIX * model.memory_limit)
+        self.values = SharedValues(self.examples, self._computing, SHARE_OF_MATRIX * model.memory_limit)
+        self.matrix: NDArray[Any] | None = None
+        self.kernel: Kernel | None = None  # that of the matrix, or of what is computed
+        self.indefinite = ""
+
+    def _problem_of(self, fold: Fold, number: int) -> _FoldProblem:
+        model, whole, y = self.model, self.problem, self.y
+        classes = fold.classes(y, number)
+        weight = None if self.weight is None else self.weight[fold.train]
+        costs = np.zeros(len(y))
+        costs[fold.train] = example_costs(1.0, fold.train, y[fold.train], classes, weight, model.class_weight)
+        check_two_classes(y[fold.train], costs[fold.train])
+        known = np.searchsorted(model.classes_, classes)
+        labels = np.where(np.isin(y, classes), np.searchsorted(classes, y), 0).astype(np.int32)
+        delta = np.ascontiguousarray(whole.delta[np.ix_(known, known)])
+        return _FoldProblem(
+            fold, classes, replace(whole, labels=labels, costs=costs, n_classes=len(classes), delta=delta)
+        )
+
+    # Kernel values.
+
+    def _computing(self, kernel: Kernel) -> Provider:
+        """What computes kernel values from the examples, in all threads."""
+        return provider_for(kernel, self.examples, n_jobs=self.threads)
+
+    def _take(self, kernel: Kernel) -> None:
+        """From now on kernel values are those of this kernel."""
+        if kernel is self.kernel:
+            return
+        self.kernel = kernel
+        provider = self._computing(kernel)
+        self.indefinite = indefinite_values(provider, self.examples, np.flatnonzero(self.problem.costs > 0))
+        is_there = isinstance(kernel, PrecomputedKernel) and not kernel.plus
+        self.matrix = self.values.of(kernel) if self.shares or is_there else None
+
+    def _provider(self, threads: int) -> Provider:
+        assert self.kernel is not None
+        if self.matrix is not None:
+            provider: Provider = SharedProvider(self.kernel, self.matrix, threads)
+        else:
+            provider = provider_for(self.kernel, self.examples, n_jobs=threads)
+            provider.expect(self.examples, self.model.memory_limit)
+        provider.indefinite = self.indefinite
+        return provider
+
+    def _training(self, problem: Problem, costs: _Float, at_once: int) -> ActiveSetTraining:
+        """One of several at the same time."""
+        model, limit = self.model, self.model.memory_limit
+        if self.matrix is not None:
+            problem, limit = replace(problem, X=np.arange(len(costs))), limit - self.values.nbytes
+        settings = ActiveSetSettings(model.tol, model.init, bool(model.shrinking), limit / at_once)
+        provider = self._provider(max(1, self.threads // at_once))
+        return ActiveSetTraining(settings, replace(problem, costs=costs), provider, np.random.RandomState(self.seed))
+
+    def _at_once(self) -> int:
+        """How many folds to work on at the same time: each must have memory for all kernel values it may need."""
+        if self.matrix is None:
+            return 1
+        room = int((self.room - self.values.nbytes) / (_ROOM_OF_FOLD * self.nbytes))
+        return max(1, min(self.threads, len(self.folds), room))
+
+    # Trainings.
+
+    def run(self, Cs: _Float, kernels: list[Kernel], scoring: Scoring) -> _Float:
+        """The scores of all folds, costs and kernels."""
+        model = self.model
+        scores = np.full((len(self.folds), len(Cs), len(kernels)), np.nan)
+        about = f"{model.formulation}, {model._kernel_name()}, {len(self.y)} examples, {len(model.classes_)} classes"
+        with says_enough_memory(model, self.X), progress_for(model.verbose) as progress:
+            progress.start(
+                f"{len(self.folds)} folds x {len(Cs)} C x {len(kernels)} kernels: {about}, "
+                f"memory limit {model.memory_limit / 1e6:.0f} MB"
+            )
+            tally = Tally(progress, scores.size)
+            for number, kernel in enumerate(kernels):
+                self._take(kernel)
+                self._run_folds(Cs, scoring, scores[:, :, number], tally)
+            progress.finish("interrupted" if self.interrupt.has_come else "completed")
+        return scores
+
+    def _run_folds(self, Cs: _Float, scoring: Scoring, scores: _Float, tally: Tally) -> None:
+        at_once = self._at_once()
+
+        def run(number: int) -> None:
+            self._run_fold(self.folds[number], Cs, scoring, scores[number], tally, at_once)
+
+        run_folds(run, len(self.folds), at_once)
+
+    def _run_fold(
+        self, of: _FoldProblem, Cs: _Float, scoring: Scoring, scores: _Float, tally: Tally, at_once: int
+    ) -> None:
+        """The scores for all costs, from the smallest to the largest."""
+        limits = Limits(None, self.model.max_iter, time_of_search(self.model.time_limit))
+        training: ActiveSetTraining | None = None
+        for place in np.argsort(Cs, kind="stable"):
+            if tally.is_over:
+                return
+            costs = finite_costs(Cs[place] * of.problem.costs)
+            if training is None:
+                training = self._training(of.problem, costs, at_once)
+            else:
+                training.raise_costs(costs)
+            with training.provider.threads():
+                outcome = train(training, limits, Progress(), interrupt=self.interrupt)
+            if not tally.counts(outcome):
+                return
+            found = training.scale * training.scores[of.fold.test]
+            decisions = found[:, 1] - found[:, 0] if len(of.classes) == 2 else found
+            scores[place] = scoring.score(of.classes, decisions, self.X, self.y, self.weight, of.fold)
+
+    def trained(self, model: MulticlassSVC, kernel: Kernel, costs: _Float) -> tuple[ActiveSetTraining, Outcome]:
+        """On all examples."""
+        self._take(kernel)
+        training = self._training(self.problem, costs, 1)
+        with training.provider.threads():
+            return training, model._run(training, interrupt=self.interrupt)

@@ -1,0 +1,252 @@
+"""The linear multiclass SVM with its cost chosen by cross-validation: along the costs of a fold models start warm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from larank import parameters
+from larank.base import classes_of, example_costs, validated
+from larank.blocks.workers import Workers, blas_threads
+from larank.crossvalidation import (
+    SEARCHED,
+    Fold,
+    Scoring,
+    Tally,
+    best_of,
+    costs_of,
+    folds_of,
+    forget_fitted,
+    run_folds,
+    single_of,
+    time_of_search,
+)
+from larank.data.models import persistable
+from larank.data.schema import floats
+from larank.docstrings import with_paragraphs
+from larank.linear.sdm import FITTED_LINEARLY, LinearClassifier, LinearMulticlassSVC
+from larank.publishing import next_model
+from larank.training import Interrupt, Outcome, first_interrupt, progress_for
+
+_Float = NDArray[np.float64]
+
+
+@persistable(**FITTED_LINEARLY, **SEARCHED, scores_=floats("n_folds", "n_costs", finite=False))
+class LinearMulticlassSVCCV(LinearClassifier):
+    """Linear multiclass support vector machine whose cost is chosen by cross-validation.
+
+    It finds what a search over fits of `LinearMulticlassSVC` would find, in less time: for each fold, models with
+    larger costs start from those with smaller ones, and folds are trained at the same time.
+
+    Parameters
+    ----------
+    formulation : {"crammer-singer", "weston-watkins", "one-vs-rest"}, default="crammer-singer"
+        The loss of an example, as of `LinearMulticlassSVC`.
+    Cs : int or sequence of float, default=10
+        The costs to try. A number is that of values from 0.01 to 1000, each the same multiple of the one before.
+    cv : int, splitter or iterable, optional
+        The folds: a number of stratified ones, by default 5, or what scikit-learn's `check_cv` takes. A class that a
+        fold has no examples of to train on is never predicted there.
+    scoring : str or callable, optional
+        What to choose by, as in scikit-learn; the accuracy if not given.
+    refit : bool, default=True
+        Whether to train a model on all examples with what was chosen; without it there is nothing to predict with.
+    tol : float, default=1e-3
+        The relative duality gap to stop at, or with ``stop="violation"`` the largest violation, in every training.
+    stop : {"gap", "violation"}, default="gap"
+        What ends a training once it is at most `tol`: the relative duality gap, or the largest violation of optimality.
+    max_iter : int, default=1000
+        The passes over the data after which a training stops.
+    time_limit : float, optional
+        The seconds after which training stops with a warning. Three quarters of them are for the search: what it has
+        not scored on all folds by then is not chosen.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature, whose weights are regularised.
+    intercept_scaling : float, default=1.0
+        The value of the constant feature.
+    class_weight : dict or "balanced", optional
+        Factors on ``C`` per class; "balanced" takes them inversely proportional to the class frequencies.
+    shrinking : bool, default=True
+        Whether examples that rest are visited less often.
+    cooling : bool, default=True
+        Whether small violations are left for later loops.
+    n_jobs : int, optional
+        How many folds to train at the same time, -1 for as many as there are processors; by default as many as the
+        linear algebra library has threads.
+    random_state : int, RandomState or None, default=None
+        The seed of the order in which examples are visited.
+    verbose : int, default=0
+        1 shows a progress bar or, where standard error is no terminal, a line every few seconds.
+
+    Attributes
+    ----------
+    Cs_ : ndarray of shape (n_costs,)
+        The costs that were tried.
+    scores_ : ndarray of shape (n_folds, n_costs)
+        The scores of held-out examples; NaN where training ended early.
+    C_ : float
+        The cost with the best mean score over folds; of several the first.
+    best_score_ : float
+        That mean.
+    coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
+        The weights. With two classes, those of the second minus those of the first.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        The weights of the constant feature times its value.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    dual_coef_ : csr_matrix of shape (n_samples, n_classes)
+        The coefficients of the dual solution.
+    support_ : ndarray
+        The examples with a coefficient that is not zero.
+    costs_, rest_costs_ : ndarray of shape (n_samples,)
+        The cost of each example, as of `LinearMulticlassSVC`.
+    n_iter_ : int
+        Passes over the data of the last training, rounded up.
+    result_ : Result
+        Its certificate: objectives from scratch, gap, counts, seconds and the history.
+
+    Examples
+    --------
+    >>> from larank import LinearMulticlassSVCCV
+    >>> from larank.data import load_letter
+    >>> letter = load_letter()
+    >>> X, y = letter.X_train[:2000] / 15, letter.y_train[:2000]
+    >>> model = LinearMulticlassSVCCV(Cs=[0.01, 1, 10], cv=3, random_state=0).fit(X, y)
+    >>> model.scores_.shape
+    (3, 3)
+    >>> model.C_
+    10.0
+    """
+
+    def __init__(
+        self,
+        formulation: str = "crammer-singer",
+        *,
+        Cs: Any = 10,
+        cv: Any = None,
+        scoring: Any = None,
+        refit: bool = True,
+        tol: float = 1e-3,
+        stop: str = "gap",
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Mapping[Any, float] | str | None = None,
+        shrinking: bool = True,
+        cooling: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.formulation = formulation
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.tol = tol
+        self.stop = stop
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.shrinking = shrinking
+        self.cooling = cooling
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_paragraphs
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Search, and train on `X` and `y` with what was found.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+            The examples. float32 and float64 arrays in C order and CSR matrices are used as they are, others are
+            converted.
+        y : array of shape (n_samples,)
+            The labels: integers, strings, booleans.
+        sample_weight : array of shape (n_samples,), optional
+            Factors on ``C`` per example, not negative. They count in the scores, too, if the scorer takes them.
+
+        [fitted]
+        """
+        with next_model(self) as model, first_interrupt() as interrupt:
+            final, outcome = model._fit(X, y, sample_weight, interrupt)
+        if outcome is not None:
+            final._warn_if_early(outcome)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a model, which a search alone does not make."""
+        return hasattr(self, "coef_")
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, interrupt: Interrupt
+    ) -> tuple[LinearMulticlassSVC, Outcome | None]:
+        parameters.check(self)
+        scoring = Scoring(self.scoring)
+        forget_fitted(self)
+        X, y = validated(self, X, y, reset=True)
+        self.classes_ = classes_of(y)
+        example_costs(1.0, X, y, self.classes_, sample_weight, self.class_weight)  # what is wrong is wrong of all
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        weight = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        self.Cs_, folds = costs_of(self.Cs), folds_of(self.cv, X, y)
+        self.scores_ = np.full((len(folds), len(self.Cs_)), np.nan)
+        with progress_for(self.verbose) as progress:
+            about = f"{self.formulation}, {X.shape[0]} examples, {X.shape[1]} features, {len(self.classes_)} classes"
+            progress.start(f"{len(folds)} folds x {len(self.Cs_)} C: {about}")
+            tally = Tally(progress, self.scores_.size)
+
+            def run(number: int) -> None:
+                folds[number].classes(y, number)
+                self._run_fold(folds[number], X, y, weight, scoring, self.scores_[number], seed, tally, interrupt)
+
+            threads = Workers(blas_threads() if self.n_jobs is None else self.n_jobs).count
+            run_folds(run, len(folds), min(threads, len(folds)))
+            progress.finish("interrupted" if interrupt.has_come else "completed")
+        (best,), self.best_score_ = best_of(self.scores_)
+        self.C_ = float(self.Cs_[best])
+        final = single_of(self, LinearMulticlassSVC, C=self.C_, random_state=seed)
+        if not self.refit:
+            return final, None
+        outcome = final._fit(X, y, sample_weight, None, interrupt=interrupt)
+        of_data = {"feature_names_in_", "n_features_in_"}
+        self.__dict__ |= {
+            name: value for name, value in vars(final).items() if name.endswith("_") and name not in of_data
+        }
+        return final, outcome
+
+    def _run_fold(
+        self,
+        fold: Fold,
+        X: Any,
+        y: NDArray[Any],
+        weight: _Float | None,
+        scoring: Scoring,
+        scores: _Float,
+        seed: int,
+        tally: Tally,
+        interrupt: Interrupt,
+    ) -> None:
+        """The scores for all costs, from the smallest to the largest."""
+        some, labels, held_out = X[fold.train], y[fold.train], X[fold.test]
+        weights = None if weight is None else weight[fold.train]
+        limits = {"time_limit": time_of_search(self.time_limit), "verbose": 0}
+        start = None
+        for place in np.argsort(self.Cs_, kind="stable"):
+            if tally.is_over:
+                return
+            model = single_of(self, LinearMulticlassSVC, C=float(self.Cs_[place]), random_state=seed, **limits)
+            outcome = model._fit(some, labels, weights, start, interrupt=interrupt)
+            if not tally.counts(outcome):
+                return
+            start = model._start()
+            scores[place] = scoring.score(model.classes_, model.decision_function(held_out), X, y, weight, fold)

@@ -1,0 +1,122 @@
+"""`python -m studies search`: C and gamma by cross-validation on shared kernel values, against a search over fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from studies.datasets import KERNEL
+from studies.measure import Measurement, ask
+from studies.rivals import kernels
+from studies.rivals.contest import ONCE_ABOVE, Comparison, Findings, Settings, fastest, runs_in_turns
+from studies.rivals.kernels import TASKS, THREADS, stored
+from studies.rivals.libraries.solver import DENSE
+from studies.study import Say
+from studies.tables import Columns, figure, of_rows
+
+COSTS, GAMMAS, FOLDS = 8, 3, 5
+LOWEST, HIGHEST = 0.1, 1000.0
+"""Of the costs; those of gamma lie around the problem's, each three times the one before."""
+SHARED, GRID = "MulticlassSVCCV", "GridSearchCV over MulticlassSVC"
+METHODS = {SHARED: "shared", GRID: "grid"}
+
+
+@dataclass(frozen=True)
+class SearchRun(Measurement):
+    """One search, with the training of the model it has found; `error` is that model's on the test set."""
+
+    error: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A search: the shortest of its runs. `ratio` is to scikit-learn's, `largest_difference` of mean scores."""
+
+    problem: str
+    search: str
+    runs: int
+    train: float
+    train_cpu: float
+    ratio: float | None
+    C: float
+    gamma: float
+    score: float
+    largest_difference: float
+    error: float
+
+
+COLUMNS: Columns = {
+    "problem": figure("problem"),
+    "search": figure("search"),
+    "runs": figure("runs"),
+    "seconds": figure("train", ".2f"),
+    "ratio": figure("ratio", ".3f"),
+    "CPU s": figure("train_cpu", ".2f"),
+    "C": figure("C", ".4g"),
+    "gamma": figure("gamma", ".4g"),
+    "score": figure("score", ".4f"),
+    "largest difference of scores": figure("largest_difference", ".4f"),
+    "test error": figure("error", ".2%"),
+}
+
+
+def _measure(folder: Path, method: str, limit: float | None, grid: dict[str, object]) -> SearchRun:
+    return SearchRun(**ask(TASKS, "search", folder, THREADS, limit, form=DENSE, method=method, **grid))
+
+
+def compare(sizes: tuple[int, int, int], settings: Settings, say: Say) -> Findings:
+    """Both searches on every problem, with so many costs, values of gamma and folds."""
+    costs, gammas, folds = sizes
+    found = Findings()
+    for name in settings.problems:
+        problem = kernels.load("kernel", name, settings.quick)
+        around = problem.gamma * 3.0 ** (np.arange(gammas) - (gammas - 1) / 2)
+        grid = {"costs": np.geomspace(LOWEST, HIGHEST, costs).tolist(), "gammas": around.tolist(), "folds": folds}
+        with stored(problem) as folder:
+            measures = {
+                search: partial(_measure, folder, method, settings.limit, grid) for search, method in METHODS.items()
+            }
+            runs, unfinished = runs_in_turns(name, measures, settings, say)
+        best = {search: fastest(of) for search, of in runs.items()}
+        found.add(
+            rows=[_row(name, search, len(runs[search]), run, best.get(GRID)) for search, run in best.items()],
+            unfinished=unfinished,
+        )
+    return found
+
+
+def _row(problem: str, search: str, runs: int, best: SearchRun, grid: SearchRun | None) -> Row:
+    told = best.extra
+    others = np.array(told["scores"] if grid is None else grid.extra["scores"])
+    apart = float(np.abs(np.array(told["scores"]) - others).max())
+    ratio = best.wall / grid.wall if grid else None
+    chosen = float(told["C"]), float(told["gamma"]), float(told["score"])
+    return Row(problem, search, runs, best.wall, best.cpu, ratio, *chosen, apart, best.error)
+
+
+def run(settings: Settings, say: Say) -> Findings:
+    chosen = settings.options
+    found = compare((chosen.costs, chosen.gammas, chosen.folds), settings, say)
+    title = f"{chosen.costs} C x {chosen.gammas} gamma x {chosen.folds} folds and the model, {THREADS} threads"
+    found.tables = [of_rows(title, COLUMNS, found.rows["rows"])]
+    return found
+
+
+STUDY = Comparison(
+    name="search",
+    title="C and gamma by cross-validation on shared kernel values, against a search over separate fits",
+    datasets=tuple(KERNEL),
+    default_datasets=("usps", "letter"),
+    quick_datasets=("letter",),
+    run=run,
+    libraries=("larank", "scikit-learn", "numpy", "scipy"),
+    options={
+        "--costs": {"type": int, "default": COSTS, "help": "how many values of C, from 0.1 to 1000"},
+        "--gammas": {"type": int, "default": GAMMAS, "help": "how many values of gamma, around the problem's"},
+        "--folds": {"type": int, "default": FOLDS, "help": "how many folds"},
+        "--once-above": ONCE_ABOVE,
+    },
+)

@@ -614,7 +614,7 @@ def test_searches_pipelines_and_cross_validation_work(case):
             "C": [1e-4, 1.0],
             "kernel": ["linear", "rbf"],
             "alpha": [1e-2, 1.0],
-            "Cs": [[1.0], 2],
+            "Cs": [[1.0], [0.1, 1.0]],
         }.items()
         if case.takes(name)
     )

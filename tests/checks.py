@@ -487,7 +487,7 @@ WRONG = {
     "batch_size": (_COUNT, (0, 2.5, None), {}),
     "block_size": (_COUNT, (0, 2.5, None), {}),
     "budget": (_COUNT, (0, -3, 2.5, "9", True), {}),
-    "certify": ("True, False or 'auto'", _NO_FLAGS, {}),
+    "certify": ("True", _NO_FLAGS, {}),
     "coef0": ("a finite number", (np.nan, np.inf, "0"), {}),
     "cooling": (_FLAG, _NO_FLAGS, {}),
     "cv": ("None, an integer >= 2, a splitter or an iterable.*", (1, -3, "five", 2.5), {}),

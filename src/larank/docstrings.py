@@ -79,8 +79,8 @@ shuffle : bool, default=True
     Whether `fit` visits the examples in random order; `partial_fit` never does.
 certify : bool or "auto", default="auto"
     Whether `fit` ends with computing the objectives from scratch, which takes as many kernel values as examples times
-    support patterns. With "auto", where these are more than a twentieth of what training took, and more than a few
-    million, the primal objective is that of a random sample of the examples: `result_.exact` is then False, and
+    support patterns. With "auto", where these are many and would take more than a twentieth of the time of training,
+    the primal objective is that of a random sample of the examples: `result_.exact` is then False, and
     `result_.primal_error` the standard error. With False it is an estimate made on the way.""",
     "memory": """\
 memory_limit : float, default=2e9

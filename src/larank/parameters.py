@@ -246,6 +246,7 @@ _FLAGS = (
     "active_set",
     "average",
     "cache",
+    "certify",
     "cooling",
     "early_stopping",
     "finish",
@@ -264,7 +265,6 @@ _CHECKS: Mapping[str, Check] = {
     "C": _cost,
     "Cs": _costs_to_try,
     "algorithm": OneOf(("process-reprocess", "simple")),
-    "certify": _certify,
     "coef0": finite,
     "decision": OneOf(("last", "average")),
     "feature_map": OneOf(_FEATURE_MAPS),
@@ -298,6 +298,7 @@ _CHECKS: Mapping[str, Check] = {
     "window": _odd,
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
+    **dict.fromkeys((("LaRankClassifier", "certify"), ("LaSVMClassifier", "certify")), _certify),
     **dict.fromkeys([(name, "C") for name in _HARD_MARGINS], _cost_or_infinity),
     ("LaRankClassifier", "epochs"): _count_or_auto,
     ("LaSVMClassifier", "epochs"): _count_or_auto,

@@ -46,7 +46,7 @@ def check_features(X: Any, names: Sequence[str] | None = None, *, is_training: b
         squares = float(np.dot(flat, flat))  # no row has more than all of them: in most cases that is all to be done
     if _LEAST[dtype] <= squares <= LARGEST[dtype] or not len(flat):
         return
-    norms = _squared_norms(X)
+    norms = squared_norms(X)
     row = int(norms.argmax())
     if norms[row] > LARGEST[dtype]:
         raise ValueError(
@@ -112,7 +112,8 @@ def _or_float64(dtype: Any, value: float) -> str:
     return ", or give X in float64" if np.dtype(dtype) == np.float32 and value <= LARGEST[np.dtype(np.float64)] else ""
 
 
-def _squared_norms(X: Any) -> NDArray[np.float64]:
+def squared_norms(X: Any) -> NDArray[np.float64]:
+    """Of each example, in float64, without a copy of X."""
     norms = np.zeros(X.shape[0])
     with np.errstate(over="ignore"):
         for first in range(0, X.shape[0], _ROWS_AT_ONCE):

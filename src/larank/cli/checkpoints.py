@@ -30,6 +30,8 @@ def checkpoint_arguments(estimator: Any, file: Path | None, every: float, resume
         return {}
     if "checkpoint" not in inspect.signature(estimator.fit).parameters:
         raise typer.BadParameter(f"--checkpoint cannot act: {type(estimator).__name__} has no checkpoints")
+    if file.exists() and not resume:
+        raise typer.BadParameter(f"{file} is there already: --resume goes on from it; to begin anew, remove it")
     return {"checkpoint": file, "every": every, "resume": resume}
 
 

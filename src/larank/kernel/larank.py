@@ -126,7 +126,7 @@ class LaRank(Algorithm):
         if training.sample is not None:  # the rest is as it was kept on the way
             half, dual = training.session.half_squared_norm, training.session.dual
             self._look_at_objectives(training, half, dual)
-            return SampledObjectives(half + losses.total, dual, violation, losses.error)
+            return SampledObjectives.of(half + losses.total, dual, losses.error)
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
         primal = half + losses.total if math.isfinite(self.model.C) else hard_objective(half, margin)

@@ -147,7 +147,7 @@ class LaSVM(Algorithm):
         if training.sample is not None:  # the rest is as it was kept on the way
             half, dual = training.session.half_squared_norm, training.session.dual
             training.machine.look_at_objectives(half, dual, at_zero)
-            return SampledObjectives(half + losses.total, dual, violation, losses.error)
+            return SampledObjectives.of(half + losses.total, dual, losses.error)
         half = float(squared_norm.sum()) / 2
         training.machine.look_at_objectives(half, linear - half, at_zero)
         primal = half + losses.total

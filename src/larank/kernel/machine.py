@@ -134,7 +134,11 @@ _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as muc
 _VALIDATIONS = 20  # of an epoch
 ROWS_AT_ONCE = 2048  # of a certificate at most
 _SHARE_OF_CERTIFICATE = 0.05  # of the kernel values of training, that those of a certificate may be,
-_CHEAP_CERTIFICATE = 4e6  # or so many kernel values in any case
+_CHEAP_CERTIFICATE = 4e6  # or so many kernel values in any case,
+_LEAST_SAMPLE = 1000  # and those of so many examples
+_WORTH_SAMPLING = 4  # times the examples of a sample: where there are no more, all are looked at
+_STRATA = 3
+_AT_BOUND = 1 - 1e-6
 _MANY_MORE = 1.1  # support patterns than in the last trial
 _LEAST_ROWS = 256
 _SECONDS_AT_ONCE = 0.1  # of work between two looks at limits, about
@@ -1100,20 +1104,22 @@ class CertificateTrial:
 class LossSum:
     """The sum of the losses of all examples, from all of them or from some drawn at random, with its standard error.
 
-    Support patterns and other examples are two strata: losses are for the most part those of support patterns.
+    Draws are stratified: coefficients at their bounds tell where most of the losses are.
     """
 
-    def __init__(self, is_support: NDArray[np.bool_], order: NDArray[np.intp]) -> None:
-        self._stratum_of = is_support.astype(np.intp)
-        self._examples = np.bincount(self._stratum_of[order], minlength=2)
-        self._count, self._sum, self._squares = np.zeros((3, 2))
+    def __init__(self, stratum_of: NDArray[np.intp], order: NDArray[np.intp]) -> None:
+        self._stratum_of = stratum_of
+        self._examples = np.bincount(stratum_of[order], minlength=_STRATA)
+        self._count, self._sum, self._squares = np.zeros((3, _STRATA))
+        self._largest = 0.0
 
     def add(self, ids: NDArray[np.int64], losses: _Float) -> None:
         """Those of some examples, times their costs."""
         strata = self._stratum_of[ids]
-        self._count += np.bincount(strata, minlength=2)
-        self._sum += np.bincount(strata, losses, 2)
-        self._squares += np.bincount(strata, np.square(losses), 2)
+        self._count += np.bincount(strata, minlength=_STRATA)
+        self._sum += np.bincount(strata, losses, _STRATA)
+        self._squares += np.bincount(strata, np.square(losses), _STRATA)
+        self._largest = max(self._largest, float(losses.max(initial=0.0)))
 
     @property
     def total(self) -> float:
@@ -1122,10 +1128,14 @@ class LossSum:
 
     @property
     def error(self) -> float:
-        """The standard error of draws without replacement, one for each stratum."""
+        """The standard error of draws without replacement.
+
+        Losses are rare and may be large: a draw that met none of them would be too sure of itself. So each stratum that
+        was not looked at as a whole counts as if it had met one more example, with the largest loss of all.
+        """
         n, N = np.maximum(1, self._count), self._examples
-        variance = np.maximum(0, self._squares - self._sum**2 / n) / np.maximum(1, n - 1)
-        return float(np.sqrt((N**2 * variance / n * (1 - np.minimum(1, n / np.maximum(1, N)))).sum()))
+        spread = np.maximum(0, self._squares - self._sum**2 / n) * n / np.maximum(1, n - 1) + self._largest**2
+        return float(np.sqrt(((N / n) ** 2 * spread * (1 - np.minimum(1, n / np.maximum(1, N)))).sum()))
 
 
 class StreamTraining:
@@ -1339,37 +1349,42 @@ class StreamTraining:
         return (yield from self.algorithm.objectives(self))
 
     def _sample(self) -> NDArray[np.intp] | None:
-        """The examples for a certificate that costs little; None for all. Half of them are support patterns."""
+        """The examples for a certificate that costs little; None for all."""
         order, count = self.stream.order, self._sample_size()
         if count >= len(order):
             return None
-        is_support = self._is_support()[order]
-        support, others = order[is_support], order[~is_support]
-        of_support = min(len(support), max(count // 2, count - len(others)))
+        strata = self._strata()[order]
         random = np.random.RandomState(self.seed_of_orders)
-        drawn = [random.choice(support, of_support, replace=False)]
-        drawn.append(random.choice(others, min(len(others), count - of_support), replace=False))
+        drawn: list[NDArray[np.intp]] = []
+        for stratum in reversed(range(_STRATA)):  # half of what is left for each, the last takes all of it
+            among = order[strata == stratum]
+            left = count - sum(map(len, drawn))
+            drawn.append(random.choice(among, min(len(among), left // 2 if stratum else left), replace=False))
         return np.sort(np.concatenate(drawn))
 
-    def _is_support(self) -> NDArray[np.bool_]:
-        """Which examples are support patterns."""
-        found = np.zeros(len(self.stream.examples), bool)
-        found[self.algorithm.expansion(self.session).ids] = True
+    def _strata(self) -> NDArray[np.intp]:
+        """0 for examples without coefficients, 1 for support patterns, 2 for those with a coefficient at its bound."""
+        expansion = self.algorithm.expansion(self.session)
+        largest = np.abs(expansion.dense).max(axis=1, initial=0.0)
+        found = np.zeros(len(self.stream.examples), np.intp)
+        found[expansion.ids] = 1 + (largest >= _AT_BOUND * expansion.costs)
         return found
 
     def _sample_size(self) -> int:
-        """By kernel values, so that it is the same on every machine."""
-        settings, values = self.settings, self.machine.kernel_values
-        everything = len(self.stream.order)
+        """By what does not depend on blocks and threads, so that it is the same everywhere."""
+        settings, everything = self.settings, len(self.stream.order)
         is_asked_for = settings.certify == "auto" and settings.stop == "epochs" and math.isfinite(settings.C)
-        if not (is_asked_for and self.algorithm.takes_samples and values):  # machines of weights have no kernel values
+        has_kernel_values = bool(self.machine.kernel_values)  # machines of weights have none
+        if not (is_asked_for and self.algorithm.takes_samples and has_kernel_values):
             return everything
-        allowed = max(_CHEAP_CERTIFICATE, _SHARE_OF_CERTIFICATE * values)
-        return min(everything, max(_LEAST_ROWS, int(allowed / max(1, self.session.support_patterns))))
+        patterns = max(1, self.session.support_patterns)
+        # While patterns came, visits had half as many kernel values as there are patterns now.
+        count = int(max(_LEAST_SAMPLE, _CHEAP_CERTIFICATE / patterns, _SHARE_OF_CERTIFICATE * self.visited / 2))
+        return everything if everything <= _WORTH_SAMPLING * count else count
 
     def losses(self) -> LossSum:
         """To be filled with those of the examples that are scanned."""
-        return LossSum(self._is_support(), self.stream.order)
+        return LossSum(self._strata(), self.stream.order)
 
     def certificate_seconds(self) -> float:
         """By a trial on some examples."""

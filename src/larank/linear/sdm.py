@@ -21,9 +21,11 @@ from larank.base import (
     classes_of,
     example_costs,
     functions,
+    hardened,
     smallest_margin,
     validated,
 )
+from larank.blocks.ranges import squared_norms
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import RESULT, Schema, floats, integer, labels
@@ -275,10 +277,12 @@ class LinearMulticlassSVC(LinearClassifier):
         classes = classes_of(y)
         labels = np.searchsorted(classes, y)
         costs = example_costs(self.C, X, y, classes, sample_weight, self.class_weight)
+        if math.isinf(self.C):
+            costs = hardened(costs, squared_norms(X) + (self.intercept_scaling**2 if self.fit_intercept else 0.0))
         check_two_classes(y, costs)
         rest_costs = costs
         if self.formulation == "one-vs-rest" and len(classes) > 2 and self.class_weight is not None:
-            rest_costs = example_costs(self.C, X, y, classes, sample_weight, None)
+            rest_costs = costs if math.isinf(self.C) else example_costs(self.C, X, y, classes, sample_weight, None)
         self._check_precision(X.dtype, np.maximum(costs, rest_costs))
         checkpoint = CheckpointFile.asked_for(asked, self, X=X, y=y, sample_weight=rest_costs)
         session = self._session(X, labels.astype(np.int32), len(classes), costs, rest_costs)

@@ -41,11 +41,23 @@ _MOST_OF_TIME = 0.02  # that checkpoints take
 _SENSELESS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
+_EVERY = 30.0  # seconds
+
+
+def _check_place(path: str) -> None:
+    """Before training, not after it."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise ValueError(f"checkpoint must be a file in a folder that is there; got {path!r}, and {folder!r} is none")
+    if os.path.isdir(path):
+        raise ValueError(f"checkpoint must be the path of a file; got {path!r}, which is a folder")
+
+
 class CheckpointRequest(NamedTuple):
     """The arguments of `fit` that ask for checkpoints."""
 
     checkpoint: PathLike | None = None
-    every: float = 30.0
+    every: float = _EVERY
     resume: bool = False
 
     def checked(self) -> CheckpointRequest:
@@ -59,6 +71,10 @@ class CheckpointRequest(NamedTuple):
             raise ValueError(f"resume must be True or False; got {resume!r}")
         if resume and path is None:
             raise ValueError("resume=True needs checkpoint, the file to go on from")
+        if path is None and every != _EVERY:
+            raise ValueError(f"every={every!r} needs checkpoint, the file to write to")
+        if path is not None:
+            _check_place(os.fspath(path))
         return self
 
 

@@ -59,6 +59,11 @@ class SampledObjectives(ObjectiveValues):
 
     primal_error: float = 0.0
 
+    @classmethod
+    def of(cls, primal: float, dual: float, primal_error: float) -> SampledObjectives:
+        """A draw may be too low, but no primal objective is below the dual; the largest violation is not known."""
+        return cls(max(primal, dual), dual, math.nan, primal_error)
+
 
 FromScratch = Generator[None, None, Objectives]
 """Work on objectives, a little at a time."""

@@ -184,13 +184,10 @@ class Estimator(Solver):
 
 @dataclass(frozen=True)
 class LarankOnline(Estimator):
-    """`LaRankClassifier`: one pass over the examples.
-
-    Without the certificate: a rival does not compute its objective either.
-    """
+    """`LaRankClassifier`: one pass over the examples, with the certificate that is the default, of a sample."""
 
     requires: str = "larank:LaRankClassifier"
-    settings: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1, "certify": False})
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 1})
 
     def told(self, fitted: KernelFit, model: Any, data: TrainingSet) -> KernelFit:
         result = model.result_

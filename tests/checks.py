@@ -517,7 +517,7 @@ WRONG = {
     "memory_limit": (_NUMBER, (0, -1, np.nan, "2GB", None), {}),
     "n_components": (_COUNT, (0, -1, 2.5, "9", True), {}),
     "n_iter_no_change": (_COUNT, (0, 2.5, None), {"early_stopping": True}),
-    "n_jobs": ("None or an integer other than 0", (0, 1.5, "a"), {}),
+    "n_jobs": ("None or an integer other than 0", (0, 1.5, "a", True), {}),
     "n_reprocess": ("an integer >= 0", (-1, 0.5), {}),
     "n_steps": (_COUNT, (0, 1.5, None), {}),
     "operations": ("one of 'new', 'old', 'optimize'", ("grow",), {}),

@@ -150,7 +150,7 @@ def _share(name: str, value: Any) -> None:
 
 
 def _not_zero(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or value == 0 or abs(value) > _LARGEST:  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(value, Integral) or value == 0 or abs(value) > _LARGEST:  # type: ignore[operator]
         raise ValueError(f"{name} must be None or an integer other than 0, got {value!r}")
 
 

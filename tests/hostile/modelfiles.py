@@ -38,22 +38,29 @@ for name, value in model.get_params(deep=False).items():
     if name in MOST and isinstance(value, int) and not -1 <= value <= MOST[name]:
         model.set_params(**{{name: MOST[name]}})
 {data}
-for ask in ("predict", "decision_function", "transform", "predict_proba"):
-    if hasattr(model, ask):
-        try:
-            getattr(model, ask)(X)
-        except ValueError as error:
-            # The data may not be the model's, and large numbers may overflow, which is told in these words.
-            if not any(words in str(error) for words in ("features", "scale X", "overflow")):
-                raise
-{more}
+
+def more(X):
+    {more}
+
+def tried(ask):
+    try:
+        ask(X)
+    except ValueError as error:
+        # The data may not be the model's, and large numbers may overflow, which is told in these words.
+        if not any(words in str(error) for words in ("features", "scale X", "overflow")):
+            raise
+
+for name in ("predict", "decision_function", "transform", "predict_proba"):
+    if hasattr(model, name):
+        tried(getattr(model, name))
+tried(more)
 if hasattr(model, "partial_fit"):
     try:
         model.partial_fit(X, y)
     except ValueError:
         pass  # parameters that only training looks at, and coefficients that no training leaves
     else:
-        model.predict(X)
+        tried(model.predict)
 """
 _PLAIN = "X = np.random.RandomState(1).randn(8, 4)\n"
 _MATRIX = _PLAIN + "y = model.classes_[np.arange(8) % len(model.classes_)]\n"
@@ -61,6 +68,7 @@ _DATA = {
     "dense": _MATRIX,
     "single": _MATRIX + "X = X.astype(np.float32)\n",
     "sparse": _MATRIX + "X[X < 0] = 0\nX = csr_matrix(X)\n",
+    "octets": _MATRIX + "X = np.clip(20 * X + 100, 0, 255).astype(np.uint8)\n",
     "plain": _PLAIN,
     "precomputed": _MATRIX.replace("(8, 4)", "(8, min(1000, model.n_features_in_))"),
     "structured": _PLAIN.replace("4", "len(model.coef_) // model.model.n_classes") + "y = np.arange(8) % 2\n",
@@ -71,9 +79,9 @@ _DATA = {
     "concepts": "X, y = ['the cat sleeps', 'a dog'], ['- CAT SLEEP', '- DOG']\n",
 }
 _MORE = {
-    "words": "model.tag(X) if hasattr(model, 'tag') else None\nmodel.explain(X[0]); model.coef_; model.transitions_\n",
-    "sentences": "model.explain(X[0])\n",
-    "concepts": "model.explain(X[0]); model.concept_vectors_\n",
+    "words": "model.tag(X) if hasattr(model, 'tag') else None; model.explain(X[0]); model.coef_; model.transitions_",
+    "sentences": "model.explain(X[0])",
+    "concepts": "model.explain(X[0]); model.concept_vectors_",
 }
 
 
@@ -111,7 +119,12 @@ def _models() -> Iterator[tuple[str, object]]:
         larank.MulticlassSVC("linear", fit_intercept=True, solver=larank.Published(), **settings).fit(sparse, y),
     )
     yield "precomputed", larank.MulticlassSVC("precomputed", **settings).fit(X @ X.T, y)
+    octets = np.clip(20 * X + 100, 0, 255).astype(np.uint8)
+    yield "octets", larank.MulticlassSVC(**settings).fit(octets, y)
+    yield "octets", larank.LaRankClassifier(**settings).partial_fit(octets, y)
+    yield "dense", larank.MulticlassSVCCV(Cs=[1.0, 10.0], gammas=[0.1], cv=2, **settings).fit(X, words)
     yield "dense", larank.LinearMulticlassSVC(random_state=0).fit(X, words)
+    yield "dense", larank.LinearMulticlassSVCCV(Cs=[0.1, 1.0], cv=2, random_state=0).fit(X, words)
     yield "sparse", larank.PrimalMulticlassSVC(**settings).fit(sparse, y > 1)
     for feature_map in ("cholesky", "kpca"):
         model = larank.PrimalMulticlassSVC("rbf", feature_map=feature_map, n_components=5, **settings)
@@ -391,7 +404,7 @@ def _damage_bytes(random: Random, content: bytes) -> bytes:
 
 def script(asked_with: str, describe: str = 'describe("model.larank")') -> str:
     """What is done with a file."""
-    return _ASK.format(describe=describe, data=_DATA[asked_with], more=_MORE.get(asked_with, ""))
+    return _ASK.format(describe=describe, data=_DATA[asked_with], more=_MORE.get(asked_with, "pass"))
 
 
 def cases(random: Random) -> Iterator[Case]:

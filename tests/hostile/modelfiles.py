@@ -300,7 +300,8 @@ def _damage_description(random: Random, description: dict) -> object:
         case 0:
             del node[key]
         case 1:
-            node[key], other[there] = other[there], node[key]
+            mine, theirs = (json.loads(json.dumps(value)) for value in (node[key], other[there]))  # one may hold the other
+            node[key], other[there] = theirs, mine
         case 2 if isinstance(node, dict):
             node[random.choice((f"{key}_", "coef_", "_state", "$array", "$tuple", there))] = node.pop(key)
         case 3 if isinstance(node, list):

@@ -300,7 +300,7 @@ def _damage_description(random: Random, description: dict) -> object:
         case 0:
             del node[key]
         case 1:
-            mine, theirs = (json.loads(json.dumps(value)) for value in (node[key], other[there]))  # one may hold the other
+            mine, theirs = (json.loads(json.dumps(value)) for value in (node[key], other[there]))
             node[key], other[there] = theirs, mine
         case 2 if isinstance(node, dict):
             node[random.choice((f"{key}_", "coef_", "_state", "$array", "$tuple", there))] = node.pop(key)

@@ -68,7 +68,10 @@ def folds_of(cv: Any, X: Any, y: NDArray[Any]) -> list[Fold]:
         raise _no_folds(cv)
     splitter = check_cv(cv, y, classifier=True)
     rows, every = X if hasattr(X, "shape") else np.zeros((len(X), 1)), np.arange(length(X))
-    folds = [Fold(every[train], every[test]) for train, test in splitter.split(rows, y)]
+    try:
+        folds = [Fold(every[train], every[test]) for train, test in splitter.split(rows, y)]
+    except ValueError as error:
+        raise ValueError(f"cv must be such that these examples can be split by it, got {cv!r}: {error}") from error
     if not folds or any(not len(fold.train) or not len(fold.test) for fold in folds):
         raise ValueError(f"cv must have folds with examples to train on and examples to test with, got {cv!r}")
     return folds

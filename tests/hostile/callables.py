@@ -142,7 +142,11 @@ for k in sorted({{*range(1, min(count, {some}) + 1), *some}}):
 
 _STRUCTURED = ("larank", "svmstruct", "svmstruct-1slack", "perceptron", "passive-aggressive")
 _TARGETS = [
-    *((name, "kernel=kernel", "rows") for name in larank.__all__ if hasattr(getattr(larank, name), "fit")),
+    *(
+        (name, "kernel=kernel" + ", cv=2" * name.endswith("CV"), "rows")
+        for name in larank.__all__
+        if hasattr(getattr(larank, name), "fit")
+    ),
     ("LaRankClassifier", "kernel='rbf', gamma=0.1, selection=Choice()", "rows"),
     ("LaSVMClassifier", "kernel='rbf', gamma=0.1, selection=Choice()", "rows"),
     ("SequenceTagger", "constraints=allowed", "sentences"),

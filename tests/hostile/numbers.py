@@ -103,7 +103,7 @@ _NOT_OF_STREAMS = {"class_weight", "sharpness", "stop", "tol"}
 _TEXTS = ("SequenceTagger", "SemanticParser", "ConceptLabeler")
 _OTHER_ARGUMENTS = (
     *("X", "y", "kernel", "sample_weight", "Sample weights", "classes", "candidates"),
-    *("MulticlassModel", "label_costs", "time_limit"),
+    *("MulticlassModel", "label_costs", "time_limit", "cv"),
 )
 _ARGUMENTS = re.compile(rf"\b({'|'.join((*_PARAMETERS, *_OTHER_ARGUMENTS))})\b")
 

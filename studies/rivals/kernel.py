@@ -105,11 +105,11 @@ BARS: dict[str, Bars] = {
 }
 """What training may take at most, of that of a rival in the same run."""
 WHAT_BOUNDS_THE_TIME = (
-    "What bounds the time of larank's one pass: on mnist the float32 products, 6.9 of 12.0 CPU seconds; by a sample "
-    "of the operations 1.8 go into steps and 1.2 into selection, the rest is kernel map, upkeep of the gram and "
-    "Python. Prediction of its test set takes 0.92 s where the bare product takes 0.82. On letter, with 16 features, "
-    "perf shows scores, updates of a class and random access to patterns about alike, and a fifth of the session in "
-    "the upkeep of the gram. Tried without gain: gather instructions for the scores, prefetching further ahead."
+    "What bounds the time of larank's one pass: on mnist, with integer products, 2.8 of 10.1 CPU seconds are products; by "
+    "a sample of the operations 2.4 go into steps and 1.3 into selection, the rest is upkeep of the gram, pages that the "
+    "system clears for its rows, and Python. On letter, with 16 features, perf shows scores, updates of a class and random "
+    "access to patterns about alike, and a fifth of the session in the upkeep of the gram. Tried without gain: gather "
+    "instructions for the scores, prefetching further ahead."
 )
 
 

@@ -105,11 +105,11 @@ BARS: dict[str, Bars] = {
 }
 """What training may take at most, of that of a rival in the same run."""
 WHAT_BOUNDS_THE_TIME = (
-    "What bounds the time of larank's one pass: on mnist, with integer products, 2.8 of 10.1 CPU seconds are products; by "
-    "a sample of the operations 2.4 go into steps and 1.3 into selection, the rest is upkeep of the gram, pages that the "
-    "system clears for its rows, and Python. On letter, with 16 features, perf shows scores, updates of a class and random "
-    "access to patterns about alike, and a fifth of the session in the upkeep of the gram. Tried without gain: gather "
-    "instructions for the scores, prefetching further ahead."
+    "What bounds the time of larank's one pass: on mnist, with integer products, 2.8 of 10.1 CPU seconds are products; "
+    "by a sample of the operations 2.4 go into steps and 1.3 into selection, the rest is upkeep of the gram, pages "
+    "that the system clears for its rows, and Python. On letter, with 16 features, perf shows scores, updates and "
+    "random access to patterns about alike, and a fifth of the session in the upkeep of the gram. Tried without gain: "
+    "gather instructions for the scores, prefetching further ahead."
 )
 
 

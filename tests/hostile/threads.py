@@ -21,6 +21,8 @@ _VARIANTS: dict[str, list[str]] = {
     "MulticlassSVC": ["", "solver='published'"],
     "PrimalMulticlassSVC": ["kernel='rbf'"],
     "SequenceTagger": ["", "inference='greedy'", "solver='perceptron', average=True", "constraints=alternate"],
+    "LinearMulticlassSVCCV": ["Cs=[1.0], cv=[[list(range(9)), list(range(9))]]"],
+    "MulticlassSVCCV": ["Cs=[1.0], cv=[[list(range(9)), list(range(9))]]"],
     "StructuredSVC": ["larank.MulticlassModel(9)", "larank.MulticlassModel(9), 'perceptron', average=True"],
 }
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -411,3 +412,12 @@ def test_where_pivots_are_rounding_a_map_ends_and_says_what_it_leaves(pivots):
     left = 1 - np.einsum("ij,ij->i", features, features)
     assert left.mean() == pytest.approx(model.trace_error_, abs=1e-4)
     np.testing.assert_allclose(features @ features.T, pairwise.rbf_kernel(some, gamma=10.0), atol=0.02)
+
+
+def test_examples_whose_kernel_values_vanish_are_no_pivots():
+    some = np.random.RandomState(0).randn(60, 4)
+    some[30] *= 1e-35
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        features = PivotedCholeskyMap("poly", random_state=0).fit(some.astype(np.float32)).transform(some)
+    assert np.isfinite(features).all()

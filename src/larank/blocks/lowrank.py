@@ -121,6 +121,7 @@ class _Cholesky:
         self.diagonal, self.norms = self.provider.measure(self.X)
         self.residual = self.diagonal.copy()
         self.floor = _ROUNDING[self.provider.dtype] * self.diagonal
+        self.least = float(np.finfo(self.provider.dtype).tiny)  # what is below has no inverse in this precision
         self.trace = float(self.diagonal.sum())
         self.sample = self._drawn_sample()
         self.sample_batch = self.provider.part(self.X, self.sample, self.norms)
@@ -129,16 +130,20 @@ class _Cholesky:
 
     def wants_more(self) -> bool:
         """Whether there are pivots left, and a reason to take them."""
-        if len(self.pivots) >= self.most or not (self.residual > self.floor).any():
+        if len(self.pivots) >= self.most or not self._is_open().any():
             return False
         return not self.trace_errors or self.trace_errors[-1] > self.options.tolerance
+
+    def _is_open(self) -> NDArray[np.bool_]:
+        """Which examples may become pivots."""
+        return self.residual > np.maximum(self.floor, self.least)
 
     def add_block(self) -> None:
         """Choose pivots, and make their columns of L."""
         candidates = self._candidates()
         left = self._left_among(self.provider.batch(self.X, candidates, candidates))
         before = self.residual.copy()
-        lower, chosen = thinned(left, self.floor[candidates])
+        lower, chosen = thinned(left, np.maximum(self.floor[candidates], self.least))
         while chosen:
             block = self._block(candidates[chosen], np.tril(lower[chosen]))
             if not (self.residual < -self.floor).any():
@@ -147,7 +152,7 @@ class _Cholesky:
             # What is left of the pivots is as small as rounding, and so is no measure of the rest: without these.
             self._raise_floor()
             self.residual = before.copy()
-            lower, chosen = thinned(left, self.floor[candidates])
+            lower, chosen = thinned(left, np.maximum(self.floor[candidates], self.least))
 
     def _block(self, pivots: _Index, triangle: _Float) -> tuple[_Index, _Array, _Array, _Float]:
         """Pivots with their columns, and of the triangle L_P the columns before and F."""
@@ -191,7 +196,7 @@ class _Cholesky:
 
     def _candidates(self) -> _Index:
         """Examples that may be the next pivots, best first."""
-        is_open = self.residual > self.floor
+        is_open = self._is_open()
         weights = np.where(is_open, self.residual, 0.0)
         wanted = min(self._block_size(), self.most - len(self.pivots), int(is_open.sum()))
         if self.options.greedy:

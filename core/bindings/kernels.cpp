@@ -1,4 +1,6 @@
 // Maps from inner products to kernel values, kernels of two rows, products of sparse rows, and sums of kernel values.
+#include <vector>
+
 #include "bindings/arrays.hpp"
 
 #include "blocks/rowsums.hpp"
@@ -66,8 +68,9 @@ void sum_rows(Table<T> matrix, Vector<int64_t> rows, Vector<double> values, Vect
         is_sound = rows.data()[n] >= 0 && rows.data()[n] < int64_t(matrix.shape(0));
     if (!is_sound) throw std::invalid_argument("starts must ascend, and rows be those of matrix");
     nb::gil_scoped_release release;
-    larank::sum_up(matrix.data(), width, {rows.data(), values.data(), starts.data(), classes}, first, last,
-                   scores.values);
+    std::vector<const T*> values_of(rows.shape(0));
+    for (std::size_t n = 0; n < values_of.size(); ++n) values_of[n] = matrix.data() + rows.data()[n] * width;
+    larank::sum_up<T>({values_of.data(), values.data(), starts.data(), classes}, first, last, width, scores.values);
 }
 
 template <class T>

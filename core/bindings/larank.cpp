@@ -91,8 +91,14 @@ auto member_scores(KernelLaRank<T>& s, const nb::sequence& members) {
     std::vector<int32_t> lacking;
     {
         const nb::gil_scoped_release release;
+        std::vector<double> of_all;
+        const bool are_all_here = machine.scores_of_all(of_all);
+        const std::size_t width = std::size_t(machine.table().slots());
         for (std::size_t n = 0; n < count; ++n)
-            if (machine.has_row(slots[n]))
+            if (are_all_here)
+                for (std::size_t y = 0; y < classes; ++y)
+                    scores[n * classes + y] = of_all[y * width + std::size_t(slots[n])];
+            else if (machine.has_row(slots[n]))
                 machine.scores_of_old(slots[n], scores.data() + n * classes);
             else
                 lacking.push_back(int32_t(n));

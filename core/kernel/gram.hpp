@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "memory/prefetch.hpp"
@@ -22,8 +24,11 @@ namespace larank {
 template <class T>
 class Gram {
   public:
-    // The rows used last stay whatever the limit: so many.
-    explicit Gram(int64_t spared = 1) : spared_(spared) {}
+    using Pool = std::shared_ptr<RowPool<T>>;
+
+    // The rows used last stay whatever the limit: so many. Several sets may have their memory from one pool.
+    explicit Gram(int64_t spared = 1, Pool pool = std::make_shared<RowPool<T>>())
+        : pool_(std::move(pool)), spared_(spared) {}
 
     // Room for the row of a new member, whose first `columns` values the caller fills. The newest row.
     T* add(int64_t member, int64_t columns) {
@@ -72,18 +77,18 @@ class Gram {
     }
 
     void clear() {
+        for (const Row& row : rows_) pool_->give_back(row.piece);
         rows_.clear();
         rows_.shrink_to_fit();
         births_.clear();
         usage_ = {};
-        pool_.clear();
         resident_ = 0;
     }
 
-    int64_t bytes() const { return pool_.bytes() + bytes_beside_values(); }
+    int64_t bytes() const { return pool_->bytes() + bytes_beside_values(); }
     int64_t bytes_beside_values() const { return int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
     int64_t resident() const { return resident_; }
-    void be_tight() { pool_.be_tight(); }  // memory is short
+    void be_tight() { pool_->be_tight(); }  // memory is short
 
     // Brings all rows up to date at once. Row after row, the values of the newborn members are read side by side, so
     // this is cheaper than many rows that catch up alone; and births that every row has seen can be forgotten.
@@ -94,22 +99,17 @@ class Gram {
             is_newborn[std::size_t(member)] = true;
             if (rows_[std::size_t(member)].is_here()) catch_up(member, columns);
         }
-        std::vector<int32_t> members = in_order_of_address();
-        for (const int32_t member : members)  // rows may go, and move, while others grow
+        for (const int32_t member : in_order_of_address())  // rows may go, and move, while others grow
             if (is_kept(member)) widen(member, columns);
-        members.erase(std::remove_if(members.begin(), members.end(), [&](int32_t member) { return !is_kept(member); }),
-                      members.end());
         std::vector<const T*> newborn;
         for (const int32_t member : births_) newborn.push_back(rows_[std::size_t(member)].piece.values);
         const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
         constexpr std::size_t ahead = 6, lines = 4, line = 64 / sizeof(T);
-        for (std::size_t n = 0; n < members.size(); ++n) {
-            if (n + ahead < members.size())
+        for (std::size_t member = 0; member < rows_.size(); ++member) {
+            if (member + ahead < rows_.size() && rows_[member + ahead].is_here())
                 for (std::size_t l = 0; l < lines; ++l)
-                    prefetch(rows_[std::size_t(members[n + ahead])].piece.values + std::size_t(births_.front()) +
-                             l * line);
-            const std::size_t member = std::size_t(members[n]);
-            if (is_newborn[member]) continue;
+                    prefetch(rows_[member + ahead].piece.values + std::size_t(births_.front()) + l * line);
+            if (is_newborn[member] || !is_kept(int64_t(member))) continue;
             if (all_resident)
                 take_in(member, newborn);
             else
@@ -168,21 +168,21 @@ class Gram {
         if (row.piece.room >= columns) return;
         make_room(columns, member);
         resident_ += !row.is_here();
-        move(row, pool_.take(columns));
+        move(row, pool_->take(columns));
     }
 
     void move(Row& row, const typename RowPool<T>::Piece& to) {
         // Beyond its columns stands what the memory held before: zeros, or kernel values of other rows.
         std::copy(row.piece.values, row.piece.values + row.piece.room, to.values);
-        pool_.give_back(row.piece);
+        pool_->give_back(row.piece);
         row.piece = to;
     }
 
     // Until a row of so many columns, if any, can be taken. That of `kept` stays.
     void make_room(int64_t columns, int64_t kept) {
-        const auto growth = [&] { return columns ? pool_.growth(columns) : 0; };
+        const auto growth = [&] { return columns ? pool_->growth(columns) : 0; };
         while (bytes() + growth() > most_) {
-            const bool are_holes = pool_.bytes_in_use() + bytes_beside_values() + growth() <= most_;
+            const bool are_holes = pool_->bytes_in_use() + bytes_beside_values() + growth() <= most_;
             if (!(are_holes && empty_a_slab(kept)) && !drop_oldest(kept)) return;
         }
     }
@@ -190,18 +190,18 @@ class Gram {
     // The rows of the emptiest slab go to free places in others, or go altogether; those that have to stay get memory
     // of their own. False if no slab has any room.
     bool empty_a_slab(int64_t kept) {
-        const int32_t slab = pool_.emptiest();
+        const int32_t slab = pool_->emptiest();
         if (slab < 0) return false;
         for (std::size_t member = 0; member < rows_.size(); ++member) {
             Row& row = rows_[member];
             if (row.piece.slab != slab) continue;
-            const auto place = pool_.place_elsewhere(row.piece);
+            const auto place = pool_->place_elsewhere(row.piece);
             if (place.values)
                 move(row, place);
             else if (int64_t(member) != kept && !is_spared(int64_t(member)))
                 drop(int32_t(member));
             else
-                move(row, pool_.place_alone(row.piece));
+                move(row, pool_->place_alone(row.piece));
         }
         return true;
     }
@@ -225,15 +225,15 @@ class Gram {
     void drop(int32_t member) {
         Row& row = rows_[std::size_t(member)];
         usage_.unlink(rows_, member);
-        pool_.give_back(row.piece);
+        pool_->give_back(row.piece);
         row.piece = {};
         --resident_;
     }
 
+    Pool pool_;
     std::vector<Row> rows_;
     std::vector<int32_t> births_;  // members in the order in which they came
     UsageOrder<Row> usage_;
-    RowPool<T> pool_;
     int64_t resident_ = 0, spared_;
     int64_t most_ = std::numeric_limits<int64_t>::max();
 };

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "blocks/rowsums.hpp"
 #include "kernel/gram.hpp"
 #include "kernel/patternrows.hpp"
 #include "kernel/support.hpp"
@@ -28,7 +30,10 @@ class KernelMachine {
     SupportTable& table() { return rows_.table(); }
     const SupportTable& table() const { return rows_.table(); }
     int64_t classes() const { return int64_t(classes_.size()); }
-    void add_class() { classes_.emplace_back(); }
+    void add_class() {
+        classes_.emplace_back();
+        classes_.back().sets = Gram<T>(1, sets_);
+    }
 
     void begin_another_epoch() {}
 
@@ -61,7 +66,7 @@ class KernelMachine {
     int64_t scores_of_vectors(int32_t slot, double* scores) const {
         for (const SupportVector& v : table()[slot].vectors)
             *scores++ = classes_[std::size_t(v.label)].scores[std::size_t(v.place)];
-        return 1;
+        return visit_work;
     }
 
     // Whether the pattern's row of kernel values is here and up to date, or must be brought first.
@@ -110,9 +115,9 @@ class KernelMachine {
         v.beta = beta;
         list.beta[std::size_t(v.place)] = beta;
         if (keeps_sets_) {
-            const int64_t before = list.sets.bytes();
+            const int64_t before = sets_->bytes();
             const T* const set = list.sets.find(v.place, list.size());
-            have_sets_grown_ |= list.sets.bytes() > before;
+            have_sets_grown_ |= sets_->bytes() > before;
             units<T>().add_row_values(set, change, list.size(), list.scores.data());
         } else {
             units<T>().add_row_values_at(rows_[slot], list.slots.data(), change, list.size(), list.scores.data());
@@ -132,6 +137,26 @@ class KernelMachine {
             list.scores[std::size_t(v.place)] =
                 units<T>().dot_row_at(rows_[slot], list.slots.data(), list.beta.data(), list.size());
         }
+    }
+
+    // S(x_i, y) of all slots, class by class, from all rows at once; false where some are not here.
+    bool scores_of_all(std::vector<double>& scores) {
+        if (!rows_.settle_all()) return false;
+        std::vector<const T*> rows;
+        std::vector<double> values;
+        std::vector<int64_t> starts{0};
+        for (const ClassList& list : classes_) {
+            for (int64_t place = 0; place < list.size(); ++place) {
+                if (list.beta[std::size_t(place)] == 0) continue;
+                rows.push_back(rows_[list.slots[std::size_t(place)]]);
+                values.push_back(list.beta[std::size_t(place)]);
+            }
+            starts.push_back(int64_t(rows.size()));
+        }
+        const int64_t slots = table().slots();
+        scores.resize(std::size_t(classes() * slots));
+        sum_up<T>({rows.data(), values.data(), starts.data(), classes()}, 0, slots, slots, scores.data());
+        return true;
     }
 
     // Coefficients and scores as they are now, and back to them.
@@ -185,7 +210,10 @@ class KernelMachine {
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
         snapshot(table(), classes_);
-        if constexpr (Snapshot::reads) check_classes();
+        if constexpr (Snapshot::reads) {
+            check_classes();
+            for (ClassList& list : classes_) list.sets = Gram<T>(1, sets_);
+        }
     }
     void bring_all_rows() {
         rows_.bring_all(make_room());
@@ -200,9 +228,11 @@ class KernelMachine {
     int64_t rows_at_once() const { return rows_.at_once(); }
 
   private:
-    // The schedule weighs dual increase against work, and an example must pay for its kernel values: charging less
-    // starves reprocessing, charging more buys little dual for the time. docs/kernel/larank.md says what was tried.
-    static constexpr int64_t kernel_value_work = 20;
+    // The schedule weighs dual increase against work, in units of a coefficient touched. An example must pay for its
+    // kernel values, and a visit for finding its pattern in memory: charging less starves reprocessing or wastes it,
+    // charging more buys little dual for the time. docs/kernel/larank.md says what was tried.
+    static constexpr int64_t kernel_value_work = 10, visit_work = 50;
+    static constexpr int64_t births_to_settle = 64;  // of a class: most of its sets will be used soon
 
     struct ClassList {
         std::vector<int32_t> slots;
@@ -247,12 +277,12 @@ class KernelMachine {
         const T* const row = rows_[slot];
         T* const set = list.sets.add(v.place, list.size());
         for (int64_t j = 0; j < list.size(); ++j) set[j] = row[list.slots[std::size_t(j)]];
-        if (list.sets.births() > 4 * list.size() + 1024) list.sets.settle(list.size());
+        if (list.sets.births() >= births_to_settle) list.sets.settle(list.size());
     }
 
     int64_t bytes_beside_rows() const {
-        int64_t total = 0;
-        for (const ClassList& list : classes_) total += list.bytes() + list.sets.bytes();
+        int64_t total = sets_->bytes();
+        for (const ClassList& list : classes_) total += list.bytes() + list.sets.bytes_beside_values();
         return total;
     }
 
@@ -273,6 +303,7 @@ class KernelMachine {
     }
 
     PatternRows<T> rows_;
+    typename Gram<T>::Pool sets_ = std::make_shared<RowPool<T>>();  // of all classes
     std::vector<ClassList> classes_;
     bool keeps_sets_ = true, have_sets_grown_ = false;
 };

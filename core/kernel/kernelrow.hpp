@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "memory/prefetch.hpp"
 #include "simd/lanes.hpp"
 
 namespace larank {
@@ -24,22 +25,16 @@ void add_row_values_at(const T* __restrict k, const int32_t* __restrict slots, d
     for (int64_t j = 0; j < count; ++j) g[j] += a * double(k[slots[j]]);
 }
 
-// sums = sum_n beta_n k[rows_n], of rows that are `stride` values apart: the first `values_side_by_side` values of
-// each, whose sums stay in registers.
+// sums = sum_n beta_n k_n, of rows k_n from value `at` on: as many as `values_side_by_side`.
 template <class T>
-void sum_rows(const T* k, int64_t stride, const int64_t* rows, const double* beta, int64_t count, double* sums) {
-    constexpr int64_t lanes = lane_count<T>;
-    static_assert(values_side_by_side<T> == 4 * lanes);
-    Lanes<T> a = broadcast(T(0)), b = a, c = a, d = a;
+void sum_rows(const T* const* rows, int64_t at, const double* __restrict beta, int64_t count, double* __restrict sums) {
+    constexpr int64_t width = values_side_by_side<T>, line = 64 / int64_t(sizeof(T)), ahead = 8;
+    for (int64_t j = 0; j < width; ++j) sums[j] = 0;
     for (int64_t n = 0; n < count; ++n) {
-        const T* const row = k + rows[n] * stride;
-        const Lanes<T> times = broadcast(T(beta[n]));
-        a = a + times * load(row), b = b + times * load(row + lanes);
-        c = c + times * load(row + 2 * lanes), d = d + times * load(row + 3 * lanes);
-    }
-    for (int64_t l = 0; l < lanes; ++l) {
-        sums[l] = double(a[l]), sums[lanes + l] = double(b[l]);
-        sums[2 * lanes + l] = double(c[l]), sums[3 * lanes + l] = double(d[l]);
+        if (n + ahead < count)
+            for (int64_t j = 0; j < width; j += line) prefetch(rows[n + ahead] + at + j);
+        const T* const row = rows[n] + at;
+        for (int64_t j = 0; j < width; ++j) sums[j] += beta[n] * double(row[j]);
     }
 }
 

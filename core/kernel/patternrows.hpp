@@ -78,6 +78,12 @@ class PatternRows {
     }
     // Brings all rows up to date, which costs less than one by one where most of them will be used.
     void settle() { gram_.settle(table_.slots()); }
+    // The same, and whether they are all here.
+    bool settle_all() {
+        settle();
+        const auto is_here = [&](int32_t slot) { return find(slot); };
+        return std::all_of(table_.present().begin(), table_.present().end(), is_here);
+    }
     // The kernel values of example b of the block with all patterns.
     const T* of_example(int64_t b) const { return block_.kernel + b * block_.width; }
 

@@ -1,7 +1,8 @@
 // Memory for rows that grow, come and go: slabs of rows of the same room.
 //
 // Rows taken one by one from the general heap leave holes of every size behind when they grow. Here a row that has
-// outgrown its room moves to a slab of larger ones, and a slab that nobody uses any more is given back whole.
+// outgrown its room moves to a slab of larger ones, and a slab that nobody uses any more becomes one of others, or is
+// given back whole where memory is short.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,7 @@ class RowPool {
         int32_t number = slab_with_room(columns);
         if (number < 0) {
             const int64_t room = room_for(columns);
-            number = new_slab(rows_of_slab(room), room);
+            number = new_slab(bytes_of_slab(room), room);
             open_[slabs_[std::size_t(number)].room].push_back(number);
         }
         return take_from(number);
@@ -44,8 +45,8 @@ class RowPool {
     // By how much `take` would make the memory grow.
     int64_t growth(int64_t columns) {
         if (slab_with_room(columns) >= 0) return 0;
-        const int64_t room = room_for(columns);
-        return rows_of_slab(room) * room * int64_t(sizeof(T));
+        const int64_t bytes = bytes_of_slab(room_for(columns));
+        return bytes == whole_slab && !spare_.empty() ? 0 : bytes;
     }
 
     // A free row of another slab with room for all of this one; none without values.
@@ -63,7 +64,7 @@ class RowPool {
 
     // Memory of its own for all of this one.
     Piece place_alone(const Piece& piece) {
-        const int32_t number = new_slab(1, piece.room);
+        const int32_t number = new_slab(piece.room * int64_t(sizeof(T)), piece.room);
         open_[piece.room].push_back(number);
         return take_from(number);
     }
@@ -84,33 +85,38 @@ class RowPool {
         in_use_ -= piece.room * int64_t(sizeof(T));
         Slab& slab = slabs_[std::size_t(piece.slab)];
         slab.free.push_back(piece.values);
-        if (int64_t(slab.free.size()) < slab.rows) {
+        if (int64_t(slab.free.size()) < slab.rows()) {
             if (slab.free.size() == 1) open_[piece.room].push_back(piece.slab);
             return;
         }
         std::vector<int32_t>& numbers = open_[slab.room];
         numbers.erase(std::remove(numbers.begin(), numbers.end(), piece.slab), numbers.end());
-        held_ -= slab.rows * slab.room * int64_t(sizeof(T));
+        if (slab.bytes == whole_slab && !is_tight_)
+            spare_.push_back(std::move(slab.memory));
+        else
+            held_ -= slab.bytes;
         slab = Slab();
         unused_.push_back(piece.slab);
     }
 
-    void clear() { *this = RowPool(); }
     // Memory is short: rows and slabs are made no larger than they must be.
     void be_tight() {
         is_tight_ = true;
         if (next_.valid()) next_ = {};
+        held_ -= int64_t(spare_.size()) * whole_slab;
+        spare_.clear();
     }
-    int64_t bytes() const { return held_ + (next_.valid() ? largest_slab : 0); }  // of all slabs
-    int64_t bytes_in_use() const { return in_use_; }                              // of the rows that were taken
+    int64_t bytes() const { return held_ + (next_.valid() ? whole_slab : 0); }  // of all slabs
+    int64_t bytes_in_use() const { return in_use_; }                            // of the rows that were taken
 
   private:
-    static constexpr int64_t largest_slab = int64_t{1} << 22;
+    static constexpr int64_t whole_slab = int64_t(huge_page);
 
     struct Slab {
         Pages<T> memory;
-        int64_t rows = 0, room = 0;
+        int64_t bytes = 0, room = 0;
         std::vector<T*> free;
+        int64_t rows() const { return bytes / (room * int64_t(sizeof(T))); }
     };
 
     // Of a slab that is the last of its room in `open_`.
@@ -140,20 +146,20 @@ class RowPool {
         return room;
     }
 
-    // Few rows, small slabs.
-    int64_t bytes_of_slab() const { return std::min(largest_slab, in_use_ / (is_tight_ ? 32 : 8)); }
-    int64_t rows_of_slab(int64_t room) const {
-        return std::max<int64_t>(1, bytes_of_slab() / (room * int64_t(sizeof(T))));
+    // Few rows, small slabs; then huge pages, or what one row takes.
+    int64_t bytes_of_slab(int64_t room) const {
+        const int64_t row = room * int64_t(sizeof(T));
+        const int64_t share = std::min(whole_slab, in_use_ / (is_tight_ ? 32 : 8));
+        return share == whole_slab && row <= share ? share : std::max<int64_t>(1, share / row) * row;
     }
 
-    int32_t new_slab(int64_t rows, int64_t room) {
+    int32_t new_slab(int64_t bytes, int64_t room) {
         Slab slab;
-        slab.rows = rows;
+        slab.bytes = bytes;
         slab.room = room;
-        const bool is_large = bytes_of_slab() == largest_slab && slab.rows > 1 && !is_tight_;
-        slab.memory = is_large ? large_pages() : Pages<T>(slab.rows * room);
-        for (int64_t row = slab.rows; row-- > 0;) slab.free.push_back(slab.memory.data() + row * room);
-        held_ += slab.rows * room * int64_t(sizeof(T));
+        slab.memory = bytes == whole_slab && !is_tight_ ? huge_pages() : Pages<T>(bytes / int64_t(sizeof(T)));
+        for (int64_t row = slab.rows(); row-- > 0;) slab.free.push_back(slab.memory.data() + row * room);
+        held_ += bytes;
         if (unused_.empty()) {
             slabs_.push_back(std::move(slab));
             return int32_t(slabs_.size()) - 1;
@@ -164,10 +170,17 @@ class RowPool {
         return number;
     }
 
-    // The system clears pages when they are first touched, which takes longer than filling them: another thread touches
-    // those of the next slab meanwhile. Where there is no memory for a thread or its pages, nothing is ahead.
-    Pages<T> large_pages() {
-        constexpr int64_t values = largest_slab / int64_t(sizeof(T));
+    // The system clears pages when they are first touched, which takes longer than filling them: slabs that nobody uses
+    // are used again, and another thread touches the pages of the next new one meanwhile. Where there is no memory for
+    // a thread or its pages, nothing is ahead.
+    Pages<T> huge_pages() {
+        constexpr int64_t values = whole_slab / int64_t(sizeof(T));
+        if (!spare_.empty()) {
+            Pages<T> used = std::move(spare_.back());
+            spare_.pop_back();
+            held_ -= whole_slab;
+            return used;
+        }
         Pages<T> ready = next_.valid() ? next_.get() : Pages<T>();
         if (!ready.data()) ready = Pages<T>(values);
         try {
@@ -187,6 +200,7 @@ class RowPool {
     }
 
     std::vector<Slab> slabs_;
+    std::vector<Pages<T>> spare_;  // of slabs that nobody uses
     std::future<Pages<T>> next_;
     std::vector<int32_t> unused_;
     std::map<int64_t, std::vector<int32_t>> open_;  // slabs with free rows, by room

@@ -10,7 +10,7 @@ namespace larank {
 
 template <class T>
 constexpr int64_t lane_count = 64 / int64_t{sizeof(T)};
-// Values that `sum_rows` adds up in registers.
+// Values that `sum_rows` adds up.
 template <class T>
 constexpr int64_t values_side_by_side = 4 * lane_count<T>;
 
@@ -157,7 +157,7 @@ struct Units {
     // A row of kernel values against the support vectors of a class, see kernel/kernelrow.hpp.
     void (*add_row_values)(const T* k, double a, int64_t count, double* g);
     void (*add_row_values_at)(const T* k, const int32_t* slots, double a, int64_t count, double* g);
-    void (*sum_rows)(const T* k, int64_t stride, const int64_t* rows, const double* beta, int64_t count, double* sums);
+    void (*sum_rows)(const T* const* rows, int64_t at, const double* beta, int64_t count, double* sums);
     double (*dot_row_at)(const T* k, const int32_t* slots, const double* beta, int64_t count);
     // The gradient of a binary dual and the choice of a step, see kernel/gradient.hpp.
     Extremes (*find_extremes)(const double* g, const float* up, const float* down, int64_t count);

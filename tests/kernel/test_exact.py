@@ -518,7 +518,7 @@ def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum_from_z
         assert model.result_.status == "converged"
 
 
-@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("C", [0.1, 1.0])
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_a_gap_that_single_precision_cannot_reach_ends_with_a_warning(formulation, C):
     X, y = data(200, 3)

@@ -95,7 +95,7 @@ def test_values_in_free_slots_and_the_size_of_blocks_do_not_matter(size, C, dtyp
 def test_patterns_leave_and_their_slots_are_used_again():
     K, labels = problem(200, 3, seed=1)
     seen = set()
-    drive = Drive(session(), K, in_order_of_arrival(labels), np.full(200, 1.0), block=16)
+    drive = Drive(session(), K, in_order_of_arrival(labels), np.full(200, 100.0), block=16)
     drive.look = lambda d: seen.update(hooks.slot_ids(d.session).tolist())
     drive.epoch()
     assert len(seen - {-1}) > drive.session.slots

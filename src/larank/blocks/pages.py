@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LEAST = 1 << 20  # bytes from where it pays
+_HUGE = 1 << 21  # bytes of a huge page
 
 
 def zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -22,8 +23,9 @@ def zeros(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]:
     count = math.prod(shape) if isinstance(shape, tuple) else shape
     if count * dtype.itemsize < _LEAST or dtype.hasobject or not hasattr(mmap, "MAP_ANONYMOUS"):
         return np.zeros(shape, dtype)
+    whole = -(-count * dtype.itemsize // _HUGE) * _HUGE  # or the system hands out small pages, one by one
     try:
-        memory = mmap.mmap(-1, count * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory = mmap.mmap(-1, whole, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except (OSError, OverflowError) as error:
         raise MemoryError(f"{count * dtype.itemsize} bytes for kernel values or examples: {error}") from error
     if hasattr(mmap, "MADV_HUGEPAGE"):

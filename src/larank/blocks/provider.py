@@ -98,11 +98,6 @@ class Provider(ABC):
         """From now on keep kernel values of training examples, of which there are so many, numbered from 0."""
         self._table = KernelTable(examples, self.size, self.dtype)
 
-    @property
-    def keeps_values(self) -> bool:
-        """Whether it pays to keep kernel values, for computing them again is dear."""
-        return self._table is not None
-
     def share_memory(self, nbytes: float) -> None:
         """So much memory is there for kernel values of training examples."""
         if self._table is not None:

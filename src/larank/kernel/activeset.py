@@ -395,12 +395,12 @@ class ActiveSetTraining:
     def _look(self, *, everything: bool) -> Generator[bool, None, None]:
         """Compute the scores of examples, and what follows: excess and objectives.
 
-        Where kernel values are dear, those of members come from the core, which has them.
+        The kernel values of members are in the core, unless memory is short.
         """
         self._share_memory()
         members = self._members()
         is_candidate = self._is_candidate(everything)
-        is_candidate[members.ids] = not self.provider.keeps_values
+        is_candidate[members.ids] = self.provider.scores_all_at_once
         rows = np.flatnonzero(is_candidate)
         at_once = self._examples_at_once()
         for first in range(0, len(rows), at_once):
@@ -409,7 +409,7 @@ class ActiveSetTraining:
                 self.problem.X, some, members.slots, members.dense, self._is_near
             )
             yield False
-        if self.provider.keeps_values:
+        if not self.provider.scores_all_at_once:
             yield from self._look_at_members(members)
         rows = np.union1d(rows, members.ids)
         self.looks += 1
@@ -427,15 +427,12 @@ class ActiveSetTraining:
         return np.asarray(self.excess + self.drift > -reach)
 
     def _look_at_members(self, members: Expansion) -> Generator[bool, None, None]:
+        self.scores[members.ids], lacking = self.session.member_scores(members.slots.tolist())
         at_once = self._examples_at_once()
-        for first in range(0, len(members.ids), at_once):
-            some = slice(first, first + at_once)
-            ids = members.ids[some]
-            self.scores[ids], lacking = self.session.member_scores(members.slots[some].tolist())
-            if lacking:
-                others = ids[lacking]
-                X = rows_of(self.problem.X, others)
-                self.scores[others] = self.provider.scores(X, members.slots, members.dense)
+        for first in range(0, len(lacking), at_once):
+            some = members.ids[lacking[first : first + at_once]]
+            X = rows_of(self.problem.X, some)
+            self.scores[some] = self.provider.scores(X, members.slots, members.dense)
             yield False
 
     def _is_near(self, rows: _Index, scores: NDArray[Any]) -> NDArray[np.bool_]:

@@ -122,7 +122,7 @@ class ActiveSet {
   private:
     static constexpr int64_t most_classes = 8;  // that a member takes up at once
     static constexpr int64_t rest_share = 256;  // of the members may still move when the others rest
-    static constexpr double fall_of_level = 0.5;
+    static constexpr double fall_of_level = 0.05;
     static constexpr int64_t looks_per_visit = 8;
 
     const SupportTable& table() const { return steps_.machine().table(); }

@@ -105,13 +105,12 @@ BARS: dict[str, Bars] = {
 }
 """What training may take at most, of that of a rival in the same run."""
 WHAT_BOUNDS_THE_TIME = (
-    "What bounds the time of larank's one pass: on mnist, with integer products, a third is products; steps, scores and "
-    "visits of patterns that have nothing to do come next, then memory that is new to the process (1 GB; on a virtual "
-    "machine a millisecond or two per MB, and no slab is cleared twice). On letter, with 16 features, visits wait for "
-    "memory about as long as steps work. Two threads of one processor core share its arithmetic: products in the "
-    "background are not free. What bounds the exact solver: on mnist the first and the last look at all examples, whose "
-    "products cannot be left out; a bound by the norm of the change of w lets none of them go, for it is ten times their "
-    "margins. On letter the steps."
+    "What bounds the time of larank's one pass: on mnist, with integer products, a third is products; steps, scores "
+    "and visits of patterns that have nothing to do come next, then memory that is new to the process (1 GB; on a "
+    "virtual machine a millisecond or two per MB, and no slab is cleared twice). On letter, with 16 features, visits "
+    "wait for memory about as long as steps work. Two threads of one processor core share its arithmetic: products in "
+    "the background are not free. What bounds the exact solver: on mnist the first and the last look at all examples, "
+    "on letter the steps."
 )
 
 

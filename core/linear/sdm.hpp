@@ -21,6 +21,7 @@
 
 #include "data/matrix.hpp"
 #include "linear/coefficients.hpp"
+#include "linear/visits.hpp"
 #include "memory/aligned.hpp"
 #include "memory/prefetch.hpp"
 #include "memory/snapshot.hpp"
@@ -64,7 +65,8 @@ class Sdm {
           a_(lanes_),
           change_(lanes_),
           work_(lanes_),
-          compress_(X) {
+          compress_(X),
+          next_(X.rows) {
         int64_t stored = 0;
         examples_.reserve(std::size_t(X.rows));
         for (int64_t i = 0; i < X.rows; ++i) {
@@ -75,9 +77,9 @@ class Sdm {
             else
                 constant_loss_ += loss_of_zeros(costs[i], rest_costs[i]);
         }
-        const int64_t row_bytes = stored / std::max<int64_t>(X.rows, 1) * int64_t(sizeof(T) + sizeof(int32_t));
+        row_bytes_ = X.row_bytes();
         prefetch_weights_ = W_.size() * int64_t{sizeof(T)} > 256 * 1024;
-        ahead_ = std::size_t(std::clamp<int64_t>(8192 / (row_bytes + 1), 1, 8));
+        ahead_ = std::size_t(std::clamp<int64_t>(8192 / (row_bytes_ + 1), 1, 8));
         if (W_.size() <= stored / 8) average_ = AlignedArray<T>(W_.size());
         epsilon_ = options.cooling ? std::max(1.0, options.epsilon) : options.epsilon;
         if (options.cooling) ramp_ = first_ramp();
@@ -100,13 +102,12 @@ class Sdm {
     // Visits examples until about `work` multiply-adds are done or a loop ends. True once the violation stop holds.
     bool advance(int64_t work) {
         while (!converged_ && work > 0) {
-            if (position_ == order_.size()) {
+            if (order_.is_over()) {
                 end_loop();
                 break;
             }
-            const int64_t i = order_[position_];
             prefetch_ahead();
-            ++position_;
+            const int64_t i = order_.next();
             work -= (X_.count(i) + 8) * lanes_;
             visit(i);
         }
@@ -150,13 +151,12 @@ class Sdm {
     // All that does not follow from the data and the options.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(random_, coefficients_, W_, average_, order_, next_, position_);
+        snapshot(random_, coefficients_, W_, average_, order_, next_);
         snapshot(shrunk_, converged_, average_is_better_, estimate_is_at_full_cost_, ramp_, ramp_loops_);
         snapshot(epsilon_, cooling_rate_, loop_violation_, loop_violations_, loop_loss_, loop_gain_);
         snapshot(average_weight_, shrunk_visits_, counters_, estimate_.primal, estimate_.dual, estimate_.violation);
         if constexpr (!Snapshot::reads) return;
-        must_hold(are_within(order_, 0, X_.rows) && are_within(next_, 0, X_.rows) && position_ <= order_.size(),
-                  "an example is out of range");
+        must_hold(order_.is_within(X_.rows), "an example is out of range");
         must_hold(ramp_ > 0 && ramp_ <= 1, "the costs are out of range");
         for (int64_t i = 0; i < X_.rows; ++i)
             for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
@@ -187,14 +187,13 @@ class Sdm {
 
     // Examples come in random order: what a visit needs is asked for a few visits ahead, addresses first.
     void prefetch_ahead() const {
-        if (position_ + 2 * ahead_ < order_.size()) {
-            const int64_t far = order_[position_ + 2 * ahead_];
+        order_.fetch_ahead([&](int64_t i) { X_.prefetch_row_for_later(i); }, [&](int64_t i) { X_.prefetch_start(i); });
+        if (const int64_t far = order_.later(2 * ahead_); far >= 0) {
             prefetch(&example(far));
             X_.prefetch_start(far);
             coefficients_.prefetch_list(far);
         }
-        if (position_ + ahead_ < order_.size()) {
-            const int64_t near = order_[position_ + ahead_];
+        if (const int64_t near = order_.later(ahead_); near >= 0) {
             X_.prefetch_row(near);
             coefficients_.prefetch_entries(near);
         }
@@ -277,7 +276,7 @@ class Sdm {
         }
         if (!shrunk_) loop_gain_ += gain(i);
         const bool again = shrunk_ ? double(step.violation) >= epsilon_ : options_.shrinking && is_free(i);
-        if (again) next_.push_back(int32_t(i));
+        if (again) next_.insert(i);
     }
 
     // Beyond eight vectors a row of W no longer fits the registers. In shrunk loops the few classes with a coefficient
@@ -329,10 +328,8 @@ class Sdm {
     }
 
     void begin_loop(std::vector<int32_t> examples) {
-        order_ = std::move(examples);
-        random_.shuffle(order_);
+        order_.begin(std::move(examples), row_bytes_, random_);
         next_.clear();
-        position_ = 0;
         loop_violation_ = loop_violations_ = loop_loss_ = loop_gain_ = 0;
     }
 
@@ -341,7 +338,7 @@ class Sdm {
             end_shrunk_loop();
         else
             end_full_loop();
-        begin_loop(shrunk_ ? std::move(next_) : everyone_);
+        begin_loop(shrunk_ ? next_.take() : everyone_);
     }
 
     void end_full_loop() {
@@ -352,7 +349,7 @@ class Sdm {
             const double mean = loop_violations_ / double(std::max<std::size_t>(everyone_.size(), 1));
             epsilon_ = std::max(options_.epsilon, std::min(epsilon_, cooling_rate_ * mean));
         }
-        shrunk_ = !next_.empty();
+        shrunk_ = !next_.is_empty();
         shrunk_visits_ = 0;
         if (sizeof(T) == sizeof(float) && counters_.full_loops % 10 == 0) rebuild_weights();  // rounding adds up
         ++ramp_loops_;
@@ -365,7 +362,7 @@ class Sdm {
         ++counters_.shrunk_loops;
         if (shrunk_visits_ == 0) average_weight_ = 0;
         shrunk_visits_ += int64_t(order_.size());
-        shrunk_ = !next_.empty() && shrunk_visits_ <= 5 * int64_t(everyone_.size());
+        shrunk_ = !next_.is_empty() && shrunk_visits_ <= 5 * int64_t(everyone_.size());
         if (average_.size() && at_full_cost()) average_weights(double(order_.size()));
     }
 
@@ -409,9 +406,9 @@ class Sdm {
             W_.clear();
             sum_into(W_.data());
         } else {
-            std::vector<double> W(std::size_t(W_.size()), 0.0);
+            AlignedArray<double> W(W_.size());
             sum_into(W.data());
-            std::transform(W.begin(), W.end(), W_.data(), [](double w) { return T(w); });
+            std::transform(W.data(), W.data() + W.size(), W_.data(), [](double w) { return T(w); });
         }
     }
 
@@ -486,8 +483,11 @@ class Sdm {
     std::vector<int32_t> few_;
     std::vector<T> few_values_;
     std::vector<typename Coefficients<T>::Entry> kept_;
-    std::vector<int32_t> everyone_, order_, next_;  // all examples that act; this loop's; those the next may visit
-    std::size_t position_ = 0, ahead_ = 1;
+    std::vector<int32_t> everyone_;  // all examples that act
+    RowSet next_;                    // those the next loop may visit
+    VisitOrder order_;
+    int64_t row_bytes_ = 0;
+    std::size_t ahead_ = 1;
     bool shrunk_ = false, converged_ = false, average_is_better_ = false, prefetch_weights_ = false,
          estimate_is_at_full_cost_ = false;
     T ramp_ = 1;

@@ -43,11 +43,11 @@ struct SdmOptions {
 };
 
 struct SdmCounters {
-    int64_t visits = 0, steps = 0, full_loops = 0, shrunk_loops = 0;
+    int64_t visits = 0, steps = 0, full_loops = 0, shrunk_loops = 0, moves = 0;
 
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(visits, steps, full_loops, shrunk_loops);
+        snapshot(visits, steps, full_loops, shrunk_loops, moves);
     }
 };
 
@@ -158,7 +158,7 @@ class Sdm {
         snapshot(shrunk_, converged_, average_is_better_, estimate_is_at_full_cost_, ramp_, ramp_loops_);
         snapshot(epsilon_, cooling_rate_, loop_violation_, loop_violations_, loop_loss_, loop_gain_);
         snapshot(average_weight_, shrunk_visits_, counters_, estimate_.primal, estimate_.dual, estimate_.violation);
-        snapshot(slow_phases_, moves_, is_move_due_, dual_before_);
+        snapshot(patience_, moves_, is_move_due_, dual_before_);
         if (moves_ > 0) {
             if constexpr (Snapshot::reads) before_ = Coefficients<T>(X_.rows);
             snapshot(before_);
@@ -384,11 +384,11 @@ class Sdm {
         const bool is_over = shrunk_visits_ > (is_slow() ? 2 : 5) * int64_t(everyone_.size());
         shrunk_ = !next_.is_empty() && !is_over;
         if (average_.size() && at_full_cost()) average_weights(double(order_.size()));
-        if (shrunk_ || !at_full_cost()) return;
-        slow_phases_ = is_over || is_slow() ? slow_phases_ + 1 : 0;
+        if (!shrunk_ && at_full_cost()) patience_ = std::max(0, patience_ - (is_over ? 5 : 1));
     }
 
-    bool is_slow() const { return options_.cooling && slow_phases_ >= slow_patience; }
+    // After three phases that used up their visits, or fifteen that did not.
+    bool is_slow() const { return options_.cooling && patience_ <= 0; }
 
     // The phases that follow moves are short, and their W swings about the same mean.
     void begin_average() {
@@ -407,12 +407,13 @@ class Sdm {
         }
         dual_before_ = estimate_.dual;
         Coefficients<T> now = coefficients_;
-        if (moves_ > 0) move_from(before_, T(std::min(most_momentum, double(moves_) / double(moves_ + 3))));
+        if (moves_ > 0) move_from(before_, T(moves_) / T(moves_ + 3));
         before_ = std::move(now);
         ++moves_;
     }
 
     void move_from(const Coefficients<T>& before, T momentum) {
+        ++counters_.moves;
         for (const int32_t i : everyone_) {
             if (coefficients_.equals(before, i)) continue;
             spread(i);
@@ -535,8 +536,6 @@ class Sdm {
 
     static constexpr double ramp_factor = 3.2, ramp_gap = 0.2;
     static constexpr int ramp_patience = 4;  // full loops per stage
-    static constexpr double most_momentum = 0.85;
-    static constexpr int slow_patience = 3;  // phases of shrunk loops that use up their visits
 
     Matrix<T> X_;
     SdmOptions options_;
@@ -564,7 +563,7 @@ class Sdm {
     double constant_loss_ = 0, average_weight_ = 0;
     int64_t shrunk_visits_ = 0;
     Coefficients<T> before_{0};  // those after the full loop before the last, where they are moved on
-    int slow_phases_ = 0, moves_ = 0;
+    int patience_ = 15, moves_ = 0;
     bool is_move_due_ = false;
     double dual_before_ = 0;
     SdmCounters counters_;

@@ -171,7 +171,8 @@ void bind_sdm(nb::module_& m) {
     bind_struct<Objectives>(m, "Objectives", "primal", &Objectives::primal, "dual", &Objectives::dual, "violation",
                             &Objectives::violation);
     bind_struct<SdmCounters>(m, "SdmCounters", "visits", &SdmCounters::visits, "steps", &SdmCounters::steps,
-                             "full_loops", &SdmCounters::full_loops, "shrunk_loops", &SdmCounters::shrunk_loops);
+                             "full_loops", &SdmCounters::full_loops, "shrunk_loops", &SdmCounters::shrunk_loops,
+                             "moves", &SdmCounters::moves);
     nb::class_<SdmSession>(m, "SdmSession")
         .def("advance", &SdmSession::advance, "work"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("evaluate", &SdmSession::evaluate, nb::call_guard<nb::gil_scoped_release>())

@@ -46,6 +46,13 @@ class Coefficients {
         return pool_.data() + list.start;
     }
 
+    // Whether example i has the same list in both.
+    bool equals(const Coefficients& other, int64_t i) const {
+        return std::equal(begin(i), end(i), other.begin(i), other.end(i), [](const Entry& left, const Entry& right) {
+            return left.label == right.label && left.value == right.value;
+        });
+    }
+
     // List by list, wherever they lie.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {

@@ -96,8 +96,9 @@ void with_columns(const Row<T>& x, Use use) {
         use(EveryColumn{});
 }
 
+// `flatten`: all of it in one function, for where rows are short the calls take as long as the work.
 template <class T>
-void scores(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, T* out) {
+__attribute__((flatten)) void scores(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, T* out) {
     const T* constant = W + x.intercept_row * lanes;
     for (int64_t m = 0; m < lanes; ++m) out[m] = x.intercept != 0 ? x.intercept * constant[m] : T(0);
     with_columns(x, [&](auto columns) {
@@ -109,7 +110,7 @@ void scores(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, T
 }
 
 template <class T>
-void add_row(const Row<T>& x, const T* coefficients, int64_t lanes, T* W) {
+__attribute__((flatten)) void add_row(const Row<T>& x, const T* coefficients, int64_t lanes, T* W) {
     if (x.intercept != 0)
         for (int64_t m = 0; m < lanes; ++m) W[x.intercept_row * lanes + m] += x.intercept * coefficients[m];
     with_columns(x, [&](auto columns) {

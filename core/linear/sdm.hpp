@@ -9,18 +9,21 @@
 // A visit to example i solves its QP exactly (linear/rowqp.hpp) and updates W. A full loop visits all examples in
 // random order. With shrinking, loops over those with a free coefficient follow; an example whose violation falls below
 // epsilon leaves them until the next full loop. Cooling lowers epsilon with the violations that full loops see, and
-// where C_i |x_i|^2 is large, starts from smaller costs.
+// where C_i |x_i|^2 is large, starts from smaller costs. Where shrunk loops keep using up their visits, coefficients
+// are moved on from one full loop to the next, in the direction in which they came.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "data/matrix.hpp"
 #include "linear/coefficients.hpp"
+#include "linear/visits.hpp"
 #include "memory/aligned.hpp"
 #include "memory/prefetch.hpp"
 #include "memory/snapshot.hpp"
@@ -40,11 +43,11 @@ struct SdmOptions {
 };
 
 struct SdmCounters {
-    int64_t visits = 0, steps = 0, full_loops = 0, shrunk_loops = 0;
+    int64_t visits = 0, steps = 0, full_loops = 0, shrunk_loops = 0, moves = 0;
 
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(visits, steps, full_loops, shrunk_loops);
+        snapshot(visits, steps, full_loops, shrunk_loops, moves);
     }
 };
 
@@ -64,7 +67,8 @@ class Sdm {
           a_(lanes_),
           change_(lanes_),
           work_(lanes_),
-          compress_(X) {
+          compress_(X),
+          next_(X.rows) {
         int64_t stored = 0;
         examples_.reserve(std::size_t(X.rows));
         for (int64_t i = 0; i < X.rows; ++i) {
@@ -75,9 +79,9 @@ class Sdm {
             else
                 constant_loss_ += loss_of_zeros(costs[i], rest_costs[i]);
         }
-        const int64_t row_bytes = stored / std::max<int64_t>(X.rows, 1) * int64_t(sizeof(T) + sizeof(int32_t));
+        row_bytes_ = X.row_bytes();
         prefetch_weights_ = W_.size() * int64_t{sizeof(T)} > 256 * 1024;
-        ahead_ = std::size_t(std::clamp<int64_t>(8192 / (row_bytes + 1), 1, 8));
+        ahead_ = std::size_t(std::clamp<int64_t>(8192 / (row_bytes_ + 1), 1, 8));
         if (W_.size() <= stored / 8) average_ = AlignedArray<T>(W_.size());
         epsilon_ = options.cooling ? std::max(1.0, options.epsilon) : options.epsilon;
         if (options.cooling) ramp_ = first_ramp();
@@ -99,14 +103,14 @@ class Sdm {
 
     // Visits examples until about `work` multiply-adds are done or a loop ends. True once the violation stop holds.
     bool advance(int64_t work) {
+        if (is_move_due_) move_on();
         while (!converged_ && work > 0) {
-            if (position_ == order_.size()) {
+            if (order_.is_over()) {
                 end_loop();
                 break;
             }
-            const int64_t i = order_[position_];
             prefetch_ahead();
-            ++position_;
+            const int64_t i = order_.next();
             work -= (X_.count(i) + 8) * lanes_;
             visit(i);
         }
@@ -150,18 +154,20 @@ class Sdm {
     // All that does not follow from the data and the options.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(random_, coefficients_, W_, average_, order_, next_, position_);
+        snapshot(random_, coefficients_, W_, average_, order_, next_);
         snapshot(shrunk_, converged_, average_is_better_, estimate_is_at_full_cost_, ramp_, ramp_loops_);
         snapshot(epsilon_, cooling_rate_, loop_violation_, loop_violations_, loop_loss_, loop_gain_);
         snapshot(average_weight_, shrunk_visits_, counters_, estimate_.primal, estimate_.dual, estimate_.violation);
+        snapshot(patience_, moves_, is_move_due_, dual_before_);
+        if (moves_ > 0) {
+            if constexpr (Snapshot::reads) before_ = Coefficients<T>(X_.rows);
+            snapshot(before_);
+        }
         if constexpr (!Snapshot::reads) return;
-        must_hold(are_within(order_, 0, X_.rows) && are_within(next_, 0, X_.rows) && position_ <= order_.size(),
-                  "an example is out of range");
+        must_hold(order_.is_within(X_.rows), "an example is out of range");
         must_hold(ramp_ > 0 && ramp_ <= 1, "the costs are out of range");
-        for (int64_t i = 0; i < X_.rows; ++i)
-            for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
-                must_hold(e->label >= 0 && e->label < options_.classes && std::isfinite(e->value),
-                          "a coefficient is out of range");
+        check(coefficients_);
+        if (moves_ > 0) check(before_);
     }
 
   private:
@@ -171,6 +177,13 @@ class Sdm {
         T rest;  // the same in the problems of the other classes, one-versus-rest
         int32_t label;
     };
+
+    void check(const Coefficients<T>& coefficients) const {
+        for (int64_t i = 0; i < X_.rows; ++i)
+            for (auto e = coefficients.begin(i); e != coefficients.end(i); ++e)
+                must_hold(e->label >= 0 && e->label < options_.classes && std::isfinite(e->value),
+                          "a coefficient is out of range");
+    }
 
     const Example& example(int64_t i) const { return examples_[std::size_t(i)]; }
     T cost(int64_t i) const { return example(i).cost * ramp_; }
@@ -187,14 +200,13 @@ class Sdm {
 
     // Examples come in random order: what a visit needs is asked for a few visits ahead, addresses first.
     void prefetch_ahead() const {
-        if (position_ + 2 * ahead_ < order_.size()) {
-            const int64_t far = order_[position_ + 2 * ahead_];
+        order_.fetch_ahead([&](int64_t i) { X_.prefetch_row_for_later(i); }, [&](int64_t i) { X_.prefetch_start(i); });
+        if (const int64_t far = order_.later(2 * ahead_); far >= 0) {
             prefetch(&example(far));
             X_.prefetch_start(far);
             coefficients_.prefetch_list(far);
         }
-        if (position_ + ahead_ < order_.size()) {
-            const int64_t near = order_[position_ + ahead_];
+        if (const int64_t near = order_.later(ahead_); near >= 0) {
             X_.prefetch_row(near);
             coefficients_.prefetch_entries(near);
         }
@@ -202,11 +214,15 @@ class Sdm {
 
     // Scores example i into scores_, its coefficients into a_, the QP's answer into change_.
     RowStep<T> look(int64_t i, T skip) {
-        std::fill(a_.data(), a_.data() + lanes_, T(0));
-        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) a_.data()[e->label] = e->value;
+        spread(i);
         row_ = compress_(X_.row(i));
         units<T>().scores(row_, W_.data(), lanes_, prefetch_weights_, scores_.data());
         return solve(i, options_.classes, example(i).label, skip);
+    }
+
+    void spread(int64_t i) {
+        std::fill(a_.data(), a_.data() + lanes_, T(0));
+        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) a_.data()[e->label] = e->value;
     }
 
     RowStep<T> solve(int64_t i, int64_t classes, int64_t label, T skip) {
@@ -277,14 +293,14 @@ class Sdm {
         }
         if (!shrunk_) loop_gain_ += gain(i);
         const bool again = shrunk_ ? double(step.violation) >= epsilon_ : options_.shrinking && is_free(i);
-        if (again) next_.push_back(int32_t(i));
+        if (again) next_.insert(i);
     }
 
     // Beyond eight vectors a row of W no longer fits the registers. In shrunk loops the few classes with a coefficient
-    // serve as well with fewer, as soon as they touch fewer cache lines than whole rows do.
+    // serve as well with fewer, as long as they touch fewer cache lines than whole rows do.
     bool few_classes_pay(int64_t i) const {
         const int64_t vectors = lanes_ / lane_count<T>;
-        if (shrunk_) return vectors > 8 || 2 * coefficients_.count(i) <= vectors;
+        if (shrunk_) return vectors > 8 || coefficients_.count(i) < vectors;
         return vectors > 8 && options_.formulation == Formulation::crammer_singer;
     }
 
@@ -329,10 +345,8 @@ class Sdm {
     }
 
     void begin_loop(std::vector<int32_t> examples) {
-        order_ = std::move(examples);
-        random_.shuffle(order_);
+        order_.begin(std::move(examples), row_bytes_, random_);
         next_.clear();
-        position_ = 0;
         loop_violation_ = loop_violations_ = loop_loss_ = loop_gain_ = 0;
     }
 
@@ -341,7 +355,7 @@ class Sdm {
             end_shrunk_loop();
         else
             end_full_loop();
-        begin_loop(shrunk_ ? std::move(next_) : everyone_);
+        begin_loop(shrunk_ ? next_.take() : everyone_);
     }
 
     void end_full_loop() {
@@ -352,21 +366,68 @@ class Sdm {
             const double mean = loop_violations_ / double(std::max<std::size_t>(everyone_.size(), 1));
             epsilon_ = std::max(options_.epsilon, std::min(epsilon_, cooling_rate_ * mean));
         }
-        shrunk_ = !next_.empty();
+        shrunk_ = !next_.is_empty();
         shrunk_visits_ = 0;
         if (sizeof(T) == sizeof(float) && counters_.full_loops % 10 == 0) rebuild_weights();  // rounding adds up
+        is_move_due_ = is_slow();
         ++ramp_loops_;
         const bool gap_is_small = estimate_.primal - estimate_.dual < ramp_gap * estimate_.primal;
         if (!at_full_cost() && (gap_is_small || ramp_loops_ >= ramp_patience)) raise_ramp();
     }
 
-    // The shrunk loops end when no example is left or their visits come to five full loops, [sdm] sec. 2.1.
+    // The shrunk loops end when no example is left or their visits come to five full loops, [sdm] sec. 2.1; to two,
+    // where coefficients are moved on after that.
     void end_shrunk_loop() {
         ++counters_.shrunk_loops;
-        if (shrunk_visits_ == 0) average_weight_ = 0;
+        if (shrunk_visits_ == 0) begin_average();
         shrunk_visits_ += int64_t(order_.size());
-        shrunk_ = !next_.empty() && shrunk_visits_ <= 5 * int64_t(everyone_.size());
+        const bool is_over = shrunk_visits_ > (is_slow() ? 2 : 5) * int64_t(everyone_.size());
+        shrunk_ = !next_.is_empty() && !is_over;
         if (average_.size() && at_full_cost()) average_weights(double(order_.size()));
+        if (!shrunk_ && at_full_cost()) patience_ = std::max(0, patience_ - (is_over ? 5 : 1));
+    }
+
+    // After three phases that used up their visits, or fifteen that did not.
+    bool is_slow() const { return options_.cooling && patience_ <= 0; }
+
+    // The phases that follow moves are short, and their W swings about the same mean.
+    void begin_average() {
+        average_weight_ = is_slow() ? std::min(average_weight_, 5.0 * double(everyone_.size())) : 0;
+    }
+
+    // From full loop to full loop coefficients creep on in much the same direction. Nesterov's extrapolation takes them
+    // further, each row projected on its constraints; where that has lowered the dual, they go back to where they were.
+    void move_on() {
+        is_move_due_ = false;
+        const bool has_fallen = moves_ > 0 && estimate_.dual < dual_before_;
+        if (has_fallen) {
+            coefficients_ = before_;
+            moves_ = 0;
+            return rebuild_weights();
+        }
+        dual_before_ = estimate_.dual;
+        Coefficients<T> now = coefficients_;
+        if (moves_ > 0) move_from(before_, T(moves_) / T(moves_ + 3));
+        before_ = std::move(now);
+        ++moves_;
+    }
+
+    void move_from(const Coefficients<T>& before, T momentum) {
+        ++counters_.moves;
+        for (const int32_t i : everyone_) {
+            if (coefficients_.equals(before, i)) continue;
+            spread(i);
+            T* const g = scores_.data();  // such that a_i - g / A_i is where the row would be without constraints
+            const T own = options_.formulation == Formulation::one_vs_rest ? T(1) : T(0),
+                    scale = momentum * example(i).norm;
+            for (int64_t m = 0; m < lanes_; ++m) g[m] = T(-1) - scale * a_.data()[m];
+            g[example(i).label] += T(1) + own;
+            for (auto e = before.begin(i); e != before.end(i); ++e) g[e->label] += scale * e->value;
+            solve(i, options_.classes, example(i).label, -std::numeric_limits<T>::infinity());
+            row_ = compress_(X_.row(i));
+            take_step(i);
+            ++counters_.visits, ++counters_.steps;
+        }
     }
 
     // W swings about its mean within a phase, the more so the fewer features and the more examples there are; the
@@ -409,9 +470,9 @@ class Sdm {
             W_.clear();
             sum_into(W_.data());
         } else {
-            std::vector<double> W(std::size_t(W_.size()), 0.0);
+            AlignedArray<double> W(W_.size());
             sum_into(W.data());
-            std::transform(W.begin(), W.end(), W_.data(), [](double w) { return T(w); });
+            std::transform(W.data(), W.data() + W.size(), W_.data(), [](double w) { return T(w); });
         }
     }
 
@@ -465,10 +526,12 @@ class Sdm {
         }
     }
 
+    // Of W, whose size is a multiple of the lanes: several sums side by side, for one alone waits for every addition.
     double squared_norm() const {
-        double norm = 0;
-        for (int64_t j = 0; j < W_.size(); ++j) norm += double(W_.data()[j]) * double(W_.data()[j]);
-        return norm;
+        double sums[lane_count<T>] = {};
+        for (int64_t j = 0; j < W_.size(); j += lane_count<T>)
+            for (int64_t c = 0; c < lane_count<T>; ++c) sums[c] += double(W_.data()[j + c]) * double(W_.data()[j + c]);
+        return std::accumulate(sums, sums + lane_count<T>, 0.0);
     }
 
     static constexpr double ramp_factor = 3.2, ramp_gap = 0.2;
@@ -486,8 +549,11 @@ class Sdm {
     std::vector<int32_t> few_;
     std::vector<T> few_values_;
     std::vector<typename Coefficients<T>::Entry> kept_;
-    std::vector<int32_t> everyone_, order_, next_;  // all examples that act; this loop's; those the next may visit
-    std::size_t position_ = 0, ahead_ = 1;
+    std::vector<int32_t> everyone_;  // all examples that act
+    RowSet next_;                    // those the next loop may visit
+    VisitOrder order_;
+    int64_t row_bytes_ = 0;
+    std::size_t ahead_ = 1;
     bool shrunk_ = false, converged_ = false, average_is_better_ = false, prefetch_weights_ = false,
          estimate_is_at_full_cost_ = false;
     T ramp_ = 1;
@@ -496,6 +562,10 @@ class Sdm {
     double loop_violation_ = 0, loop_violations_ = 0, loop_loss_ = 0, loop_gain_ = 0;
     double constant_loss_ = 0, average_weight_ = 0;
     int64_t shrunk_visits_ = 0;
+    Coefficients<T> before_{0};  // those after the full loop before the last, where they are moved on
+    int patience_ = 15, moves_ = 0;
+    bool is_move_due_ = false;
+    double dual_before_ = 0;
     SdmCounters counters_;
     Objectives estimate_;
 };

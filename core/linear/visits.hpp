@@ -3,7 +3,7 @@
 //
 // Rows that lie side by side form groups of about a page. Groups come in random order; those of a window, which fits
 // the second cache, are mixed row by row. While a window is worked on, the next one is fetched in the order of the
-// memory.
+// memory. Some of the rows are visited in the same way as all of them.
 #pragma once
 
 #include <algorithm>
@@ -14,49 +14,122 @@
 
 #include "data/matrix.hpp"
 #include "memory/prefetch.hpp"
+#include "memory/snapshot.hpp"
 #include "training/random.hpp"
 
 namespace larank {
 
+// Some of the rows, one bit each: to have them in the order of the memory, sorting would take as long as visits do.
+class RowSet {
+  public:
+    explicit RowSet(int64_t rows) : words_(std::size_t((rows + 63) / 64)) {}
+
+    bool is_empty() const { return count_ == 0; }
+    void insert(int64_t row) {
+        uint64_t& word = words_[std::size_t(row / 64)];
+        const uint64_t bit = uint64_t{1} << (row % 64);
+        count_ += !(word & bit);
+        word |= bit;
+    }
+    // In increasing order; none is left.
+    std::vector<int32_t> take() {
+        std::vector<int32_t> rows;
+        rows.reserve(std::size_t(count_));
+        for (std::size_t w = 0; w < words_.size(); ++w)
+            for (; words_[w]; words_[w] &= words_[w] - 1) rows.push_back(int32_t(w * 64) + __builtin_ctzll(words_[w]));
+        count_ = 0;
+        return rows;
+    }
+    void clear() {
+        std::fill(words_.begin(), words_.end(), uint64_t{0});
+        count_ = 0;
+    }
+
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        std::vector<int32_t> rows = RowSet(*this).take();
+        snapshot(rows);
+        if constexpr (!Snapshot::reads) return;
+        must_hold(are_within(rows, 0, int64_t(words_.size()) * 64), "an example is out of range");
+        clear();
+        for (const int32_t row : rows) insert(row);
+    }
+
+  private:
+    std::vector<uint64_t> words_;
+    int64_t count_ = 0;
+};
+
 class VisitOrder {
   public:
-    // In the order of the memory, or random.
+    // All rows, in the order of the memory, or random.
     void begin(int64_t rows, int64_t row_bytes, Random* random) {
-        position_ = 0;
         fetched_.resize(std::size_t(rows));
         std::iota(fetched_.begin(), fetched_.end(), 0);
+        begin(row_bytes, random);
+    }
+    // These, which come in the order of the memory.
+    void begin(std::vector<int32_t> rows, int64_t row_bytes, Random& random) {
+        fetched_ = std::move(rows);
+        begin(row_bytes, &random);
+    }
+
+    bool is_over() const { return position_ == visited_.size(); }
+    int64_t next() { return visited_[position_++]; }
+    std::size_t size() const { return visited_.size(); }
+    // The row that comes so many visits later, or -1.
+    int64_t later(std::size_t visits) const {
+        return position_ + visits < visited_.size() ? visited_[position_ + visits] : -1;
+    }
+    // The row that `next` will return, or -1.
+    int64_t coming() const { return is_over() ? -1 : visited_[position_]; }
+    // Calls fetch(row) for a row of the window to come, and before that locate(row), to have its address then.
+    template <class Fetch, class Locate>
+    void fetch_ahead(Fetch fetch, Locate locate) const {
+        if (position_ + window_ + located_ahead < fetched_.size())
+            locate(fetched_[position_ + window_ + located_ahead]);
+        if (position_ + window_ < fetched_.size()) fetch(fetched_[position_ + window_]);
+    }
+    template <class Fetch>
+    void fetch_ahead(Fetch fetch) const {
+        fetch_ahead(fetch, [](int64_t) {});
+    }
+
+    bool is_within(int64_t rows) const { return are_within(visited_, 0, rows) && position_ <= visited_.size(); }
+    // In what order rows are fetched changes the time alone.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot) {
+        snapshot(visited_, position_);
+        if constexpr (Snapshot::reads) fetched_ = visited_;
+    }
+
+  private:
+    static constexpr int64_t page = 4096, window_bytes = 256 * 1024;
+    static constexpr std::size_t located_ahead = 32;
+
+    void begin(int64_t row_bytes, Random* random) {
+        position_ = 0;
         window_ = std::size_t(std::clamp<int64_t>(window_bytes / std::max<int64_t>(row_bytes, 1), 4, 4096));
-        if (random && rows * row_bytes > window_bytes)
-            shuffle_groups(std::max<int64_t>(1, page / std::max<int64_t>(row_bytes, 1)), *random);
+        const bool fits = int64_t(fetched_.size()) * row_bytes <= window_bytes;
+        if (random && !fits) shuffle_groups(std::max<int64_t>(1, page / std::max<int64_t>(row_bytes, 1)), *random);
         visited_ = fetched_;
         if (!random) return;
-        if (rows * row_bytes <= window_bytes) return random->shuffle(visited_);
+        if (fits) return random->shuffle(visited_);
         for (std::size_t first = 0; first < visited_.size(); first += window_)
             for (std::size_t n = std::min(window_, visited_.size() - first); n > 1; --n)
                 std::swap(visited_[first + n - 1], visited_[first + random->below(uint32_t(n))]);
     }
 
-    bool is_over() const { return position_ == visited_.size(); }
-    int64_t next() { return visited_[position_++]; }
-    // The row that `next` will return, or -1.
-    int64_t coming() const { return is_over() ? -1 : visited_[position_]; }
-    // Calls fetch(row) for a row of the window to come.
-    template <class Fetch>
-    void fetch_ahead(Fetch fetch) const {
-        if (position_ + window_ < fetched_.size()) fetch(fetched_[position_ + window_]);
-    }
-
-  private:
-    static constexpr int64_t page = 4096, window_bytes = 256 * 1024;
-
     void shuffle_groups(int64_t size, Random& random) {
         std::vector<int32_t> groups((fetched_.size() + std::size_t(size) - 1) / std::size_t(size));
         std::iota(groups.begin(), groups.end(), 0);
         random.shuffle(groups);
-        std::size_t at = 0;
-        for (const int32_t group : groups)
-            for (int64_t i = group * size; i < std::min<int64_t>((group + 1) * size, int64_t(fetched_.size())); ++i)
-                fetched_[at++] = int32_t(i);
+        const std::vector<int32_t> rows = std::move(fetched_);
+        fetched_.clear();
+        for (const int32_t group : groups) {
+            const auto first = rows.begin() + group * size;
+            fetched_.insert(fetched_.end(), first, first + std::min<int64_t>(size, rows.end() - first));
+        }
     }
 
     std::vector<int32_t> visited_, fetched_;  // the same rows, window by window

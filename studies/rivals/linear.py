@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from studies.datasets import LINEAR
 from studies.rivals import libraries, linearruns, objectives, optimum
-from studies.rivals.contest import Comparison, Entrant, Findings, Settings, beside_before, entrants
+from studies.rivals.contest import (
+    Bars,
+    Comparison,
+    Entrant,
+    Findings,
+    Settings,
+    beside_before,
+    entrants,
+    judge,
+    met,
+)
 from studies.rivals.linearruns import LinearRun, Problem, measure_epoch, stored
 from studies.rivals.optimum import OURS, Optimum
 from studies.rivals.sweep import Attempt, Contestant, sweep
 from studies.study import Say
-from studies.tables import Columns, figure, of_rows
+from studies.tables import Columns, figure, item, of_rows
 
 Optima = dict[str, dict[str, Optimum]]
 """By problem and formulation."""
+PRECISIONS = ("float64", "float32")
+TARGET = 1e-3
 
 
 @dataclass(frozen=True)
 class Row:
-    """One solver on one problem, at the loosest tolerance that meets the target, else the tightest run."""
+    """One solver on one problem, at the loosest tolerance that meets the target, else the tightest run.
+
+    `over` are its CPU seconds over those of larank with the same objective, by the precision of larank's data.
+    """
 
     problem: str
     formulation: str
     solver: str
+    dtype: str
     tolerance: float
     reached: bool
     cpu: float
     wall: float
-    ratio: float | None
+    over: Mapping[str, float]
     primal: float
     suboptimality: float
     gap: float
@@ -45,6 +62,7 @@ class Epoch:
     """CPU seconds of one full loop of larank and of X @ W by scipy."""
 
     problem: str
+    dtype: str
     epoch: float
     product: float
 
@@ -57,10 +75,11 @@ ROW_COLUMNS: Columns = {
     "problem": figure("problem"),
     "objective": figure("formulation"),
     "solver": figure("solver"),
+    "data": figure("dtype"),
     "tolerance": lambda row: f"{row.tolerance:g}" + ("" if row.reached else " (missed)"),
     "CPU s": figure("cpu", ".3f"),
     "wall s": figure("wall", ".3f"),
-    "ratio": figure("ratio", ".2f"),
+    **{f"over {dtype}": item("over", dtype, ".2f") for dtype in PRECISIONS},
     "primal": figure("primal", ".3f"),
     "off by": figure("suboptimality", ".1e"),
     "gap": figure("gap", ".2e"),
@@ -70,17 +89,27 @@ ROW_COLUMNS: Columns = {
 }
 EPOCH_COLUMNS: Columns = {
     "problem": figure("problem"),
+    "data": figure("dtype"),
     "larank, one epoch, s": figure("epoch", ".4f"),
     "scipy X @ W, s": figure("product", ".4f"),
     "ratio": figure("ratio", ".2f"),
 }
+BARS: Bars = {
+    ("news20", "liblinear-s4"): 1 / 3.3,
+    ("reuters_r52", "liblinear-s4"): 1 / 3.3,
+    ("covtype", "liblinear-s4"): 1 / 5.5,
+    ("mnist", "liblinear-s4"): 1 / 4,
+}
+EPOCH_BARS = {"covtype": 4.0}
+"""What one full loop may take at most, in bare products."""
 WHAT_BOUNDS_THE_TIME = (
-    "What bounds larank's time (perf, sampled by CPU clock): memory. news20 and reuters_r52: fetching the rows of W "
-    "(10 to 14 MB, two to seven cache lines per stored value) from L3 for the scores of an example, about 3/4 of the "
-    "time; the update finds the same rows in L1. mnist: W (100 kB) out of L2, scores 44 %, updates 18 %, row QPs 7 %, "
-    "most of the rest fetching examples in random order. covtype: fetching examples and their coefficients in random "
-    "order a third, scores a quarter, row QPs a tenth. The visits needed are bounded by the convergence of dual "
-    "coordinate descent: about 12 per example on text, 15 on covtype, 260 on mnist, where C |x|^2 is near 100."
+    "What bounds larank's time (perf, sampled by CPU clock): memory on text, work on short rows. news20 and "
+    "reuters_r52: fetching the rows of W (6 to 14 MB, two to seven cache lines per stored value) from L3 for the "
+    "scores of an example, half of the time; the update finds the same rows in L1. mnist: scores 30 %, fetching "
+    "examples 20 %, updates 20 %, row QPs 10 %. covtype, 12 values in a row: row QPs a third, fetching examples and "
+    "their coefficients a fifth, keeping coefficients a fifth, scores and updates a sixth. The visits needed are "
+    "bounded by the convergence of dual coordinate descent: 12 to 15 per example on text, 15 on covtype, 130 on "
+    "mnist, where C |x|^2 is near 100 and coefficients are moved on between loops (280 without)."
 )
 
 
@@ -97,15 +126,21 @@ class Contest:
         return min(self.runs, key=lambda run: run.cpu)
 
 
-def compare(dtype: str, target: float, settings: Settings, say: Say) -> tuple[Findings, Optima]:
-    """Run all contests, problem by problem."""
+def compare(dtypes: Sequence[str], target: float, settings: Settings, say: Say) -> tuple[Findings, Optima]:
+    """Run all contests, problem by problem: ours in each precision, others in the first, for they have one."""
     found, optima = Findings(), {}
     takers = sorted(entrants(settings, libraries.LINEAR, say), key=_formulation)
     for name in settings.problems:
         problem = linearruns.load(name, settings.quick)
         optima[name] = _optima(problem, takers, settings, say)
-        with stored(problem, dtype) as folder:
-            contestants = [_contestant(taker, problem, optima[name], folder, target, settings, say) for taker in takers]
+        with ExitStack() as stack:
+            folders = {dtype: stack.enter_context(stored(problem, dtype)) for dtype in dtypes}
+            contestants = [
+                _contestant(replace(taker, form=dtype), problem, optima[name], folder, target, settings, say)
+                for taker in takers
+                for dtype, folder in folders.items()
+                if libraries.LINEAR[taker.solver].is_ours or dtype == dtypes[0]
+            ]
             contests = _contests(contestants, settings.repeats)
             found.add(
                 rows=_rows(contests),
@@ -113,7 +148,7 @@ def compare(dtype: str, target: float, settings: Settings, say: Say) -> tuple[Fi
             )
             if OURS["crammer-singer"] in settings.solvers:
                 say(f"{name}: one epoch")
-                found.add(epochs=[Epoch(name, **measure_epoch(folder))])
+                found.add(epochs=[Epoch(name, dtype, **measure_epoch(folder)) for dtype, folder in folders.items()])
     return found, optima
 
 
@@ -158,23 +193,28 @@ def _contests(contestants: Iterable[Contestant], repeats: int) -> list[Contest]:
 
 
 def _rows(contests: Sequence[Contest]) -> list[Row]:
-    reached = (contest for contest in contests if contest.attempt.reached)
-    seconds = {contest.contestant.entrant.name: contest.best.cpu for contest in reached}
-    return [_row(contest, seconds.get(OURS[contest.contestant.solver.formulation])) for contest in contests]
+    """One for each contest, its time over those of ours that reached the target."""
+    ours: dict[str, dict[str, float]] = {}
+    for contest in contests:
+        entrant, formulation = contest.contestant.entrant, contest.contestant.solver.formulation
+        if contest.attempt.reached and entrant.name == OURS[formulation]:
+            ours.setdefault(formulation, {})[entrant.form] = contest.best.cpu
+    return [_row(contest, ours.get(contest.contestant.solver.formulation, {})) for contest in contests]
 
 
-def _row(contest: Contest, reference: float | None) -> Row:
+def _row(contest: Contest, ours: Mapping[str, float]) -> Row:
     solver, problem = contest.contestant.solver, contest.contestant.problem
     attempt, best = contest.attempt, contest.best
     return Row(
         problem=problem.name,
         formulation=solver.formulation,
         solver=contest.contestant.entrant.name,
+        dtype=contest.contestant.entrant.form,
         tolerance=attempt.tolerance,
         reached=attempt.reached,
         cpu=best.cpu,
         wall=min(run.wall for run in contest.runs),
-        ratio=best.cpu / reference if reference else None,
+        over={dtype: best.cpu / seconds for dtype, seconds in ours.items()},
         primal=attempt.primal,
         suboptimality=attempt.suboptimality,
         gap=attempt.primal - best.extra.get("dual", contest.contestant.optimum.lower),
@@ -195,18 +235,36 @@ def optima_lines(optima: Optima) -> list[str]:
     ]
 
 
+def judged(rows: Sequence[Row], epochs: Sequence[Epoch]) -> list[str]:
+    """How times and epochs of larank stand to what they may be, a line for each that can be told."""
+    lines = []
+    for dtype in PRECISIONS:
+        shares: dict[str, dict[str, float]] = {}
+        for row in rows:
+            if row.reached and row.over.get(dtype):
+                shares.setdefault(row.problem, {})[row.solver] = 1 / row.over[dtype]
+        lines += judge(f"{OURS['crammer-singer']} in {dtype}", shares, BARS)
+    for epoch in epochs:
+        if epoch.problem in EPOCH_BARS:
+            bar = EPOCH_BARS[epoch.problem]
+            said = f"{epoch.problem}: one epoch in {epoch.dtype} takes {epoch.ratio:.2f} bare products"
+            lines.append(f"{said}; bar {bar:g}, {met(epoch.ratio <= bar)}")
+    return lines
+
+
 def run(settings: Settings, say: Say) -> Findings:
-    dtype, target = settings.options.dtype, settings.options.target
-    found, optima = compare(dtype, target, settings, say)
+    dtypes, target = settings.options.dtypes, settings.options.target
+    found, optima = compare(dtypes, target, settings, say)
     found.others["optima"] = {
         problem: {formulation: asdict(known) for formulation, known in of.items()} for problem, of in optima.items()
     }
-    title = f"Time to a primal objective within {target:g} of the optimum, {dtype}, one thread"
+    rows, epochs = found.rows["rows"], found.rows.get("epochs", [])
     found.tables = [
-        of_rows(title, ROW_COLUMNS, found.rows["rows"]),
-        of_rows("One epoch, CPU seconds", EPOCH_COLUMNS, found.rows.get("epochs", [])),
+        of_rows(f"Time to a primal objective within {target:g} of the optimum, one thread", ROW_COLUMNS, rows),
+        of_rows("One epoch, CPU seconds", EPOCH_COLUMNS, epochs),
     ]
-    found.lines = [*optima_lines(optima), WHAT_BOUNDS_THE_TIME]
+    bars = [] if settings.quick or target != TARGET else judged(rows, epochs)
+    found.lines = [*optima_lines(optima), *bars, WHAT_BOUNDS_THE_TIME]
     return found
 
 
@@ -221,7 +279,12 @@ STUDY = Comparison(
     solvers=libraries.LINEAR,
     limit=600.0,
     options={
-        "--dtype": {"choices": ("float64", "float32"), "default": "float64", "help": "of the data handed over"},
-        "--target": {"type": float, "default": 1e-3, "help": "relative distance to the optimum to reach"},
+        "--dtypes": {
+            "nargs": "+",
+            "choices": PRECISIONS,
+            "default": PRECISIONS,
+            "help": "of the data handed to larank; other libraries are given the first",
+        },
+        "--target": {"type": float, "default": TARGET, "help": "relative distance to the optimum to reach"},
     },
 )

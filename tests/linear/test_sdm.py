@@ -13,6 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import reference
 from larank import LinearMulticlassSVC
+from larank.data import load_letter
 from larank.training import TrainingWarning
 from reference import FORMULATIONS
 from studies import datasets
@@ -275,6 +276,60 @@ def test_shrinking_and_cooling_do_not_change_the_solution(formulation, C, parame
     other = svc(formulation, C=C, tol=1e-6, **parameters).fit(X, y)
     assert other.result_.primal == pytest.approx(model.result_.primal, rel=1e-6)
     assert distance(model, other) <= largest_distance(model, 1e-6)
+
+
+def slow_problem(dtype=float):
+    """Overlapping classes at a large cost, which take many phases of shrunk loops."""
+    letter = load_letter()
+    return (letter.X_train[:600] / 15).astype(dtype), letter.y_train[:600]
+
+
+@formulations
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slow_problems_are_moved_on_to_the_same_optimum_in_fewer_visits(formulation, dtype):
+    X, y = slow_problem(dtype)
+    moved = svc(formulation, C=10.0, tol=1e-3).fit(X, y)
+    other = svc(formulation, C=10.0, tol=1e-3, cooling=False).fit(X, y)
+    assert moved.result_.operations["moves"] > 5
+    assert other.result_.operations["moves"] == 0
+    assert moved.result_.operations["visits"] < 0.7 * other.result_.operations["visits"]
+    assert moved.result_.primal == pytest.approx(other.result_.primal, rel=1e-3)
+    assert distance(moved, other) <= largest_distance(other, 1e-3)
+    primal, dual, infeasible = evaluated(moved, X, y)
+    assert infeasible <= 10.0 * np.finfo(dtype).eps * 26
+    assert moved.result_.primal == pytest.approx(primal, rel=1e-5)
+    assert moved.result_.dual == pytest.approx(dual, rel=1e-5)
+
+
+@formulations
+def test_a_slow_problem_has_one_optimum_in_both_precisions(formulation):
+    X, y = slow_problem(np.float32)
+    single, double = (svc(formulation, C=10.0, tol=1e-4).fit(data, y) for data in (X, X.astype(float)))
+    assert single.result_.relative_gap <= 1e-4
+    assert single.coef_.dtype == np.float32
+    assert single.result_.dual <= double.result_.primal * (1 + 1e-6)
+    assert double.result_.dual <= single.result_.primal * (1 + 1e-6)
+
+
+def test_the_phases_after_moves_keep_the_dual_from_falling_for_good():
+    """What lowers it is taken back, so of any two full loops one at least has raised it."""
+    X, y = slow_problem()
+    model = svc(C=30.0, tol=1e-4).fit(X, y)
+    duals = [point.dual for point in model.result_.history if not point.exact]
+    highest = np.maximum.accumulate(duals)
+    assert all(max(duals[n + 1 : n + 3]) >= highest[n] for n in range(len(duals) - 2))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_every_example_is_visited_once_in_a_full_loop_however_many_there_are(container):
+    """More rows than a window of the cache holds, sorted by class."""
+    X, y = clusters(14, examples=9001, classes=3)
+    order = np.argsort(y, kind="stable")
+    model = svc(shrinking=False, cooling=False, tol=1e-3).fit(container(X[order]), y[order])
+    operations = model.result_.operations
+    assert operations["visits"] == 9001 * operations["full_loops"]
+    assert model.result_.relative_gap <= 1e-3
+    assert model.result_.primal == pytest.approx(svc(tol=1e-4).fit(X, y).result_.primal, rel=1.1e-3)
 
 
 @formulations

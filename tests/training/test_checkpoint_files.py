@@ -17,6 +17,7 @@ from larank.training import CheckpointFile, TrainingWarning, random_state_of, se
 EXACT = {
     "sdm": (LinearMulticlassSVC, {"tol": 1e-2}, X),
     "sdm, sparse, float32": (LinearMulticlassSVC, {"tol": 1e-2}, sparse.csr_matrix(X, dtype=np.float32)),
+    "sdm, moved on": (LinearMulticlassSVC, {"C": 10.0}, X),
     "sdm, one-vs-rest": (LinearMulticlassSVC, {"formulation": "one-vs-rest", "stop": "violation"}, X),
     "larank, weights": (LaRankClassifier, {"kernel": "linear", "epochs": 5}, X),
     "larank": (LaRankClassifier, {"kernel": "laplacian", "epochs": 3}, X),

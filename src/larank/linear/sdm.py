@@ -310,6 +310,7 @@ class LinearMulticlassSVC(LinearClassifier):
                 "steps": counters.steps,
                 "full_loops": counters.full_loops,
                 "shrunk_loops": counters.shrunk_loops,
+                "moves": counters.moves,
             },
             breakdown={},
         )

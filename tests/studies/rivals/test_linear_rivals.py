@@ -81,7 +81,7 @@ def test_sweep_whose_first_run_takes_too_long_ends_with_nothing():
 
 
 def test_a_tolerance_that_was_missed_is_marked():
-    row = linear.Row("news20", "crammer-singer", "x", 0.1, False, 1, 1, None, 2, 1e-3, 1, 0.5, 10**6, 10**6, 0)
+    row = linear.Row("news20", "crammer-singer", "x", "float64", 0.1, False, 1, 1, {}, 2, 1e-3, 1, 0.5, 10**6, 10**6, 0)
     assert tables.of_rows("", linear.ROW_COLUMNS, [row, row]).as_markdown().count("0.1 (missed)") == 2
 
 
@@ -101,13 +101,27 @@ def test_linear_solver_is_measured_in_a_process_of_its_own(name):
     assert (run.dual is not None) == LINEAR[name].is_ours
 
 
-def test_quick_form_reaches_the_target_and_stores_no_optimum(monkeypatch):
+def test_quick_form_reaches_the_target_in_both_precisions_and_stores_no_optimum(monkeypatch):
     monkeypatch.setattr("studies.rivals.optimum.find", None)
-    found, optima = linear.compare(
-        "float64", 1e-3, Settings(("letter",), ("larank",), 1, quick=True), lambda line: None
-    )
-    (row,) = found.rows["rows"]
-    assert row.reached
-    assert row.ratio == 1.0
-    assert optima["letter"]["crammer-singer"].lower <= row.primal
-    assert found.rows["epochs"][0].ratio > 0
+    settings = Settings(("letter",), ("larank",), 1, quick=True)
+    found, optima = linear.compare(linear.PRECISIONS, 1e-3, settings, lambda line: None)
+    rows = found.rows["rows"]
+    assert [row.dtype for row in rows] == list(linear.PRECISIONS)
+    for row in rows:
+        assert row.reached
+        assert row.over[row.dtype] == 1.0
+        assert optima["letter"]["crammer-singer"].lower <= row.primal
+    assert all(epoch.ratio > 0 for epoch in found.rows["epochs"])
+
+
+def test_bars_are_judged_by_precision():
+    def row(problem, solver, over):
+        figures = (0.1, True, 1, 1, over, 2, 1e-3, 1, 0.5, 10**6, 10**6, 0)
+        return linear.Row(problem, "crammer-singer", solver, "float64", *figures)
+
+    rows = [row("mnist", "larank", {"float64": 1.0}), row("mnist", "liblinear-s4", {"float64": 5.0, "float32": 3.0})]
+    told = linear.judged(rows, [linear.Epoch("covtype", "float32", 5.0, 1.0)])
+    assert [line.rsplit(", ", 1)[1] for line in told] == ["met", "missed", "missed"]
+    assert "float64" in told[0]
+    assert "float32" in told[1]
+    assert "5.00 bare products" in told[2]

@@ -113,6 +113,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
 
     void feed(const Block<T>& block, const Examples& examples) {
         go_on();
+        if (rows_.are_short()) retire_rows();
         Base::feed(block, examples);
     }
 
@@ -433,6 +434,18 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
     void find_extremes(PotentialSupport& s) {
         s.extremes =
             units<T>().find_extremes(s.members.gradients(), s.members.up(), s.members.down(), s.members.size());
+    }
+
+    // Most examples go to their bound at once and stay there. Their rows go before those of others, which take over
+    // what they need of them first.
+    void retire_rows() {
+        rows_.settle();
+        rows_.retire([this](int32_t slot) { return is_free(slot); });
+    }
+    bool is_free(int32_t slot) const {
+        return std::any_of(problems_.begin(), problems_.end(), [&](const PotentialSupport& s) {
+            return s.member(slot) >= 0 && s.members.is_free(s.member(slot));
+        });
     }
 
     // The rows of two patterns, the second of which need not be one yet. A few rows cost no more than one, so those

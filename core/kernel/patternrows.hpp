@@ -78,6 +78,13 @@ class PatternRows {
     }
     // Brings all rows up to date, which costs less than one by one where most of them will be used.
     void settle() { gram_.settle(table_.slots()); }
+    // Rows of slots that are not worth keeping go before others.
+    template <class IsWorthKeeping>
+    void retire(IsWorthKeeping is_worth_keeping) {
+        gram_.retire(is_worth_keeping);
+    }
+    // Whether some rows had to go.
+    bool are_short() const { return gram_.resident() < table_.size(); }
     // The kernel values of example b of the block with all patterns.
     const T* of_example(int64_t b) const { return block_.kernel + b * block_.width; }
 

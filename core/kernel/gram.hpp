@@ -130,6 +130,13 @@ class Gram {
     }
     int64_t births() const { return int64_t(births_.size()); }
 
+    // Brings the rows of some members up to date while those born last are still in the cache.
+    template <class IsWanted>
+    void settle_some(int64_t columns, IsWanted is_wanted) {
+        for (std::size_t member = 0; member < rows_.size(); ++member)
+            if (rows_[member].is_here() && is_wanted(int32_t(member))) catch_up(int64_t(member), columns);
+    }
+
   private:
     struct Row : Used {
         typename RowPool<T>::Piece piece;

@@ -113,7 +113,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
 
     void feed(const Block<T>& block, const Examples& examples) {
         go_on();
-        if (rows_.are_short()) retire_rows();
+        settle_rows();
         Base::feed(block, examples);
     }
 
@@ -436,11 +436,13 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
             units<T>().find_extremes(s.members.gradients(), s.members.up(), s.members.down(), s.members.size());
     }
 
-    // Most examples go to their bound at once and stay there. Their rows go before those of others, which take over
-    // what they need of them first.
-    void retire_rows() {
+    // Most examples go to their bound at once and stay there, so the rows of others are those that will be used. Where
+    // there is no room for all, these stay, and all take over what they need of rows that may go.
+    void settle_rows() {
+        const auto is_free_slot = [this](int32_t slot) { return is_free(slot); };
+        if (!rows_.are_short()) return rows_.settle_some(is_free_slot);
         rows_.settle();
-        rows_.retire([this](int32_t slot) { return is_free(slot); });
+        rows_.retire(is_free_slot);
     }
     bool is_free(int32_t slot) const {
         return std::any_of(problems_.begin(), problems_.end(), [&](const PotentialSupport& s) {

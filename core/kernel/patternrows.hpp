@@ -78,6 +78,10 @@ class PatternRows {
     }
     // Brings all rows up to date, which costs less than one by one where most of them will be used.
     void settle() { gram_.settle(table_.slots()); }
+    template <class IsWanted>
+    void settle_some(IsWanted is_wanted) {
+        gram_.settle_some(table_.slots(), is_wanted);
+    }
     // Rows of slots that are not worth keeping go before others.
     template <class IsWorthKeeping>
     void retire(IsWorthKeeping is_worth_keeping) {

@@ -1,8 +1,9 @@
-// Maps from inner products to kernel values, kernels of two rows, products of sparse rows, and sums of kernel values.
+// Maps from inner products to kernel values, kernels of two rows, products of rows, and sums of kernel values.
 #include <vector>
 
 #include "bindings/arrays.hpp"
 
+#include "blocks/denseproducts.hpp"
 #include "blocks/rowsums.hpp"
 #include "blocks/sparseproducts.hpp"
 #include "simd/units.hpp"
@@ -112,6 +113,17 @@ void bind_kernel_maps_of(nb::module_& m) {
     bind_rows("compare_laplacian", &compare_rows<T, RowKernel::laplacian>);
     bind_rows("compare_chi_squared", &compare_rows<T, RowKernel::chi_squared>);
     bind_rows("compare_intersection", &compare_rows<T, RowKernel::intersection>);
+    m.def(
+        "dense_products",
+        [](Table<T> X, Table<T> Z, Strided<T> out) {
+            const larank::Tile<T> view = tile_of(out);
+            if (X.shape(1) != Z.shape(1) || int64_t(X.shape(0)) != view.rows || int64_t(Z.shape(0)) != view.columns)
+                throw std::invalid_argument(
+                    "X and Z must have the same features, and out one row per row of X and one column per row of Z");
+            nb::gil_scoped_release release;
+            larank::dense_products(X.data(), Z.data(), int64_t(X.shape(1)), view);
+        },
+        "X"_a.noconvert(), "Z"_a.noconvert(), "out"_a.noconvert());
     m.def(
         "sparse_products",
         [](Vector<T> x_values, Vector<int32_t> x_columns, Vector<int64_t> x_starts, Vector<T> z_values,

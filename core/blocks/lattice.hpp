@@ -42,6 +42,8 @@ constexpr int64_t row_panel = 14;  // as many sums as registers hold beside a pa
 constexpr int64_t row_panel = 4;
 #endif
 
+constexpr int64_t few_rows = 3 * column_panel;  // up to which the other side is not packed
+
 // The words of a few rows, those of rows that are not there zero. What is added is modulo 2^8: 128 or nothing.
 template <int64_t Height>
 void pack_panel(const uint32_t* rows, int64_t count, int64_t words, uint32_t flip, uint32_t* panel) {
@@ -77,6 +79,24 @@ void panel_products(const uint32_t* rows, const uint32_t* columns, int64_t words
     for (int64_t i = 0; i < row_panel; ++i) _mm512_store_si512(dots + i * column_panel, sums[i]);
 }
 
+template <class Q>
+void in_place_products(const uint32_t* panel, const uint32_t* const* others, int64_t words, int32_t* dots) {
+    __m512i sums[row_panel];
+    for (__m512i& sum : sums) sum = _mm512_setzero_si512();
+    for (int64_t k = 0; k < words; ++k) {
+        const __m512i few = _mm512_load_si512(panel + k * column_panel);
+#pragma GCC unroll 14
+        for (int64_t i = 0; i < row_panel; ++i) {
+            const __m512i all = _mm512_set1_epi32(int32_t(others[i][k]));
+            if constexpr (sizeof(Q) == 1)
+                sums[i] = _mm512_dpbusd_epi32(sums[i], all, few);
+            else
+                sums[i] = _mm512_dpwssd_epi32(sums[i], all, few);
+        }
+    }
+    for (int64_t i = 0; i < row_panel; ++i) _mm512_store_si512(dots + i * column_panel, sums[i]);
+}
+
 #else
 
 template <class Q>
@@ -102,12 +122,57 @@ void panel_products(const uint32_t* rows, const uint32_t* columns, int64_t words
     std::memcpy(dots, sums, sizeof sums);
 }
 
+template <class Q>
+void in_place_products(const uint32_t* panel, const uint32_t* const* others, int64_t words, int32_t* dots) {
+    uint32_t sums[row_panel][column_panel] = {};
+    for (int64_t k = 0; k < words; ++k)
+        for (int64_t i = 0; i < row_panel; ++i)
+            for (int64_t j = 0; j < column_panel; ++j)
+                sums[i][j] += word_product<Q>(panel[k * column_panel + j], others[i][k]);
+    std::memcpy(dots, sums, sizeof sums);
+}
+
 #endif
+
+// Where X has no more rows than a panel, these are the panel, and those of Z are read where they are: to pack them
+// would take longer than to multiply.
+template <class Q, class T>
+void few_lattice_products(const uint32_t* X, const uint32_t* Z, int64_t words, int32_t factor, T scale,
+                          const Tile<T>& out) {
+    constexpr uint32_t flip = sizeof(Q) == 1 ? 0x80808080u : 0u;  // q - 128, as signed bytes
+    const int64_t stride = words + lattice_terms;
+    thread_local std::vector<uint32_t> scratch;
+    scratch.resize(std::size_t(column_panel * words + 16));
+    const auto address = reinterpret_cast<std::uintptr_t>(scratch.data());
+    uint32_t* const panel = scratch.data() + ((64 - address % 64) % 64) / 4;
+    pack_panel<column_panel>(X, out.rows, words, flip, panel);
+    alignas(64) int32_t dots[row_panel * column_panel];
+    for (int64_t j = 0; j < out.columns; j += row_panel) {
+        const int64_t width = std::min(row_panel, out.columns - j);
+        const uint32_t* others[row_panel];  // the last one takes the place of those that are not there
+        for (int64_t c = 0; c < row_panel; ++c) others[c] = Z + (j + std::min(c, width - 1)) * stride;
+        in_place_products<Q>(panel, others, words, dots);
+        for (int64_t i = 0; i < out.rows; ++i) {
+            const uint32_t row_term = X[i * stride + words];
+            for (int64_t c = 0; c < width; ++c)
+                out.values[i * out.stride + j + c] =
+                    scale * T(int32_t(uint32_t(factor) * uint32_t(dots[c * column_panel + i]) + row_term +
+                                      others[c][words + 1]));
+        }
+    }
+}
 
 // Q is uint8_t or int16_t. `X` has a row per row of `out`, `Z` one per column.
 template <class Q, class T>
 void lattice_products(const uint32_t* X, const uint32_t* Z, int64_t words, int32_t factor, T scale,
                       const Tile<T>& out) {
+    if (out.rows <= few_rows) {
+        for (int64_t first = 0; first < out.rows; first += column_panel)
+            few_lattice_products<Q>(X + first * (words + lattice_terms), Z, words, factor, scale,
+                                    Tile<T>{out.values + first * out.stride, std::min(column_panel, out.rows - first),
+                                            out.columns, out.stride});
+        return;
+    }
     constexpr uint32_t flip = sizeof(Q) == 1 ? 0x80808080u : 0u;  // q - 128, as signed bytes
     const int64_t stride = words + lattice_terms;
     const int64_t row_panels = (out.rows + row_panel - 1) / row_panel;

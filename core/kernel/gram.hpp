@@ -61,6 +61,16 @@ class Gram {
     // The row of a member that was just added or found.
     const T* row(int64_t member) const { return rows_[std::size_t(member)].piece.values; }
 
+    // Rows that are not worth keeping go before others from now on, those used least recently first.
+    template <class IsWorthKeeping>
+    void retire(IsWorthKeeping is_worth_keeping) {
+        for (int32_t member = usage_.newest(), left = int32_t(resident_); left > 0; --left) {
+            const int32_t older = rows_[std::size_t(member)].older;
+            if (!is_worth_keeping(member)) usage_.retire(rows_, member);
+            member = older;
+        }
+    }
+
     // A row that will be used soon: first where it is, then, once that has arrived, its values.
     void prefetch_entry(int64_t member) const { prefetch(&rows_[std::size_t(member)]); }
     void prefetch_row(int64_t member) const {
@@ -119,6 +129,13 @@ class Gram {
         for (Row& row : rows_) row.seen = 0;
     }
     int64_t births() const { return int64_t(births_.size()); }
+
+    // Brings the rows of some members up to date while those born last are still in the cache.
+    template <class IsWanted>
+    void settle_some(int64_t columns, IsWanted is_wanted) {
+        for (std::size_t member = 0; member < rows_.size(); ++member)
+            if (rows_[member].is_here() && is_wanted(int32_t(member))) catch_up(int64_t(member), columns);
+    }
 
   private:
     struct Row : Used {

@@ -113,6 +113,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
 
     void feed(const Block<T>& block, const Examples& examples) {
         go_on();
+        settle_rows();
         Base::feed(block, examples);
     }
 
@@ -433,6 +434,20 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
     void find_extremes(PotentialSupport& s) {
         s.extremes =
             units<T>().find_extremes(s.members.gradients(), s.members.up(), s.members.down(), s.members.size());
+    }
+
+    // Most examples go to their bound at once and stay there, so the rows of others are those that will be used. Where
+    // there is no room for all, these stay, and all take over what they need of rows that may go.
+    void settle_rows() {
+        const auto is_free_slot = [this](int32_t slot) { return is_free(slot); };
+        if (!rows_.are_short()) return rows_.settle_some(is_free_slot);
+        rows_.settle();
+        rows_.retire(is_free_slot);
+    }
+    bool is_free(int32_t slot) const {
+        return std::any_of(problems_.begin(), problems_.end(), [&](const PotentialSupport& s) {
+            return s.member(slot) >= 0 && s.members.is_free(s.member(slot));
+        });
     }
 
     // The rows of two patterns, the second of which need not be one yet. A few rows cost no more than one, so those

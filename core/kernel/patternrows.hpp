@@ -84,6 +84,17 @@ class PatternRows {
         const auto is_here = [&](int32_t slot) { return find(slot); };
         return std::all_of(table_.present().begin(), table_.present().end(), is_here);
     }
+    template <class IsWanted>
+    void settle_some(IsWanted is_wanted) {
+        gram_.settle_some(table_.slots(), is_wanted);
+    }
+    // Rows of slots that are not worth keeping go before others.
+    template <class IsWorthKeeping>
+    void retire(IsWorthKeeping is_worth_keeping) {
+        gram_.retire(is_worth_keeping);
+    }
+    // Whether some rows had to go.
+    bool are_short() const { return gram_.resident() < table_.size(); }
     // The kernel values of example b of the block with all patterns.
     const T* of_example(int64_t b) const { return block_.kernel + b * block_.width; }
 

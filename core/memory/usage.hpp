@@ -28,6 +28,16 @@ class UsageOrder {
         if (oldest_ < 0) oldest_ = newest_;
     }
 
+    // The row is now the one that was not used for the longest time.
+    void retire(std::vector<Row>& rows, int64_t number) {
+        if (oldest_ == number) return;
+        unlink(rows, number);
+        rows[std::size_t(number)].newer = oldest_;
+        if (oldest_ >= 0) rows[std::size_t(oldest_)].older = int32_t(number);
+        oldest_ = int32_t(number);
+        if (newest_ < 0) newest_ = oldest_;
+    }
+
     // The row leaves the list, if it is in it.
     void unlink(std::vector<Row>& rows, int64_t number) {
         Row& row = rows[std::size_t(number)];

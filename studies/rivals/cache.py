@@ -14,7 +14,7 @@ from studies.study import Say
 from studies.tables import MEGABYTE, Columns, figure, of_breakdowns, of_rows
 
 CACHES = (8.0, 1024.0)
-BAR = 1.5
+BAR = 2.5
 BATCH = 256
 SHARE_OF_BLOCKS = 0.25
 """Of the memory limit: blocks of kernel values that would take more are made shorter."""

@@ -183,8 +183,31 @@ def test_products_of_sparse_rows_are_right_and_bit_identical_at_every_level(seed
         assert products(level).tobytes() == scalar.tobytes(), level
 
 
+@given(st.integers(0, 2**32), st.integers(1, 70), st.integers(1, 40), st.integers(0, 80), st.sampled_from(DTYPES))
+def test_products_of_dense_rows_are_right_symmetric_and_bit_identical_at_every_level(
+    seed, rows, others, features, dtype
+):
+    rng = np.random.default_rng(seed)
+    X, Z = (rng.normal(size=(count, features)).astype(dtype) for count in (rows, others))
+
+    def products(level, X, Z):
+        _core.set_simd_level(level)
+        table = np.full((len(X), len(Z) + 3), np.nan, dtype)
+        _core.dense_products(X, Z, table[:, : len(Z)])
+        assert np.isnan(table[:, len(Z) :]).all()
+        return table[:, : len(Z)].copy()
+
+    scalar = products("scalar", X, Z)
+    np.testing.assert_allclose(scalar, X @ Z.T, rtol=1e-5, atol=1e-4)
+    assert products("scalar", Z, X).T.tobytes() == scalar.tobytes()
+    for level in LEVELS[1:]:
+        assert products(level, X, Z).tobytes() == scalar.tobytes(), level
+
+
 def test_wrong_types_and_shapes_are_errors_and_never_copies():
     tile, norms = np.zeros((2, 3)), np.zeros(3)
+    with pytest.raises(ValueError, match="same features"):
+        _core.dense_products(np.zeros((2, 4)), np.zeros((3, 5)), tile)
     with pytest.raises(TypeError):
         _core.map_rbf(tile.astype(np.int64), norms[:2], norms, 1.0)
     with pytest.raises(TypeError):

@@ -291,6 +291,7 @@ def test_threads_and_dropped_rows_do_not_change_a_bit(epochs, n_jobs, labels):
     assert_same(plenty, model, K)
 
 
+@pytest.mark.filterwarnings("ignore:memory_limit=:larank.TrainingWarning")
 def test_little_memory_makes_the_same_model_of_features():
     some, labels = hard()
     plenty = lasvm(C=3.0, epochs=2).fit(some, labels)

@@ -474,6 +474,20 @@ def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same
         assert_same_state(state(free), state(tight))
 
 
+def test_rows_of_members_at_bounds_go_before_others_from_block_to_block():
+    costs = np.full(600, 0.5)  # most go to it and stay there
+    rounds = np.zeros(2, int)
+    for seed in range(4):
+        K, labels = noisy(600, seed=seed)
+        free = Lasvm(session(), K, labels, costs, 16).epoch()
+        limit = int(0.4 * free.session.bytes)
+        drives = [Lasvm(session(memory_limit=limit), K, labels, costs, block).epoch() for block in (16, 600)]
+        for drive in drives:
+            assert_same_state(state(free), state(drive))
+        rounds += [drive.rounds for drive in drives]
+    assert 0 < rounds[0] < 0.6 * rounds[1]
+
+
 @pytest.mark.parametrize("k", [2, 4])
 def test_finishing_with_rows_dropped_makes_the_same_model(k):
     K, labels = noisy(400, k, seed=3)

@@ -2,6 +2,8 @@
 
 import gc
 import inspect
+import re
+import warnings
 import weakref
 
 import numpy as np
@@ -10,6 +12,8 @@ from scipy import sparse
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_kernels, rbf_kernel
 
 import larank
+from larank.data import load_letter
+from larank.kernel import machine
 from larank.kernel.machine import OnlineClassifier, StreamTraining
 from larank.kernel.stream import Feed
 
@@ -150,3 +154,22 @@ def test_a_feed_that_cannot_finish_a_session_cannot_be_made():
 
     with pytest.raises(TypeError, match="finish_some"):
         Endless()
+
+
+@pytest.mark.parametrize("name", ["LaSVMClassifier", "LaRankClassifier"])
+def test_a_limit_on_memory_that_makes_training_long_is_told_once_with_one_that_would_not(name, monkeypatch):
+    monkeypatch.setattr(machine, "_FEW_KERNEL_VALUES", 1e6)  # of the size of this problem
+    letter = load_letter()
+    X, y = letter.X_train[:2000].astype(np.float32), letter.y_train[:2000] < "N"
+
+    def caught(limit):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            getattr(larank, name)(C=10, gamma=0.025, random_state=0, epochs=1, memory_limit=limit).fit(X, y)
+        return [str(each.message) for each in told if issubclass(each.category, larank.TrainingWarning)]
+
+    message, *_ = found = caught(1e6)
+    assert sum("leaves little room" in each for each in found) == 1
+    enough = re.search(r"memory_limit=1e\+06 .* (\S+) would keep them all$", message)
+    assert enough
+    assert caught(float(enough[1])) == []

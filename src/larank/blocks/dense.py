@@ -1,4 +1,4 @@
-"""Dense rows: products by BLAS and the fused map of the kernel, or rows compared feature by feature."""
+"""Dense rows: products by BLAS or in the core and the fused map of the kernel, or rows compared feature by feature."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from larank import _core
 from larank.blocks.kernels import Kernel, ProductKernel, RowKernel
 from larank.blocks.provider import BYTES, TiledProvider, ids_of, pieces, precision
 from larank.blocks.store import Batch, Support, rows_like
@@ -19,7 +20,7 @@ _Index = NDArray[np.int64]
 
 
 class DenseProvider(TiledProvider):
-    """Dense rows: BLAS and the fused map, or rows compared feature by feature.
+    """Dense rows: products and the fused map, or rows compared feature by feature.
 
     float32 rows far from the origin, compared with their spread, would leave nothing of |x|^2 + |z|^2 - 2x'z. They are
     moved there for the rbf kernel, which does not mind, and kept once more as they were.
@@ -30,6 +31,8 @@ class DenseProvider(TiledProvider):
     _SAMPLE = 1024
     _ROWS_AT_ONCE = 64
     _CHEAP_FEATURES = 64
+    # Left sides that BLAS takes longer to prepare the right side for than to multiply with it.
+    _FEW_ROWS = range(2, 65)
 
     def __init__(self, kernel: Kernel, X: _Array, n_jobs: int | None) -> None:
         dtype = precision(X)
@@ -106,7 +109,10 @@ class DenseProvider(TiledProvider):
             self.kernel.compare(X, Z, out)
             return time.perf_counter() - start, 0.0
         assert isinstance(self.kernel, ProductKernel)
-        np.matmul(X, Z.T, out=out)
+        if len(X) in self._FEW_ROWS:
+            _core.dense_products(X, Z, out)
+        else:
+            np.matmul(X, Z.T, out=out)
         multiplied = time.perf_counter()
         self.kernel.map(out, left.norms[rows], right.norms[columns])
         return multiplied - start, time.perf_counter() - multiplied

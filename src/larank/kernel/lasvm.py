@@ -88,6 +88,7 @@ class LaSVM(Algorithm):
         session, self._steps_at_most = training.session, 0
         before, most = session.counters.finishing_steps, self._steps_per_vector * max(1, session.slots)
         while not self._finish_some(training):
+            training.look_at_memory()
             if session.counters.finishing_steps - before >= most:
                 self._steps_at_most = most
                 return

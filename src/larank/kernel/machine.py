@@ -77,6 +77,7 @@ from larank.training import (
     Outcome,
     Result,
     State,
+    TrainingWarning,
     progress_for,
     train,
     warn_if_early,
@@ -148,6 +149,7 @@ _MOST_EPOCHS = 20
 _FEW_VISITS = 100_000
 _FEW_KERNEL_VALUES = 2e7
 _LITTLE_GAIN = 1e-3
+_MANY_TIMES = 3.0  # the kernel values that training needs: so many computed again are worth a warning
 
 
 class KernelClassifier(ScoringClassifier):
@@ -610,7 +612,11 @@ class Machine:
 
     def rows_for(self, memory_limit: float) -> int | None:
         """About how many patterns there is memory for all kernel values of, if it keeps any."""
-        return int(math.sqrt(memory_limit / (2 * self.dtype.itemsize)))
+        return int(math.sqrt(memory_limit / self.memory_for(1)))
+
+    def memory_for(self, patterns: float) -> float:
+        """A limit with which all kernel values between so many patterns can be kept, about."""
+        return 2 * self.dtype.itemsize * patterns**2
 
     def make_room_for_model(self) -> None:
         """Let rows of kernel values go where there is no memory for a copy of the patterns beside them."""
@@ -1172,6 +1178,7 @@ class StreamTraining:
         self.seed_of_orders = 0  # of the stream's, for a checkpoint
         self.is_between = False  # whether an epoch is over, and the next has not begun
         self.is_busy = False  # with what an algorithm does between them
+        self.has_warned = False  # of a limit on memory that is too small
         algorithm.begin_training(self)
         self.feed = self._feed(stream.order)
         self._work = self._epochs()
@@ -1220,6 +1227,7 @@ class StreamTraining:
             self.machine.check_memory(self.settings.memory_limit)
             self.visited += worked
             self.visited_in_epoch += worked
+            self.look_at_memory()
             if self.visited_in_epoch < self.size:
                 yield False
         self.is_busy = True
@@ -1230,6 +1238,23 @@ class StreamTraining:
             yield False
         self.is_between, self.is_busy = True, False
         yield self.is_over
+
+    def look_at_memory(self) -> None:
+        """Say once, as soon as it shows, that a small limit on memory makes training many times as long."""
+        again, everything = self.feed.computed_again, self.machine.kernel_values
+        ratio = again / max(1, everything - again)
+        if self.has_warned or everything < _FEW_KERNEL_VALUES or ratio < _MANY_TIMES:
+            return
+        self.has_warned = True
+        share = self.visited_in_epoch / max(1, self.size) if not self.epoch else 1.0
+        patterns = min(self.size, self.session.support_patterns / max(share, 1 / max(1, self.size)))
+        warnings.warn(
+            f"memory_limit={self.settings.memory_limit:.4g} leaves little room for kernel values between support "
+            f"patterns: {ratio:.1f} times as many as the examples need were computed again so far, and training takes "
+            f"about as many times longer; {self.machine.memory_for(patterns):.2g} would keep them all",
+            TrainingWarning,
+            stacklevel=2,
+        )
 
     # From one process to another.
 

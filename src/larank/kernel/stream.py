@@ -79,6 +79,8 @@ class Stream:
 class Feed(ABC):
     """Works on a part of the stream, a little at a time."""
 
+    computed_again = 0  # kernel values that there was no room to keep
+
     @abstractmethod
     def advance(self, examples: int) -> int:
         """Work on up to so many examples of the block at hand; how many were done, 0 at the end."""
@@ -129,6 +131,7 @@ class KernelSource:
         self._block: _Block | None = None  # what the session works on
         self._stored: tuple[NDArray[Any], NDArray[Any]] = (_NOBODY, _NOBODY)  # slots and ids that the provider knows
         self._rows = np.zeros(0, provider.dtype)  # memory that is used again; what stands in it is finite
+        self.computed_again = 0  # kernel values that there was no room to keep
 
     def rows(self, slots: NDArray[np.int32]) -> NDArray[Any]:
         """Of some slots with all of them, until the next call."""
@@ -140,6 +143,7 @@ class KernelSource:
             self._rows = zeros(shape[0] * shape[1] * 5 // 4, self.provider.dtype)
         values = self._rows[: shape[0] * shape[1]].reshape(shape)
         self.provider.rows(slots, out=values[:, : self.provider.size])
+        self.computed_again += values.size
         return values
 
     @property

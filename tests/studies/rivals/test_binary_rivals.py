@@ -146,7 +146,7 @@ def test_ratios_are_to_the_fastest_form_of_a_rival():
     assert binary.ratios(rows) == {"adult": {"svc": 0.125, "intelex": 0.25}}
     assert judge("larank", binary.ratios(rows), binary.BARS) == [
         "adult: larank takes 0.125 of svc's training time; bar 0.125, met",
-        "adult: larank takes 0.250 of intelex's training time; bar 1, met",
+        "adult: larank takes 0.250 of intelex's training time; bar 0.7, met",
     ]
 
 
@@ -214,7 +214,7 @@ def test_caches_are_compared_with_and_without_finishing(monkeypatch):
     assert limits == [cache.AMPLE, small, large, small, large]
     assert [(row.train, row.ratio) for row in rows] == [(4.0, 2.0), (2.0, 1.0), (14.0, 14 / 12), (12.0, 1.0)]
     assert cache.judged(rows) == [
-        "blobs: epoch, cache of 8 MB, takes 2.00 times as long as with the largest; bar 1.5, missed"
+        "blobs: epoch, cache of 8 MB, takes 2.00 times as long as with the largest; bar 2.5, met"
     ]
     shown = tables.of_rows("", cache.COLUMNS, rows).as_markdown()
     assert "| blobs | epoch, cache of 8 MB | 9 | 1 | 4.000 | 2.00 |" in shown

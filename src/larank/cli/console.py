@@ -27,8 +27,8 @@ Model = TypeVar("Model")
 
 
 _DATA_HELP = (
-    "Labelled examples: svmlight (.svm), .csv with the label in the last column, or .npz with X and y; "
-    "may be compressed (.gz .bz2 .xz)."
+    "Examples: a table (.csv .tsv .parquet .arrow .feather), svmlight (.svm), or .npz with X and y; text may be "
+    "compressed (.gz .bz2 .xz)."
 )
 
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)]

@@ -11,8 +11,8 @@ import csv
 import importlib
 import io
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.data.files import DataFormatError, PathLike, decompressed, located, opened, share_read
+from larank.data.files import DataFormatError, PathLike, decompressed, located, opened
 from larank.data.rows import LabelText, format_suffix, is_not_finite
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ class CellError(ValueError):
     def __init__(self, row: int, column: str, problem: str) -> None:
         super().__init__(f"row {row}, column {column!r}: {problem}")
         self.row, self.column, self.problem = row, column, problem
+
+
+class ColumnError(ValueError):
+    """What is wrong with the columns of a table."""
 
 
 def library(name: str) -> Any:
@@ -74,18 +78,20 @@ class TableBlock(NamedTuple):
     """Some rows of a table."""
 
     frame: polars.DataFrame
-    first_row: int  # its number in the file, from 0 on
     file: TableFile
-    share_read: float | None  # of the file, by its bytes or rows, when this block was read
+    first_row: int = 0  # its number in the file, from 0 on
+    step: int = 1  # from a row to the next
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Say of a cell that is wrong where it stands in the file."""
+        """Say of a cell that is wrong, or of a column, where it stands in the file."""
         try:
             yield
         except CellError as error:
-            place = self.file.place(self.first_row + error.row)
+            place = self.file.place(self.first_row + self.step * error.row)
             raise DataFormatError(f"{place}, column {error.column!r}: {error.problem}") from None
+        except ColumnError as error:
+            raise DataFormatError(f"{self.file.path}{', line 1' if self.file.is_text else ''}: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,31 @@ class TableFile:
     def read(self) -> TableBlock:
         """The whole table."""
         frames = [block.frame for block in self.blocks()]
-        return TableBlock(library("polars").concat(frames), 0, self, 1.0)
+        return TableBlock(library("polars").concat(frames), self)
+
+    def columns(self) -> list[str]:
+        """The names of the columns, as the beginning of the file tells them."""
+        with closing(self.blocks(1)) as blocks:
+            return next(blocks).frame.columns
+
+    def sample(self, n_cells: int, meet: Callable[[TableBlock], None]) -> TableBlock:
+        """Rows from all of the table, the same distance apart, of so many cells at most.
+
+        Parameters
+        ----------
+        n_cells : int
+            Of the rows that are returned; all others are read and forgotten.
+        meet : callable
+            It is shown every block.
+        """
+        concat, step = library("polars").concat, 1
+        kept: list[polars.DataFrame] = []
+        for block in self.blocks():
+            meet(block)
+            kept.append(block.frame.gather_every(step, -block.first_row % step))
+            while sum(len(frame) for frame in kept) * block.frame.width > n_cells:
+                kept, step = [concat(kept).gather_every(2)], 2 * step
+        return TableBlock(concat(kept), self, step=step)
 
     def blocks(self, n_bytes: int = _BLOCK_BYTES, numbers: Sequence[str] = ()) -> Generator[TableBlock]:
         """Read the table from its beginning, in blocks of about so many bytes, one row at least in all.
@@ -190,7 +220,7 @@ class TableFile:
             for text in _and_then(parser.without_header(first), texts):
                 frame = parser.frame(text)
                 if len(frame):
-                    yield TableBlock(frame, row, self, share_read(file))
+                    yield TableBlock(frame, self, row)
                     row += len(frame)
             if not row:
                 raise DataFormatError(f"{self.path}, line {parser.line}: no rows")
@@ -211,7 +241,7 @@ class TableFile:
         for row in range(0, n_rows, step):
             with _damaged_by(self.path, polars):
                 frame = table.slice(row, step).collect()
-            yield TableBlock(frame, row, self, min(1.0, (row + step) / n_rows))
+            yield TableBlock(frame, self, row)
 
 
 @contextmanager

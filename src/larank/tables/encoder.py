@@ -16,6 +16,7 @@ from larank import parameters
 from larank.base import FEATURES
 from larank.data.models import persistable
 from larank.data.schema import SchemaError, Scope, instance, several
+from larank.data.tables import ColumnError
 from larank.publishing import next_model, of_one_model
 from larank.tables.columns import COLUMNS, KINDS, Column, DroppedColumn, Features
 from larank.tables.frames import Table, table_of
@@ -271,7 +272,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         extra = [name for name in found if name not in names]
         if missing:
             also = f"; it has {_listed(extra)} instead" if extra else ""
-            raise ValueError(f"X must have the columns of training, but there is no {_listed(missing)}{also}")
+            raise ColumnError(f"the columns of training must be there, but there is no {_listed(missing)}{also}")
         if extra:
             warnings.warn(f"columns that training has not seen are left out: {_listed(extra)}", stacklevel=5)
 

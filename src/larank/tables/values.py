@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from larank.data.tables import CellError, first_of, library
+from larank.data.tables import CellError, ColumnError, first_of, library
 
 if TYPE_CHECKING:
     import polars
@@ -77,7 +77,7 @@ def numbers_of(series: polars.Series, style: NumberStyle) -> polars.Series:
     if dtype in (polars.String, polars.Categorical, polars.Enum):
         words = words_of(series)
         found = numbers_in(words, style)
-        _check(found, words, series.name, "is not a number, as this column has them")
+        _check(found, words, series.name, "is not a number, as in training")
     elif dtype.is_numeric() or dtype in (polars.Boolean, polars.Null):
         found = series.cast(polars.Float64)
     elif dtype in (polars.Duration, polars.Time):
@@ -134,7 +134,16 @@ def _check(found: polars.Series, words: polars.Series, column: str, problem: str
 
 
 def _of_another_kind(series: polars.Series, wanted: str) -> Exception:
-    return ValueError(f"column {series.name!r} must hold {wanted}, as in training; got values of type {series.dtype}")
+    return ColumnError(f"column {series.name!r} must hold {wanted}, as in training; got values of type {series.dtype}")
+
+
+def raw_numbers(frame: polars.DataFrame) -> polars.DataFrame:
+    """A table of numbers as they are; a cell that is none, or is missing, is an error."""
+    found = frame.with_columns(numbers_of(series, "point") for series in frame)
+    for series in found:
+        if series.has_nulls():
+            raise CellError(first_of(series.is_null()), series.name, "there is no number")
+    return found
 
 
 def seconds_of(moments: polars.Series) -> Any:

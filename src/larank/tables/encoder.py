@@ -214,8 +214,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         frame = self._without_label(table)
         if not len(frame) or not frame.columns:
             raise ValueError(
-                f"X must have rows and columns: Found array with {len(frame)} sample(s) and {len(frame.columns)} "
-                "feature(s) (shape=({len(frame)}, {len(frame.columns)})) while a minimum of 1 is required."
+                f"X must have rows and columns, got {len(frame)} and {len(frame.columns)}: 0 feature(s) "
+                f"(shape={frame.shape}) while a minimum of 1 is required."
             )
         kinds = dict(self.kinds or {})
         unknown = kinds.keys() - set(frame.columns)

@@ -140,12 +140,20 @@ class TableData:
         """All examples."""
         block = self.file.read()
         self._labels.meet(block)
-        self._recognise(block)
-        return Encoded(self._features(block), self._labels.array(block))
+        y = self._labels.array(block)
+        self._names = [name for name in block.frame.columns if name != self.label]
+        if self.encoder is None:
+            return Encoded(self._features(block), y)
+        with block.located():
+            return Encoded(self.encoder.fit_transform(block.frame), y)
 
     def stream(self) -> TableStream:
         """The examples block by block; columns are recognised by rows from all of the file."""
-        self._recognise(self.file.sample(_SAMPLE_CELLS, self._labels.meet))
+        sample = self.file.sample(_SAMPLE_CELLS, self._labels.meet)
+        self._names = [name for name in sample.frame.columns if name != self.label]
+        if self.encoder is not None:
+            with sample.located():
+                self.encoder.fit(sample.frame)
         return TableStream(self)
 
     def read_test(self, path: Path) -> Encoded:
@@ -174,12 +182,6 @@ class TableData:
         numbers = self._names if self.encoder is None else self.encoder.plain_numbers
         for block in self.file.blocks(numbers=numbers):
             yield Encoded(self._features(block), self._labels.array(block))
-
-    def _recognise(self, block: TableBlock) -> None:
-        self._names = [name for name in block.frame.columns if name != self.label]
-        if self.encoder is not None:
-            with block.located():
-                self.encoder.fit(block.frame)
 
     def _features(self, block: TableBlock) -> Any:
         return features_of(block, self.encoder, self._names)

@@ -101,12 +101,15 @@ class NumberColumn(Column):
 
     def features(self, series: polars.Series) -> _Float:
         found = numbers_of(series, self.style)
-        missing = found.is_null().to_numpy() if found.has_nulls() else None
+        missing = found.is_null().to_numpy() if found.null_count() else None
         values = found.to_numpy()
         if missing is not None:
             values = np.where(missing, self.fill, values)
         with np.errstate(over="ignore"):
-            values = np.clip((values - self.center) / self.scale, -_LARGEST, _LARGEST)
+            values = values - self.center
+            values /= self.scale
+        if np.isinf(values[[values.argmin(), values.argmax()]]).any():
+            values = np.clip(values, -_LARGEST, _LARGEST)
         if not self.has_indicator:
             return values[:, None]
         return _with_indicator([values], np.zeros(len(series), bool) if missing is None else missing, True)

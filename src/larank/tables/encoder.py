@@ -21,6 +21,7 @@ from larank.publishing import next_model, of_one_model
 from larank.tables.columns import COLUMNS, KINDS, Column, DroppedColumn, Features
 from larank.tables.frames import Table, table_of
 from larank.tables.recognition import Wishes, recognised
+from larank.tables.values import plain_numbers_in
 
 if TYPE_CHECKING:
     import polars
@@ -146,6 +147,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             model._learn(table_of(X))
         return self
 
+    def fit_transform(self, X: Any, y: Any = None) -> Features:
+        """Find out what the columns are, and return the features of the rows, as ``fit(X).transform(X)`` does.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_columns)
+            The table, as for `fit`.
+        y : None
+            Not used; pipelines pass it.
+
+        Returns
+        -------
+        ndarray or csr_matrix of shape (n_samples, n_features_out)
+            As `transform` returns them.
+        """
+        with next_model(self) as model:
+            frame = model._learn(table_of(X))
+            return model._features(frame)
+
     @of_one_model
     def transform(self, X: Any) -> Features:
         """The features of the rows of a table.
@@ -161,9 +181,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             A CSR matrix where there are many features and most of them are zero.
         """
         check_is_fitted(self)
-        frame = self._matched(table_of(X))
-        parts = [column.features(frame[column.name]) for column in self._used]
-        return _joined(parts, len(frame), self._is_sparse)
+        return self._features(self._matched(table_of(X)))
 
     @of_one_model
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -209,7 +227,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         width = sum(len(column.feature_names) for column in self._used)
         return width > _SMALL and sum(column.stored for column in self._used) < _DENSE * width
 
-    def _learn(self, table: Table) -> None:
+    def _features(self, frame: polars.DataFrame) -> Features:
+        parts = [column.features(frame[column.name]) for column in self._used]
+        return _joined(parts, len(frame), self._is_sparse)
+
+    def _learn(self, table: Table) -> polars.DataFrame:
+        """Set the fitted attributes; the table, with numbers where text is plain ones, so that they are read once."""
         self._check_parameters()
         frame = self._without_label(table)
         if not len(frame) or not frame.columns:
@@ -222,6 +245,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if unknown:
             raise ValueError(f"kinds must name columns of X, {_listed(frame.columns)}; got {_listed(sorted(unknown))}")
         wishes = Wishes(self.scale, self.min_frequency, self.max_categories, self.text, self.text_features)
+        frame = frame.with_columns(
+            numbers
+            for name in frame.columns
+            if kinds.get(name) in (None, "number") and (numbers := plain_numbers_in(frame[name])) is not None
+        )
         columns = [recognised(frame[name], kinds.get(name), wishes) for name in frame.columns]
         if not any(column.feature_names for column in columns):
             reasons = "; ".join(f"{column.name}: {column.told()}" for column in columns[:5])
@@ -234,6 +262,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         if table.has_names:
             self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        return frame
 
     def _check_parameters(self) -> None:
         parameters.check(self)

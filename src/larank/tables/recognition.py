@@ -93,7 +93,7 @@ def _from_words(series: polars.Series, wishes: Wishes) -> Column:
         return _boolean(series, wishes)
     style = _style_of(series.name, words, present)
     if style is not None:
-        return _number_or_identifier(series, numbers_in(words, style), style, wishes)
+        return _number_or_identifier(series, numbers_of(series, style), style, wishes)
     if _date_format_of(series.name, words, present) is not None:
         return _date(series, wishes)
     n_words = float(np.mean(present.str.count_matches(r"\s+").to_numpy() + 1))
@@ -135,7 +135,7 @@ def _check_not_mostly(name: str, words: polars.Series, found: polars.Series, wha
 def _number_or_identifier(series: Any, found: Any, style: NumberStyle, wishes: Wishes) -> Column:
     if _is_identifier(series.name, found):
         return DroppedColumn(series.name, f"an identifier, a different whole number in each of {len(found)} rows")
-    return _number(series, wishes, style)
+    return _number(series, wishes, style, found)
 
 
 def _is_identifier(name: str, found: polars.Series) -> bool:
@@ -151,12 +151,14 @@ def _is_identifier(name: str, found: polars.Series) -> bool:
     return is_called_so or bool((steps == 1).all()) or high - low + 1 == len(found)
 
 
-def _number(series: polars.Series, wishes: Wishes, style: NumberStyle | None = None) -> Column:
+def _number(
+    series: polars.Series, wishes: Wishes, style: NumberStyle | None = None, found: polars.Series | None = None
+) -> Column:
     if style is None:
         words = words_of(series)
         style = _style_of(series.name, words, words.drop_nulls()) if series.dtype == library("polars").String else None
     style = style or "point"
-    found = numbers_of(series, style)
+    found = numbers_of(series, style) if found is None else found
     present = found.drop_nulls().to_numpy()
     if not len(present):
         return DroppedColumn(series.name, "no values")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from larank.data.tables import CellError, ColumnError, first_of, library
 
 if TYPE_CHECKING:
@@ -62,6 +64,15 @@ def numbers_in(words: polars.Series, style: NumberStyle) -> polars.Series:
     return words.cast(polars.Float64, strict=False)
 
 
+def plain_numbers_in(series: polars.Series) -> polars.Series | None:
+    """The numbers that text is, if all of it is, as it stands: the usual case, and quick."""
+    polars = library("polars")
+    if series.dtype != polars.String:
+        return None
+    found = series.cast(polars.Float64, strict=False)
+    return found if found.null_count() == series.null_count() else None
+
+
 def dates_in(words: polars.Series, format: str) -> polars.Series:
     """The moments that words are, written in a format; null where they are none."""
     polars = library("polars")
@@ -75,9 +86,11 @@ def numbers_of(series: polars.Series, style: NumberStyle) -> polars.Series:
     polars = library("polars")
     dtype = series.dtype
     if dtype in (polars.String, polars.Categorical, polars.Enum):
-        words = words_of(series)
-        found = numbers_in(words, style)
-        _check(found, words, series.name, "is not a number, as in training")
+        found = plain_numbers_in(series) if style == "point" else None
+        if found is None:
+            words = words_of(series)
+            found = numbers_in(words, style)
+            _check(found, words, series.name, "is not a number, as in training")
     elif dtype.is_numeric() or dtype in (polars.Boolean, polars.Null):
         found = series.cast(polars.Float64)
     elif dtype in (polars.Duration, polars.Time):
@@ -86,8 +99,9 @@ def numbers_of(series: polars.Series, style: NumberStyle) -> polars.Series:
         ).cast(polars.Float64)
     else:
         raise _of_another_kind(series, "numbers")
-    if found.has_nulls() or found.is_nan().any():
-        found = found.fill_nan(None)
+    if not found.null_count() and np.isfinite(found.to_numpy()).all():
+        return found
+    found = found.fill_nan(None)
     if found.is_infinite().any():
         row = first_of(found.is_infinite())
         raise CellError(row, series.name, f"{series[row]!r} is not finite (infinity)")

@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
 from larank.cli.console import say
+from larank.data.stream import EncodedTable
 from larank.data.tables import Labels, TableBlock, TableFile, is_table
 from larank.tables.columns import KINDS
 from larank.tables.encoder import TableEncoder
@@ -147,14 +148,15 @@ class TableData:
         with block.located():
             return Encoded(self.encoder.fit_transform(block.frame), y)
 
-    def stream(self) -> TableStream:
+    def stream(self) -> EncodedTable:
         """The examples block by block; columns are recognised by rows from all of the file."""
         sample = self.file.sample(_SAMPLE_CELLS, self._labels.meet)
         self._names = [name for name in sample.frame.columns if name != self.label]
         if self.encoder is not None:
             with sample.located():
                 self.encoder.fit(sample.frame)
-        return TableStream(self)
+        numbers = self._names if self.encoder is None else self.encoder.plain_numbers
+        return EncodedTable(self.file, self._encoded, numbers)
 
     def read_test(self, path: Path) -> Encoded:
         """Examples of another file, encoded alike."""
@@ -177,25 +179,12 @@ class TableData:
             for line in self.encoder.summary().splitlines():
                 say(f"  {line}")
 
-    def blocks(self) -> Iterator[Encoded]:
-        """The examples, encoded, once they are recognised."""
-        numbers = self._names if self.encoder is None else self.encoder.plain_numbers
-        for block in self.file.blocks(numbers=numbers):
-            yield Encoded(self._features(block), self._labels.array(block))
+    def _encoded(self, block: TableBlock) -> Encoded:
+        X = self._features(block)
+        return Encoded(X if issparse(X) else np.ascontiguousarray(X), self._labels.array(block))
 
     def _features(self, block: TableBlock) -> Any:
         return features_of(block, self.encoder, self._names)
-
-
-class TableStream:
-    """Blocks of examples of a table, from its beginning each time."""
-
-    def __init__(self, data: TableData) -> None:
-        self._data = data
-
-    def __iter__(self) -> Iterator[tuple[Any, npt.NDArray[Any]]]:
-        for encoded in self._data.blocks():
-            yield encoded.X if issparse(encoded.X) else np.ascontiguousarray(encoded.X), encoded.y
 
 
 def features_of(block: TableBlock, encoder: TableEncoder | None, names: Sequence[str]) -> Any:

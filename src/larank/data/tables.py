@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from larank.data.files import DataFormatError, PathLike, decompressed, located, opened
+from larank.data.files import DataFormatError, PathLike, decompressed, located, opened, share_read
 from larank.data.rows import LabelText, format_suffix, is_not_finite
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class TableBlock(NamedTuple):
     file: TableFile
     first_row: int = 0  # its number in the file, from 0 on
     step: int = 1  # from a row to the next
+    share_read: float | None = None  # of the file, by its bytes or rows, when this block was read
 
     @contextmanager
     def located(self) -> Iterator[None]:
@@ -220,7 +221,7 @@ class TableFile:
             for text in _and_then(parser.without_header(first), texts):
                 frame = parser.frame(text)
                 if len(frame):
-                    yield TableBlock(frame, self, row)
+                    yield TableBlock(frame, self, row, share_read=share_read(file))
                     row += len(frame)
             if not row:
                 raise DataFormatError(f"{self.path}, line {parser.line}: no rows")
@@ -241,7 +242,7 @@ class TableFile:
         for row in range(0, n_rows, step):
             with _damaged_by(self.path, polars):
                 frame = table.slice(row, step).collect()
-            yield TableBlock(frame, self, row)
+            yield TableBlock(frame, self, row, share_read=min(1.0, (row + step) / n_rows))
 
 
 @contextmanager

@@ -116,8 +116,6 @@ def _names(model: TableModel, asked: str | None, identifier: str | None) -> list
     classes = model.classifier.classes_
     told = [] if asked is None else classes[1:] if asked == "decision_function" and len(classes) == 2 else classes
     label = "label" if model.encoder is None or not model.encoder.label else model.encoder.label
-    if asked is not None and identifier is None:
-        label = "label"
     return [*([] if identifier is None else [identifier]), label, *map(format_label, told)]
 
 

@@ -198,14 +198,17 @@ class TableFile:
             return f"{self.path}, row {row + 1}"
         with opened(self.path) as stream:
             text = io.TextIOWrapper(stream, encoding=_encoding(stream.peek(2), self.encoding), newline="")
-            first = text.read(_HEAD_BYTES)
-            layout = _layout(first, self)
-            rest = iter(lambda: text.readline(), "")
-            lines = csv.reader(_chained(first, rest), delimiter=layout.delimiter)
-            records = (lines.line_num for record in lines if record)
-            wanted = row + layout.has_header
-            line = next((line for number, line in enumerate(records) if number == wanted), lines.line_num)
-        return f"{self.path}, line {line}"
+            head = text.read(_HEAD_BYTES)
+            layout = _layout(head, self)
+            lines = csv.reader(_lines_after(head, text), delimiter=layout.delimiter)
+            number, begin = -layout.has_header, 1
+            for record in lines:
+                if record and number == row:
+                    break
+                number += bool(record)
+                begin = lines.line_num + 1
+            text.detach()
+        return f"{self.path}, line {begin}"
 
     # ---- Text ----
 
@@ -215,7 +218,7 @@ class TableFile:
             first = next(texts, b"")
             if not first or first.isspace():
                 raise DataFormatError(f"{self.path}, line 1: no rows")
-            layout = _layout(first.decode(), self)
+            layout = _layout(first.decode(errors="replace"), self)  # what is no UTF-8 is found where it stands
             parser = _Parser(self.path, layout, numbers)
             row = 0
             for text in _and_then(parser.without_header(first), texts):
@@ -262,12 +265,12 @@ def _and_then(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
     yield from others
 
 
-def _chained(first: str, rest: Iterator[str]) -> Iterator[str]:
-    """Lines of text of which the beginning was read."""
-    pieces = first.splitlines(keepends=True) if "\r" not in first else re.split(r"(?<=\n)", first)
-    yield from pieces[:-1]
-    yield (pieces[-1] if pieces else "") + next(rest, "")
-    yield from rest
+def _lines_after(head: str, text: io.TextIOWrapper) -> Iterator[str]:
+    """The lines of a text whose head was read."""
+    *whole, part = re.split(r"(?<=\n)", head)
+    yield from whole
+    yield part + text.readline()
+    yield from text
 
 
 def _encoding(head: bytes, encoding: str) -> str:
@@ -294,6 +297,8 @@ def _in_utf8(stream: Any, n_bytes: int, table: TableFile) -> Iterator[bytes]:
             yield words.encode()
     except UnicodeError as error:
         raise ValueError(f"the text is not {encoding} ({error})") from None
+    finally:
+        text.detach()  # who opened the stream closes it
 
 
 def _whole_records(pieces: Iterator[bytes], n_bytes: int, table: TableFile) -> Iterator[bytes]:
@@ -439,14 +444,15 @@ class _Parser:
         except UnicodeDecodeError as error:
             self._refuse_encoding(text, error)
         lines = csv.reader(io.StringIO(words, newline=""), delimiter=self.layout.delimiter, strict=True)
-        rows = []
+        rows, begin = [], self.line
         try:
             for record in lines:
                 if record and len(record) != len(names):
-                    self._refuse_width(self.line + lines.line_num - 1, record)
+                    self._refuse_width(begin, record)
                 rows += [record] if record else []
+                begin = self.line + lines.line_num
         except csv.Error as error:
-            raise DataFormatError(f"{self.path}, line {self.line + lines.line_num - 1}: {error}") from None
+            raise DataFormatError(f"{self.path}, line {begin}: {error}; is a quote not closed?") from None
         return self._of_rows(rows)
 
     def _of_rows(self, rows: list[list[str]]) -> polars.DataFrame:

@@ -104,7 +104,7 @@ def numbers_of(series: polars.Series, style: NumberStyle) -> polars.Series:
     found = found.fill_nan(None)
     if found.is_infinite().any():
         row = first_of(found.is_infinite())
-        raise CellError(row, series.name, f"{series[row]!r} is not finite (infinity)")
+        raise CellError(row, series.name, f"{series[row]!r} is not finite")
     return found
 
 

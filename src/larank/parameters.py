@@ -261,7 +261,6 @@ _COUNTS = (
     "n_iter_no_change",
     "n_steps",
     "sample_size",
-    "text_features",
 )
 _FLAGS = (
     "active_set",
@@ -314,6 +313,7 @@ _CHECKS: Mapping[str, Check] = {
     "supervision": OneOf(("aligned", "bags")),
     "tau": partial(positive, least=1e-12),
     "text": OneOf(("tfidf", "hash")),
+    "text_features": partial(whole_number, at_least=1, at_most=1 << 24),  # the hashes that a saved column may have
     "tolerance": _share,
     "update": OneOf(("margin", "mistake")),
     "validation_fraction": _share,

@@ -33,6 +33,7 @@ Features = Any
 
 _SHOWN = 4  # categories in a line
 _LARGEST = 1e300
+MOST_HASHES = 1 << 24
 _CYCLES = {"year": 365.2425 * 86400, "week": 7 * 86400.0, "day": 86400.0}
 Cycle = Literal["year", "week", "day"]
 
@@ -49,9 +50,14 @@ class Column:
         raise NotImplementedError
 
     @property
-    def stored(self) -> float:
-        """How many features of a row are not zero, by and large."""
+    def width(self) -> int:
+        """How many features there are."""
         return len(self.feature_names)
+
+    @property
+    def stored(self) -> int:
+        """How many features of a row are not zero, by and large."""
+        return self.width
 
     def features(self, series: polars.Series) -> Features:
         """The features of some cells."""
@@ -221,8 +227,8 @@ class CategoryColumn(Column):
         return names + [f"{self.name} is rare"] * bool(self.n_rare) + [f"{self.name} is missing"] * self.has_missing
 
     @property
-    def stored(self) -> float:
-        return 1.0
+    def stored(self) -> int:
+        return 1
 
     def features(self, series: polars.Series) -> csr_matrix:
         polars = library("polars")
@@ -237,7 +243,7 @@ class CategoryColumn(Column):
         places = codes.to_numpy()
         starts = np.concatenate([[0], np.cumsum(places >= 0)])
         places = places[places >= 0]
-        return csr_matrix((np.ones(len(places)), places, starts), shape=(len(series), len(self.feature_names)))
+        return csr_matrix((np.ones(len(places)), places, starts), shape=(len(series), self.width))
 
     def told(self) -> str:
         shown = ", ".join(self.categories[:_SHOWN])
@@ -262,7 +268,7 @@ class TextColumn(Column):
     n_missing: int
 
     def __post_init__(self) -> None:
-        sound = 1 <= self.size < 2**31 and len(set(self.vocabulary)) == len(self.vocabulary) == len(self.weights)
+        sound = 1 <= self.size <= MOST_HASHES and len(set(self.vocabulary)) == len(self.vocabulary) == len(self.weights)
         sound = sound and all(0 < weight < _LARGEST for weight in self.weights)
         _refuse_unless(sound and len(self.vocabulary) == (self.size if self.method == "tfidf" else 0), self)
 
@@ -273,8 +279,12 @@ class TextColumn(Column):
         return [*names, f"{self.name} is missing"] if self.has_indicator else names
 
     @property
-    def stored(self) -> float:
-        return 1.0
+    def stored(self) -> int:
+        return 1
+
+    @property
+    def width(self) -> int:
+        return self.size + self.has_indicator
 
     @cached_property
     def _vectorizer(self) -> Any:

@@ -38,7 +38,7 @@ def _check_columns(name: str, value: Any, scope: Scope) -> None:
     known = scope.known.get("feature_names_in_")
     if known is not None and known.tolist() != names:
         raise SchemaError(f"{name} must have the names of feature_names_in_, got others")
-    if not any(column.feature_names for column in value):
+    if not any(column.width for column in value):
         raise SchemaError(f"{name} must have a column with features, got none")
 
 
@@ -224,7 +224,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _is_sparse(self) -> bool:
-        width = sum(len(column.feature_names) for column in self._used)
+        width = sum(column.width for column in self._used)
         return width > _SMALL and sum(column.stored for column in self._used) < _DENSE * width
 
     def _features(self, frame: polars.DataFrame) -> Features:
@@ -251,7 +251,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if kinds.get(name) in (None, "number") and (numbers := plain_numbers_in(frame[name])) is not None
         )
         columns = [recognised(frame[name], kinds.get(name), wishes) for name in frame.columns]
-        if not any(column.feature_names for column in columns):
+        if not any(column.width for column in columns):
             reasons = "; ".join(f"{column.name}: {column.told()}" for column in columns[:5])
             raise ValueError(
                 f"X must have a column whose values tell rows apart, got none (n_samples={len(frame)}): {reasons}"

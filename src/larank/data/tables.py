@@ -214,7 +214,8 @@ class TableFile:
 
     def _text_blocks(self, n_bytes: int, numbers: Sequence[str]) -> Generator[TableBlock]:
         with open(self.path, "rb") as file, located(self.path), decompressed(file) as stream:
-            texts = _whole_records(_in_utf8(stream, n_bytes, self), max(n_bytes, _HEAD_BYTES), self)
+            n_bytes = max(n_bytes, _HEAD_BYTES)
+            texts = _whole_records(_with_line_ends(_in_utf8(stream, n_bytes, self)), n_bytes)
             first = next(texts, b"")
             if not first or first.isspace():
                 raise DataFormatError(f"{self.path}, line 1: no rows")
@@ -285,10 +286,7 @@ def _in_utf8(stream: Any, n_bytes: int, table: TableFile) -> Iterator[bytes]:
     if encoding == "utf-8-sig":
         mark = codecs.BOM_UTF8
         while piece := stream.read(n_bytes):
-            if mark:
-                has_carriages = b"\r" in piece and b"\n" not in piece  # for line ends, as old computers have them
-            piece = piece.removeprefix(mark)
-            yield piece.replace(b"\r", b"\n") if has_carriages else piece
+            yield piece.removeprefix(mark)
             mark = b""
         return
     text = io.TextIOWrapper(stream, encoding=encoding, newline="")
@@ -301,7 +299,16 @@ def _in_utf8(stream: Any, n_bytes: int, table: TableFile) -> Iterator[bytes]:
         text.detach()  # who opened the stream closes it
 
 
-def _whole_records(pieces: Iterator[bytes], n_bytes: int, table: TableFile) -> Iterator[bytes]:
+def _with_line_ends(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Text whose lines end with line feeds; those of old computers end with carriage returns alone."""
+    is_old = None
+    for piece in pieces:
+        if is_old is None:
+            is_old = b"\r" in piece and b"\n" not in piece
+        yield piece.replace(b"\r", b"\n") if is_old else piece
+
+
+def _whole_records(pieces: Iterator[bytes], n_bytes: int) -> Iterator[bytes]:
     """Pieces that end with a line end outside quotes."""
     pending, line = b"", 1
     for piece in pieces:

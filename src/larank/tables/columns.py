@@ -69,7 +69,7 @@ class Column:
 
 
 def _is_sound(*numbers: float) -> bool:
-    return all(abs(number) <= _LARGEST for number in numbers)
+    return all(map(math.isfinite, numbers))
 
 
 def _refuse_unless(is_sound: bool, kind: Column) -> None:

@@ -50,7 +50,7 @@ def table_of(X: Any) -> Table:
     twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
     if twice is not None:
         raise ValueError(f"X must have columns of different names, got {twice!r} twice")
-    series = [_of_series(frame[name], str(name), narwhals) for name in frame.columns]
+    series = [_of_series(frame[name], str(name)) for name in frame.columns]
     return Table(polars.DataFrame(series), True)
 
 
@@ -77,14 +77,12 @@ def _kind_of(X: Any) -> Any:
         return object
 
 
-def _of_series(series: Any, name: str, narwhals: Any) -> Any:
+def _of_series(series: Any, name: str) -> Any:
     """By NumPy where values are numbers, which is quick, or else value by value."""
-    polars = library("polars")
-    dtype = series.dtype
-    if dtype.is_numeric() and not series.is_null().any():
-        return polars.Series(name, np.ascontiguousarray(series.to_numpy()), nan_to_null=True)
-    if dtype.is_float():
-        return polars.Series(name, series.cast(narwhals.Float64).to_list(), polars.Float64, nan_to_null=True)
+    if series.dtype.is_numeric():
+        values = series.to_numpy()
+        if values.dtype.kind in "biuf":
+            return _of_values(name, values)
     return _of_values(name, series.to_list())
 
 

@@ -64,6 +64,13 @@ def test_names_are_those_of_the_first_line_unless_it_has_numbers(text, names, tm
     assert cells(written(tmp_path, text))[0] == names
 
 
+@pytest.mark.parametrize(("header", "names"), [("a;b\n", ["a", "b"]), ("", ["column 1", "column 2"])])
+def test_a_line_that_names_the_delimiter_is_no_row(header, names, tmp_path):
+    path = written(tmp_path, f"sep=;\n{header}1;2,5\n3;4\n")
+    assert cells(path) == (names, [("1", "2,5"), ("3", "4")])
+    assert TableFile(path).place(1).endswith(f"line {4 if header else 3}")
+
+
 def test_whether_there_is_a_header_can_be_said(tmp_path):
     path = written(tmp_path, "2019,2020\n1,2\n")
     assert cells(path, header=True) == (["2019", "2020"], [("1", "2")])

@@ -48,6 +48,10 @@ def kind(column, **parameters):
         (["1,5", "2,25", "3", "1.000,5"], "number"),
         (["1,500", "2,250.5", "3", "12"], "number"),
         ([" 1 ", "2", "NA", ""], "number"),
+        (["45%", "7.5 %", "100%"], "number"),
+        (["$1,200", "$80", "$1,000,000"], "number"),
+        (["00501", "10001", "94016"] * 4, "category"),
+        (["0", "1.50", "0.5"], "number"),
         ([True, False, None, True], "boolean"),
         (["True", "False", "true", ""], "boolean"),
         (["yes", "no", "no", "yes"], "category"),
@@ -282,7 +286,7 @@ def test_whole_numbers_are_the_same_words_whether_or_not_some_are_missing():
         ([[1j, 2]], "Complex data not supported"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names"),
         ([[[1], 2], [[3], 4]], "must hold single values|2D"),
-        (np.ones((5, 2)), "must have a column whose values tell rows apart"),
+        (np.ones((5, 2)), "there must be a column that tells rows apart"),
     ],
 )
 def test_what_is_no_table_is_refused(table, said):
@@ -332,7 +336,7 @@ def test_a_failed_fit_leaves_the_encoder_as_it_was():
 def test_the_summary_has_a_line_for_each_column():
     lines = TableEncoder(label="label").fit(FRAME).summary().splitlines()
     assert [line.split()[0] for line in lines] == ["size", "town", "new", "made"]
-    assert lines[0].endswith("5 missing are given the mean, and an indicator")
+    assert lines[0].endswith("5 missing, given the mean and an indicator")
 
 
 def test_without_its_libraries_it_says_what_to_install(monkeypatch):

@@ -76,7 +76,8 @@ class Reading:
 def label_column(file: TableFile, columns: Sequence[str], wanted: str | None) -> str:
     """The name of the column that has the labels."""
     if wanted is None:
-        return columns[-1]
+        named = [name for name in columns if not _are_unnamed([name])]  # lines may end with a delimiter
+        return (named or columns)[-1]
     if wanted in columns:
         return wanted
     if wanted.lstrip("-").isdigit() and 1 <= abs(int(wanted)) <= len(columns):
@@ -142,6 +143,7 @@ class TableData:
         block = self.file.read()
         self._labels.meet(block)
         y = self._labels.array(block)
+        self._check_classes()
         self._names = [name for name in block.frame.columns if name != self.label]
         if self.encoder is None:
             return Encoded(self._features(block), y)
@@ -151,6 +153,7 @@ class TableData:
     def stream(self) -> EncodedTable:
         """The examples block by block; columns are recognised by rows from all of the file."""
         sample = self.file.sample(_SAMPLE_CELLS, self._labels.meet)
+        self._check_classes()
         self._names = [name for name in sample.frame.columns if name != self.label]
         if self.encoder is not None:
             with sample.located():
@@ -178,6 +181,13 @@ class TableData:
         if self.encoder is not None:
             for line in self.encoder.summary().splitlines():
                 say(f"  {line}")
+
+    def _check_classes(self) -> None:
+        if len(self._labels.known) < 2:
+            raise ValueError(
+                f"{self.file.path}, column {self.label!r}: all labels are {self._labels.known[0]!r}, but there must be "
+                "two classes or more; --label names another column"
+            )
 
     def _encoded(self, block: TableBlock) -> Encoded:
         X = self._features(block)

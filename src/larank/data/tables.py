@@ -201,7 +201,7 @@ class TableFile:
             head = text.read(_HEAD_BYTES)
             layout = _layout(head, self)
             lines = csv.reader(_lines_after(head, text), delimiter=layout.delimiter)
-            number, begin = -layout.has_header, 1
+            number, begin = -layout.records_before, 1
             for record in lines:
                 if record and number == row:
                     break
@@ -344,8 +344,8 @@ class _Layout(NamedTuple):
 
     delimiter: str
     names: list[str]
-    has_header: bool
-    header_lines: int
+    records_before: int  # the first row
+    lines_before: int
 
 
 def _layout(text: str, table: TableFile) -> _Layout:
@@ -353,7 +353,10 @@ def _layout(text: str, table: TableFile) -> _Layout:
     delimiter = table.delimiter or ("\t" if format_suffix(path) == ".tsv" else _delimiter_of(text))
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        first = next((record for record in lines if record), [])
+        first, skipped, line = next((record for record in lines if record), []), 0, 0
+        if _names_delimiter(first, delimiter):
+            skipped, line = 1, lines.line_num
+            first = next((record for record in lines if record), [])
     except csv.Error as error:
         raise DataFormatError(f"{path}, line {lines.line_num}: {error}") from None
     cells = [cell.strip() for cell in first]
@@ -361,7 +364,7 @@ def _layout(text: str, table: TableFile) -> _Layout:
         raise DataFormatError(f"{path}, line {max(1, lines.line_num)}: no names of columns and no values")
     has_header = not any(map(_is_number, cells)) if table.header == "auto" else table.header
     if not has_header:
-        return _Layout(delimiter, [f"column {n}" for n in range(1, len(cells) + 1)], False, 0)
+        return _Layout(delimiter, [f"column {n}" for n in range(1, len(cells) + 1)], skipped, line)
     names = [cell or f"column {n}" for n, cell in enumerate(cells, 1)]
     twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
     if twice is not None:
@@ -369,11 +372,18 @@ def _layout(text: str, table: TableFile) -> _Layout:
             f"{path}, line {lines.line_num}, column {twice!r}: two columns have this name; if the first line holds no "
             "names, say so by header=False (--no-header)"
         )
-    return _Layout(delimiter, names, True, lines.line_num)
+    return _Layout(delimiter, names, skipped + 1, lines.line_num)
+
+
+def _names_delimiter(record: list[str], delimiter: str) -> bool:
+    """Whether a line says what is between cells, for office programs: sep=; and nothing else."""
+    return delimiter.join(record).strip().lower() in (f"sep={delimiter}", "sep=")
 
 
 def _delimiter_of(text: str) -> str:
     """The one that the first two lines have as often, or else the first line most often; not that within quotes."""
+    if said := re.match(r"(?i)sep=([,;\t|])\s*\r?\n", text):
+        return said[1]
     lines = [line for line in re.sub(r'"[^"]*"', "", text[:_HEAD_BYTES]).splitlines() if line.strip()][:2]
     counts = {each: [line.count(each) for line in lines] for each in _DELIMITERS}
     agreeing = [each for each, found in counts.items() if found and found[0] and len(set(found)) == 1]
@@ -399,12 +409,14 @@ class _Parser:
 
     def without_header(self, text: bytes) -> bytes:
         """The text after the line of names."""
-        if not self.layout.has_header:
-            return text
         start = 0
-        for _ in range(self.layout.header_lines):
+        for _ in range(self.layout.lines_before):
             start = text.index(b"\n", start) + 1
-        self.line += self.layout.header_lines
+        try:
+            text[:start].decode()
+        except UnicodeDecodeError as error:
+            self._refuse_encoding(text, error)
+        self.line += self.layout.lines_before
         return text[start:]
 
     def frame(self, text: bytes) -> polars.DataFrame:
@@ -475,7 +487,10 @@ class _Parser:
             problem = f"column {names[len(record)]!r}: the line ends before it"
         else:
             problem = f"column {len(record)}: {record[len(names)]!r} has no column"
-        raise DataFormatError(f"{self.path}, line {line}, {problem}; {len(record)} cells, but {len(names)} columns")
+        listed = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+        raise DataFormatError(
+            f"{self.path}, line {line}, {problem}; {len(record)} cells, but {len(names)} columns: {listed}"
+        )
 
     def _refuse_encoding(self, text: bytes, error: UnicodeDecodeError) -> NoReturn:
         begin = text.rfind(b"\n", 0, error.start) + 1
@@ -517,6 +532,11 @@ class Labels:
         self._words: set[str] = set()
         self._values: Mapping[str, Any] | None = None
 
+    @property
+    def known(self) -> list[str]:
+        """The labels that were met, as they are written."""
+        return sorted(self._words)
+
     def words(self, block: TableBlock) -> Any:
         """The labels of a block as they are written; a row without one is an error."""
         polars = library("polars")
@@ -547,7 +567,7 @@ class Labels:
     def array(self, block: TableBlock) -> NDArray[Any]:
         """The labels of a block, which were met before, in the type that all of them have."""
         if self._values is None:
-            known = sorted(self._words)
+            known = self.known
             self._values = dict(zip(known, LabelText.of_cells(known, range(len(known))).array().tolist(), strict=True))
         values = self._values
         return np.array([values[word] for word in self.words(block).to_list()])

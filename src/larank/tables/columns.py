@@ -127,13 +127,13 @@ class NumberColumn(Column):
             "none": "as it is",
         }[self.method]
         filled = "mean" if self.method == "standard" else "median"
-        return f"number, {how}{_told_missing(self.n_missing, f'are given the {filled}', self.has_indicator)}"
+        return f"number, {how}{_told_missing(self.n_missing, f'given the {filled}', self.has_indicator)}"
 
 
 def _told_missing(count: int, how: str, has_indicator: bool) -> str:
     if not count:
         return ""
-    return f"; {count} missing {how}{', and an indicator' if has_indicator else ''}"
+    return f"; {count} missing, {how}{' and an indicator' if has_indicator else ''}"
 
 
 @persistable_value
@@ -160,7 +160,7 @@ class BooleanColumn(Column):
         return _with_indicator([found.fill_null(self.fill).to_numpy()], found.is_null().to_numpy(), self.has_indicator)
 
     def told(self) -> str:
-        how = f"are taken as {'true' if self.fill else 'false'}"
+        how = f"taken as {'true' if self.fill else 'false'}"
         return f"true or false, as 1 and 0{_told_missing(self.n_missing, how, self.has_indicator)}"
 
 
@@ -200,7 +200,7 @@ class DateColumn(Column):
     def told(self) -> str:
         parts = ", ".join(f"the {cycle}" for cycle in self.cycles)
         how = f"{f' (written as {self.format})' if self.format else ''}, standardised"
-        missing = _told_missing(self.n_missing, "are given the mean", self.has_indicator)
+        missing = _told_missing(self.n_missing, "given the mean", self.has_indicator)
         return f"date{how}{f', and its place in {parts}' if parts else ''}{missing}"
 
 
@@ -249,7 +249,7 @@ class CategoryColumn(Column):
         shown = ", ".join(self.categories[:_SHOWN])
         more = f", ... ({len(self.categories)} in all)" if len(self.categories) > _SHOWN else ""
         rare = f"; {self.n_rare} rare ones share a feature" if self.n_rare else ""
-        return f"category: {shown}{more}{rare}{_told_missing(self.n_missing, 'are a category', False)}"
+        return f"category: {shown}{more}{rare}{_told_missing(self.n_missing, 'a category of their own', False)}"
 
 
 @persistable_value
@@ -303,7 +303,7 @@ class TextColumn(Column):
 
     def told(self) -> str:
         how = f"tf-idf of {self.size} words" if self.method == "tfidf" else f"its words hashed to {self.size} features"
-        return f"text, {how}{_told_missing(self.n_missing, 'are empty', self.has_indicator)}"
+        return f"text, {how}{_told_missing(self.n_missing, 'taken as empty', self.has_indicator)}"
 
 
 @persistable_value

@@ -21,7 +21,7 @@ from larank.publishing import next_model, of_one_model
 from larank.tables.columns import COLUMNS, KINDS, Column, DroppedColumn, Features
 from larank.tables.frames import Table, table_of
 from larank.tables.recognition import Wishes, recognised
-from larank.tables.values import plain_numbers_in
+from larank.tables.values import has_leading_zeros, plain_numbers_in
 
 if TYPE_CHECKING:
     import polars
@@ -90,7 +90,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> people = polars.DataFrame({"age": [31, None, 8, 55], "town": ["Ulm", "Rom", "Rom", "Ulm"]})
     >>> encoder = TableEncoder().fit(people)
     >>> print(encoder.summary())
-    age   number, standardised (mean 31.33, deviation 19.19); 1 missing are given the mean, and an indicator
+    age   number, standardised (mean 31.33, deviation 19.19); 1 missing, given the mean and an indicator
     town  category: Rom, Ulm
     >>> model = make_pipeline(TableEncoder(), LinearMulticlassSVC()).fit(people, ["yes", "no", "no", "yes"])
     >>> model.predict(people.select("town", "age")).tolist()
@@ -246,15 +246,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"kinds must name columns of X, {_listed(frame.columns)}; got {_listed(sorted(unknown))}")
         wishes = Wishes(self.scale, self.min_frequency, self.max_categories, self.text, self.text_features)
         frame = frame.with_columns(
-            numbers
-            for name in frame.columns
-            if kinds.get(name) in (None, "number") and (numbers := plain_numbers_in(frame[name])) is not None
+            numbers for name in frame.columns if (numbers := _plain_numbers(frame[name], kinds.get(name))) is not None
         )
         columns = [recognised(frame[name], kinds.get(name), wishes) for name in frame.columns]
         if not any(column.width for column in columns):
             reasons = "; ".join(f"{column.name}: {column.told()}" for column in columns[:5])
-            raise ValueError(
-                f"X must have a column whose values tell rows apart, got none (n_samples={len(frame)}): {reasons}"
+            raise ColumnError(
+                f"there must be a column that tells rows apart, but there is none (n_samples={len(frame)}): {reasons}; "
+                "kinds={'NAME': 'number'} (--column NAME=number) would keep one"
             )
         self.columns_ = columns
         self.n_features_in_ = len(columns)
@@ -304,6 +303,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ColumnError(f"the columns of training must be there, but there is no {_listed(missing)}{also}")
         if extra:
             warnings.warn(f"columns that training has not seen are left out: {_listed(extra)}", stacklevel=5)
+
+
+def _plain_numbers(series: polars.Series, kind: str | None) -> polars.Series | None:
+    """The numbers of a column whose text is nothing else, if it is not to be anything else."""
+    if kind not in (None, "number"):
+        return None
+    numbers = plain_numbers_in(series)
+    if numbers is None or kind == "number" or not (numbers == numbers.floor()).all():
+        return numbers
+    return None if has_leading_zeros(series) else numbers
 
 
 def _listed(names: Iterable[str], most: int = 10) -> str:

@@ -25,6 +25,7 @@ from larank.tables.values import (
     NumberStyle,
     dates_in,
     dates_of,
+    has_leading_zeros,
     numbers_in,
     numbers_of,
     seconds_of,
@@ -91,7 +92,7 @@ def _from_words(series: polars.Series, wishes: Wishes) -> Column:
         return DroppedColumn(series.name, "no values")
     if set(present.str.to_lowercase().unique().head(3).to_list()) <= {"true", "false"}:
         return _boolean(series, wishes)
-    style = _style_of(series.name, words, present)
+    style = None if has_leading_zeros(present) else _style_of(series.name, words, present)
     if style is not None:
         return _number_or_identifier(series, numbers_of(series, style), style, wishes)
     if _date_format_of(series.name, words, present) is not None:

@@ -17,6 +17,7 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None",
 NumberStyle = Literal["point", "comma", "grouped"]
 """12.5 and 1e3; 1.234,5 as in much of Europe; 1,234.5."""
 STYLES: tuple[NumberStyle, ...] = ("point", "grouped", "comma")
+_SIGNS = " %$€£¥°"  # around numbers
 _GROUPED = r"^[+-]?(0|[1-9]\d{0,2}(,\d{3})*)(\.\d*)?$"
 _COMMA = r"^[+-]?(\d{1,3}(\.\d{3})+|\d+)?(,\d*)?$"
 
@@ -56,6 +57,7 @@ def words_of(series: polars.Series) -> polars.Series:
 def numbers_in(words: polars.Series, style: NumberStyle) -> polars.Series:
     """The numbers that words are, written in a style; null where they are none."""
     polars = library("polars")
+    words = words.str.strip_chars(_SIGNS)
     if style == "grouped":
         words = words.set(~words.str.contains(_GROUPED), None).str.replace_all(",", "", literal=True)
     elif style == "comma":
@@ -71,6 +73,11 @@ def plain_numbers_in(series: polars.Series) -> polars.Series | None:
         return None
     found = series.cast(polars.Float64, strict=False)
     return found if found.null_count() == series.null_count() else None
+
+
+def has_leading_zeros(series: polars.Series) -> bool:
+    """Whether some number is written as 007 is: then all of them are codes, and not to be computed with."""
+    return bool(series.str.contains(r"^\s*0\d").any())
 
 
 def dates_in(words: polars.Series, format: str) -> polars.Series:

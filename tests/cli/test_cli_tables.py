@@ -285,7 +285,7 @@ def test_raw_tables_are_taken_as_they_are_and_matched_by_name(options: list[obje
     assert "c.csv, line 1: there is no column 'f1', which the model needs" in failure(
         "predict", model, tmp_path / "c.csv"
     )
-    (tmp_path / "d.csv").write_text("f0,f1,f2,kind\n1,2,3,0\n1,,3,0\n")
+    (tmp_path / "d.csv").write_text("f0,f1,f2,kind\n1,2,3,0\n1,,3,1\n")
     assert "d.csv, line 3, column 'f1': there is no number" in failure("predict", model, tmp_path / "d.csv")
     assert "d.csv, line 3, column 'f1': there is no number" in failure("train", tmp_path / "d.csv", model, "--raw")
 

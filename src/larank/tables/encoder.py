@@ -253,7 +253,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             reasons = "; ".join(f"{column.name}: {column.told()}" for column in columns[:5])
             raise ColumnError(
                 f"there must be a column that tells rows apart, but there is none (n_samples={len(frame)}): {reasons}; "
-                "kinds={'NAME': 'number'} (--column NAME=number) would keep one"
+                "kinds={'NAME': KIND} (--column NAME=KIND) keeps one"
             )
         self.columns_ = columns
         self.n_features_in_ = len(columns)

@@ -41,7 +41,7 @@ _FEW_WORDS = 20  # different ones: those are categories, also if most of them ar
 _IDENTIFIED = 20  # values, from which on it is no chance that all of them are different
 _DISTINCT = 0.95  # of them, at least, where words are identifiers
 _OF_TEXT = 0.5  # of them, at least, where words are text
-_WORDS_OF_TEXT = 2.0  # in a cell, on average
+_WORDS_OF_TEXT, _WORDS_OF_LITTLE_TEXT = 2.0, 3.0  # in a cell, on average, of many cells and of few
 _TRIED = 1000  # words that a style or a format must fit before all are tried
 
 
@@ -100,7 +100,7 @@ def _from_words(series: polars.Series, wishes: Wishes) -> Column:
     n_words = float(np.mean(present.str.count_matches(r"\s+").to_numpy() + 1))
     distinct = present.n_unique() / len(present)
     is_large = len(present) >= _IDENTIFIED
-    if is_large and n_words >= _WORDS_OF_TEXT and distinct >= _OF_TEXT:
+    if n_words >= (_WORDS_OF_TEXT if is_large else _WORDS_OF_LITTLE_TEXT) and distinct >= _OF_TEXT:
         return _text(series, wishes)
     if is_large and distinct >= _DISTINCT:
         return DroppedColumn(series.name, f"an identifier, {present.n_unique()} different values in {len(series)} rows")

@@ -200,13 +200,14 @@ class TableFile:
             text = io.TextIOWrapper(stream, encoding=_encoding(stream.peek(2), self.encoding), newline="")
             head = text.read(_HEAD_BYTES)
             layout = _layout(head, self)
-            lines = csv.reader(_lines_after(head, text), delimiter=layout.delimiter)
             number, begin = -layout.records_before, 1
-            for record in lines:
-                if record and number == row:
-                    break
-                number += bool(record)
-                begin = lines.line_num + 1
+            with closing(_lines_after(head, text)) as pieces:
+                lines = csv.reader(pieces, delimiter=layout.delimiter)
+                for record in lines:
+                    if record and number == row:
+                        break
+                    number += bool(record)
+                    begin = lines.line_num + 1
             text.detach()
         return f"{self.path}, line {begin}"
 
@@ -266,12 +267,13 @@ def _and_then(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
     yield from others
 
 
-def _lines_after(head: str, text: io.TextIOWrapper) -> Iterator[str]:
+def _lines_after(head: str, text: io.TextIOWrapper) -> Generator[str]:
     """The lines of a text whose head was read."""
     *whole, part = re.split(r"(?<=\n)", head)
     yield from whole
     yield part + text.readline()
-    yield from text
+    while line := text.readline():
+        yield line
 
 
 def _encoding(head: bytes, encoding: str) -> str:

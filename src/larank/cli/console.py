@@ -173,11 +173,11 @@ def print_values(values: Mapping[str, object]) -> None:
     """Write names and values to standard output."""
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        table.add_row(Text(_printable(name)), Text(_printable(format_value(value))))
+        table.add_row(Text(printable(name)), Text(printable(format_value(value))))
     console().print(table)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Text without what a terminal would obey, or could not show."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 

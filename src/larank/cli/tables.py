@@ -13,7 +13,7 @@ import typer
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
-from larank.cli.console import say
+from larank.cli.console import printable, say
 from larank.data.stream import EncodedTable
 from larank.data.tables import Labels, TableBlock, TableFile, is_table
 from larank.tables.columns import KINDS
@@ -125,26 +125,15 @@ class TableData:
 
     def __init__(self, reading: Reading, path: Path, label: str | None, encoder: TableEncoder | None) -> None:
         self._reading, self.encoder = reading, encoder
-        self.file = file = reading.file(path)
-        columns = file.columns()
-        self.label = label_column(file, columns, label)
-        if len(columns) < 2:
-            raise ValueError(f"{file.path}, line 1: only one column, {columns[0]!r}; is the delimiter right?")
-        self._labels = Labels(self.label)
-        self._names: list[str] = []
-        if encoder is not None:
-            encoder.set_params(label=self.label)
-            for name in (encoder.kinds or {}).keys() - set(columns):
-                known = ", ".join(map(repr, columns[:20]))
-                raise ValueError(f"{file.path}, line 1: there is no column {name!r} for --column; it has {known}")
+        self.file, self._wanted = reading.file(path), label
 
     def read(self) -> Encoded:
         """All examples."""
-        block = self.file.read()
+        block = self.file.read()  # once, for it may be a pipe
+        self._begin(block.frame.columns)
         self._labels.meet(block)
         y = self._labels.array(block)
         self._check_classes()
-        self._names = [name for name in block.frame.columns if name != self.label]
         if self.encoder is None:
             return Encoded(self._features(block), y)
         with block.located():
@@ -152,9 +141,9 @@ class TableData:
 
     def stream(self) -> EncodedTable:
         """The examples block by block; columns are recognised by rows from all of the file."""
+        self._begin(self.file.columns())
         sample = self.file.sample(_SAMPLE_CELLS, self._labels.meet)
         self._check_classes()
-        self._names = [name for name in sample.frame.columns if name != self.label]
         if self.encoder is not None:
             with sample.located():
                 self.encoder.fit(sample.frame)
@@ -180,7 +169,20 @@ class TableData:
         """A line for each column: what was made of it."""
         if self.encoder is not None:
             for line in self.encoder.summary().splitlines():
-                say(f"  {line}")
+                say(f"  {printable(line)}")
+
+    def _begin(self, columns: Sequence[str]) -> None:
+        """Find the label among the columns."""
+        self.label = label_column(self.file, columns, self._wanted)
+        if len(columns) < 2:
+            raise ValueError(f"{self.file.path}, line 1: only one column, {columns[0]!r}; is the delimiter right?")
+        self._names = [name for name in columns if name != self.label]
+        self._labels = Labels(self.label)
+        if self.encoder is not None:
+            self.encoder.set_params(label=self.label)
+            for name in (self.encoder.kinds or {}).keys() - set(columns):
+                known = ", ".join(map(repr, columns[:20]))
+                raise ValueError(f"{self.file.path}, line 1: there is no column {name!r} for --column; it has {known}")
 
     def _check_classes(self) -> None:
         if len(self._labels.known) < 2:

@@ -198,20 +198,28 @@ class TableFile:
             return f"{self.path}, row {row + 1}"
         with opened(self.path) as stream:
             text = io.TextIOWrapper(stream, encoding=_encoding(stream.peek(2), self.encoding), newline="")
-            head = text.read(_HEAD_BYTES)
-            layout = _layout(head, self)
-            number, begin = -layout.records_before, 1
-            with closing(_lines_after(head, text)) as pieces:
-                lines = csv.reader(pieces, delimiter=layout.delimiter)
-                for record in lines:
-                    if record and number == row:
-                        break
-                    number += bool(record)
-                    begin = lines.line_num + 1
-            text.detach()
-        return f"{self.path}, line {begin}"
+            try:
+                return f"{self.path}, line {self._line(row, text)}"
+            except (csv.Error, UnicodeError):  # what polars reads another way, such as carriage returns within cells
+                return f"{self.path}, row {row + 1}"
+            finally:
+                text.detach()
 
     # ---- Text ----
+
+    def _line(self, row: int, text: io.TextIOWrapper) -> int:
+        """The line in which a row begins."""
+        head = text.read(_HEAD_BYTES)
+        layout = _layout(head, self)
+        number, begin = -layout.records_before, 1
+        with closing(_lines_after(head, text)) as pieces:
+            lines = csv.reader(pieces, delimiter=layout.delimiter)
+            for record in lines:
+                if record and number == row:
+                    break
+                number += bool(record)
+                begin = lines.line_num + 1
+        return begin
 
     def _text_blocks(self, n_bytes: int, numbers: Sequence[str]) -> Generator[TableBlock]:
         with open(self.path, "rb") as file, located(self.path), decompressed(file) as stream:

@@ -210,8 +210,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def summary(self) -> str:
         """A line for each column, which says what was made of it."""
         check_is_fitted(self)
-        width = max(len(column.name) for column in self.columns_)
-        return "\n".join(f"{column.name:{width}}  {column.told()}" for column in self.columns_)
+        told = [(" ".join(column.name.split()), " ".join(column.told().split())) for column in self.columns_]
+        width = max(len(name) for name, _ in told)
+        return "\n".join(f"{name:{width}}  {words}" for name, words in told)
 
     @property
     def plain_numbers(self) -> list[str]:

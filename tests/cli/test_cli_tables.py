@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +258,27 @@ def test_probabilities_are_there_where_the_model_has_them(trained: Path) -> None
     assert (
         "cannot act together" in larank("predict", model, trained / "people.csv", "--proba", "--scores", code=2).stderr
     )
+
+
+def test_a_pipe_is_read_once(trained: Path) -> None:
+    pipe = trained / "pipe.csv"
+    for arguments in (
+        ["train", pipe, trained / "n.larank", "--label", "Survived", "-q"],
+        ["predict", trained / "m.larank", pipe],
+    ):
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=[(trained / "people.csv").read_bytes()])
+        writer.start()
+        larank(*arguments)
+        writer.join(timeout=10)
+        assert not writer.is_alive()
+        pipe.unlink()
+
+
+def test_without_polars_it_says_what_to_install(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    line = failure("train", trained / "people.csv", trained / "n.larank")
+    assert "tables need the package polars; pip install 'larank[tables]' brings it" in line
 
 
 # ---- Raw tables, streams and other models ----

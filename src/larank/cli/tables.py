@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from larank.cli.console import printable, say
 from larank.data.stream import EncodedTable
-from larank.data.tables import Labels, TableBlock, TableFile, is_table
+from larank.data.tables import Labels, TableBlock, TableFile
 from larank.tables.columns import KINDS
 from larank.tables.encoder import TableEncoder
 from larank.tables.values import raw_numbers
@@ -299,6 +299,3 @@ def label_in(file: TableFile, columns: Sequence[str], wanted: str | None, names:
         found = ", ".join(map(repr, others[:10])) or "none"
         raise ValueError(f"{file.path}, line 1: which column has the labels? --label names it; beside features {found}")
     return columns[-1]
-
-
-__all__ = ["Delimiter", "Encoding", "Header", "Label", "Reading", "TableData", "TableModel", "is_table", "kinds_of"]

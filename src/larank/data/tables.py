@@ -11,7 +11,7 @@ import csv
 import importlib
 import io
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -327,9 +327,9 @@ def _whole_records(pieces: Iterator[bytes], n_bytes: int) -> Iterator[bytes]:
             continue
         cut = _last_line_end(pending)
         if cut:
-            yield pending[:cut]
-            line += pending.count(b"\n", 0, cut)
-            pending = pending[cut:]
+            whole, pending = pending[:cut], pending[cut:]
+            line += _count(whole, b"\n")
+            yield whole
         elif len(pending) > _LONGEST_RECORD:
             opens = line + pending.count(b"\n", 0, pending.index(b'"')) if b'"' in pending else line
             raise ValueError(f"line {opens}: a quote or a line does not end within {len(pending)} bytes")
@@ -540,7 +540,7 @@ class Labels:
     def __init__(self, column: str) -> None:
         self.column = column
         self._words: set[str] = set()
-        self._values: Mapping[str, Any] | None = None
+        self._values: NDArray[Any] | None = None
 
     @property
     def known(self) -> list[str]:
@@ -576,8 +576,11 @@ class Labels:
 
     def array(self, block: TableBlock) -> NDArray[Any]:
         """The labels of a block, which were met before, in the type that all of them have."""
+        known = self.known
         if self._values is None:
-            known = self.known
-            self._values = dict(zip(known, LabelText.of_cells(known, range(len(known))).array().tolist(), strict=True))
-        values = self._values
-        return np.array([values[word] for word in self.words(block).to_list()])
+            self._values = LabelText.of_cells(known, range(len(known))).array()
+        with block.located():
+            words = self.words(block)
+        numbers = words.replace_strict(known, range(len(known)), return_dtype=library("polars").Int32)
+        found: NDArray[Any] = self._values[numbers.to_numpy()]
+        return found

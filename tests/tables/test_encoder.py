@@ -282,6 +282,9 @@ def test_whole_numbers_are_the_same_words_whether_or_not_some_are_missing():
     [
         (sparse.eye(3), "X must be a table"),
         (np.arange(3.0), "Expected 2D array"),
+        ({"a": [1, 2]}, "X must be a data frame or an array of rows, got a dict; pandas.DataFrame makes one"),
+        ("people.csv", "got a str.*TableFile"),
+        (None, "got a NoneType"),
         (np.ones((0, 2)), "must have rows and columns"),
         ([[1j, 2]], "Complex data not supported"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names"),

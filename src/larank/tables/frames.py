@@ -59,6 +59,11 @@ def _of_rows(X: Any) -> Any:
     rows = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=_kind_of(X))
     if rows.dtype.kind == "c":
         raise ValueError("X must hold real numbers, words or dates; Complex data not supported")
+    if rows.ndim == 0:
+        raise ValueError(
+            f"X must be a data frame or an array of rows, got a {type(X).__name__}; pandas.DataFrame makes one of a dict, "
+            "and larank.data.TableFile(path).read().frame is that of a file"
+        )
     if rows.ndim != 2:
         raise ValueError(
             f"X must be a table of two dimensions. Expected 2D array, got {rows.ndim}D array of shape {rows.shape} "

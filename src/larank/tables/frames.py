@@ -61,8 +61,8 @@ def _of_rows(X: Any) -> Any:
         raise ValueError("X must hold real numbers, words or dates; Complex data not supported")
     if rows.ndim == 0:
         raise ValueError(
-            f"X must be a data frame or an array of rows, got a {type(X).__name__}; pandas.DataFrame makes one of a dict, "
-            "and larank.data.TableFile(path).read().frame is that of a file"
+            f"X must be a data frame or an array of rows, got a {type(X).__name__}; pandas.DataFrame makes one of a "
+            "dict, and larank.data.TableFile(path).read().frame is that of a file"
         )
     if rows.ndim != 2:
         raise ValueError(

@@ -283,7 +283,12 @@ class Case:
     @property
     def takes_matrices(self):
         """Whether its examples are rows of features, dense or sparse."""
-        return self.is_classifier or self.is_transformer
+        return self.is_classifier or (self.is_transformer and not self.takes_tables)
+
+    @property
+    def takes_tables(self):
+        """Whether its examples are rows of columns of any kind."""
+        return self.estimator is larank.TableEncoder
 
     @property
     def asks(self):
@@ -514,7 +519,9 @@ WRONG = {
     "loss": ("one of '.*", ("square", None), {}),
     "margin": ("a finite number >= 0", (-0.1, np.nan, np.inf, "1", None), {}),
     "max_iter": (_COUNT, (0, 1.5, "9", True), {}),
+    "max_categories": (_COUNT, (0, 2.5, None), {}),
     "memory_limit": (_NUMBER, (0, -1, np.nan, "2GB", None), {}),
+    "min_frequency": (_COUNT, (0, 0.5, None), {}),
     "n_components": (_COUNT, (0, -1, 2.5, "9", True), {}),
     "n_iter_no_change": (_COUNT, (0, 2.5, None), {"early_stopping": True}),
     "n_jobs": ("None or an integer other than 0", (0, 1.5, "a", True), {}),
@@ -525,6 +532,7 @@ WRONG = {
     "pivots": ("one of 'random', 'greedy'", ("best", None), {}),
     "refit": (_FLAG, _NO_FLAGS, {}),
     "sample_size": (_COUNT, (0, 1.5), {"selection": "active"}),
+    "scale": ("one of 'standard', 'robust', 'none'", ("minmax", None), {}),
     "schedule": ("one of .*", ("random", None), {}),
     "scoring": ("None, one of sklearn.metrics.get_scorer_names.. or a callable", ("good", 3), {}),
     "selection": ("one of 'random', 'gradient', 'active', 'autoactive'.*", ("best", None), {}),
@@ -538,6 +546,8 @@ WRONG = {
     "t0": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
     "supervision": ("one of 'aligned', 'bags'", ("weak", None), {}),
     "tau": (_NUMBER, _NO_NUMBERS, {}),
+    "text": ("one of 'tfidf', 'hash'", ("words", None), {}),
+    "text_features": (_COUNT, (0, 2.5, None), {}),
     "time_limit": (_NUMBER, (0, -1, "1h", np.inf), {}),
     "tol": ("a .*number .*", (0, -1e-3, np.nan, "tight"), {"stop": "gap"}),
     "tolerance": ("a number above 0 and below 1", (0, 1, -0.1, np.nan, "small", True), {}),

@@ -179,7 +179,9 @@ LEFT_OUT = (
 def settings():
     """Cases of `checks` and further ones, each with the kernels it is checked with."""
     for case in CASES:
-        if not case.takes_matrices or str(case) == "PrimalMulticlassSVC-rbf":  # a kernel that all have
+        if not (case.takes_matrices or case.takes_tables):
+            continue
+        if str(case) == "PrimalMulticlassSVC-rbf":  # a kernel that all have
             continue
         kernels = (None,) if not case.has_kernel else ("rbf", "precomputed") if case.variant else KERNELS
         yield from ((case, kernel) for kernel in kernels)

@@ -74,6 +74,8 @@ OWN_TESTS = {
     "relations",
     "cost_matrix",
     "label_kernel",
+    "label",
+    "kinds",
 }
 
 
@@ -1249,7 +1251,7 @@ def test_partial_fit_makes_one_pass_whatever_epochs_says(case):
 # Weights and seeds
 
 
-@every_estimator
+@those(lambda case: case.takes("random_state"))
 def test_the_seed_decides(case):
     some, labels = case.data
     one, same, other = (case.make(random_state=seed).fit(some, labels) for seed in (1, 1, 2))

@@ -25,6 +25,7 @@ EXAMPLES = {
     "precomputed_kernel.py": "same predictions True",
     "stream.py": "26 classes, with Z",
     "string_kernel.py": "bianco Italian",
+    "table.py": "same predictions True",
     "tagging.py": "'B-SHIP'",
 }
 PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() for p in ROOT.glob("docs/**/*.md"))]

@@ -30,7 +30,7 @@ ELSEWHERE = {
     "relations",
     "scoring",
 }
-ELSEWHERE |= {"selection", "templates"}
+ELSEWHERE |= {"kinds", "label", "selection", "templates"}
 
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 

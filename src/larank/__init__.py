@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from larank.structured.model import StructuredModel
     from larank.structured.multiclass import MulticlassModel
     from larank.structured.svc import StructuredSVC
+    from larank.tables.encoder import TableEncoder
     from larank.training import CertificateWarning, Result, TrainingWarning, on_interrupt
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "SequenceTagger",
     "StructuredModel",
     "StructuredSVC",
+    "TableEncoder",
     "TrackingSVC",
     "TrainingWarning",
     "__version__",
@@ -99,6 +101,7 @@ _HOME = {
     "SequenceTagger": "larank.sequence.tagger",
     "StructuredModel": "larank.structured.model",
     "StructuredSVC": "larank.structured.svc",
+    "TableEncoder": "larank.tables.encoder",
     "TrackingSVC": "larank.kernel.tracking",
     "TrainingWarning": "larank.training",
     "distance_label_kernel": "larank.linear.labelkernel",

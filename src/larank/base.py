@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MethodType
 from typing import Any, TypeVar, cast
 
@@ -18,10 +19,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from larank import parameters
 from larank.blocks.provider import BYTES
-from larank.blocks.ranges import LARGEST_COST, check_features
+from larank.blocks.ranges import LARGEST_COST, check_features, uneven_features
 from larank.data.schema import Schema, Scope, count, optional, texts
 from larank.publishing import of_one_model
 from larank.sparse import canonical_csr, check_sparse
+from larank.training import Outcome
 
 # What C=inf is in a solver where k(x, x) is 1: far above coefficients of hard margins, and below where margins round.
 HARD_COST = 1e8
@@ -315,6 +317,17 @@ def smallest_margin(scores: NDArray[np.float64], labels: NDArray[Any], delta: ND
 def hard_objective(half_squared_norm: float, margin: float) -> float:
     """The primal objective of hard margins, 1/2 |w|^2, of the multiple of w whose smallest margin is one."""
     return half_squared_norm / margin**2 if margin > 0 else math.inf
+
+
+def advised(outcome: Outcome, X: Any, estimator: BaseEstimator) -> Outcome:
+    """The outcome; where a limit ended training, with a word on features whose size may be the reason."""
+    is_matrix = issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f")
+    if outcome.status not in ("max_iter", "time_limit") or not is_matrix or _has_values_of_the_caller(estimator):
+        return outcome
+    uneven = uneven_features(X, getattr(estimator, "feature_names_in_", None))
+    if not uneven:
+        return outcome
+    return replace(outcome, advice=f"{uneven}; scale X, as larank.TableEncoder and StandardScaler do")
 
 
 def held_out_examples(

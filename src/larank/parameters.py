@@ -176,6 +176,24 @@ def _odd(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be an odd number: a word and as many to the left as to the right; got {value!r}")
 
 
+def _steps(name: str, value: Any) -> None:
+    """The steps of a pipeline: names, transformers, and in the end what a model is asked for."""
+    pairs = list(value) if isinstance(value, list | tuple) else []
+    if not pairs or not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+        raise ValueError(f"{name} must be a list of pairs (name, estimator), got {value!r}")
+    if len({step for step, _ in pairs}) < len(pairs) or any("__" in step or not step for step, _ in pairs):
+        raise ValueError(f"{name} must have a name of its own for each step, without '__'; got {value!r}")
+    for step, estimator in pairs:
+        needed = "transform" if estimator is not pairs[-1][1] else "fit"
+        if not hasattr(type(estimator), needed):
+            raise ValueError(f"{name} must have estimators, and before the last one transformers; got {step!r}")
+
+
+def _nothing(name: str, value: Any) -> None:
+    if value is not None:
+        raise ValueError(f"{name} must be None in a file, got {value!r}")
+
+
 OPERATIONS = ("new", "old", "optimize")
 ROW_SOLVERS = ("fixed-point", "exact")
 COOLING = ("none", "exponential", "linear", "logarithmic")
@@ -236,7 +254,9 @@ _COUNTS = (
     "epochs",
     "hidden_size",
     "label_budget",
+    "max_categories",
     "max_iter",
+    "min_frequency",
     "n_components",
     "n_iter_no_change",
     "n_steps",
@@ -283,6 +303,7 @@ _CHECKS: Mapping[str, Check] = {
     "order": partial(whole_number, at_least=0, at_most=255),  # most_lags of the core
     "pivots": OneOf(("random", "greedy")),
     "row_solver": OneOf(ROW_SOLVERS),
+    "scale": OneOf(("standard", "robust", "none")),
     "schedule": OneOf(("adaptive", "fixed")),
     "sharpness": partial(positive, zero=True),
     "smoothing": positive,
@@ -291,6 +312,8 @@ _CHECKS: Mapping[str, Check] = {
     "strategy": OneOf(("order-free", "random", "left-right")),
     "supervision": OneOf(("aligned", "bags")),
     "tau": partial(positive, least=1e-12),
+    "text": OneOf(("tfidf", "hash")),
+    "text_features": partial(whole_number, at_least=1, at_most=1 << 24),  # the hashes that a saved column may have
     "tolerance": _share,
     "update": OneOf(("margin", "mistake")),
     "validation_fraction": _share,
@@ -309,6 +332,9 @@ _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     ("LinearMulticlassSVCCV", "formulation"): OneOf(("crammer-singer", "weston-watkins", "one-vs-rest")),
     ("LinearMulticlassSVCCV", "stop"): OneOf(("gap", "violation")),
     ("MulticlassSVC", "solver"): OneOf(("active-set", "published"), object_of="Published"),
+    ("Pipeline", "memory"): _nothing,
+    ("Pipeline", "steps"): _steps,
+    ("Pipeline", "transform_input"): _nothing,
     ("PrimalMulticlassSVC", "loss"): OneOf(("log_loss", "squared_hinge", "smoothed_hinge")),
     ("PrimalMulticlassSVC", "solver"): OneOf(_DESCENTS),
     ("Published", "cooling"): OneOf(COOLING),

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 # One thread and one arena per child: the children share the cores, and each further arena asks for 64 MB of addresses.
-os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MALLOC_ARENA_MAX="1")
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1", MALLOC_ARENA_MAX="1")
 ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where attacks find what tests share, as pytest does
 

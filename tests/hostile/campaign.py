@@ -29,12 +29,15 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 BATCH = 5000  # cases that are made from one seed: as many as a slice of the fastest attacks takes
 SLICE = 4.0  # seconds of one child, so that fast and slow attacks have the same share of the time
@@ -44,11 +47,12 @@ _PROGRESS = struct.Struct("4q")  # the case at hand, and how many were begun, re
 _FAILED, _LEAKED, _BROKEN = 3, 4, 5  # exit statuses of a child
 _IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where files are, which are many and synced
 _libc = ctypes.CDLL(None)
+_Made = TypeVar("_Made")
 
 _REPRODUCER = '''"""{title}"""
 import base64, os, resource, signal, tempfile
 
-os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MALLOC_ARENA_MAX="1")
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1", MALLOC_ARENA_MAX="1")
 FILES = {files}
 os.chdir(tempfile.mkdtemp())
 for name, content in FILES.items():
@@ -127,6 +131,12 @@ def registered() -> dict[str, Attack]:
         if not name.startswith(("test_", "__main__"))
     }
     return {name: module.ATTACK for name, module in modules.items() if hasattr(module, "ATTACK")}
+
+
+def made_apart(make: Callable[[], _Made]) -> _Made:
+    """What a function makes, in a process of its own: threads that polars has begun would be missed after a fork."""
+    with ProcessPoolExecutor(1, get_context("fork")) as pool:
+        return pool.submit(make).result()
 
 
 def hold(attack: str, cases: int) -> None:

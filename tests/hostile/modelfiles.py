@@ -10,11 +10,13 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import polars
 from scipy.sparse import csr_matrix
+from sklearn.pipeline import make_pipeline
 
 import larank
 from larank.data import models
-from tests.hostile.campaign import Attack, Case
+from tests.hostile.campaign import Attack, Case, made_apart
 
 # ---- What a model is asked; its cost must not be what a damaged parameter says ----
 
@@ -47,7 +49,7 @@ def tried(ask):
         ask(X)
     except ValueError as error:
         # The data may not be the model's, and large numbers may overflow, which is told in these words.
-        if not any(words in str(error) for words in ("features", "scale X", "overflow")):
+        if not any(words in str(error) for words in ("features", "column", "scale X", "overflow")):
             raise
 
 for name in ("predict", "decision_function", "transform", "predict_proba"):
@@ -62,6 +64,21 @@ if hasattr(model, "partial_fit"):
     else:
         tried(model.predict)
 """
+
+
+def table(n: int) -> dict[str, list]:
+    """Columns of every kind."""
+    return {
+        "size": [None if i % 5 == 4 else i**2 / 3 for i in range(n)],
+        "is new": [i % 3 == 0 for i in range(n)],
+        "colour": [["red", "green", None][i % 3] for i in range(n)],
+        "made": [f"2021-0{1 + i % 9}-11" for i in range(n)],
+        "said": [f"{['good', 'bad', 'fair'][i % 3]} and {['cheap', 'dear'][i % 2]} number {i}" for i in range(n)],
+        "hashed": [f"{['hot', 'cold'][i % 2]} or {['wet', 'dry', 'windy'][i % 3]} day {i}" for i in range(n)],
+        "unit": ["kg"] * n,
+    }
+
+
 _PLAIN = "X = np.random.RandomState(1).randn(8, 4)\n"
 _MATRIX = _PLAIN + "y = model.classes_[np.arange(8) % len(model.classes_)]\n"
 _DATA = {
@@ -77,11 +94,13 @@ _DATA = {
     "arrays": "X, y = (np.random.RandomState(1).randn(5, 3), [2, 3]), [['O', 'B-X'], ['O', 'O', 'B-X']]\n",
     "sentences": "X, y = ['the cat sleeps', 'a dog'], ['sleeps(cat)', 'dog']\n",
     "concepts": "X, y = ['the cat sleeps', 'a dog'], ['- CAT SLEEP', '- DOG']\n",
+    "table": f"import polars\nX = polars.DataFrame({table(8)!r})\n",
 }
 _MORE = {
     "words": "model.tag(X) if hasattr(model, 'tag') else None; model.explain(X[0]); model.coef_; model.transitions_",
     "sentences": "model.explain(X[0])",
     "concepts": "model.explain(X[0]); model.concept_vectors_",
+    "table": "(model[0] if hasattr(model, 'steps') else model).summary()",
 }
 
 
@@ -143,6 +162,12 @@ def _models() -> Iterator[tuple[str, object]]:
     yield "structured", adaptive.partial_fit(X, y)
     yield from _taggers()
     yield from _of_sentences()
+    rows = polars.DataFrame(table(30))
+    yield "table", larank.TableEncoder(kinds={"size": "number"}).fit(rows)
+    yield "table", larank.TableEncoder(text="hash", text_features=9, scale="robust").fit(rows)
+    classifier = larank.LinearMulticlassSVC(random_state=0)
+    yield "table", make_pipeline(larank.TableEncoder(), classifier).fit(rows, np.arange(30) % 3)
+    yield "plain", make_pipeline(larank.KernelPCAMap(n_components=3, **settings), classifier).fit(X, y)
 
 
 def _taggers() -> Iterator[tuple[str, object]]:
@@ -175,6 +200,10 @@ def _of_sentences() -> Iterator[tuple[str, object]]:
 @cache
 def corpus() -> tuple[tuple[str, bytes], ...]:
     """What each sound model is asked with, and its file."""
+    return made_apart(_saved)
+
+
+def _saved() -> tuple[tuple[str, bytes], ...]:
     found = []
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -421,4 +450,4 @@ def is_refused(error: BaseException) -> bool:
     return isinstance(error, models.ModelFileError) and "model.larank" in str(error)
 
 
-ATTACK = Attack(cases, is_refused, warm_up="import scipy.linalg, larank.cli.info, larank.data.models")
+ATTACK = Attack(cases, is_refused, warm_up="import scipy.linalg, polars, larank.cli.info, larank.data.models")

@@ -16,7 +16,7 @@ def test_damaged_model_files_are_refused_or_harmless():
 def test_every_class_that_can_be_saved_is_attacked():
     attacked = {modelfiles.split(content)[1]["class"] for _, content in modelfiles.corpus()}
     own = {name for name, kind in models._registry.items() if kind.cls.__module__.startswith("larank.")}
-    assert attacked == own
+    assert attacked == own | {"Pipeline"}
 
 
 # ---- The core checks what it takes over, whoever hands it ----

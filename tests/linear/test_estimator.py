@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from larank import LinearMulticlassSVC
+from larank import LinearMulticlassSVC, PrimalMulticlassSVC, TrainingWarning
 from larank.data import models
 from reference import FORMULATIONS
 
@@ -170,3 +170,27 @@ def test_the_example_of_the_documentation_is_true():
     results = doctest.testmod(sys.modules[LinearMulticlassSVC.__module__])
     assert results.attempted > 0
     assert results.failed == 0
+
+
+# Badly scaled features
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVC, PrimalMulticlassSVC])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_training_that_ends_early_names_the_features_that_are_too_large(kind, form):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 4)), np.arange(60) % 3
+    X[:, 2] *= 5000
+    with pytest.warns(TrainingWarning, match=r"slow training down: 2 \(about [\d.e+]+\); scale X, as larank.TableEnc"):
+        kind(max_iter=1, tol=1e-12, random_state=0).fit(form(X), y)
+    frame = pd.DataFrame(X, columns=["age", "size", "income", "rooms"])
+    with pytest.warns(TrainingWarning, match=r"slow training down: 'income' \(about"):
+        kind(max_iter=1, tol=1e-12, random_state=0).fit(frame, y)
+
+
+def test_training_that_ends_early_says_nothing_of_features_that_are_alike():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 4)), np.arange(60) % 3
+    with pytest.warns(TrainingWarning) as said:
+        LinearMulticlassSVC(max_iter=1, tol=1e-12, random_state=0).fit(X, y)
+    assert all("scale X" not in str(warning.message) for warning in said)

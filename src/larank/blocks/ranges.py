@@ -23,6 +23,9 @@ _LEAST: Mapping[np.dtype[Any], float] = MappingProxyType({np.dtype(np.float32): 
 LARGEST_COST = 1e100  # of all examples together
 
 _ROWS_AT_ONCE = 4096
+_UNEVEN = 30.0  # times the usual size, from which on a feature makes a problem badly conditioned
+_SMALL, _LARGE = 10.0, 100.0  # a size that never does, and one that always does: the constant feature is 1
+_NAMED = 5
 
 
 def check_features(X: Any, names: Sequence[str] | None = None, *, is_training: bool = True, dtype: Any = None) -> None:
@@ -121,6 +124,19 @@ def squared_norms(X: Any) -> NDArray[np.float64]:
             squares = rows.multiply(rows) if issparse(rows) else rows * rows
             norms[first : first + _ROWS_AT_ONCE] = np.asarray(squares.sum(axis=1)).ravel()
     return norms
+
+
+def uneven_features(X: Any, names: Sequence[str] | None) -> str:
+    """Which features are much larger than most, or than solvers like them, in words; "" where there are none."""
+    squares = np.asarray(X.multiply(X).sum(axis=0)).ravel() if issparse(X) else np.einsum("ij,ij->j", X, X)
+    sizes = np.sqrt(squares / max(1, X.shape[0]))
+    usual = float(np.median(sizes[sizes > 0])) if sizes.any() else 0.0
+    large = [j for j in np.argsort(-sizes, kind="stable") if sizes[j] > min(max(_UNEVEN * usual, _SMALL), _LARGE)]
+    if not large:
+        return ""
+    listed = ", ".join(f"{j if names is None else repr(names[j])} (about {sizes[j]:.3g})" for j in large[:_NAMED])
+    more = f" and {len(large) - _NAMED} more" if len(large) > _NAMED else ""
+    return f"features of large values slow training down: {listed}{more}"
 
 
 def _widest_feature(X: Any, names: Sequence[str] | None) -> str:

@@ -27,8 +27,8 @@ Model = TypeVar("Model")
 
 
 _DATA_HELP = (
-    "Labelled examples: svmlight (.svm), .csv with the label in the last column, or .npz with X and y; "
-    "may be compressed (.gz .bz2 .xz)."
+    "Examples: a table (.csv .tsv .parquet .arrow .feather), svmlight (.svm), or .npz with X and y; text may be "
+    "compressed (.gz .bz2 .xz)."
 )
 
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=_DATA_HELP, show_default=False)]
@@ -173,11 +173,11 @@ def print_values(values: Mapping[str, object]) -> None:
     """Write names and values to standard output."""
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        table.add_row(Text(_printable(name)), Text(_printable(format_value(value))))
+        table.add_row(Text(printable(name)), Text(printable(format_value(value))))
     console().print(table)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Text without what a terminal would obey, or could not show."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 

@@ -8,7 +8,19 @@ import typer
 
 from larank.cli.console import DataFile, Debug, ModelFile, ZeroBased, counted, print_rows, print_values, work
 from larank.cli.examples import check_labels, compare, error_figures, load, read_examples
+from larank.cli.tables import Delimiter, Encoding, Header, Reading, TableModel
+from larank.data.tables import is_table
 from larank.report import class_errors, confusions
+
+EvalLabel = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        metavar="COLUMN",
+        help="Tables: the column of the labels; that of training by default.",
+        show_default=False,
+    ),
+]
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -18,6 +30,10 @@ def evaluate(
     model_file: ModelFile,
     data_file: DataFile,
     top: Annotated[int, typer.Option(min=1, help="Show so many classes and pairs, the worst first.")] = 10,
+    label: EvalLabel = None,
+    delimiter: Delimiter = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
     zero_based: ZeroBased = False,
     debug: Debug = False,
 ) -> None:
@@ -27,12 +43,19 @@ def evaluate(
 
     \b
     Examples:
+      larank eval people.larank test.csv
       larank eval letter.larank test.svm
       larank eval letter.larank test.svm --top 26
     """
     with work(debug):
-        estimator = load(model_file)
-        X, y = read_examples(data_file, estimator.n_features_in_, zero_based)
+        reading = Reading(delimiter, header, encoding)
+        model = TableModel.of(load(model_file))
+        if is_table(data_file):
+            X, y = model.read_labelled(reading.file(data_file), label)
+        else:
+            reading.check_acts(data_file, label=label)
+            X, y = read_examples(data_file, model.width_of_matrices(model_file), zero_based)
+        estimator = model.classifier
         check_labels(data_file, y, estimator.classes_)
         y, predicted = compare(estimator, X, y)
         print_values(error_figures(y, predicted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,36 @@ def read_examples(path: Path, n_features: int | None, zero_based: bool) -> tuple
     return (X if n_features is None else with_width(path, X, n_features)), y
 
 
+@dataclass
+class MatrixData:
+    """Examples that are rows of features, to be trained on; others like them are tested on."""
+
+    path: Path
+    n_features: int | None
+    zero_based: bool
+
+    def read(self) -> tuple[Any, npt.NDArray[Any]]:
+        """All examples."""
+        X, y = read_examples(self.path, self.n_features, self.zero_based)
+        self.n_features = X.shape[1]
+        return X, y
+
+    def stream(self) -> ExampleFile:
+        """The examples block by block."""
+        return ExampleFile(self.path, n_features=self.n_features, zero_based=self.zero_based)
+
+    def read_test(self, path: Path) -> tuple[Any, npt.NDArray[Any]]:
+        """Examples of another file."""
+        return read_examples(path, self.n_features, self.zero_based)
+
+    def model(self, classifier: Any) -> Any:
+        """What is saved."""
+        return classifier
+
+    def say_columns(self) -> None:
+        """Features have no names, and are taken as they are."""
+
+
 def with_width(path: Path, X: Any, n_features: int) -> Any:
     """The data of a file with so many features: sparse ones that use fewer are widened, more are an error."""
     if X.shape[1] == n_features:
@@ -49,17 +80,15 @@ def with_width(path: Path, X: Any, n_features: int) -> Any:
     raise ValueError(f"{path} has {X.shape[1]} features, the model {n_features}{advice}")
 
 
-def stream_of(path: Path, estimator: Any, n_features: int | None, zero_based: bool) -> ExampleFile | None:
-    """The file to be read block by block, if the model takes a stream and all examples might not fit its memory.
+def is_read_as_stream(path: Path, estimator: Any) -> bool:
+    """Whether a file is to be read block by block: the model takes a stream, and all examples might not fit its memory.
 
     A number has about as many bytes in memory as in text, and text in compressed files is about four times as long.
     """
     if not isinstance(estimator, SGDQNClassifier) or not path.is_file() or path.suffix.lower() == ".npz":
-        return None
-    is_compressed = path.suffix.lower() in (".gz", ".bz2", ".xz")
-    if path.stat().st_size * (4 if is_compressed else 1) <= estimator.memory_limit / 4:
-        return None
-    return ExampleFile(path, n_features=n_features, zero_based=zero_based)
+        return False
+    is_compressed = path.suffix.lower() in (".gz", ".bz2", ".xz", ".parquet")
+    return path.stat().st_size * (4 if is_compressed else 1) > estimator.memory_limit / 4
 
 
 def slices(X: Any) -> Iterator[Any]:

@@ -11,6 +11,7 @@ import typer
 from larank.cli.console import Debug, ModelFile, print_values, short, work
 from larank.data import models
 from larank.report import certificate
+from larank.tables.columns import Column
 from larank.training import Result
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -30,6 +31,11 @@ def info(model_file: ModelFile, debug: Debug = False) -> None:
         print_values(_flat(models.describe(model_file)))
 
 
+def _is_step(value: Any) -> bool:
+    """Whether it is one of a pipeline: a name, and what it stands for."""
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
+
+
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     """Lay nested metadata out as one table; long lists are cut."""
     flat: dict[str, object] = {}
@@ -40,7 +46,11 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
             value = value.tolist()
         if isinstance(value, models.ArrayInfo):
             value = f"{value.dtype}, {' x '.join(map(str, value.shape))}"
-        if isinstance(value, Mapping):
+        if isinstance(value, list) and value and all(isinstance(each, Column) for each in value):
+            value = {column.name: column.told() for column in value}
+        if name == "steps" and isinstance(value, list) and all(_is_step(each) for each in value):
+            flat.update(_flat(dict(value)))
+        elif isinstance(value, Mapping):
             flat.update(_flat(value, f"{prefix}{name}."))
         elif isinstance(value, list | tuple):
             flat[f"{prefix}{name}"] = short(value)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import io
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from larank.cli.console import DataFile, Debug, ModelFile, ZeroBased, check_outputs, work, write_text
 from larank.cli.examples import load, read_examples, slices
+from larank.cli.tables import Delimiter, Encoding, Header, Reading, TableModel
+from larank.data.tables import TableFile, is_table
 from larank.report import format_label
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -23,40 +27,118 @@ def predict(
         Path | None,
         typer.Argument(metavar="OUT", help="Where to write; standard output if left away.", show_default=False),
     ] = None,
-    scores: Annotated[
-        bool, typer.Option("--scores", help="Tab-separated columns: the label, then the score of every class.")
+    scores: Annotated[bool, typer.Option("--scores", help="Also the score of every class, in columns.")] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Also the probability of every class, in columns, if the model has them.")
     ] = False,
+    identifier: Annotated[
+        str | None,
+        typer.Option(
+            "--id", metavar="COLUMN", help="Tables: begin every row with this column of DATA.", show_default=False
+        ),
+    ] = None,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Write CSV with a line of names; so it is with --id, or if OUT ends in .csv.")
+    ] = False,
+    delimiter: Delimiter = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
     zero_based: ZeroBased = False,
     debug: Debug = False,
 ) -> None:
     """Predict the class of every example, one label per line.
 
-    The labels in DATA are not used. Sparse DATA may lack the last features of the model, but not have more.
+    DATA needs no labels if it is a table, and labels in DATA are not used. Tables have the columns of training by name,
+    in any order. Sparse DATA may lack the last features of the model, but not have more.
+
+    With --scores or --proba, columns are separated by tabs; with --csv by commas.
 
     \b
     Examples:
-      larank predict letter.larank new.svm
+      larank predict people.larank new.csv
+      larank predict people.larank new.csv out.csv --id PassengerId --proba
       larank predict letter.larank new.svm labels.txt
       larank predict letter.larank new.svm --scores > scores.tsv
     """
     with work(debug):
+        if scores and proba:
+            raise typer.BadParameter("--scores and --proba cannot act together; ask for one of them")
         if output is not None:
             check_outputs([output], [model_file, data_file])
-        estimator = load(model_file)
-        X, _ = read_examples(data_file, estimator.n_features_in_, zero_based)
-        write_text(output, _score_lines(estimator, X) if scores else _label_lines(estimator, X))
+        reading = Reading(delimiter, header, encoding)
+        if not is_table(data_file):
+            reading.check_acts(data_file, id=identifier)
+        model = TableModel.of(load(model_file))
+        if proba and not hasattr(model.classifier, "predict_proba"):
+            raise ValueError(
+                f"{model_file} holds a {type(model.classifier).__name__}, which has no probabilities; those of "
+                "`--algorithm primal` and of `--algorithm sgdqn --loss log_loss` have"
+            )
+        if is_table(data_file):
+            pieces = _table_pieces(model, reading.file(data_file), identifier)
+        else:
+            X, _ = read_examples(data_file, model.width_of_matrices(model_file), zero_based)
+            pieces = (_Piece(piece, None) for piece in slices(X))
+        as_csv = as_csv or identifier is not None or (output is not None and output.suffix.lower() == ".csv")
+        if not (scores or proba or as_csv):
+            write_text(output, _label_lines(model.classifier, pieces))
+            return
+        asked = "predict_proba" if proba else "decision_function" if scores else None
+        names = _names(model, asked, identifier)
+        write_text(output, _table_lines(model.classifier, pieces, names, asked, "," if as_csv else "\t"))
 
 
-def _label_lines(estimator: Any, X: Any) -> Iterator[str]:
-    for piece in slices(X):
-        yield "".join(f"{format_label(label)}\n" for label in estimator.predict(piece))
+class _Piece(NamedTuple):
+    """Some examples, and the column that is to stand before what is predicted of them."""
+
+    X: Any
+    identifiers: Sequence[str] | None
 
 
-def _score_lines(estimator: Any, X: Any) -> Iterator[str]:
-    """With two classes there is one score, positive for the second."""
-    scored = estimator.classes_[1:] if len(estimator.classes_) == 2 else estimator.classes_
-    yield "\t".join(["label", *map(format_label, scored)]) + "\n"
-    for piece in slices(X):
-        scores = estimator.decision_function(piece).reshape(piece.shape[0], -1)
-        for label, row in zip(estimator.predict(piece), scores, strict=True):
-            yield "\t".join([format_label(label), *(f"{score:.9g}" for score in row)]) + "\n"
+def _table_pieces(model: TableModel, file: TableFile, identifier: str | None) -> Iterator[_Piece]:
+    for block in model.blocks(file):
+        identifiers = None
+        if identifier is not None:
+            if identifier not in block.frame.columns:
+                known = ", ".join(map(repr, block.frame.columns[:20]))
+                raise ValueError(f"{file.path}, line 1: there is no column {identifier!r} for --id; it has {known}")
+            identifiers = ["" if each is None else str(each) for each in block.frame[identifier].to_list()]
+        X = model.features(block)
+        first = 0
+        for piece in slices(X):
+            last = first + piece.shape[0]
+            yield _Piece(piece, None if identifiers is None else identifiers[first:last])
+            first = last
+
+
+def _names(model: TableModel, asked: str | None, identifier: str | None) -> list[str]:
+    """Of the columns; with two classes there is one score, positive for the second."""
+    classes = model.classifier.classes_
+    told = [] if asked is None else classes[1:] if asked == "decision_function" and len(classes) == 2 else classes
+    label = "label" if model.encoder is None or not model.encoder.label else model.encoder.label
+    return [*([] if identifier is None else [identifier]), label, *map(format_label, told)]
+
+
+def _label_lines(estimator: Any, pieces: Iterator[_Piece]) -> Iterator[str]:
+    for piece in pieces:
+        yield "".join(f"{format_label(label)}\n" for label in estimator.predict(piece.X))
+
+
+def _table_lines(
+    estimator: Any, pieces: Iterator[_Piece], names: Sequence[str], asked: str | None, delimiter: str
+) -> Iterator[str]:
+    yield _lines([names], delimiter)
+    for piece in pieces:
+        columns: list[Sequence[str]] = [[format_label(label) for label in estimator.predict(piece.X)]]
+        if piece.identifiers is not None:
+            columns.insert(0, piece.identifiers)
+        if asked is not None:
+            numbers = getattr(estimator, asked)(piece.X).reshape(piece.X.shape[0], -1)
+            columns += [[f"{number:.9g}" for number in column] for column in numbers.T]
+        yield _lines(zip(*columns, strict=True), delimiter)
+
+
+def _lines(rows: Any, delimiter: str) -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return text.getvalue()

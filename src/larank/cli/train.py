@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,18 +28,25 @@ from larank.cli.console import (
     work,
 )
 from larank.cli.examples import (
+    MatrixData,
     check_labels,
     compare,
     error_figures,
-    read_examples,
-    stream_of,
+    is_read_as_stream,
     with_width,
     worst,
 )
 from larank.cli.options import Given, classifiers, with_options_of
+from larank.cli.tables import Delimiter, Encoding, Header, Label, Reading, TableData, kinds_of
 from larank.data import models
+from larank.data.tables import is_table
 from larank.report import Row, certificate, write_report
+from larank.tables.columns import KINDS
+from larank.tables.encoder import TableEncoder
 from larank.training import Result
+
+Scale = StrEnum("Scale", ["standard", "robust", "none"])
+Text = StrEnum("Text", ["tfidf", "hash"])
 
 
 def app(arguments: Sequence[str]) -> typer.Typer:
@@ -59,6 +67,23 @@ def train(
     features: Annotated[
         int | None, typer.Option(min=1, help="Width of sparse data, if other files use features DATA does not.")
     ] = None,
+    label: Label = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Tables: take columns as they are; all of them must be numbers.")
+    ] = False,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=KIND",
+            help=f"Tables: a column is {', '.join(KINDS[:-2])} or {KINDS[-2]}, or is left out (drop); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    scale: Annotated[Scale, typer.Option(help="Tables: what numbers are divided by.")] = Scale.standard,
+    text: Annotated[Text, typer.Option(help="Tables: how the words of text are weighed.")] = Text.tfidf,
+    delimiter: Delimiter = None,
+    header: Header = None,
+    encoding: Encoding = "utf-8",
     zero_based: ZeroBased = False,
     test_file: Annotated[
         Path | None, typer.Option("--test", metavar="DATA", help="Measure the error on this file.")
@@ -74,6 +99,10 @@ def train(
 ) -> None:
     """Train a classifier, linear or with a kernel, and write it to a file.
 
+    DATA is a table (.csv, .tsv, .parquet, .arrow, .feather) with the label in one column and anything in the others, or
+    a matrix (.svm, .npz). What becomes of each column of a table is said before training, and the model takes tables
+    with the same columns in any order.
+
     Training ends when --stop says so, or at --max-iter, --time-limit or Ctrl-C; in every case the model is valid, it
     is saved, and its duality gap is shown if it has one. An option that cannot act with the others is an error. With
     --algorithm sgdqn a file that might not fit --memory-limit is not read as a whole, but as a stream. With
@@ -81,6 +110,7 @@ def train(
 
     \b
     Examples:
+      larank train people.csv people.larank --label species
       larank train letter.svm letter.larank
       larank train letter.csv letter.larank --algorithm larank --gamma 0.025 -C 10 --test test.csv
       larank train letter.csv letter.larank --algorithm mcsvm --gamma 0.025 -C 10 --tol 0.01
@@ -92,35 +122,39 @@ def train(
       larank train big.npz big.larank --checkpoint big.checkpoint --resume
     """
     with work(debug):
+        data = _data(
+            data_file,
+            Reading(delimiter, header, encoding),
+            {"label": label, "raw": raw, "column": column or []},
+            TableEncoder(scale=scale.value, text=text.value),
+            MatrixData(data_file, features, zero_based),
+        )
         estimator = given.estimator(random_state=seed, verbose=0 if quiet else 1)
         checkpoints = checkpoint_arguments(estimator, checkpoint_file, every, resume)
         check_outputs([model_file, report_file, checkpoint_file], [data_file, test_file])
         check_replaceable(model_file)
-        stream = stream_of(data_file, estimator, features, zero_based)
-        if stream is None:
-            X, y = read_examples(data_file, features, zero_based)
-            test = None if test_file is None else read_examples(test_file, X.shape[1], zero_based)
-            if test_file is not None and test is not None:
-                check_labels(test_file, test[1], y)
-            estimator.fit(X, y, **checkpoints)
-            n_examples = len(y)
-        else:
-            if not quiet:
-                say(f"{data_file} is read as a stream: in memory it might take more than --memory-limit allows")
-            test = None if test_file is None else read_examples(test_file, features, zero_based)
-            estimator.fit(stream)
-            n_examples = _examples_of_a_pass(estimator.result_)
-        models.save(estimator, model_file)
+        is_stream = is_read_as_stream(data_file, estimator)
+        if is_stream and not quiet:
+            say(f"{data_file} is read as a stream: in memory it might take more than --memory-limit allows")
+        X, y = (data.stream(), None) if is_stream else data.read()
+        test = None if test_file is None else data.read_test(test_file)
+        if test_file is not None and test is not None and y is not None:
+            check_labels(test_file, test[1], y)
+        if not quiet:
+            data.say_columns()
+        estimator.fit(X, y, **checkpoints) if y is not None else estimator.fit(X)
+        models.save(data.model(estimator), model_file)
         remove_checkpoint(estimator, checkpoint_file)
         say_if_stopped_early(estimator, model_file)
         figures: dict[str, object] = {}
         tables: dict[str, Sequence[Row]] = {}
         if test_file is not None and test is not None:
-            if stream is not None:  # the classes are known by now
+            if is_stream:  # the classes are known by now
                 check_labels(test_file, test[1], estimator.classes_)
             compared = compare(estimator, with_width(test_file, test[0], estimator.n_features_in_), test[1])
             figures, tables = error_figures(*compared), worst(*compared)
         if report_file is not None:
+            n_examples = _examples_of_a_pass(estimator.result_) if y is None else len(y)
             _report(report_file, estimator, data_file, n_examples, figures, tables)
         if not quiet:
             print_values({**figures, **certificate(estimator.result_)})
@@ -128,6 +162,19 @@ def train(
             if report_file is not None:
                 print_line(f"report written to {report_file}")
         exit_if_interrupted(estimator)
+
+
+def _data(
+    path: Path, reading: Reading, options: Mapping[str, Any], encoder: TableEncoder, matrix: MatrixData
+) -> MatrixData | TableData:
+    """A table or a matrix, by the name of the file; options of the other one are refused."""
+    if not is_table(path):
+        reading.check_acts(path, **options, scale=encoder.scale != "standard", text=encoder.text != "tfidf")
+        return matrix
+    if matrix.zero_based or matrix.n_features is not None:
+        raise typer.BadParameter(f"--zero-based and --features are for svmlight files; {path} is a table")
+    encoder.set_params(kinds=kinds_of(options["column"]))
+    return TableData(reading, path, options["label"], None if options["raw"] else encoder)
 
 
 def _examples_of_a_pass(result: Result) -> int:

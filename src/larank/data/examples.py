@@ -24,6 +24,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from larank import _core
 from larank.data.files import PathLike, atomic_write, check_unpacked, compressed, decompressed, located
 from larank.data.rows import SvmlightText, TableText, floating, format_suffix, is_not_finite
+from larank.data.tables import BINARY_FORMATS
 from larank.sparse import check_sparse, csr_of
 
 _Labels = NDArray[Any]
@@ -64,7 +65,10 @@ def reader_of(path: PathLike) -> Callable[..., tuple[Any, _Labels]]:
     reader = _READERS.get(format_suffix(path))
     if reader is None:
         accepted = " ".join(_READERS)
-        raise ValueError(f"{path}: no format is known by this extension; accepted are {accepted} (also .gz .bz2 .xz)")
+        raise ValueError(
+            f"{path}: no format is known by this extension; accepted are {accepted} (also .gz .bz2 .xz), and on the "
+            f"command line tables, {' '.join(BINARY_FORMATS)}"
+        )
     return reader
 
 

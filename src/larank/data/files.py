@@ -173,6 +173,8 @@ def located(path: PathLike, lines: Callable[[], int] | None = None) -> Iterator[
     """Say in which file reading failed, and after how many lines if the error does not name its own."""
     try:
         yield
+    except DataFormatError:  # it says so already
+        raise
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

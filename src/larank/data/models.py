@@ -12,7 +12,8 @@ An estimator class takes part by declaring the fitted attributes that make up th
 `load` checks the saved parameters as training would, and the attributes by this schema, then calls the constructor and
 sets the attributes. `save` checks the same, so that no file is written that could not be loaded. Parameters and
 attributes may be None, booleans, numbers, strings, arrays of numbers or strings, CSR matrices, a `Result`, dataclasses
-registered with `persistable_value`, other registered estimators, and lists, tuples and dicts of these.
+registered with `persistable_value`, other registered estimators, and lists, tuples and dicts of these. Pipelines of
+registered estimators are saved, too.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as to_bytes
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 
 from larank.data import schema
 from larank.data.files import atomic_write
@@ -110,6 +112,9 @@ def persistable(up_to_date: _UpToDate = dict, /, **attributes: Kind) -> Callable
     return register
 
 
+persistable()(Pipeline)  # what is fitted are its steps
+
+
 _Value = TypeVar("_Value", bound=type[Any])
 _values: dict[str, type[Any]] = {}
 
@@ -163,7 +168,7 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
     """Class, parameters and attributes of a fitted estimator; `within` is where the names of its arrays begin."""
     cls = type(estimator)
     fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__].schema if hasattr(estimator, name)}
-    if not fitted:
+    if not fitted and _registry[cls.__name__].schema:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
     parameters = estimator.get_params(deep=False)
     parts = {
@@ -218,7 +223,8 @@ def describe(path: _PathLike) -> dict[str, Any]:
     -------
     dict
         `format`, `format_version`, `library_version`, `class`, `parameters` and `attributes`; numeric arrays
-        appear as `ArrayInfo`, except for the labels in `classes_`.
+        appear as `ArrayInfo`, except for the labels in `classes_`, and estimators within the model as dicts of their
+        own `class`, `parameters` and `attributes`.
 
     Raises
     ------
@@ -228,9 +234,11 @@ def describe(path: _PathLike) -> dict[str, Any]:
     description, arrays = _read_description(path)
 
     def shown(name: str) -> Any:
-        return _read_array(path, name) if name == "classes_" and name in arrays else arrays.get(name)
+        is_shown = name.rpartition("/")[2] == "classes_" and name in arrays
+        return _read_array(path, name) if is_shown else arrays.get(name)
 
     with _reading(path):
+        _import_named(description["class"])  # and what its values are made of
         reader = _Reader(shown, builds=False)
         parts = {part: reader.values(description[part], part) for part in ("parameters", "attributes")}
     return {**description, **parts}
@@ -273,7 +281,7 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         settings = {field.name: getattr(value, field.name) for field in fields(value)}
         return {"$value": type(value).__name__, "settings": _encode(settings, name, arrays)}
     if _is_registered(type(value)):
-        return {"$estimator": _parts_of(value, f"{name}/", arrays)}
+        return {"$estimator": _parts_of(one_model(value), f"{name}/", arrays)}
     raise TypeError(_cannot_save(value, name))
 
 
@@ -303,7 +311,7 @@ class _Reader:
     """Values from their description.
 
     `array` gives the array of a name, or None where there is none; a file names each array once, so that no file takes
-    more memory than its size. Without `builds`, estimators within others come without attributes.
+    more memory than its size. Without `builds`, estimators within others are told as they stand there.
     """
 
     def __init__(self, array: Callable[[str], Any], builds: bool = True) -> None:
@@ -320,8 +328,6 @@ class _Reader:
         if unknown:
             raise ModelFileError(f"holds parameters that {name} does not have: {sorted(unknown)}")
         estimator = kind.cls(**parameters)
-        if not self._builds:
-            return estimator
         attributes = self.values(parts["attributes"], "attributes")
         unknown = attributes.keys() - kind.schema.keys()
         if unknown:
@@ -389,8 +395,13 @@ class _Reader:
         check_fields(cls, settings)
         return cls(**settings)
 
-    def _nested(self, coded: Mapping[str, Any]) -> _Estimator:
-        return self.estimator(coded["$estimator"])
+    def _nested(self, coded: Mapping[str, Any]) -> _Estimator | dict[str, Any]:
+        parts = coded["$estimator"]
+        if self._builds:
+            return self.estimator(parts)
+        _import_named(parts["class"])
+        told = {part: self.values(parts[part], part) for part in ("parameters", "attributes")}
+        return {"class": parts["class"], **told}
 
     def _result(self, coded: Mapping[str, Any]) -> Any:
         return _value_class("Result").from_dict(self.value(coded["$result"]))

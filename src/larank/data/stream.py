@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Literal, NamedTuple, NoReturn
 
@@ -16,6 +16,7 @@ from scipy.sparse import csr_matrix, issparse, vstack
 from larank.data.examples import check_options, read_npz, read_svmlight, reader_of
 from larank.data.files import PathLike
 from larank.data.rows import LabelText, SvmlightText, TableText
+from larank.data.tables import TableBlock, TableFile
 from larank.parameters import whole_number
 from larank.sparse import check_sparse
 
@@ -133,18 +134,52 @@ class ExampleFile:
         generator of ExampleBlock
             CSR matrices from svmlight, dense arrays from delimited text. Close it to close the file early.
         """
-        return self._blocks(whole_number("n_bytes", n_bytes, at_least=1))
+        return self._read_if_possible(whole_number("n_bytes", n_bytes, at_least=1))
 
-    def _blocks(self, n_bytes: int) -> Generator[ExampleBlock]:
+    def _read_if_possible(self, n_bytes: int) -> Generator[ExampleBlock]:
         if self._was_read and not can_be_read_again(self):
             raise ValueError(
                 f"{self.path} is a pipe, which can be read once, but another pass needs it again; write it to a file"
             )
         self._was_read = True
+        with closing(self._blocks(n_bytes)) as blocks:
+            yield from blocks
+
+    def _blocks(self, n_bytes: int) -> Generator[ExampleBlock]:
         with closing(self._text.rows(self.path, n_bytes, _SettledLabels().array)) as blocks:
             for rows in blocks:
                 where = f"{self.path}, lines {rows.first_line} to {rows.last_line}"
                 yield ExampleBlock(rows.X, rows.y, None, rows.share_read, where)
+
+
+class EncodedTable(ExampleFile):
+    """A table in a file, of whose blocks a function makes examples; it may be larger than memory.
+
+    Parameters
+    ----------
+    file : TableFile
+        The table.
+    encode : callable
+        From a `TableBlock` to X and y.
+    numbers : sequence of str
+        The columns that are known to hold plain numbers.
+    """
+
+    def __init__(
+        self, file: TableFile, encode: Callable[[TableBlock], tuple[Any, NDArray[Any]]], numbers: Sequence[str]
+    ) -> None:
+        self.path, self._was_read = file.path, False
+        self._file, self._encode, self._numbers = file, encode, numbers
+
+    def _blocks(self, n_bytes: int) -> Generator[ExampleBlock]:
+        with closing(self._file.blocks(numbers=self._numbers)) as blocks:
+            yield from _resized(self._encoded(blocks), n_bytes)
+
+    def _encoded(self, blocks: Iterator[TableBlock]) -> Iterator[ExampleBlock]:
+        for block in blocks:
+            X, y = self._encode(block)
+            where = f"{self.path}, rows {block.first_row + 1} to {block.first_row + len(y)}"
+            yield ExampleBlock(X, y, None, block.share_read, where)
 
 
 def blocks_of(source: Any, n_bytes: int) -> Generator[ExampleBlock]:
@@ -300,7 +335,7 @@ def _joined(blocks: list[ExampleBlock]) -> ExampleBlock:
         vstack(Xs, format="csr") if issparse(first.X) else np.concatenate(Xs),
         np.concatenate([block.y for block in blocks]),
         np.concatenate(weights) if weights else None,
-        None,
+        last.share_read,
         f"{first.where} to {last.where}",
     )
 

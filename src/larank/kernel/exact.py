@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import parameters
-from larank.base import check_two_classes, checked_cost_matrix, classes_of, example_costs, functions, hardened
+from larank.base import advised, check_two_classes, checked_cost_matrix, classes_of, example_costs, functions, hardened
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.kernels import Kernel, ProductKernel
@@ -212,7 +212,7 @@ class MulticlassSVC(ExactClassifier):
                 outcome = model._run(training, file)
             model._keep_model(training, outcome, X)
         warn_if_indefinite(provider.indefinite, stacklevel=2)
-        self._warn_if_early(outcome, PRECISION[provider.dtype.name], stacklevel=2)
+        self._warn_if_early(advised(outcome, X, self), PRECISION[provider.dtype.name], stacklevel=2)
         return self
 
     @with_paragraphs

@@ -29,6 +29,7 @@ from larank import _core, parameters
 from larank.base import (
     FEATURES,
     ScoringClassifier,
+    advised,
     check_same_type,
     check_two_classes,
     classes_of,
@@ -849,7 +850,7 @@ class OnlineClassifier(KernelClassifier):
         training = StreamTraining(algorithm, machine, stream, settings, held_out, is_whole=True)
         training.seed_of_orders = seed_of_orders
         outcome = self._train(training, settings.limits(), checkpoint)
-        return algorithm, machine, outcome
+        return algorithm, machine, advised(outcome, X, self)
 
     def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
         with next_model(self) as model:

@@ -19,6 +19,7 @@ from larank import _core, parameters
 from larank.base import (
     FEATURES,
     ScoringClassifier,
+    advised,
     check_two_classes,
     classes_of,
     example_costs,
@@ -251,7 +252,7 @@ default="linear"
             weights = model._weights(X, y, sample_weight)
             start = model._before() if model.warm_start else None
             outcome = model._fit(model._features(X, start), y, weights, start)
-        self._warn(outcome)
+        self._warn(advised(outcome, X, self))
         return self
 
     @with_paragraphs

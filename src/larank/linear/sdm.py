@@ -17,6 +17,7 @@ from larank import _core, parameters
 from larank.base import (
     FEATURES,
     ScoringClassifier,
+    advised,
     check_two_classes,
     classes_of,
     example_costs,
@@ -315,7 +316,7 @@ class LinearMulticlassSVC(LinearClassifier):
             breakdown={},
         )
         self.n_iter_ = math.ceil(self.result_.iterations)
-        return outcome
+        return advised(outcome, X, self)
 
     def _of_hard_margins(
         self, outcome: Outcome, X: Any, labels: NDArray[np.intp], costs: NDArray[np.float64]

@@ -23,6 +23,7 @@ from larank._core import MemoryLimitError
 from larank.base import (
     FEATURES,
     ScoringClassifier,
+    advised,
     check_two_classes,
     classes_of,
     example_costs,
@@ -400,7 +401,8 @@ class SGDQNClassifier(ScoringClassifier):
             error=None if held_out is None else partial(_error, *held_out, labels),
             patience=self.n_iter_no_change if self.early_stopping else math.inf,
         )
-        return self._train(GradientTraining(plan), labels, f"{len(rows)} examples, {len(classes)} classes")
+        outcome = self._train(GradientTraining(plan), labels, f"{len(rows)} examples, {len(classes)} classes")
+        return advised(outcome, rows.X, self)
 
     def _passes_over(self, rows: LabelledRows) -> int:
         if self.epochs is not None:

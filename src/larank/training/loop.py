@@ -168,6 +168,7 @@ class Outcome:
     seconds: float
     certificate_seconds: float
     history: tuple[Checkpoint, ...]
+    advice: str = ""  # to be given where it ended early
 
     @property
     def source_of_gap(self) -> str:
@@ -266,6 +267,7 @@ def warn_if_early(
         ended = (
             f"training was ended {reasons[outcome.status]}, after {_told(result.iterations)} passes over the "
             f"data; the model is valid{'' if math.isnan(result.relative_gap) else gap}"
+            f"{f'; {outcome.advice}' if outcome.advice else ''}"
         )
     if is_hard and outcome.exact and result.primal == math.inf:
         unseparated = "the model does not separate the classes as C=inf demands: where no model can, use a finite C"

@@ -1,0 +1,1 @@
+"""Columns of any table as features: numbers, categories, dates, words and what is missing."""

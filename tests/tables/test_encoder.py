@@ -1,0 +1,358 @@
+"""Columns of any kind become features; what a column is, its cells tell."""
+
+import datetime as dt
+import doctest
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
+
+import larank
+from larank import LinearMulticlassSVC, TableEncoder
+from larank.data.tables import CellError
+from larank.tables import values
+
+random = np.random.default_rng(0)
+N = 60
+
+
+def encoded(column, **parameters):
+    """The features of a table of one column, and the line that tells of it."""
+    encoder = TableEncoder(**parameters)
+    found = encoder.fit_transform(polars.DataFrame({"c": column}))
+    return (found.toarray() if sparse.issparse(found) else found), encoder
+
+
+def kind(column, **parameters):
+    other = polars.Series("other", range(len(column))) % 7 / 3
+    return TableEncoder(**parameters).fit(polars.DataFrame({"c": column, "other": other})).columns_[0]
+
+
+# ---- What a column is ----
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ([1, 2, 2, 5], "number"),
+        (["1", "2.5", "-3e2", "4"], "number"),
+        (["1,5", "2,25", "3", "1.000,5"], "number"),
+        (["1,500", "2,250.5", "3", "12"], "number"),
+        ([" 1 ", "2", "NA", ""], "number"),
+        (["45%", "7.5 %", "100%"], "number"),
+        (["$1,200", "$80", "$1,000,000"], "number"),
+        (["00501", "10001", "94016"] * 4, "category"),
+        (["0", "1.50", "0.5"], "number"),
+        ([True, False, None, True], "boolean"),
+        (["True", "False", "true", ""], "boolean"),
+        (["yes", "no", "no", "yes"], "category"),
+        (["S", "M", "40", "42"] * 5, "category"),
+        ([dt.date(2020, 1, 1), dt.date(2020, 5, 1), None], "date"),
+        (["2020-01-01", "2021-12-31", "?"], "date"),
+        (["2020-01-01 10:00:00", "2021-12-31 23:59:59"], "date"),
+        (["2020-01-01T10:00:00Z", "2021-12-31T23:59:59Z"], "date"),
+        (["31.12.2020", "01.02.2021"], "date"),
+        (["12/31/2020", "01/02/2021"], "date"),
+        (["31/12/2020", "01/02/2021"], "date"),
+        ([f"the cat number {i}" for i in range(N)], "text"),
+        ([f"u{i}" for i in range(N)], "drop"),
+        (list(range(N)), "drop"),
+        (random.permutation(N).tolist(), "drop"),
+        ((random.permutation(10 * N)[:N]).tolist(), "number"),
+        (["x"] * 5, "drop"),
+        ([3.0] * 5, "drop"),
+        ([None] * 5, "drop"),
+        (["NA"] * 5, "drop"),
+        (["x", None, "x", None], "category"),
+        ([[1], [2], [3]], "drop"),
+    ],
+)
+def test_a_column_is_recognised(column, expected):
+    assert kind(polars.Series("c", column)).kind == expected
+
+
+def test_a_number_that_is_called_an_identifier_is_one():
+    numbers = random.permutation(10 * N)[:N]
+    frame = polars.DataFrame({"customer_id": numbers, "PassengerId": numbers, "paid": numbers})
+    assert [column.kind for column in TableEncoder().fit(frame).columns_] == ["drop", "drop", "number"]
+
+
+def test_kinds_that_are_asked_for_are_taken():
+    frame = polars.DataFrame({"zip": ["00501", "10001", "00501", "94016"] * 9, "n": range(36), "s": list("abcd") * 9})
+    encoder = TableEncoder(kinds={"zip": "category", "n": "number", "s": "drop"}).fit(frame)
+    assert [column.kind for column in encoder.columns_] == ["category", "number", "drop"]
+    assert encoder.columns_[0].categories == ("00501", "10001", "94016")
+    assert encoder.transform(frame).shape == (36, 4)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"kinds": {"c": "float"}}, "kinds must map names of columns to 'number', .*; got {'c': 'float'}"),
+        ({"kinds": ["c"]}, "kinds must be a mapping"),
+        ({"kinds": {"d": "text"}}, "kinds must name columns of X, 'c'; got 'd'"),
+        ({"label": 3}, "label must be the name of a column or None, got 3"),
+    ],
+)
+def test_wrong_kinds_and_labels_are_named(parameters, said):
+    with pytest.raises(ValueError, match=said):
+        TableEncoder(**parameters).fit(polars.DataFrame({"c": [1, 2]}))
+
+
+def test_a_few_cells_that_are_no_numbers_are_mistakes():
+    column = [str(i / 4) for i in range(N)]
+    column[41] = "12O"
+    with pytest.raises(CellError, match="row 41, column 'c': '12O' is not a number, but 59 of 60 values are; mend it"):
+        kind(polars.Series("c", column))
+    dates = [f"2020-01-{1 + i % 28:02d}" for i in range(N)]
+    dates[7] = "yesterday"
+    with pytest.raises(CellError, match="row 7, column 'c': 'yesterday' is not a date written as %Y-%m-%d"):
+        kind(polars.Series("c", dates))
+
+
+# ---- What becomes of it, beside scikit-learn's parts ----
+
+
+def test_numbers_are_standardised_as_scikit_learn_does():
+    column = random.normal(5, 3, N)
+    np.testing.assert_allclose(encoded(column)[0], StandardScaler().fit_transform(column[:, None]))
+    np.testing.assert_allclose(encoded(column, scale="robust")[0], RobustScaler().fit_transform(column[:, None]))
+    np.testing.assert_array_equal(encoded(column, scale="none")[0][:, 0], column)
+
+
+@pytest.mark.parametrize(("scale", "fill"), [("standard", np.mean), ("robust", np.median), ("none", np.median)])
+def test_missing_numbers_are_filled_in_and_marked(scale, fill):
+    column = [1.0, None, 2.0, 9.0, None]
+    found, encoder = encoded(column, scale=scale)
+    present = np.array([1.0, 2.0, 9.0])
+    back = found[:, 0] * encoder.columns_[0].scale + encoder.columns_[0].center
+    np.testing.assert_allclose(back, [1, fill(present), 2, 9, fill(present)])
+    np.testing.assert_array_equal(found[:, 1], [0, 1, 0, 0, 1])
+    assert encoder.get_feature_names_out().tolist() == ["c", "c is missing"]
+
+
+def test_what_was_never_missing_in_training_is_filled_in_later():
+    frame = polars.DataFrame({"a": [1.0, 3.0] * 2, "b": ["x", "y"] * 2, "d": [True, False] * 2})
+    encoder = TableEncoder().fit(frame)
+    later = polars.DataFrame({"a": [None, 3.0], "b": [None, "z"], "d": [None, True]})
+    np.testing.assert_array_equal(encoder.transform(later), [[0, 0, 0, 1], [1, 0, 0, 1]])
+
+
+def test_categories_are_one_hot_with_a_bucket_for_rare_ones_as_in_scikit_learn():
+    column = np.array(["a"] * 9 + ["b"] * 5 + ["c", "d"])
+    found, encoder = encoded(column, min_frequency=2)
+    reference = OneHotEncoder(min_frequency=2, sparse_output=False, handle_unknown="infrequent_if_exist")
+    np.testing.assert_array_equal(found, reference.fit_transform(column[:, None]))
+    new = np.array(["b", "e", "c"])
+    np.testing.assert_array_equal(encoder.transform(polars.DataFrame({"c": new})), reference.transform(new[:, None]))
+    assert encoder.get_feature_names_out().tolist() == ["c=a", "c=b", "c is rare"]
+    assert encoded(column, max_categories=1)[1].get_feature_names_out().tolist() == ["c=a", "c is rare"]
+
+
+def test_a_missing_category_is_one():
+    found, encoder = encoded(["a", None, "b", "a", "b"])
+    np.testing.assert_array_equal(found, [[1, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0], [0, 1, 0]])
+    assert encoder.get_feature_names_out().tolist() == ["c=a", "c=b", "c is missing"]
+
+
+TEXT = [f"{['good', 'bad'][i % 2]} and {['cheap', 'dear', 'fair'][i % 3]} number {i}" for i in range(N)]
+
+
+def test_text_is_tf_idf_or_hashed_as_in_scikit_learn():
+    found, encoder = encoded(TEXT)
+    reference = TfidfVectorizer(min_df=2)
+    np.testing.assert_allclose(found, reference.fit_transform(TEXT).toarray())
+    assert encoder.get_feature_names_out()[0] == f"c: {reference.get_feature_names_out()[0]}"
+    hashed = HashingVectorizer(n_features=32).transform(TEXT).toarray()
+    np.testing.assert_allclose(encoded(TEXT, text="hash", text_features=32)[0], hashed)
+
+
+def test_dates_are_a_time_and_places_in_cycles():
+    days = [dt.datetime(2020, 1, 1) + dt.timedelta(hours=7 * i) for i in range(2 * 365)]
+    found, encoder = encoded(days)
+    names = encoder.get_feature_names_out().tolist()
+    assert names == ["c", *(f"c, {part} of the {of}" for of in ("year", "week", "day") for part in ("sine", "cosine"))]
+    np.testing.assert_allclose(found[:, 0], StandardScaler().fit_transform(np.arange(2 * 365.0)[:, None])[:, 0])
+    np.testing.assert_allclose(found[:, 5] ** 2 + found[:, 6] ** 2, 1)
+    at_six = dt.datetime(2020, 3, 3, 6)
+    np.testing.assert_allclose(encoder.transform(polars.DataFrame({"c": [at_six]}))[0, 5:], [1, 0], atol=1e-9)
+
+
+def test_wide_features_are_sparse_and_few_are_not():
+    assert isinstance(encoded(random.normal(size=(N)))[1].transform(polars.DataFrame({"c": [1.0]})), np.ndarray)
+    words = [f"w{i % 100}" for i in range(400)]
+    found = TableEncoder().fit_transform(polars.DataFrame({"a": words, "b": words}))
+    assert sparse.issparse(found)
+    assert found.shape == (400, 200)
+
+
+def test_numbers_beyond_all_measure_stay_finite():
+    found, encoder = encoded([1e308, -1e308, 5e-324, 1e200])
+    assert np.isfinite(found).all()
+    assert np.isfinite(encoder.transform(polars.DataFrame({"c": [1.7e308, -1.7e308]}))).all()
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, "inf"])
+def test_infinity_is_named_with_its_row_and_column(value):
+    with pytest.raises(CellError, match=r"row 1, column 'c': -?inf is not finite"):
+        encoded([1.0 if isinstance(value, float) else "1.0", value, "2.0" if isinstance(value, str) else 2.0])
+
+
+# ---- Columns by name ----
+
+
+FRAME = polars.DataFrame(
+    {
+        "size": [1.5, None, 3.0, 4.5, 2.0, 1.0] * 5,
+        "town": ["Ulm", "Rome", None, "Ulm", "Bath", "Rome"] * 5,
+        "new": [True, False, None, True, True, False] * 5,
+        "made": [dt.date(2020, 1 + i % 12, 3) for i in range(30)],
+        "label": [0, 1, 0, 1, 1, 0] * 5,
+    }
+)
+
+
+def test_the_order_of_columns_does_not_matter_and_labels_are_no_features():
+    encoder = TableEncoder(label="label").fit(FRAME)
+    expected = encoder.transform(FRAME)
+    np.testing.assert_array_equal(encoder.transform(FRAME.select(FRAME.columns[::-1])), expected)
+    np.testing.assert_array_equal(encoder.transform(FRAME.drop("label")), expected)
+    assert encoder.n_features_in_ == 4
+
+
+def test_missing_and_extra_columns_are_named():
+    encoder = TableEncoder(label="label").fit(FRAME)
+    with pytest.raises(ValueError, match="there is no 'size', 'new'; it has 'Size' instead"):
+        encoder.transform(FRAME.drop("new").rename({"size": "Size"}))
+    with pytest.warns(UserWarning, match="columns that training has not seen are left out: 'more'"):
+        encoder.transform(FRAME.with_columns(more=1))
+
+
+def test_a_column_of_another_kind_is_named():
+    encoder = TableEncoder(label="label").fit(FRAME)
+    with pytest.raises(CellError, match="row 2, column 'size': 'big' is not a number, as in training"):
+        encoder.transform(FRAME.with_columns(size=polars.Series(["1", "2", "big", *"0" * 27])))
+    with pytest.raises(ValueError, match="column 'size' must hold numbers, as in training; got values of type Date"):
+        encoder.transform(FRAME.with_columns(size=polars.col("made")))
+    with pytest.raises(CellError, match="column 'new': 'maybe' is neither true nor false"):
+        encoder.transform(FRAME.with_columns(new=polars.lit("maybe")))
+    with pytest.raises(CellError, match="column 'made': 'soon' is not a date"):
+        encoder.transform(FRAME.with_columns(made=polars.lit("soon")))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_tables_of_any_library_are_the_same_table():
+    encoder = TableEncoder(label="label").fit(FRAME)
+    expected = encoder.transform(FRAME)
+    columns = FRAME.to_dict(as_series=False)
+    objects = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
+    for table in (FRAME.lazy(), pd.DataFrame(columns), objects, pd.DataFrame(columns).convert_dtypes()):
+        np.testing.assert_array_equal(encoder.transform(table), expected)
+        np.testing.assert_array_equal(TableEncoder(label="label").fit_transform(table), expected)
+    rows = FRAME.drop("label").rows()
+    np.testing.assert_array_equal(encoder.transform(rows), expected)
+    np.testing.assert_array_equal(encoder.transform(np.array(rows, dtype=object)), expected)
+    text = polars.DataFrame({name: FRAME[name].cast(polars.String) for name in FRAME.columns})
+    np.testing.assert_array_equal(encoder.transform(text), expected)
+
+
+def test_categories_of_pandas_and_polars_are_words():
+    words = ["b", "a", None, "a", "b"]
+    for series in (pd.Series(words, dtype="category"), polars.Series(words, dtype=polars.Categorical)):
+        frame = pd.DataFrame({"c": series}) if isinstance(series, pd.Series) else polars.DataFrame({"c": series})
+        assert TableEncoder().fit(frame).columns_[0].categories == ("a", "b")
+
+
+def test_whole_numbers_are_the_same_words_whether_or_not_some_are_missing():
+    encoder = TableEncoder(kinds={"c": "category"}).fit(pd.DataFrame({"c": [1, 2, 1, 2]}))
+    np.testing.assert_array_equal(encoder.transform(pd.DataFrame({"c": [2.0, np.nan]})), [[0, 1], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (sparse.eye(3), "X must be a table"),
+        (np.arange(3.0), "Expected 2D array"),
+        ({"a": [1, 2]}, "X must be a data frame or an array of rows, got a dict; pandas.DataFrame makes one"),
+        ("people.csv", "got a str.*TableFile"),
+        (None, "got a NoneType"),
+        (np.ones((0, 2)), "must have rows and columns"),
+        ([[1j, 2]], "Complex data not supported"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "unique column names"),
+        ([[[1], 2], [[3], 4]], "must hold single values|2D"),
+        (np.ones((5, 2)), "there must be a column that tells rows apart"),
+    ],
+)
+def test_what_is_no_table_is_refused(table, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        TableEncoder().fit(table)
+
+
+# ---- As a part of models ----
+
+
+def test_it_goes_into_pipelines_searches_copies_and_files(tmp_path):
+    y = FRAME["label"].to_numpy()
+    model = make_pipeline(TableEncoder(label="label"), LinearMulticlassSVC(random_state=0))
+    search = GridSearchCV(model, {"tableencoder__scale": ["standard", "robust"]}, cv=3).fit(
+        pd.DataFrame(FRAME.to_dict(as_series=False)), y
+    )
+    best = search.best_estimator_
+    expected = best.predict(FRAME)
+    larank.save(best, tmp_path / "m.larank")
+    for copy in (pickle.loads(pickle.dumps(best)), larank.load(tmp_path / "m.larank")):
+        np.testing.assert_array_equal(copy.predict(FRAME), expected)
+        assert copy[0].summary() == best[0].summary()
+    assert not hasattr(clone(best)[0], "columns_")
+
+
+def test_pipelines_of_other_maps_are_saved_too_and_others_are_refused(tmp_path):
+    X, y = random.normal(size=(40, 3)), np.arange(40) % 2
+    model = make_pipeline(
+        larank.PivotedCholeskyMap(n_components=9, random_state=0), larank.SGDQNClassifier(random_state=0)
+    )
+    larank.save(model.fit(X, y), tmp_path / "m.larank")
+    np.testing.assert_array_equal(larank.load(tmp_path / "m.larank").predict(X), model.predict(X))
+    with pytest.raises(TypeError, match="StandardScaler, which cannot be saved"):
+        larank.save(make_pipeline(StandardScaler(), LinearMulticlassSVC()).fit(X, y), tmp_path / "m.larank")
+    with pytest.raises(ValueError, match="not fitted"):
+        larank.save(make_pipeline(TableEncoder(), LinearMulticlassSVC()), tmp_path / "m.larank")
+
+
+def test_a_failed_fit_leaves_the_encoder_as_it_was():
+    encoder = TableEncoder(label="label").fit(FRAME)
+    before = encoder.summary()
+    with pytest.raises(CellError):
+        encoder.fit(FRAME.with_columns(size=polars.lit(np.inf)))
+    assert encoder.summary() == before
+
+
+def test_the_summary_has_a_line_for_each_column():
+    lines = TableEncoder(label="label").fit(FRAME).summary().splitlines()
+    assert [line.split()[0] for line in lines] == ["size", "town", "new", "made"]
+    assert lines[0].endswith("5 missing, given the mean and an indicator")
+
+
+def test_without_its_libraries_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ValueError, match=r"tables need the package polars; pip install 'larank\[tables\]' brings it"):
+        TableEncoder().fit(np.ones((2, 2)))
+
+
+def test_words_for_missing_values_are_no_values():
+    assert values.words_of(polars.Series([" NA ", "x", "", None, "nan"])).to_list() == [None, "x", None, None, None]
+
+
+def test_the_example_of_the_documentation_is_true():
+    results = doctest.testmod(sys.modules[TableEncoder.__module__])
+    assert results.attempted > 0
+    assert results.failed == 0

@@ -18,7 +18,7 @@ def test_entities_and_figures_are_those_of_another_implementation(case):
     true, predicted = case["true"].split(), case["predicted"].split()
     assert entities(true) == [tuple(entity) for entity in case["entities"]]
     report = entity_report([true], [predicted])
-    found = report.accuracy, report.overall.precision, report.overall.recall, report.overall.f1
+    found = report.accuracy, report.precision, report.recall, report.f1
     assert found == pytest.approx(case["figures"], abs=1e-11)
 
 

@@ -10,7 +10,6 @@ import typer
 
 from larank.cli.console import Debug, ModelFile, print_values, short, work
 from larank.data import models
-from larank.report import certificate
 from larank.training import Result
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -35,7 +34,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     flat: dict[str, object] = {}
     for name, value in values.items():
         if isinstance(value, Result):
-            value = certificate(value)
+            value = value.figures()
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if isinstance(value, models.ArrayInfo):

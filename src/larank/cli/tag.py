@@ -35,7 +35,7 @@ from larank.cli.options import Given, with_options_of
 from larank.data import models
 from larank.data.columns import ConllFile
 from larank.data.files import opened
-from larank.report import certificate, confusions
+from larank.report import confusions
 from larank.sequence.entities import entity_report, has_chunks
 from larank.sequence.features import CHUNKING, WORDS
 from larank.sequence.tagger import SequenceTagger
@@ -157,7 +157,7 @@ def train(
         say_if_stopped_early(tagger, model_file)
         figures = {} if test is None else _figures(*_compared(tagger, test))
         if not quiet:
-            print_values({**figures, **certificate(tagger.result_)})
+            print_values({**figures, **tagger.result_.figures()})
             print_line(f"model written to {model_file}")
         exit_if_interrupted(tagger)
 
@@ -332,5 +332,5 @@ def _figures(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
         "test accuracy": f"{report.accuracy:.2%}",
     }
     if has_chunks(label for labels in true for label in labels):
-        figures["test F1"] = f"{report.overall.f1:.2%}"
+        figures["test F1"] = f"{report.f1:.2%}"
     return figures

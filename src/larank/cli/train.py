@@ -37,7 +37,7 @@ from larank.cli.examples import (
 )
 from larank.cli.options import Given, classifiers, with_options_of
 from larank.data import models
-from larank.report import Row, certificate, write_report
+from larank.report import Row, write_report
 from larank.training import Result
 
 
@@ -123,7 +123,7 @@ def train(
         if report_file is not None:
             _report(report_file, estimator, data_file, n_examples, figures, tables)
         if not quiet:
-            print_values({**figures, **certificate(estimator.result_)})
+            print_values({**figures, **estimator.result_.figures()})
             print_line(f"model written to {model_file}")
             if report_file is not None:
                 print_line(f"report written to {report_file}")

@@ -66,7 +66,7 @@ class EntityReport:
     tokens, correct_tokens : int
         All tokens, and those whose tag is right.
     overall : EntityScore
-        The score of all entities.
+        The score of all entities; `precision`, `recall` and `f1` are its.
     types : mapping from str to EntityScore
         The score of the entities of each type, by name.
     """
@@ -80,6 +80,21 @@ class EntityReport:
     def accuracy(self) -> float:
         """The share of tokens whose tag is right."""
         return self.correct_tokens / self.tokens
+
+    @property
+    def precision(self) -> float:
+        """The share of all predicted entities that is correct."""
+        return self.overall.precision
+
+    @property
+    def recall(self) -> float:
+        """The share of all true entities that was found."""
+        return self.overall.recall
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall of all entities."""
+        return self.overall.f1
 
     def rows(self) -> list[dict[str, object]]:
         """A row for each type, and one for all, each a mapping from heading to value."""

@@ -16,7 +16,18 @@ from larank import parameters
 from larank.active.advice import Advice, Watch
 from larank.active.diversity import CHOICES, shortlist, spread_out
 from larank.active.examples import as_numbers, content_of, example, is_same, length, one_row, pool_size, rows
-from larank.active.record import Correction, Event, LabellingRecord, Lesson, Skip, event_of, lessons, plain
+from larank.active.record import (
+    Correction,
+    Event,
+    LabellingRecord,
+    Lesson,
+    Skip,
+    check_estimator,
+    check_strategy,
+    event_of,
+    lessons,
+    plain,
+)
 from larank.data import models
 from larank.kernel.selection import Pool, Random, Strategy, strategy_named, uncertainty_margin
 from larank.training import on_interrupt, raises, random_state_of, set_random_state
@@ -109,15 +120,10 @@ class ActiveLearner:
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         """Check everything; nothing is trained yet."""
-        self._strategy = strategy_named(selection, sample_size)
-        if self._strategy.needs_labels:
-            raise ValueError(
-                f"selection must not depend on labels that nobody has given yet, as 'random', 'active' and "
-                f"'autoactive' do not; got {selection!r}"
-            )
+        self._strategy = check_strategy(strategy_named(selection, sample_size))
         if label_budget is not None:
             parameters.whole_number("label_budget", label_budget, at_least=1)
-        _check_estimator(estimator)
+        check_estimator(estimator)
         self.estimator = estimator
         self._start: Any = None  # the estimator as it was before the first lesson
         self._X = X
@@ -593,20 +599,3 @@ def _whole(number: Any, index: Any) -> int:
         return operator.index(number)
     except TypeError:
         raise ValueError(f"index must be an integer or an array of integers, got {index!r}") from None
-
-
-def _check_estimator(estimator: Any) -> None:
-    for method in ("partial_fit", "decision_function"):
-        wanted = f"estimator must be an object with {method}, such as LaRankClassifier(); got {estimator!r}"
-        try:
-            is_there = callable(getattr(estimator, method)) and not isinstance(estimator, type)
-        except AttributeError as error:
-            raise ValueError(f"{wanted}: {error}") from None
-        if not is_there:
-            raise ValueError(wanted)
-    if getattr(estimator, "kernel", None) == "precomputed":
-        raise ValueError(
-            "estimator must compute its kernel, got kernel='precomputed', whose columns would have to follow the "
-            "order of the labels; with a matrix K, let X be list(range(len(K))) and the kernel "
-            "lambda a, b: K[np.ix_(a, b)]"
-        )

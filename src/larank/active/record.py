@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from larank.active.examples import length
 from larank.data.models import persistable
 from larank.data.schema import (
     Kind,
@@ -83,6 +84,37 @@ def event_of(values: Sequence[Any]) -> Event:
     return _EVENTS[values[0]](*values[1:])
 
 
+# ---- What a learner is made of ----
+
+
+def check_strategy(strategy: Strategy) -> Strategy:
+    """The strategy, if it can choose among examples without labels."""
+    if strategy.needs_labels:
+        raise ValueError(
+            f"selection must not depend on labels that nobody has given yet, as 'random', 'active' and 'autoactive' do "
+            f"not; got {strategy!r}"
+        )
+    return strategy
+
+
+def check_estimator(estimator: Any) -> None:
+    """Raise unless it can be taught example by example."""
+    for method in ("partial_fit", "decision_function"):
+        wanted = f"estimator must be an object with {method}, such as LaRankClassifier(); got {estimator!r}"
+        try:
+            is_there = callable(getattr(estimator, method)) and not isinstance(estimator, type)
+        except AttributeError as error:
+            raise ValueError(f"{wanted}: {error}") from None
+        if not is_there:
+            raise ValueError(wanted)
+    if getattr(estimator, "kernel", None) == "precomputed":
+        raise ValueError(
+            "estimator must compute its kernel, got kernel='precomputed', whose columns would have to follow the "
+            "order of the labels; with a matrix K, let X be list(range(len(K))) and the kernel "
+            "lambda a, b: K[np.ix_(a, b)]"
+        )
+
+
 # ---- The file ----
 
 
@@ -115,7 +147,8 @@ def _event(name: str, value: Any, scope: Scope) -> None:
     row(anything, *_KINDS[value[0]])(name, value, scope)
     if value[0] == "lesson":
         _, numbers, given, examples = value
-        if not given or (numbers and len(numbers) != len(given)) or (not numbers and examples is None):
+        count = len(numbers) if examples is None else length(examples) if hasattr(examples, "__len__") else 0
+        if not len(given) == count >= 1 or (numbers and len(numbers) != count):
             raise SchemaError(f"{name} must have a label for each of its examples, got {len(given)}")
 
 
@@ -138,8 +171,19 @@ def _random_state(name: str, value: Any, scope: Scope) -> None:
         raise SchemaError(f"{name}: {error}") from None
 
 
+def _watched(name: str, value: Any, scope: Scope) -> None:
+    integers("n_watched", below="size_", unique=True)(name, value, scope)
+    if not len(value):
+        raise SchemaError(f"{name} must name at least one example, got none")
+
+
+def _model(name: str, value: Any, scope: Scope) -> None:
+    if type(value) is not type(scope.known["start"]):
+        raise SchemaError(f"{name} must be of the class of the parameter start, got a {type(value).__name__}")
+
+
 _WATCH = record(
-    numbers=integers("n_watched", below="size_", unique=True),
+    numbers=_watched,
     agreed=several(flag),
     labels=several(_label, "n_predicted", unique=True),
     counts=integers("n_looks", least=1),
@@ -151,12 +195,12 @@ _WATCH = record(
     size_=count(1),
     content_=text,
     numbers_=integers("size_", below="size_", unique=True),
-    remaining_=integer(),
+    remaining_=lambda name, value, scope: integer(most=scope.sizes["size_"])(name, value, scope),
     random_state_=_random_state,
     asked_=several(_number, unique=True),
     events_=_events,
     watch_=_WATCH,
-    model_=optional(anything),
+    model_=optional(_model),
 )
 class LabellingRecord(BaseEstimator):  # type: ignore[misc]
     """All that a file keeps of an `ActiveLearner`: how it asks, what it was told, and the model.
@@ -189,7 +233,9 @@ class LabellingRecord(BaseEstimator):  # type: ignore[misc]
         self.start = start
 
     def _check_parameters(self) -> None:
-        strategy_named(self.selection)
+        check_strategy(strategy_named(self.selection))
+        if self.start is not None:
+            check_estimator(self.start)
         scope = Scope({})
         nullable(integer(1))("label_budget", self.label_budget, scope)
         nullable(several(_label))("classes", self.classes, scope)

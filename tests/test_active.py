@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -850,6 +851,13 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         record.events_ = events
         with pytest.raises(ValueError, match=r"events_"):
             larank.save(record, tmp_path / "odd.larank")
+
+
+def test_the_command_line_shows_what_is_in_a_file(tmp_path: Path) -> None:
+    taught(3)[0].save(tmp_path / "session.larank")
+    command = [sys.executable, "-c", "from larank.cli import main; main()", "info", tmp_path / "session.larank"]
+    told = subprocess.run(command, capture_output=True, text=True)
+    assert "LabellingRecord" in told.stdout, told.stderr
 
 
 def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:

@@ -234,6 +234,7 @@ def describe(path: _PathLike) -> dict[str, Any]:
         return _read_array(path, name) if name == "classes_" and name in arrays else arrays.get(name)
 
     with _reading(path):
+        _import_named(description["class"])  # its parameters may be of classes that come with it
         reader = _Reader(shown, builds=False)
         parts = {part: reader.values(description[part], part) for part in ("parameters", "attributes")}
     return {**description, **parts}

@@ -585,6 +585,7 @@ def test_a_clone_has_the_parameters_only() -> None:
         ({"label_costs": {("DET", "DET"): 1.0}}, "label_costs must be 0 for a label in its own place"),
         ({"label_costs": 3}, "label_costs must map"),
         ({"templates": ["word[0"]}, "the template 'word\\[0' cannot be read"),
+        ({"templates": 3}, "templates must be 'general', 'words', 'chunking', or a sequence"),
         ({"templates": []}, "templates must be 'general', 'words', 'chunking', or a sequence"),
         ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0"),
         ({"memory_limit": 0}, "memory_limit must be"),
@@ -1052,4 +1053,6 @@ def test_confidence_needs_something_to_be_sure_of() -> None:
         tagger.calibrate([[]], [[]])
     with pytest.raises(ValueError, match="y must hold the labels of X"):
         tagger.calibrate(X)
+    with pytest.raises(ValueError, match=r"y must hold labels of the tagger, \['ADJ', .*; got \['Q'\]"):
+        tagger.calibrate([["a"]], [["Q"]])
     assert tagger.calibrate(X, y).calibration_.shape == (1, 2)

@@ -188,6 +188,9 @@ def repaired(tags: Sequence[Sequence[str]], scheme: str = "BIO") -> list[list[st
     """
     if scheme not in _WRITTEN:
         raise ValueError(f"scheme must be one of {', '.join(map(repr, _WRITTEN))}, got {scheme!r}")
+    for number, row in enumerate(tags):
+        if isinstance(row, str):
+            raise TypeError(f"tags[{number}] is {row!r}; a sequence of tags is expected")
     flat, lengths = list(chain.from_iterable(tags)), [len(sequence) for sequence in tags]
     for tag in dict.fromkeys(flat):
         prefix, kind = _parts(tag)

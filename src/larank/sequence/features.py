@@ -30,7 +30,7 @@ distance from an end is a feature as in CRF++. They equal no text, not even one 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -412,7 +412,7 @@ class _Atom(NamedTuple):
 
 
 def _parsed_templates(templates: Sequence[str], columns: tuple[str, ...]) -> list[tuple[_Atom, ...]]:
-    if isinstance(templates, str) or not templates:
+    if isinstance(templates, str) or not isinstance(templates, Iterable) or not templates:
         names = ", ".join(map(repr, TEMPLATES))
         raise ValueError(f"templates must be {names}, or a sequence of one or more templates; got {templates!r}")
     parsed = [_parsed_template(template, columns) for template in templates]

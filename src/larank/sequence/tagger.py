@@ -442,6 +442,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         true[:] = known
         if not len(true):
             raise ValueError("X must hold at least one token to calibrate with, got none")
+        if not set(known) & set(self.classes_.tolist()):
+            raise ValueError(
+                f"y must hold labels of the tagger, {self.classes_.tolist()!r}; got {sorted(set(known))!r}"
+            )
         lines = [calibrated(margins, labels == true)]
         if has_chunks(self.classes_.tolist()):
             found, right = [], []

@@ -22,7 +22,21 @@ from studies.measure import load_average, versions
 from studies.papers import active as active_figures
 from studies.papers import concepts, larank, lasvm, mcsvm, ospas, primal, sdm, sgdqn
 from studies.papers import sequence as sequence_tables
-from studies.rivals import active, ambiguous, binary, cache, kernel, linear, maps, memory, path, search, sequence, sgd
+from studies.rivals import (
+    active,
+    ambiguous,
+    binary,
+    cache,
+    kernel,
+    linear,
+    maps,
+    memory,
+    path,
+    search,
+    sequence,
+    sgd,
+    tagging,
+)
 from studies.rivals import primal as primal_rivals
 from studies.study import Outcome, Study
 
@@ -47,6 +61,7 @@ _SINGLE = (
     cache,
     active,
     sequence,
+    tagging,
     ambiguous,
     campaign,
     epochs,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import re
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -578,3 +581,332 @@ def test_the_learner_is_public_and_its_example_runs() -> None:
     results = doctest.testmod(sys.modules[ActiveLearner.__module__])
     assert results.attempted > 0
     assert results.failed == 0
+
+
+# Several questions at once
+
+
+def test_a_batch_is_of_different_examples_and_stays_until_it_is_answered() -> None:
+    X = numbered(60)
+    learner = informed(X)
+    numbers, rows = learner.query(10)
+    assert len(set(numbers.tolist())) == 10
+    assert np.array_equal(rows, X[numbers])
+    assert learner.query(10)[0].tolist() == numbers.tolist() == list(learner.asked)
+    assert learner.query()[0] == numbers[0]
+    learner.teach(rows, [0, 1] * 5)
+    assert learner.asked == ()
+    assert learner.labelled == dict(zip(numbers.tolist(), [0, 1] * 5, strict=True))
+    assert not set(learner.query(10)[0].tolist()) & set(numbers.tolist())
+
+
+def test_what_is_left_of_a_batch_comes_first() -> None:
+    learner = informed(numbered(60))
+    numbers, rows = learner.query(4)
+    learner.teach(rows[2], 1)
+    learner.teach(y=0, index=int(numbers[0]))
+    learner.skip(int(numbers[3]))
+    assert learner.asked == (numbers[1],)
+    assert learner.skipped == (numbers[3],)
+    more, _ = learner.query(3)
+    assert more[0] == numbers[1]
+    assert len(set(more.tolist()) - set(numbers.tolist())) == 2
+
+
+@pytest.mark.parametrize("selection", ["active", "autoactive", "random", Active(sample_size=None)])
+def test_a_batch_ends_with_the_pool_and_with_the_budget(selection: Any) -> None:
+    learner = informed(numbered(7), selection=selection)
+    assert sorted(learner.query(10)[0].tolist()) == list(range(7))
+    learner = informed(numbered(7), selection=selection, label_budget=3)
+    assert len(learner.query(10)[0]) == 3
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, "3", True])
+def test_a_batch_has_a_size(n: Any) -> None:
+    with pytest.raises(ValueError, match=f"n must be an integer >= 1, got {n!r}"):
+        informed(numbered()).query(n)
+
+
+def test_a_batch_has_no_twins_where_others_promise_as_much() -> None:
+    places = np.repeat(np.arange(10.0), 20)
+    X = np.column_stack([np.full(200, 0.1), places])  # all equally near to the boundary, twenty times ten places
+    numbers, _ = informed(X, sample_size=1).query(10)
+    assert len(set(places[numbers].tolist())) >= 8
+    single = informed(X, selection="random").query(10)[0]
+    assert len(set(places[single].tolist())) < 8
+
+
+@pytest.mark.parametrize("kind", [list, csr_matrix, pandas.DataFrame, polars.DataFrame])
+def test_batches_are_like_the_pool(kind: Any) -> None:
+    X, y = letters(100)
+    pool = [str(row) for row in X.tolist()] if kind is list else kind(X)
+    model = LaRankClassifier(lambda a, b: np.array([[float(x == z) for z in b] for x in a]), random_state=0)
+    learner = ActiveLearner(
+        model if kind is list else LaRankClassifier(gamma=0.02, random_state=0), pool, random_state=0
+    )
+    for _ in range(4):
+        numbers, rows = learner.query(5)
+        learner.teach(rows, y[numbers])
+    assert learner.labels_used == 20
+    assert learner.remaining == 80
+
+
+# Taking back
+
+
+def letters(size: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    letter = load_letter()
+    return letter.X_train[:size].astype(float), letter.y_train[:size]
+
+
+def taught(labels: int, **settings: Any) -> tuple[ActiveLearner, np.ndarray, np.ndarray]:
+    X, y = letters()
+    learner = ActiveLearner(LaRankClassifier(C=10, gamma=0.02, random_state=0), X, random_state=0, **settings)
+    for _ in range(labels):
+        index, x = learner.query()
+        learner.teach(x, y[index])
+    return learner, X, y
+
+
+def decisions(learner: ActiveLearner, X: np.ndarray) -> np.ndarray:
+    return np.asarray(learner.estimator.decision_function(X))
+
+
+def test_undo_makes_the_model_as_if_the_last_label_had_never_been_given() -> None:
+    learner, X, _ = taught(30)
+    model, before = learner.estimator, decisions(learner, X)
+    index, x = learner.query()
+    learner.teach(x, "Z")
+    learner.undo()
+    assert learner.estimator is model
+    assert np.array_equal(decisions(learner, X), before)
+    assert (learner.labels_used, learner.query()[0], index in learner.labelled) == (30, index, False)
+
+
+def test_everything_can_be_undone_in_the_order_in_which_it_was_said() -> None:
+    learner, X, y = taught(12)
+    before, labelled = decisions(learner, X), learner.labelled
+    first = next(iter(labelled))
+    numbers, _ = learner.query(3)
+    learner.skip()
+    learner.teach(y=y[numbers[1:]], index=numbers[1:])
+    learner.correct(first, "Z")
+    learner.teach(np.zeros(16), "Q")
+    assert learner.labels_used == 15
+    learner.undo()
+    assert learner.labelled[first] == "Z"
+    learner.undo()
+    assert learner.labelled[first] == y[first]
+    learner.undo()
+    assert learner.asked == tuple(numbers[1:])
+    learner.undo()
+    assert learner.asked == tuple(numbers)
+    assert learner.skipped == ()
+    assert learner.labelled == labelled
+    assert np.array_equal(decisions(learner, X), before)
+    for _ in range(12):
+        learner.undo()
+    assert (learner.labels_used, learner.remaining, learner.labelled) == (0, len(X), {})
+    assert not hasattr(learner.estimator, "classes_")
+    with pytest.raises(ValueError, match=r"undo\(\) must follow teach\(\), skip\(\) or correct\(\)"):
+        learner.undo()
+
+
+def test_undo_gives_the_budget_back() -> None:
+    learner, _, y = taught(5, label_budget=5)
+    assert learner.remaining == 0
+    learner.undo()
+    index, x = learner.query()
+    learner.teach(x, y[index])
+    assert learner.labels_used == 5
+
+
+def test_a_corrected_label_is_as_if_it_had_been_given_at_once() -> None:
+    right, X, y = taught(20, selection="random")
+    wrong = ActiveLearner(LaRankClassifier(C=10, gamma=0.02, random_state=0), X, selection="random", random_state=0)
+    for place in range(20):
+        index, x = wrong.query()
+        wrong.teach(x, "Z" if place == 7 else y[index])
+    mistaken = list(wrong.labelled)[7]
+    wrong.correct(mistaken, y[mistaken])
+    assert wrong.labelled == right.labelled
+    assert np.array_equal(decisions(wrong, X), decisions(right, X))
+
+
+def test_a_model_that_was_trained_before_is_what_undo_returns_to() -> None:
+    X, y = letters()
+    model = LaRankClassifier(C=10, gamma=0.02, random_state=0).partial_fit(X[:50], y[:50])
+    before = model.decision_function(X)
+    learner = ActiveLearner(model, X[50:], random_state=0)
+    learner.teach(y=y[60:70], index=np.arange(10, 20))
+    learner.undo()
+    assert np.array_equal(model.decision_function(X), before)
+
+
+@pytest.mark.parametrize(
+    ("index", "label", "message"),
+    [
+        (299, "A", r"index must be that of an example with a label, one of `labelled`; got 299"),
+        ("3", "A", r"index must be an integer or an array of integers, got '3'"),
+        (None, "A", r"index must be an integer .* got None"),
+        (0, None, r"label must be one label, got None; undo\(\) takes one back"),
+        (0, ["A", "B"], r"label must be one label, got \['A', 'B'\]"),
+    ],
+)
+def test_corrections_that_make_no_sense_are_refused(index: Any, label: Any, message: str) -> None:
+    learner, X, _ = taught(0)
+    learner.teach(y=["A", "B"], index=[0, 1])
+    before = decisions(learner, X)
+    with pytest.raises(ValueError, match=message):
+        learner.correct(index, label)
+    assert np.array_equal(decisions(learner, X), before)
+
+
+def test_a_correction_that_fails_changes_nothing() -> None:
+    X, y = letters(40)
+    learner = ActiveLearner(SGDClassifier(random_state=0), X, classes=sorted(set(y)), random_state=0)
+    learner.teach(y=y[:5], index=np.arange(5))
+    before = learner.estimator.coef_.copy()
+    with pytest.raises(ValueError, match="classes"):
+        learner.correct(2, "no letter")
+    assert np.array_equal(learner.estimator.coef_, before)
+    assert learner.labelled[2] == y[2]
+
+
+# Files
+
+
+@pytest.mark.parametrize("lessons", [0, 1, 25])
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_saved_learner_goes_on_with_the_same_questions(tmp_path: Path, lessons: int, is_asked: bool) -> None:
+    learner, X, y = taught(lessons, label_budget=60)
+    if lessons:
+        learner.skip() if learner.asked else (learner.query(), learner.skip())
+    if is_asked:
+        learner.query(4)
+    learner.save(tmp_path / "session.larank")
+    again = ActiveLearner.load(tmp_path / "session.larank", X)
+    assert (again.labelled, again.asked, again.skipped) == (learner.labelled, learner.asked, learner.skipped)
+    for _ in range(10):
+        index, x = learner.query()
+        other, z = again.query()
+        assert index == other
+        learner.teach(x, y[index])
+        again.teach(z, y[index])
+    assert (learner.remaining, learner.labels_used) == (again.remaining, again.labels_used)
+    assert learner.advice() == again.advice()
+    again.undo()
+    learner.undo()
+    assert np.allclose(decisions(learner, X), decisions(again, X))
+
+
+def test_an_estimator_of_others_is_given_again_and_taught_again(tmp_path: Path) -> None:
+    X, y = letters(100)
+    classes = sorted(set(y))
+    learner = ActiveLearner(SGDClassifier(random_state=0), X, classes=classes, random_state=0)
+    learner.teach(y=y[:20], index=np.arange(20))
+    learner.teach(np.zeros(16), "A")
+    learner.save(tmp_path / "session.larank")
+    with pytest.raises(ValueError, match=r"estimator must be given, as it was before the first lesson: .*session"):
+        ActiveLearner.load(tmp_path / "session.larank", X)
+    again = ActiveLearner.load(tmp_path / "session.larank", X, estimator=SGDClassifier(random_state=0))
+    assert np.array_equal(again.estimator.coef_, learner.estimator.coef_)
+    assert again.query(5)[0].tolist() == learner.query(5)[0].tolist()
+
+
+def test_a_model_trained_before_is_in_the_file(tmp_path: Path) -> None:
+    X, y = letters()
+    model = LaRankClassifier(C=10, gamma=0.02, random_state=0).partial_fit(X[:50], y[:50])
+    before = model.decision_function(X)
+    learner = ActiveLearner(model, X[50:], random_state=0)
+    learner.teach(y=y[60:70], index=np.arange(10, 20))
+    learner.save(tmp_path / "session.larank")
+    again = ActiveLearner.load(tmp_path / "session.larank", X[50:])
+    assert np.allclose(decisions(again, X), decisions(learner, X))
+    again.undo()
+    assert np.allclose(decisions(again, X), before)
+
+
+def test_another_pool_is_refused(tmp_path: Path) -> None:
+    learner, X, _ = taught(10)
+    learner.save(tmp_path / "session.larank")
+    with pytest.raises(ValueError, match=r"X must be the pool of .*session.larank, of 300 examples; got 299"):
+        ActiveLearner.load(tmp_path / "session.larank", X[:-1])
+    with pytest.raises(ValueError, match=r"X must be the pool of .*, but examples that were asked about are others"):
+        ActiveLearner.load(tmp_path / "session.larank", X[::-1].copy())
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    learner, X, _ = taught(10)
+    larank.save(learner.estimator, tmp_path / "model.larank")
+    with pytest.raises(ValueError, match=r"holds a LaRankClassifier and no labels; larank.load reads it"):
+        ActiveLearner.load(tmp_path / "model.larank", X)
+    learner.save(tmp_path / "session.larank")
+    record = larank.load(tmp_path / "session.larank")
+    record.asked_ = [next(iter(learner.labelled))]
+    larank.save(record, tmp_path / "odd.larank")
+    with pytest.raises(ValueError, match=r"is damaged: its questions and answers are not those of its pool"):
+        ActiveLearner.load(tmp_path / "odd.larank", X)
+    for events in ([["lesson", [1], [], None]], [["skip", 300]], [["correction", 3, "A"]], [["praise", 3]], ["skip"]):
+        record.events_ = events
+        with pytest.raises(ValueError, match=r"events_"):
+            larank.save(record, tmp_path / "odd.larank")
+
+
+def test_the_command_line_shows_what_is_in_a_file(tmp_path: Path) -> None:
+    taught(3)[0].save(tmp_path / "session.larank")
+    command = [sys.executable, "-c", "from larank.cli import main; main()", "info", tmp_path / "session.larank"]
+    told = subprocess.run(command, capture_output=True, text=True)
+    assert "LabellingRecord" in told.stdout, told.stderr
+
+
+def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
+    class Farthest(Active):
+        pass
+
+    learner, _, _ = taught(3, selection=Farthest())
+    with pytest.raises(TypeError, match="the parameter 'selection' is a Farthest, which cannot be saved"):
+        learner.save(tmp_path / "session.larank")
+
+
+# Advice
+
+
+def test_advice_comes_when_there_is_something_to_go_by() -> None:
+    learner, _, y = taught(3)
+    early = learner.advice()
+    assert (early.expected_gain, early.enough) == (None, False)
+    assert "too early to tell" in str(early)
+    while learner.labels_used < 200:
+        numbers, rows = learner.query(10)
+        learner.teach(rows, y[numbers])
+    late = learner.advice(50)
+    assert 0 <= late.agreement <= 1
+    assert 0 <= late.stability <= 1
+    assert 0 < late.expected_gain <= 1
+    assert re.match(r"203 labels were given\. The model would have given \d+% .* 50 more would mend some", str(late))
+    assert learner.advice(50, worthwhile=1).enough
+    assert not learner.advice(50, worthwhile=0).enough
+    assert learner.advice(5).expected_gain < late.expected_gain
+
+
+@pytest.mark.parametrize(
+    ("further", "worthwhile", "name"), [(0, 0.1, "further"), (1.5, 0.1, "further"), (9, -1, "worthwhile")]
+)
+def test_advice_needs_numbers_that_make_sense(further: Any, worthwhile: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        taught(0)[0].advice(further, worthwhile=worthwhile)
+
+
+def test_agreement_counts_what_the_model_would_have_said() -> None:
+    X = np.column_stack([np.repeat([-1.0, 1.0], 100), np.random.RandomState(0).randn(200)])
+    y = np.repeat(["no", "yes"], 100)
+    learner = ActiveLearner(LaRankClassifier(gamma=1.0, random_state=0), X, selection="random", random_state=0)
+    learner.teach(y=["no", "yes"], index=[0, 199])
+    assert learner.advice().agreement is None
+    for right in (True, True, True, False):
+        index, x = learner.query()
+        learner.teach(x, y[index] if right else {"no": "yes", "yes": "no"}[y[index]])
+    assert learner.advice().agreement == 0.75
+    learner.undo()
+    assert learner.advice().agreement == 1

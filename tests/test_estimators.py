@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
@@ -1613,3 +1614,18 @@ def test_training_is_silent_unless_asked_and_then_writes_to_standard_error_only(
         if limit and case.variant != "published":
             assert "memory limit 5 MB" in err
         assert_same_model(loud, silent)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0.5, np.nan, 1.5, 2.5], r"column 'height' holds nan in row 1\. Input X contains NaN"),
+        ([0.5, 1.0, np.inf, 2.5], r"column 'height' holds inf in row 2\. Input X contains infinity"),
+        (["0.5", "tall", "1", "2"], r"column 'height' holds 'tall' in row 1\. could not convert string"),
+    ],
+)
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_an_error_in_a_table_names_the_column_and_the_row(kind, values, message):
+    table = kind({"age": [1.0, 2.0, 3.0, 4.0], "height": values})
+    with pytest.raises(ValueError, match=f"X must hold finite numbers, but {message}"):
+        larank.LinearMulticlassSVC().fit(table, [0, 1, 0, 1])

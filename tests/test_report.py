@@ -87,7 +87,7 @@ def test_the_page_is_well_formed_and_complete(tmp_path: Path) -> None:
     )
     page = Page(text)
     assert page.tags.count("h1") == 1
-    assert page.tags.count("svg") == 1
+    assert page.tags.count("svg") == 2
     shown = ["A title", "ours", "2.80%", "A note.", "Worst classes", "16000", "1e-05", "None"]
     shown += ["converged", "10.25", "0.25", "2.44e-02", "12072", "1.10", _core.simd_level(), "scikit-learn"]
     for piece in shown:
@@ -108,7 +108,7 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
 def test_the_plot_takes_the_colours_of_the_page(tmp_path: Path) -> None:
     text = written(tmp_path)
     assert "prefers-color-scheme: dark" in text
-    plot = text[text.index("<svg") : text.index("</svg>")]
+    plot = text[text.index("<svg") : text.rindex("</svg>")]
     assert {f"var(--{name})" for name in ("ink", "rule", "primal", "dual", "gap")} <= set(
         re.findall(r"var\(--\w+\)", plot)
     )
@@ -154,7 +154,7 @@ def test_odd_histories_are_no_obstacle(history: tuple[Checkpoint, ...], tmp_path
 
 def test_a_failed_write_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "report.html").write_text("old")
-    monkeypatch.setattr(report, "_plot_svg", lambda result: 1 / 0)
+    monkeypatch.setattr(report, "_plots_svg", lambda result: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         written(tmp_path)
     assert (tmp_path / "report.html").read_text() == "old"
@@ -216,16 +216,16 @@ def test_columns_of_numbers_are_recognised() -> None:
 
 
 def test_the_work_of_a_kernel_solver_is_shown() -> None:
-    figures = report.certificate(a_result(kernel_values=49_000_000, argmax_calls=190_000, violation=math.nan))
+    figures = a_result(kernel_values=49_000_000, argmax_calls=190_000, violation=math.nan).figures()
     assert figures["kernel values"] == 49_000_000
     assert figures["arg max calls"] == 190_000
     assert "largest violation" not in figures
-    assert not {"kernel values", "arg max calls"} & report.certificate(a_result()).keys()
+    assert not {"kernel values", "arg max calls"} & a_result().figures().keys()
 
 
 def test_an_estimated_primal_objective_is_not_shown_as_a_certificate(tmp_path: Path) -> None:
     estimate = a_result(exact=False)
-    assert {"primal (estimate)", "gap (estimate)"} <= report.certificate(estimate).keys()
+    assert {"primal (estimate)", "gap (estimate)"} <= estimate.figures().keys()
     text = Page(written(tmp_path, estimate)).text
     assert "not computed from scratch" in text
     assert "above the optimum" not in text
@@ -243,3 +243,46 @@ def test_a_page_claims_no_optimum_where_there_is_no_bound(changes: dict[str, flo
     assert said in text
     assert "is optimal" not in text
     assert "above the optimum" not in text
+
+
+def test_a_plot_shows_every_primal_objective_and_the_relative_gap_of_each_point() -> None:
+    drawn: dict[str, Any] = {}
+
+    class Axes:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *given, **settings: drawn.setdefault(name, []).append(given)
+
+    steep = a_result()  # its first objective is ten times the last
+    report._draw_objectives(Axes(), steep)
+    ((low, high),) = drawn["set_ylim"]
+    assert drawn["set_yscale"] == [("log",)]
+    assert high > max(point.primal for point in steep.history)
+    assert 0 < low < steep.dual
+    drawn.clear()
+    flat = a_result(history=steep.history[5:])
+    report._draw_objectives(Axes(), flat)
+    ((low, high),) = drawn["set_ylim"]
+    assert "set_yscale" not in drawn
+    assert low < min(point.dual for point in flat.history)
+    assert high > max(point.primal for point in flat.history)
+    drawn.clear()
+    report._draw_gap(Axes(), steep)
+    heights = [height for _, heights in drawn["plot"] for height in heights]
+    assert sorted(heights) == pytest.approx(sorted(point.gap / point.primal for point in steep.history))
+
+
+def test_plots_stand_below_each_other_where_the_page_is_narrow(tmp_path: Path) -> None:
+    text = written(tmp_path)
+    assert re.search(r"\.plots \{ display: grid; grid-template-columns: repeat\(auto-fit", text)
+    assert "columns: 1;" in text[text.index("@media (max-width: 40rem)") :]
+
+
+def test_a_result_prints_as_a_short_table_and_has_all_in_a_dict() -> None:
+    result = a_result()
+    lines = str(result).splitlines()
+    assert lines[:3] == ["solver             sdm", "status             converged", "primal objective   10.25"]
+    assert len(lines) <= 12
+    assert max(map(len, lines)) < 60
+    assert len(repr(result)) < 500
+    assert "history of 11 points" in repr(result)
+    assert Result.from_dict(result.to_dict()) == result

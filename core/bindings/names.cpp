@@ -11,8 +11,8 @@ namespace {
 
 using larank::Dictionary;
 
-// Tokens of named features: dicts of str, numbers and bools, or lists and sets of str. `number` makes a feature of a
-// name, or `unknown`.
+// Tokens of named features: dicts of str, numbers, bools and None, which is no feature, or lists and sets of str.
+// `number` makes a feature of a name, or `unknown`.
 template <class Number>
 class NamedTokens {
   public:
@@ -51,6 +51,7 @@ class NamedTokens {
         PyObject *key, *value;
         for (Py_ssize_t at = 0; PyDict_Next(token, &at, &key, &value);) {
             if (!PyUnicode_Check(key)) fail_type(here() + " has a key of type " + kind_of(key) + "; expected a str");
+            if (value == Py_None) continue;
             name_ = utf8_of(key, [&] { return "a key of " + here(); });
             if (PyUnicode_Check(value)) {
                 name_ += '=';
@@ -69,8 +70,8 @@ class NamedTokens {
         }
         if (!PyNumber_Check(value) || PyErr_Occurred()) {
             PyErr_Clear();
-            fail_type(here() + "['" + name_ + "'] is " + (value == Py_None ? "None" : a_kind_of(value)) +
-                      "; expected a str, a number or a bool");
+            fail_type(here() + "['" + name_ + "'] is " + a_kind_of(value) +
+                      "; expected a str, a number, a bool or None");
         }
         if (!std::isfinite(number)) fail_value(here() + "['" + name_ + "'] is not finite");
         return number;

@@ -40,7 +40,6 @@ void walk(nb::handle X, const Visit& visit, const End& end_sentence) {
         const nb::object tokens = walkable(PySequence_Fast_GET_ITEM(sentences.ptr(), i), x_at(i),
                                            "expected a sequence of tokens, such as a list");
         const Py_ssize_t length = PySequence_Fast_GET_SIZE(tokens.ptr());
-        if (length == 0) fail_value(x_at(i) + " is an empty sequence; every sequence needs at least one token");
         for (Py_ssize_t t = 0; t < length; ++t) visit(PySequence_Fast_GET_ITEM(tokens.ptr(), t), i, t);
         end_sentence();
     }
@@ -66,14 +65,14 @@ class OneKind {
     void check(int kind, PyObject* token, Py_ssize_t i, Py_ssize_t t) {
         if (kind == first_ && kind >= 0) return;
         const std::string here = x_at(i, t) + " is " + a_kind_of(token);
-        if (first_ >= 0) fail_type(here + ", but X[0][0] is " + first_name_ + "; all tokens must be of one kind");
+        if (first_ >= 0) fail_type(here + ", but " + first_token_ + "; all tokens must be of one kind");
         if (kind < 0) fail_type(here + "; expected " + wanted_);
         first_ = kind;
-        first_name_ = a_kind_of(token);
+        first_token_ = here;
     }
 
   private:
     const char* wanted_;
     int first_ = -1;
-    std::string first_name_;
+    std::string first_token_;  // where it is, and of what kind
 };

@@ -85,6 +85,7 @@ _HOME = {
     "KernelPerceptron": "larank.kernel.perceptrons",
     "LaRankClassifier": "larank.kernel.larank",
     "LaSVMClassifier": "larank.kernel.lasvm",
+    "LabellingRecord": "larank.active.record",
     "LinearMulticlassSVC": "larank.linear.sdm",
     "LinearMulticlassSVCCV": "larank.linear.sdmcv",
     "MemoryLimitError": "larank._core",
@@ -111,13 +112,17 @@ _HOME = {
     "tree_label_kernel": "larank.linear.labelkernel",
 }
 
+_ROOMS = ("active", "data")  # modules for users, beside the names
+
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, so that each part of the library can be used on its own."""
+    if name in _ROOMS:
+        return importlib.import_module(f"larank.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'larank' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_ROOMS])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MethodType
 from typing import Any, TypeVar, cast
@@ -157,7 +158,8 @@ def validated(
             check_sparse(X)
         types: list[Any] = [np.float64, np.float32, *(BYTES if as_bytes and isinstance(X, np.ndarray) else ())]
         checks = {"dtype": types, "order": "C", "accept_large_sparse": True, "reset": reset}
-        with np.errstate(over="ignore", invalid="ignore"):  # it sums up X, to see whether all is finite
+        # It sums up X, to see whether all is finite.
+        with _names_wrong_column(X), np.errstate(over="ignore", invalid="ignore"):
             found = validate_data(estimator, X, *y, accept_sparse="csr" if sparse else False, **checks)
         X, labels = found if y else (found, None)
         X = canonical_csr(X) if issparse(X) else X
@@ -167,6 +169,49 @@ def validated(
             return X
     check_classification_targets(labels)
     return X, labels
+
+
+@contextmanager
+def _names_wrong_column(X: Any) -> Iterator[None]:
+    """Let an error about values of X say in which column the first of them is, which scikit-learn does not."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        where = _wrong_column(X)
+        if not where:
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        first, _, _ = str(error).partition("\n")
+        raise kind(f"X must hold finite numbers, but {where}. {first}") from error
+
+
+def _wrong_column(X: Any) -> str:
+    """What is wrong with the first column that does not hold finite numbers, if there is one."""
+    names: Any = getattr(X, "columns", None)
+    if issparse(X):
+        entries = X.tocoo()
+        wrong = next((at for at, value in enumerate(entries.data) if not _is_finite_number(value)), None)
+        return "" if wrong is None else _named(int(entries.col[wrong]), entries.data[wrong], entries.row[wrong])
+    table = np.asarray(X) if names is None else X
+    for place in range(table.shape[1] if len(table.shape) == 2 and len(table) else 0):
+        column = np.asarray(table[:, place] if names is None else table[names[place]])
+        is_right = np.isfinite(column) if column.dtype.kind in "biuf" else np.vectorize(_is_finite_number)(column)
+        if not is_right.all():
+            row = int(is_right.argmin())
+            return _named(place if names is None else names[place], column[row], row)
+    return ""
+
+
+def _named(column: Any, value: Any, row: Any) -> str:
+    told = value.item() if isinstance(value, np.generic) else value
+    return f"column {column!r} holds {told!r} in row {row}"
+
+
+def _is_finite_number(value: Any) -> bool:
+    try:
+        return not isinstance(value, complex) and math.isfinite(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _has_values_of_the_caller(estimator: BaseEstimator) -> bool:

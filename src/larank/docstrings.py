@@ -127,6 +127,9 @@ gamma_ : float
     The value used for `gamma`.
 n_iter_ : int
     The passes over the data, rounded up.""",
+    "n_support_": """\
+n_support_ : ndarray of shape (n_classes,)
+    The number of support patterns of each class.""",
     "coef_": """\
 coef_ : ndarray of shape (n_classes, n_features), or (1, n_features) with two classes
     The weights, with the kernel "linear". With two classes, those of the second minus those of the first.""",

@@ -272,6 +272,7 @@ _FLAGS = (
     "finish",
     "fit_intercept",
     "refit",
+    "repair",
     "shrinking",
     "shuffle",
 )
@@ -472,6 +473,7 @@ RULES = (
     acts("n_reprocess", schedule=("fixed",)),
     acts("average", solver=("perceptron", "passive-aggressive")),
     acts("label_costs", solver=("larank", "passive-aggressive"), because="the perceptron knows right and wrong"),
+    acts("repair", constraints=("BIO", "BILOU"), because="other labels cannot be read as conlleval reads tags"),
     acts("budget", decision=("last",), because="support patterns that have left would stay in the average"),
     acts("C", math.inf, solver=("active-set",), of="MulticlassSVC"),
     acts("init", solver=("active-set",)),

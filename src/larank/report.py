@@ -11,7 +11,7 @@ import io
 import math
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from html import escape
 from importlib import metadata
@@ -70,7 +70,7 @@ def write_report(
         style=_STYLE,
         rows=_table_html(rows),
         notes="".join(f"<p class='note'>{escape(note)}</p>" for note in notes),
-        certificate=_tiles_html(certificate(result)),
+        certificate=_tiles_html(result.figures()),
         bound=escape(_bound(result)),
         plot=_plot_html(result),
         panels="".join(panels),
@@ -78,34 +78,6 @@ def write_report(
     )
     with atomic_write(path) as file:
         file.write(page.encode())
-
-
-def _primal(result: Result) -> object:
-    """The number, with its standard error where it has one."""
-    value, error = result.primal, result.primal_error
-    return f"{format_value(value)} ± {format_value(error)}" if error else value
-
-
-def certificate(result: Result) -> dict[str, object]:
-    """Name the figures of a certificate, in reading order."""
-    figures: dict[str, object] = {"status": result.status.replace("_", " ")}
-    if result.has_objective:
-        figures |= {
-            "primal objective" if result.exact else "primal (estimate)": _primal(result),
-            "dual objective": result.dual,
-            "duality gap" if result.exact else "gap (estimate)": result.gap,
-            "relative gap": f"{result.relative_gap:.2e}",
-        }
-    if result.history and result.history[-1].online_error is not None:
-        figures["online error"] = f"{result.history[-1].online_error:.2%}"
-    if not math.isnan(result.violation):
-        figures["largest violation"] = f"{result.violation:.2e}"
-    figures["support patterns"] = result.support_patterns
-    if result.kernel_values:
-        figures["kernel values"] = result.kernel_values
-    if result.argmax_calls:
-        figures["arg max calls"] = result.argmax_calls
-    return figures | {"passes": f"{result.iterations:.1f}", "seconds": f"{result.seconds:.2f}"}
 
 
 def environment() -> dict[str, object]:
@@ -237,7 +209,8 @@ def _plot_html(result: Result) -> str:
     legend = "Dots: objectives computed from scratch. Pale: as the solver saw them on its way."
     if not result.has_objective:
         legend = "The share of the examples so far that were misclassified when they came."
-    return f"{_theme(_plot_svg(result))}<p class='note'>{legend}</p>"
+    plots = "".join(_theme(svg) for svg in _plots_svg(result))
+    return f"<div class='plots'>{plots}</div><p class='note'>{legend}</p>"
 
 
 # ---- The plot. Matplotlib draws in these colours; the page's style sheet replaces them by its own. ----
@@ -247,17 +220,27 @@ _INKS |= {"#040404": "var(--dual)", "#050505": "var(--gap)"}
 _INK, _RULE, _PRIMAL, _DUAL, _GAP = _INKS
 
 
-def _plot_svg(result: Result) -> str:
+_MANY_TIMES = 5.0  # the objective at the end: from there on the axis is logarithmic
+_DECADES_BELOW = 100.0  # such an axis begins this many times below the objective at the end
+
+
+def _plots_svg(result: Result) -> list[str]:
+    """One drawing for each plot, so that a page can put them one below the other."""
+    if not result.has_objective:
+        return [_plot_svg(_draw_online_error, result)]
+    return [_plot_svg(draw, result) for draw in (_draw_objectives, _draw_gap)]
+
+
+def _plot_svg(draw: Callable[[Any, Result], None], result: Result) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     # A bare Figure needs no pyplot and leaves the caller's backend alone.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "larank", "font.size": 9}):
-        figure = Figure(figsize=(8.6, 2.9), layout="constrained")
-        drawings = (_draw_objectives, _draw_gap) if result.has_objective else (_draw_online_error,)
-        for draw, axes in zip(drawings, figure.subplots(1, len(drawings), squeeze=False)[0], strict=True):
-            draw(axes, result)
-            _dress(axes)
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": draw.__name__, "font.size": 9}):
+        figure = Figure(figsize=(4.3, 2.9), layout="constrained")
+        axes = figure.subplots()
+        draw(axes, result)
+        _dress(axes)
         buffer = io.StringIO()
         silent = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", transparent=True, metadata=silent)
@@ -269,18 +252,20 @@ def _draw_objectives(axes: Any, result: Result) -> None:
     _draw(axes, points, [point.primal for point in points], _PRIMAL, "primal")
     _draw(axes, points, [point.dual for point in points], _DUAL, "dual")
     axes.set_title("objective")
-    # The first losses can be many times the last: leave them above the frame rather than flatten the rest.
     low = min((point.dual for point in points), default=0.0)
-    high = min(max((point.primal for point in points), default=0.0), 3 * max(result.primal, 0.0))
-    if high > low:
+    high = max((point.primal for point in points), default=0.0)
+    if high > _MANY_TIMES * result.primal > 0:
+        # The first losses would flatten all that came later.
+        axes.set_yscale("log", nonpositive="mask")
+        axes.set_ylim(max(low, result.primal / _DECADES_BELOW), 1.2 * high)
+    elif high > low:
         axes.set_ylim(low - 0.04 * (high - low), high + 0.04 * (high - low))
     axes.legend(frameon=False, labelcolor=_INK)
 
 
 def _draw_gap(axes: Any, result: Result) -> None:
-    scale = result.primal if 0 < result.primal < math.inf else 1.0
-    points = [point for point in _finite(result.history) if point.gap > 0]
-    _draw(axes, points, [point.gap / scale for point in points], _GAP, "gap")
+    points = [point for point in _finite(result.history) if point.gap > 0 and point.primal > 0]
+    _draw(axes, points, [point.gap / point.primal for point in points], _GAP, "gap")
     axes.set_title("relative gap")
     if points:
         axes.set_yscale("log")
@@ -353,7 +338,8 @@ tbody tr:last-child td { border-bottom: 0; }
   padding: .45rem .7rem; }
 .tiles dt { color: var(--soft); font-size: .8rem; }
 .tiles dd { margin: 0; font-size: 1.1rem; font-weight: 600; font-variant-numeric: tabular-nums; }
-svg { display: block; width: 100%; height: auto; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 1rem; }
+svg { display: block; width: 100%; height: auto; max-width: 34rem; }
 svg text { font-family: inherit !important; }
 .panels { columns: 3 15rem; column-gap: 2rem; font-size: .85rem; }
 .panel { break-inside: avoid; }
@@ -362,9 +348,12 @@ svg text { font-family: inherit !important; }
 .panel dt { color: var(--soft); }
 .panel dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
 footer { color: var(--soft); font-size: .8rem; }
+.headline, .panel { overflow-x: auto; }
+.tiles dd { overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
-  .tiles dl { grid-template-columns: repeat(2, 1fr); }
-  .headline { overflow-x: auto; }
+  body { padding: 1rem .8rem; }
+  .tiles dl { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  .panels { columns: 1; }
 }
 @page { size: A4; margin: 12mm; }
 @media print {

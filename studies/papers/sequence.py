@@ -187,7 +187,7 @@ def _run_once(dataset: str, algorithm: str, data: Dataset, seed: int) -> Run:
 
     model, seconds = _trained(dataset, algorithm, data, seed)
     predicted = model.predict(data.X_test)
-    f1 = 100.0 * entity_report(data.y_test, predicted).overall.f1 if dataset == CHUNKING else math.nan
+    f1 = 100.0 * entity_report(data.y_test, predicted).f1 if dataset == CHUNKING else math.nan
     dual = math.nan if SOLVERS[algorithm].get("solver") == "perceptron" else float(model.result_.dual)
     return Run(seed, _accuracy(data.y_test, predicted), f1, dual, seconds)
 

@@ -145,7 +145,7 @@ def measure_fit(folder: Path, entrant: Entrant, limit: float | None) -> TaggerRu
     found = _ask(folder, entrant, limit, file=text.TRAIN, test=text.TEST, tags=str(tags))
     _, true = text.read(folder / text.TEST)
     report = entity_report(true, json.loads(tags.read_text()))
-    return TaggerRun(**found, tokens=report.tokens, accuracy=report.accuracy, f1=report.overall.f1)
+    return TaggerRun(**found, tokens=report.tokens, accuracy=report.accuracy, f1=report.f1)
 
 
 def measure_peak(

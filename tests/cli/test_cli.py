@@ -128,6 +128,20 @@ def test_help_imports_nothing_that_it_does_not_need() -> None:
 # ---- train ----
 
 
+def test_predictions_import_neither_pandas_nor_scipys_statistics(files: Files, tmp_path: Path) -> None:
+    larank("train", files.train, tmp_path / "model.larank", "--quiet")
+    code = (
+        f"import sys; sys.argv = ['larank', 'predict', {str(tmp_path / 'model.larank')!r}, {str(files.train)!r}]\n"
+        "from larank.cli import app\n"
+        "app(standalone_mode=False)\n"
+        "print('imported', *{'pandas', 'scipy.stats', 'sklearn.metrics', 'sklearn.model_selection'} & {*sys.modules})\n"
+        "import pandas, scipy.stats, sklearn.svm, sklearn.utils.fixes\n"
+        "print('mode', sklearn.utils.fixes._mode([1, 2, 2])[0], pandas.DataFrame().shape, scipy.stats.norm.cdf(0))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-2:] == ["imported", "mode [2] (0, 0) 0.5"], done.stderr
+
+
 def test_train_writes_a_model_and_shows_its_certificate(files: Files, tmp_path: Path) -> None:
     result = larank("train", files.train, tmp_path / "m.larank", "--test", files.test)
     estimator = models.load(tmp_path / "m.larank")

@@ -16,7 +16,6 @@ from larank.cli import tag as tag_commands
 from larank.data import models
 from larank.data.columns import ConllFile, read_conll
 from larank.sequence.entities import entity_report
-from larank.sequence.features import WORDS
 from larank.sequence.tagger import SequenceTagger
 
 PARTS = {"the": "DT", "a": "DT", "dog": "NN", "cat": "NN", "sees": "VB", "likes": "VB"}
@@ -117,7 +116,7 @@ def test_templates_are_a_set_or_the_lines_of_a_file(train_file: Path, tmp_path: 
     larank_tag("train", train_file, tmp_path / "a.larank", "--templates", file, "-q")
     larank_tag("train", train_file, tmp_path / "b.larank", "--templates", "words", "-q")
     assert list(models.load(tmp_path / "a.larank").templates) == ["word[0]", "word[-1]|pos[0]"]
-    assert list(models.load(tmp_path / "b.larank").templates) == list(WORDS)
+    assert models.load(tmp_path / "b.larank").templates == "words"
 
 
 def test_labels_may_stand_in_any_column_between_tabs(tmp_path: Path):
@@ -233,7 +232,13 @@ def test_wrong_files_are_refused_in_one_line(model: Path, train_file: Path, tmp_
         ("train", tmp_path / "absent.txt", tmp_path / "m.larank"): "absent.txt",
         ("train", train_file, train_file.parent / "no" / "m.larank"): "there is no folder",
         ("train", train_file, tmp_path / "m.larank", "--test", bare): "has no labels",
-        ("train", train_file, tmp_path / "m.larank", "--templates", "nothing"): "sets that come along: words, chunking",
+        (
+            "train",
+            train_file,
+            tmp_path / "m.larank",
+            "--templates",
+            "nothing",
+        ): "come along: general, words, chunking",
     }
     for arguments, words in cases.items():
         assert words in failure(*arguments)
@@ -302,3 +307,22 @@ def test_a_pipe_is_refused_since_its_beginning_would_be_lost(train_file: Path, t
     os.mkfifo(pipe)
     assert "is a pipe or a device" in failure("apply", model, pipe)
     assert "is a pipe or a device" in failure("train", pipe, model, "-q")
+
+
+def test_wrong_labels_are_listed_and_can_be_mended(tmp_path: Path):
+    wrong = written(tmp_path / "wrong.txt", [[("the", "I-NP"), ("dog", "I-NP"), ("barks", "O")]] * 12)
+    said = larank_tag("train", wrong, tmp_path / "m.larank", "--constraints", "BIO", "-q", code=1).stderr
+    assert said.count("'I-NP' at the beginning at") == 12
+    assert "error: 12 labels are not allowed by --constraints, see above; --repair reads them" in said
+    larank_tag("train", wrong, tmp_path / "m.larank", "--constraints", "BIO", "--repair", "--calibrate", wrong, "-q")
+    lines = larank_tag("apply", tmp_path / "m.larank", wrong, "--confidence").stdout.splitlines()
+    assert [line.split()[2] for line in lines[:3]] == ["B-NP", "I-NP", "O"]
+    assert all(0 < float(line.split()[3]) < 1 for line in lines[:3])
+
+
+def test_without_calibration_the_confidence_is_the_margin(train_file: Path, model: Path):
+    tagger = models.load(model)
+    lines = larank_tag("apply", model, train_file, "--confidence").stdout.splitlines()
+    sentences, _ = read_conll(train_file)
+    margins = [token.margin for tokens in tagger.predict_confidence(sentences) for token in tokens]
+    assert [float(line.split()[-1]) for line in lines if line] == pytest.approx(margins, abs=1e-4)

@@ -87,6 +87,7 @@ _DATA = {
     "sparse": _MATRIX + "X[X < 0] = 0\nX = csr_matrix(X)\n",
     "octets": _MATRIX + "X = np.clip(20 * X + 100, 0, 255).astype(np.uint8)\n",
     "plain": _PLAIN,
+    "labelling": "X = np.random.RandomState(0).randn(20, 4)\n",
     "precomputed": _MATRIX.replace("(8, 4)", "(8, min(1000, model.n_features_in_))"),
     "structured": _PLAIN.replace("4", "len(model.coef_) // model.model.n_classes") + "y = np.arange(8) % 2\n",
     "words": "X, y = [['a', 'cat', 'sleeps'], ['cat']], [['O', 'B-X', 'I-X'], ['O']]\n",
@@ -97,6 +98,13 @@ _DATA = {
     "table": f"import polars\nX = polars.DataFrame({table(8)!r})\n",
 }
 _MORE = {
+    "labelling": """try:
+        learner = larank.ActiveLearner.load("model.larank", X)
+        learner.query(3), learner.labelled, learner.advice(), learner.undo()
+    except larank.data.models.ModelFileError:
+        raise
+    except ValueError:
+        pass  # another pool, numbers that cannot be learnt from, nothing to undo""",
     "words": "model.tag(X) if hasattr(model, 'tag') else None; model.explain(X[0]); model.coef_; model.transitions_",
     "sentences": "model.explain(X[0])",
     "concepts": "model.explain(X[0]); model.concept_vectors_",
@@ -168,6 +176,20 @@ def _models() -> Iterator[tuple[str, object]]:
     classifier = larank.LinearMulticlassSVC(random_state=0)
     yield "table", make_pipeline(larank.TableEncoder(), classifier).fit(rows, np.arange(30) % 3)
     yield "plain", make_pipeline(larank.KernelPCAMap(n_components=3, **settings), classifier).fit(X, y)
+    yield "labelling", _labelling(words)
+
+
+def _labelling(labels: np.ndarray) -> object:
+    """What a file has of a learner that was told a few labels."""
+    learner = larank.ActiveLearner(
+        larank.LaRankClassifier(gamma=0.1, random_state=0), np.random.RandomState(0).randn(20, 4), random_state=0
+    )
+    learner.teach(y=labels[:10], index=np.arange(10))
+    learner.teach(np.zeros(4), "ham")
+    learner.query(4)
+    learner.skip()
+    learner.correct(3, "tofu")
+    return learner._record(with_model=True)
 
 
 def _taggers() -> Iterator[tuple[str, object]]:
@@ -181,7 +203,7 @@ def _taggers() -> Iterator[tuple[str, object]]:
         templates = ["word[0]", "word[-1]|word[0]", "suffix2(word[0])", "bias"]
         yield "words", larank.SequenceTagger(templates=templates, random_state=0, **more).partial_fit(X, y)
     names = [[{"w": word, "n": len(word)} for word in words] for words in X]
-    yield "names", larank.SequenceTagger(random_state=0).fit(names, y)
+    yield "names", larank.SequenceTagger(random_state=0).fit(names, y).calibrate(names, y)
     rows = np.random.RandomState(0).randn(5, 3), [3, 2]
     yield "arrays", larank.SequenceTagger(random_state=0, solver="perceptron").fit(rows, y)
 

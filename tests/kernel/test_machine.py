@@ -173,3 +173,17 @@ def test_a_limit_on_memory_that_makes_training_long_is_told_once_with_one_that_w
     enough = re.search(r"memory_limit=1e\+06 .* (\S+) would keep them all$", message)
     assert enough
     assert caught(float(enough[1])) == []
+
+
+@pytest.mark.parametrize("name", ["LaRankClassifier", "MulticlassSVC", "KernelPerceptron", "KernelPassiveAggressive"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_support_patterns_are_counted_by_class(name, classes):
+    random = np.random.RandomState(0)
+    y = random.randint(classes, size=60)
+    X = random.randn(60, 3) + y[:, None]
+    names = np.array(["c", "b", "a"])[y]
+    model = getattr(larank, name)(gamma=0.5, random_state=0)
+    with pytest.raises(AttributeError, match="n_support_ is there once the model is fitted"):
+        _ = model.n_support_
+    model.fit(X, names)
+    assert model.n_support_.tolist() == [(names[model.support_] == label).sum() for label in model.classes_]

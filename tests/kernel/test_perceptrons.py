@@ -14,7 +14,7 @@ from test_perceptron_session import PASSIVE_AGGRESSIVE_RULES, passive_aggressive
 
 from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
 from larank.data import models
-from larank.report import certificate, write_report
+from larank.report import write_report
 from sessions import in_order_of_arrival
 
 iris, iris_labels = load_iris(return_X_y=True)
@@ -227,7 +227,7 @@ def test_a_stream_counts_what_happened_in_all_calls(make, tmp_path):
 def test_a_page_about_it_shows_errors_and_no_objectives(tmp_path):
     X, y = data(300, 3)
     model = passive_aggressive().fit(X, y)
-    shown = certificate(model.result_)
+    shown = model.result_.figures()
     assert "online error" in shown
     assert not any("gap" in name or "objective" in name for name in shown)
     write_report(tmp_path / "page.html", "Passive-aggressive", [{"model": "PA"}], model.result_)

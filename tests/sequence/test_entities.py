@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from larank.sequence.entities import Entity, EntityScore, entities, entity_report, has_chunks
+from larank.sequence.entities import Entity, EntityScore, entities, entity_report, has_chunks, repaired
 
 # Random tags, most of them ill formed; entities, accuracy, precision, recall and F1 are those of seqeval 1.2.2.
 CASES = json.loads((Path(__file__).parent / "entities.json").read_text())
@@ -18,7 +18,7 @@ def test_entities_and_figures_are_those_of_another_implementation(case):
     true, predicted = case["true"].split(), case["predicted"].split()
     assert entities(true) == [tuple(entity) for entity in case["entities"]]
     report = entity_report([true], [predicted])
-    found = report.accuracy, report.overall.precision, report.overall.recall, report.overall.f1
+    found = report.accuracy, report.precision, report.recall, report.f1
     assert found == pytest.approx(case["figures"], abs=1e-11)
 
 
@@ -103,3 +103,38 @@ def test_a_large_test_set_takes_no_time():
     report = entity_report(sequences, sequences[::-1])
     assert time.perf_counter() - began < 0.5  # 0.02 on an idle machine
     assert report.tokens == 48000
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "mended"),
+    [
+        (["I-A", "I-A", "O", "I-A", "I-B"], "BIO", ["B-A", "I-A", "O", "B-A", "B-B"]),
+        (["B-A", "I-B", "E-B", "S-A"], "BIO", ["B-A", "B-B", "I-B", "B-A"]),
+        (["I-A", "I-A", "I-A", "B-A"], "BILOU", ["B-A", "I-A", "L-A", "U-A"]),
+        ([], "BIO", []),
+    ],
+)
+def test_tags_are_repaired_as_they_are_read(tags, scheme, mended):
+    assert repaired([tags, tags], scheme) == [mended, mended]
+    assert entities(repaired([tags], scheme)[0]) == entities(tags)
+    assert repaired([mended], scheme) == [mended]
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "error", "message"),
+    [
+        (
+            [["O"], ["O", "NP"]],
+            "BIO",
+            ValueError,
+            r"tags\[1\]\[1\] must be O, or B, .* with a type, got 'NP'",
+        ),
+        ([["B"]], "BIO", ValueError, r"tags\[0\]\[0\] must be O, or"),
+        (["B-X"], "BIO", TypeError, r"tags\[0\] is 'B-X'; a sequence of tags is expected"),
+        ([[3]], "BIO", TypeError, "the tag 3 is of type int"),
+        ([["O"]], "IOB1", ValueError, "scheme must be one of 'BIO', 'BILOU', got 'IOB1'"),
+    ],
+)
+def test_what_is_no_tag_cannot_be_repaired(tags, scheme, error, message):
+    with pytest.raises(error, match=message):
+        repaired(tags, scheme)

@@ -16,7 +16,7 @@ from larank.data import data_directory
 from larank.data.columns import ConllFile, read_conll
 from larank.data.models import load, persistable, save
 from larank.data.schema import anything
-from larank.sequence.features import CHUNKING, WORDS, ArrayEncoder, NameEncoder, TemplateEncoder, encoder_for
+from larank.sequence.features import CHUNKING, WORDS, ArrayEncoder, NameEncoder, TemplateEncoder, encoder_for, general
 from larank.sequence.sequences import Sequences
 
 # templates in plain Python
@@ -135,8 +135,8 @@ def test_the_chunking_templates_are_the_nineteen():
 @pytest.mark.parametrize(
     ("templates", "why"),
     [
-        ([], "templates must be a sequence of one or more"),
-        ("word[0]", "templates must be a sequence of one or more"),
+        ([], "templates must be 'general', 'words', 'chunking', or a sequence of one or more"),
+        ("word[0]", r"templates must be 'general', .*; got 'word\[0\]'"),
         (["word"], "'word' is not an atom such as word\\[0\\]"),
         (["word[0]|bias"], "'bias' stands alone"),
         (["word[0]", "word[+0]"], "has 'word\\[\\+0\\]' twice"),
@@ -221,7 +221,7 @@ def test_several_columns_are_tuples_and_one_may_be():
 @pytest.mark.parametrize(
     ("X", "columns", "why"),
     [
-        ([["a"], []], 1, r"X\[1\] is an empty sequence; every sequence needs at least one token"),
+        ([[], ["a"], [{}]], 1, r"X\[2\]\[0\] is a dict, but X\[1\]\[0\] is a str"),
         ([["a"], "bc"], 1, r"X\[1\] is a str; expected a sequence of tokens"),
         ("abc", 1, "X is a str; expected a list of sequences"),
         (3, 1, "X is an int; expected a list"),
@@ -309,6 +309,21 @@ def test_named_features_are_what_plain_python_makes_of_them(both):
     assert again.names(range(again.n_features)) == list(numbers)
 
 
+def test_none_is_no_feature():
+    encoder = NameEncoder()
+    assert encoder.learn([[{"a": None, "b": "c"}, {"a": None}]]).indptr.tolist() == [0, 1, 1]
+    assert encoder.names([0]) == ["b=c"]
+
+
+@pytest.mark.parametrize("X", [[[], ["a", "b"], [], []], [[], [["a"], ["b"]], [], []], (np.ones((2, 1)), [0, 2, 0, 0])])
+def test_sequences_may_be_empty(X):
+    encoder = encoder_for(X)
+    for sequences in (encoder.learn(X), encoder.encode(X)):
+        assert sequences.starts.tolist() == [0, 0, 2, 2, 2]
+        kept, numbers = sequences.without_empty()
+        assert (kept.starts.tolist(), numbers.tolist()) == ([0, 2], [1])
+
+
 def test_values_are_kept_only_where_some_are_not_one():
     assert NameEncoder().learn([[{"a": "b", "c": True}], [{"d": 1}]]).values is None
     assert NameEncoder().learn([[{"a": "b"}], [{"c": 2, "d": True}]]).values.tolist() == [1, 2, 1]
@@ -320,14 +335,12 @@ def test_values_are_kept_only_where_some_are_not_one():
         ([[["new"]], [{"a": 1}]], r"X\[1\]\[0\] is a dict, but X\[0\]\[0\] is a list; all tokens must be of one kind"),
         ([["a"]], r"X\[0\]\[0\] is a str; expected a dict, or a list or set of str"),
         ([[{"new": 1}, {1: 2}]], r"X\[0\]\[1\] has a key of type int; expected a str"),
-        ([[{"new": None}]], r"X\[0\]\[0\]\['new'\] is None; expected a str, a number or a bool"),
-        ([[{"new": [1]}]], r"X\[0\]\[0\]\['new'\] is a list; expected a str, a number or a bool"),
+        ([[{"new": [1]}]], r"X\[0\]\[0\]\['new'\] is a list; expected a str, a number, a bool or None"),
         ([[{"new": 1 + 2j}]], r"X\[0\]\[0\]\['new'\] is a complex"),
         ([[{"new": float("nan")}]], r"X\[0\]\[0\]\['new'\] is not finite"),
         ([[{"new": 10**400}]], r"X\[0\]\[0\]\['new'\] is not finite"),
         ([[["new", 3]]], r"X\[0\]\[0\] holds an int; expected names, of type str"),
         ([[{"new=b": 1, "new": "b"}]], r"X\[0\]\[0\] names a feature twice"),
-        ([[["new"]], []], r"X\[1\] is an empty sequence"),
         ([[["\ud800"]]], "lone surrogate"),
         ([[{"\ud800": 1}]], "lone surrogate"),
         ([[{"new": "\ud800"}]], "lone surrogate"),
@@ -385,7 +398,7 @@ def test_stored_zeros_and_repeated_columns_of_a_sparse_matrix_are_cleared_in_a_c
     ("X", "why"),
     [
         ((np.ones((3, 2)), [1, 1]), "lengths sum to 2, but X has 3 rows"),
-        ((np.ones((3, 2)), [3, 0]), r"lengths\[1\] is 0; every sequence needs at least one token"),
+        ((np.ones((3, 2)), [4, -1]), r"lengths\[1\] is -1; a sequence has no token or more"),
         ((np.ones((3, 2)), [1.5, 1.5]), "lengths must be a sequence of whole numbers, got an array of float64"),
         ((np.ones((3, 2)), [[3]]), r"lengths must be .* of shape \(1, 1\)"),
         ((np.array([[0, 1], [1, 0], [0, np.inf]]), [1, 2]), r"row 2 \(token 1 of sequence 1\) holds inf"),
@@ -427,17 +440,29 @@ def test_files_and_their_blocks_are_text(tmp_path):
     file = ConllFile(tmp_path / "x")
     for X in (file, next(file.blocks())):
         encoder = encoder_for(X)
-        assert (encoder.columns, encoder.templates) == (("word", "pos"), CHUNKING)
+        assert (encoder.columns, encoder.templates) == (("word", "pos"), general(("word", "pos")))
     assert encoder_for(file, ["form[0]"], ["form", "tag"]).columns == ("form", "tag")
     with pytest.raises(ValueError, match="X has 2 columns besides labels, but the templates are for 1: word"):
         TemplateEncoder(WORDS).learn(file)
 
 
+def test_templates_have_names_and_general_ones_serve_all_columns():
+    assert encoder_for([["a"]]).templates == encoder_for([["a"]], "words").templates == WORDS
+    assert encoder_for([[("a", "b")]], "chunking").templates == CHUNKING
+    assert encoder_for([[("a", "b")]]).templates == (*WORDS, *CHUNKING[7:])
+    form, *tags = encoder_for([[("a", "b", "c")]], columns=["form", "tag", "head"]).columns
+    made = encoder_for([[("a", "b", "c")]], columns=[form, *tags]).templates
+    assert len(made) == len(WORDS) + 2 * len(CHUNKING[7:])
+    assert {"suffix3(form[0])", "tag[0]|tag[1]", "head[-2]"} <= set(made)
+
+
 @pytest.mark.parametrize(
     ("X", "options", "why"),
     [
-        ([], {}, "X is empty"),
-        ([[]], {}, r"X\[0\] is an empty sequence"),
+        ([], {}, "X must hold at least one token, got no sequence"),
+        ([[], []], {}, r"X must hold at least one token, got empty sequences alone"),
+        ([["a"]], {"templates": "wordz"}, "templates must be 'general', 'words', 'chunking', or .*; got 'wordz'"),
+        ([["a"]], {"templates": "chunking"}, "there is no column 'pos'; the columns are word"),
         (["abc"], {}, r"X\[0\] is a str; expected a list of tokens"),
         ("abc", {}, "X is a str; expected a list of sequences"),
         ({"a": 1}, {}, "X is a dict; expected a list of sequences"),
@@ -446,8 +471,6 @@ def test_files_and_their_blocks_are_text(tmp_path):
         ([np.ones((3, 2))], {}, r"arrays are given as \(X, lengths\)"),
         ([[{}]], {"templates": WORDS}, "templates can be used with tokens that are text only"),
         ((np.ones((1, 1)), [1]), {"columns": ["a"]}, "columns can be used with tokens that are text only"),
-        ([[("a", "b", "c")]], {}, "templates must be given for the columns word, pos, col2"),
-        ([["a"]], {"columns": ["form"]}, "templates must be given for the columns form, such as"),
     ],
 )
 def test_what_no_encoder_takes_is_refused(X, options, why):

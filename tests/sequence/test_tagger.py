@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,9 @@ from larank.data.columns import ConllFile, write_conll
 from larank.data.models import load, save
 from larank.publishing import one_model
 from larank.sequence.constraints import follows
+from larank.sequence.entities import entities, repaired
+from larank.sequence.tagger import RankedPath
+from larank.sequence.wronglabels import LabelsNotAllowedError
 from larank.training import TrainingWarning
 
 WORDS = {
@@ -572,7 +577,7 @@ def test_a_clone_has_the_parameters_only() -> None:
         ({"constraints": lambda p, y: False}, "constraints must allow some sequence"),
         (
             {"constraints": lambda p, y: (p, y) != ("DET", "NOUN")},
-            r"'NOUN' after 'DET' at y\[\d+\]\[1\] is not allowed",
+            r"but \d+ are not allowed: 'NOUN' after 'DET' at y\[\d+\]\[1\]; ",
         ),
         ({"constraints": lambda p, y: (p, y) != ("VERB", None)}, "the end after 'VERB'"),
         ({"label_costs": {("DET", "NOUN"): -1.0}}, "label_costs.* must be a finite number >= 0"),
@@ -580,7 +585,8 @@ def test_a_clone_has_the_parameters_only() -> None:
         ({"label_costs": {("DET", "DET"): 1.0}}, "label_costs must be 0 for a label in its own place"),
         ({"label_costs": 3}, "label_costs must map"),
         ({"templates": ["word[0"]}, "the template 'word\\[0' cannot be read"),
-        ({"templates": []}, "templates must be a sequence"),
+        ({"templates": 3}, "templates must be 'general', 'words', 'chunking', or a sequence"),
+        ({"templates": []}, "templates must be 'general', 'words', 'chunking', or a sequence"),
         ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0"),
         ({"memory_limit": 0}, "memory_limit must be"),
         ({"shuffle": "yes"}, "shuffle must be True or False"),
@@ -597,8 +603,8 @@ def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([], [], "X is empty"),
-        ([["a"], []], [["A"], []], r"X\[1\] is an empty sequence"),
+        ([], [], "X must hold at least one token, got no sequence"),
+        ([["a"], []], [["A"], ["B"]], r"y\[1\] must have one label per token of X\[1\], 0; got 1"),
         ([["a"], ["b", "c"]], [["A"], ["B"]], r"y\[1\] must have one label per token of X\[1\], 2; got 1"),
         ([["a"], ["b"]], [["A"]], "y must hold one label sequence per sequence of X, 2; got 1"),
         ([["a"]], None, "y must hold the labels of X"),
@@ -642,7 +648,7 @@ def test_files_are_checked(tmp_path: Any) -> None:
     with pytest.raises(DataFormatError, match="line 2: 1 column"):
         SequenceTagger().fit(ConllFile(path))
     path.write_text("a B-X\nb I-Y\n")
-    with pytest.raises(ValueError, match=r"'I-Y' after 'B-X' at .*train\.txt, line 2 is not allowed"):
+    with pytest.raises(ValueError, match=r"1 is not allowed: 'I-Y' after 'B-X' at .*train\.txt, line 2; repair"):
         SequenceTagger(constraints="BIO").fit(ConllFile(path))
 
 
@@ -681,10 +687,27 @@ def test_parameters_of_a_stream_must_stay() -> None:
         tagger.set_params(order=1, stop="gap").partial_fit(X, y)
 
 
-def test_greedy_taggers_have_no_n_best_paths() -> None:
-    X, y = sentences(20)
-    with pytest.raises(ValueError, match="predict_nbest needs inference='exact'"):
-        SequenceTagger("greedy").fit(X, y).predict_nbest(X)
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("constraints", [None, "BIO"])
+def test_greedy_n_best_paths_are_those_that_give_away_least(order: int, constraints: str | None) -> None:
+    X, y = chunked(40, "BIO")
+    tagger = SequenceTagger("greedy", order=order, constraints=constraints, random_state=0).fit(X, y)
+    labels = tagger.classes_.tolist()
+    short = [x[:3] for x in X[:5]]
+    for x, ranked in zip(short, tagger.predict_nbest(short, n=1000), strict=True):
+        assert ranked[0].labels == tagger.predict([x])[0]
+        assert ranked[0].score == 0
+        scores = [path.score for path in ranked]
+        assert scores == sorted(scores, reverse=True)
+        possible = [p for p in itertools.product(labels, repeat=len(x)) if constraints is None or is_bio(p)]
+        assert sorted(tuple(path.labels) for path in ranked) == sorted(possible)
+        last = [path.score for path in ranked[1:] if path.labels[:-1] == ranked[0].labels[:-1]]
+        if last:  # with another last label, that label's margin is what is given away
+            assert -max(last) == pytest.approx(tagger.predict_confidence([x])[0][-1].margin)
+
+
+def is_bio(labels: Any) -> bool:
+    return repaired([list(labels)]) == [list(labels)]
 
 
 def test_questions_before_training_are_refused() -> None:
@@ -843,7 +866,7 @@ def test_weights_and_scores_of_nothing_are_refused() -> None:
     tagger = SequenceTagger().fit(X, y)
     with pytest.raises(ValueError, match="top must be an integer >= 1, got -1"):
         tagger.weights("NOUN", -1)
-    with pytest.raises(ValueError, match="X is empty"):
+    with pytest.raises(ValueError, match="X must hold at least one token for a score, got none"):
         tagger.score([], [])
 
 
@@ -887,3 +910,149 @@ def test_a_tagger_cannot_be_read_by_the_call_that_trains_it() -> None:
     tagger = SequenceTagger(random_state=0).fit(X, y)
     with tagger._learner.in_place(), pytest.raises(RuntimeError, match="by the call that trains it"):
         tagger.predict(X)
+
+
+# Sequences without tokens
+
+
+@pytest.mark.parametrize("inference", ["exact", "greedy"])
+def test_empty_sequences_have_empty_labels_and_change_nothing(inference: str) -> None:
+    X, y = sentences(20)
+    tagger = SequenceTagger(inference, random_state=0).fit(X, y)
+    gaps = SequenceTagger(inference, shuffle=False, random_state=0).fit(
+        [[], *X, []], [[], *y, []], sample_weight=np.ones(22)
+    )
+    plain = SequenceTagger(inference, shuffle=False, random_state=0).fit(X, y)
+    assert (gaps.coef_ != plain.coef_).nnz == 0
+    assert tagger.predict([[], *X, []]) == [[], *tagger.predict(X), []]
+    assert tagger.predict([[]]) == [[]]
+    assert tagger.predict_nbest([[], X[0]], n=1)[0] == [RankedPath([], 0.0, math.inf)]
+    assert tagger.predict_confidence([[], X[0], []])[0::2] == [[], []]
+    assert tagger.score([[], *X], [[], *y]) == tagger.score(X, y)
+    assert tagger.explain([]).tokens == ()
+    tagger.partial_fit([[], X[0]], [[], y[0]])
+
+
+def test_rows_may_be_of_sequences_some_of_which_are_empty() -> None:
+    tagger = SequenceTagger(random_state=0).fit((np.eye(4), [0, 2, 0, 2]), [0, 1, 0, 1])
+    assert tagger.predict((np.eye(4), [4, 0])).tolist() == [0, 1, 0, 1]
+
+
+def test_errors_count_empty_sequences_too() -> None:
+    with pytest.raises(ValueError, match=r"'I-X' at the beginning at y\[2\]\[0\]"):
+        SequenceTagger(constraints="BIO").fit([["a"], [], ["b"]], [["O"], [], ["I-X"]])
+
+
+# Labels that are not allowed
+
+
+def wrong_tags(count: int) -> tuple[list[list[str]], list[list[str]]]:
+    return [["a", "b", "c"], ["d"]] * count, [["I-X", "I-X", "O"], ["B-X"]] * count
+
+
+def test_all_labels_that_are_not_allowed_are_named_before_training(tmp_path: Any) -> None:
+    X, y = wrong_tags(15)
+    write_conll(tmp_path / "train.txt", X, y)
+    tagger = SequenceTagger(constraints="BIO", random_state=0)
+    for data, where in (((X, y), r"y\[\d+\]\[0\]"), ((ConllFile(tmp_path / "train.txt"),), r".*train.txt, line \d+")):
+        with pytest.raises(LabelsNotAllowedError, match=r"15 are not allowed: .*; and 5 more; repair=True") as refused:
+            tagger.fit(*data)
+        assert len(refused.value.places) == 15
+        assert all(re.fullmatch(f"'I-X' at the beginning at {where}", place) for place in refused.value.places)
+
+
+@pytest.mark.parametrize(("scheme", "first"), [("BIO", ["B-X", "I-X", "O"]), ("BILOU", ["B-X", "L-X", "O"])])
+def test_labels_are_mended_as_conlleval_reads_them(scheme: str, first: list[str], tmp_path: Any) -> None:
+    X, y = wrong_tags(15)
+    write_conll(tmp_path / "train.txt", X, y)
+    for data in ((X, y), (ConllFile(tmp_path / "train.txt"),)):
+        with pytest.warns(UserWarning, match=r"\d+ labels were mended, as conlleval reads them: 'B-X' for 'I-X' at "):
+            tagger = SequenceTagger(constraints=scheme, repair=True, random_state=0).fit(*data)
+        assert tagger.predict(X[:1]) == [first]
+        assert "I-X" not in tagger.classes_ or scheme == "BIO"
+
+
+def test_right_labels_are_mended_without_a_word(recwarn: Any) -> None:
+    X, y = chunked(20, "BIO")
+    mended = SequenceTagger(constraints="BIO", repair=True, random_state=0).fit(X, y)
+    assert not [warning for warning in recwarn if "mended" in str(warning.message)]
+    assert mended.predict(X) == SequenceTagger(constraints="BIO", random_state=0).fit(X, y).predict(X)
+
+
+def test_labels_that_are_no_tags_cannot_be_mended() -> None:
+    with pytest.raises(ValueError, match=r"tags\[0\]\[1\] must be O, or B, I, E, L, S or U with a type, got 'NOUN'"):
+        SequenceTagger(constraints="BIO", repair=True).fit([["a", "b"]], [["O", "NOUN"]])
+    with pytest.raises(ValueError, match="repair acts with constraints='BIO' or 'BILOU' only"):
+        SequenceTagger(repair=True).fit([["a"]], [["O"]])
+
+
+# Confidence
+
+
+@pytest.mark.parametrize("inference", ["exact", "greedy"])
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("constraints", [None, "BIO"])
+def test_margins_are_those_of_explanations(inference: str, order: int, constraints: str | None) -> None:
+    X, y = chunked(40, "BIO")
+    tagger = SequenceTagger(inference, order=order, constraints=constraints, random_state=0).fit(X[:30], y[:30])
+    for x, tokens in zip(X[30:], tagger.predict_confidence(X[30:]), strict=True):
+        assert [token.label for token in tokens] == tagger.predict([x])[0]
+        explained = [token.margin for token in tagger.explain(x).tokens]
+        assert [token.margin for token in tokens] == pytest.approx(explained, abs=1e-9)
+        assert {token.probability for token in tokens} == {None}
+
+
+def test_a_path_without_an_entity_is_behind_by_its_margin() -> None:
+    X, y = chunked(40, "BIO")
+    tagger = SequenceTagger(constraints="BIO", random_state=0).fit(X[:30], y[:30])
+    short = [x[:4] for x in X[30:]]
+    for paths, found in zip(tagger.predict_nbest(short, n=10_000), tagger.predict_entities(short), strict=True):
+        assert [entity[:3] for entity in found] == entities(paths[0].labels)
+        for entity in found:
+            without = [path.score for path in paths if entity[:3] not in entities(path.labels)]
+            assert paths[0].score - max(without) >= entity.margin - 1e-9
+
+
+def test_calibration_makes_probabilities_of_margins_and_is_saved(tmp_path: Any) -> None:
+    X, y = chunked(300, "BIO")
+    random = np.random.RandomState(0)
+    noisy = [["O" if random.rand() < 0.2 else tag for tag in tags] for tags in y]
+    tagger = SequenceTagger(random_state=0).fit(X[:100], noisy[:100])
+    assert tagger.calibrate(X[100:200], noisy[100:200]) is tagger
+    sure = [token for tokens in tagger.predict_confidence(X[200:]) for token in tokens]
+    right = np.mean([token.label == tag for token, tag in zip(sure, itertools.chain(*noisy[200:]), strict=True)])
+    assert np.mean([token.probability for token in sure]) == pytest.approx(right, abs=0.05)
+    by_margin = [token.probability for token in sorted(sure, key=lambda token: token.margin)]
+    assert by_margin == sorted(by_margin)
+    save(tagger, tmp_path / "tagger.larank")
+    loaded = load(tmp_path / "tagger.larank")
+    assert loaded.predict_entities(X[200:210]) == tagger.predict_entities(X[200:210])
+    assert all(0 < entity.probability < 1 for found in loaded.predict_entities(X[200:]) for entity in found)
+    tagger.partial_fit(X[:1], noisy[:1])
+    assert tagger.predict_confidence(X[:1])[0][0].probability is None
+
+
+def test_a_file_can_be_calibrated_with(tmp_path: Any) -> None:
+    X, y = chunked(60, "BIO")
+    write_conll(tmp_path / "held.txt", X[30:], y[30:])
+    tagger = SequenceTagger(random_state=0).fit(X[:30], y[:30])
+    in_memory = tagger.calibrate(X[30:], y[30:]).calibration_
+    assert np.array_equal(tagger.calibrate(ConllFile(tmp_path / "held.txt")).calibration_, in_memory)
+
+
+def test_confidence_needs_something_to_be_sure_of() -> None:
+    X, y = sentences(20)
+    with pytest.raises(NotFittedError):
+        SequenceTagger().predict_confidence(X)
+    with pytest.raises(NotFittedError):
+        SequenceTagger().calibrate(X, y)
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="entities are found by labels such as B-NP, I-NP and O; got"):
+        tagger.predict_entities(X)
+    with pytest.raises(ValueError, match="X must hold at least one token to calibrate with, got none"):
+        tagger.calibrate([[]], [[]])
+    with pytest.raises(ValueError, match="y must hold the labels of X"):
+        tagger.calibrate(X)
+    with pytest.raises(ValueError, match=r"y must hold labels of the tagger, \['ADJ', .*; got \['Q'\]"):
+        tagger.calibrate([["a"]], [["Q"]])
+    assert tagger.calibrate(X, y).calibration_.shape == (1, 2)

@@ -24,7 +24,8 @@ def load(model_file: Path) -> Any:
     estimator = models.load(model_file)
     if not hasattr(estimator, "n_features_in_"):
         raise ValueError(
-            f"{model_file} holds a {type(estimator).__name__}; `larank tag` and `larank parse` take sentences"
+            f"{model_file} holds a {type(estimator).__name__}, which is no classifier of examples; `larank tag` and "
+            f"`larank parse` take sentences"
         )
     return estimator
 

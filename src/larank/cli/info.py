@@ -10,7 +10,6 @@ import typer
 
 from larank.cli.console import Debug, ModelFile, print_values, short, work
 from larank.data import models
-from larank.report import certificate
 from larank.tables.columns import Column
 from larank.training import Result
 
@@ -41,7 +40,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
     flat: dict[str, object] = {}
     for name, value in values.items():
         if isinstance(value, Result):
-            value = certificate(value)
+            value = value.figures()
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if isinstance(value, models.ArrayInfo):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -35,15 +36,15 @@ from larank.cli.options import Given, with_options_of
 from larank.data import models
 from larank.data.columns import ConllFile
 from larank.data.files import opened
-from larank.report import certificate, confusions
+from larank.report import confusions
 from larank.sequence.entities import entity_report, has_chunks
-from larank.sequence.features import CHUNKING, WORDS
+from larank.sequence.features import TEMPLATES
 from larank.sequence.tagger import SequenceTagger
+from larank.sequence.wronglabels import LabelsNotAllowedError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 _BLOCK_TOKENS = 50_000
-_TEMPLATES = {"words": WORDS, "chunking": CHUNKING}
 
 
 class Separator(StrEnum):
@@ -104,9 +105,9 @@ def train(
     templates: Annotated[
         str | None,
         typer.Option(
-            metavar="words|chunking|FILE",
+            metavar=f"{'|'.join(TEMPLATES)}|FILE",
             help="Features of a token: a set that comes along, or a file with one template per line.",
-            show_default="chunking for word and pos, otherwise words",
+            show_default="general",
         ),
     ] = None,
     columns: Annotated[
@@ -121,6 +122,12 @@ def train(
     comment: Comment = None,
     test_file: Annotated[
         Path | None, typer.Option("--test", metavar="FILE", help="Measure the errors on this file.")
+    ] = None,
+    calibration_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--calibrate", metavar="FILE", help="Learn on this file, which is not trained on, how sure labels are."
+        ),
     ] = None,
     checkpoint_file: CheckpointTo = None,
     every: Every = 30.0,
@@ -138,10 +145,11 @@ def train(
       larank tag train train.txt chunks.larank --test test.txt
       larank tag train train.txt chunks.larank --inference greedy --order 2 --constraints BIO
       larank tag train en.tsv pos.larank --label 2 --separator tab --columns word,penn --templates words
+      larank tag train train.txt names.larank --constraints BIO --repair --calibrate dev.txt
       larank tag train train.txt chunks.larank --epochs 20 --checkpoint chunks.checkpoint --resume
     """
     with work(debug):
-        check_outputs([model_file, checkpoint_file], [data_file, test_file])
+        check_outputs([model_file, checkpoint_file], [data_file, test_file, calibration_file])
         check_replaceable(model_file)
         named = None if columns is None else tuple(name.strip() for name in columns.split(","))
         layout = _Layout(label, separator, comment)
@@ -151,13 +159,17 @@ def train(
             templates=_templates(templates), columns=file.columns, random_state=seed, verbose=0 if quiet else 1
         )
         test = None if test_file is None else _labelled_file(test_file, file.columns, layout)
-        tagger.fit(file, **checkpoint_arguments(tagger, checkpoint_file, every, resume))
+        held_out = None if calibration_file is None else _labelled_file(calibration_file, file.columns, layout)
+        with _lists_wrong_labels():
+            tagger.fit(file, **checkpoint_arguments(tagger, checkpoint_file, every, resume))
+        if held_out is not None:
+            tagger.calibrate(held_out)
         models.save(tagger, model_file)
         remove_checkpoint(tagger, checkpoint_file)
         say_if_stopped_early(tagger, model_file)
         figures = {} if test is None else _figures(*_compared(tagger, test))
         if not quiet:
-            print_values({**figures, **certificate(tagger.result_)})
+            print_values({**figures, **tagger.result_.figures()})
             print_line(f"model written to {model_file}")
         exit_if_interrupted(tagger)
 
@@ -172,6 +184,13 @@ def apply(
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write; standard output if left away.")
     ] = None,
+    confidence: Annotated[
+        bool,
+        typer.Option(
+            "--confidence",
+            help="Add a column: the probability that the label is right; its margin if training had no --calibrate.",
+        ),
+    ] = False,
     label: LabelColumn = None,
     separator: SeparatorName = Separator.blanks,
     comment: Comment = None,
@@ -184,6 +203,7 @@ def apply(
     \b
     Examples:
       larank tag apply chunks.larank new.txt
+      larank tag apply chunks.larank new.txt --confidence
       larank tag apply chunks.larank new.txt --output tagged.txt
     """
     with work(debug):
@@ -194,7 +214,7 @@ def apply(
         if data.label is not None:
             named = "the last column" if label is None else f"column {label}"
             say(f"{data_file} has one column more than the model takes; {named} is left aside as labels")
-        write_text(output, _tagged(tagger, data))
+        write_text(output, _tagged(tagger, data, _with_confidence if confidence else _labels))
 
 
 @app.command("eval")
@@ -232,17 +252,31 @@ def evaluate(
 # ---- Options ----
 
 
-def _templates(name: str | None) -> Sequence[str] | None:
-    """A set by its name, or the lines of a file; empty ones and comments (#) are skipped."""
-    if name is None or name in _TEMPLATES:
-        return None if name is None else _TEMPLATES[name]
+def _templates(name: str | None) -> str | Sequence[str] | None:
+    """The name of a set, or the lines of a file; empty ones and comments (#) are skipped."""
+    if name is None or name in TEMPLATES:
+        return name
     if not Path(name).is_file():
-        raise ValueError(f"--templates {name}: there is no such file; sets that come along: {', '.join(_TEMPLATES)}")
+        raise ValueError(f"--templates {name}: there is no such file; sets that come along: {', '.join(TEMPLATES)}")
     lines = [line.strip() for line in Path(name).read_text(encoding="utf-8").splitlines()]
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 # ---- Models and files ----
+
+
+@contextmanager
+def _lists_wrong_labels() -> Iterator[None]:
+    """Name all places where labels are not allowed, a line each, before the error that counts them."""
+    try:
+        yield
+    except LabelsNotAllowedError as error:
+        for place in error.places:
+            say(place)
+        count = len(error.places)
+        raise ValueError(
+            f"{count} labels are not allowed by --constraints, see above; --repair reads them as conlleval does"
+        ) from error
 
 
 def _load(model_file: Path) -> tuple[SequenceTagger, Sequence[str]]:
@@ -299,20 +333,33 @@ def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]],
     return true, predicted
 
 
-def _tagged(tagger: SequenceTagger, file: ConllFile) -> Iterator[str]:
-    """The lines of the file, those of tokens with one more column, a block at a time."""
+def _labels(tagger: SequenceTagger, block: Any) -> Iterator[Sequence[str]]:
+    """The columns that a token gets: its label."""
+    return ((str(label),) for labels in tagger.predict(block) for label in labels)
+
+
+def _with_confidence(tagger: SequenceTagger, block: Any) -> Iterator[Sequence[str]]:
+    """The same, and how sure it is."""
+    for token in (token for sequence in tagger.predict_confidence(block) for token in sequence):
+        sure = token.margin if token.probability is None else token.probability
+        yield str(token.label), f"{sure:.4f}"
+
+
+def _tagged(
+    tagger: SequenceTagger, file: ConllFile, columns_of: Callable[[SequenceTagger, Any], Iterator[Sequence[str]]]
+) -> Iterator[str]:
+    """The lines of the file, those of tokens with more columns, a block at a time."""
     with opened(file.path) as stream:
         number = 0
         for block in file.blocks(_BLOCK_TOKENS):
             lines = []
-            labels = (label for labels in tagger.predict(block) for label in labels)
-            for at, label in zip(block.lines.tolist(), labels, strict=True):
+            for at, columns in zip(block.lines.tolist(), columns_of(tagger, block), strict=True):
                 while number < at:
                     line = stream.readline().decode().rstrip("\r\n")
                     number += 1
                     if number < at:
                         lines.append(line)
-                lines.append(f"{line}{_joint(file, line)}{label}")
+                lines.append(_joint(file, line).join([line, *columns]))
             yield "".join(f"{line}\n" for line in lines)
         yield stream.read().decode()
 
@@ -332,5 +379,5 @@ def _figures(true: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) 
         "test accuracy": f"{report.accuracy:.2%}",
     }
     if has_chunks(label for labels in true for label in labels):
-        figures["test F1"] = f"{report.overall.f1:.2%}"
+        figures["test F1"] = f"{report.f1:.2%}"
     return figures

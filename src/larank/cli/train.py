@@ -40,7 +40,7 @@ from larank.cli.options import Given, classifiers, with_options_of
 from larank.cli.tables import Delimiter, Encoding, Header, Label, Reading, TableData, kinds_of
 from larank.data import models
 from larank.data.tables import is_table
-from larank.report import Row, certificate, write_report
+from larank.report import Row, write_report
 from larank.tables.columns import KINDS
 from larank.tables.encoder import TableEncoder
 from larank.training import Result
@@ -157,7 +157,7 @@ def train(
             n_examples = _examples_of_a_pass(estimator.result_) if y is None else len(y)
             _report(report_file, estimator, data_file, n_examples, figures, tables)
         if not quiet:
-            print_values({**figures, **certificate(estimator.result_)})
+            print_values({**figures, **estimator.result_.figures()})
             print_line(f"model written to {model_file}")
             if report_file is not None:
                 print_line(f"report written to {report_file}")

@@ -146,7 +146,7 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
         If the estimator has none of its fitted attributes.
     """
     cls = type(estimator)
-    if not _is_registered(cls):
+    if not is_persistable(estimator):
         raise TypeError(f"{cls.__name__} cannot be saved: the class is not registered with larank's persistable")
     arrays: dict[str, NDArray[Any]] = {}
     description = {
@@ -160,7 +160,9 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
         file.write(content)
 
 
-def _is_registered(cls: type[Any]) -> bool:
+def is_persistable(estimator: Any) -> bool:
+    """Whether `save` knows its class."""
+    cls = type(estimator)
     return cls.__name__ in _registry and _registry[cls.__name__].cls is cls
 
 
@@ -168,7 +170,8 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
     """Class, parameters and attributes of a fitted estimator; `within` is where the names of its arrays begin."""
     cls = type(estimator)
     fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__].schema if hasattr(estimator, name)}
-    if not fitted and _registry[cls.__name__].schema:
+    is_parameter = "parameters/" in within  # which need not be fitted
+    if not fitted and _registry[cls.__name__].schema and not is_parameter:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
     parameters = estimator.get_params(deep=False)
     parts = {
@@ -177,7 +180,7 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
         "attributes": {k: _encode(v, f"{within}{k}", arrays) for k, v in fitted.items()},
     }
     try:
-        _check_model(estimator, _registry[cls.__name__].up_to_date(fitted))
+        _check_model(estimator, _registry[cls.__name__].up_to_date(fitted), may_be_unfitted=is_parameter)
     except ValueError as error:
         raise ValueError(f"this {cls.__name__} cannot be saved: {error}") from error
     return parts
@@ -280,7 +283,7 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
     if type(value).__name__ in _values and _values[type(value).__name__] is type(value):
         settings = {field.name: getattr(value, field.name) for field in fields(value)}
         return {"$value": type(value).__name__, "settings": _encode(settings, name, arrays)}
-    if _is_registered(type(value)):
+    if is_persistable(value):
         return {"$estimator": _parts_of(one_model(value), f"{name}/", arrays)}
     raise TypeError(_cannot_save(value, name))
 
@@ -311,11 +314,12 @@ class _Reader:
     """Values from their description.
 
     `array` gives the array of a name, or None where there is none; a file names each array once, so that no file takes
-    more memory than its size. Without `builds`, estimators within others are told as they stand there.
+    more memory than its size. Without `builds`, estimators within others are told as they stand there. Estimators that
+    are parameters may be unfitted.
     """
 
-    def __init__(self, array: Callable[[str], Any], builds: bool = True) -> None:
-        self._array, self._builds = array, builds
+    def __init__(self, array: Callable[[str], Any], builds: bool = True, of_parameters: bool = False) -> None:
+        self._array, self._builds, self._of_parameters = array, builds, of_parameters
 
     def estimator(self, parts: Any) -> _Estimator:
         """An estimator whose parameters and attributes are what they must be."""
@@ -323,7 +327,7 @@ class _Reader:
             raise ValueError("an estimator has a class, parameters and attributes")
         kind = _class_named(parts["class"])
         name = kind.cls.__name__
-        parameters = self.values(parts["parameters"], "parameters")
+        parameters = _Reader(self._array, self._builds, of_parameters=True).values(parts["parameters"], "parameters")
         unknown = parameters.keys() - defaults(kind.cls)
         if unknown:
             raise ModelFileError(f"holds parameters that {name} does not have: {sorted(unknown)}")
@@ -333,7 +337,7 @@ class _Reader:
         if unknown:
             raise ModelFileError(f"holds attributes that {name} does not have: {sorted(unknown)}")
         attributes = kind.up_to_date(attributes)
-        _check_model(estimator, attributes)
+        _check_model(estimator, attributes, may_be_unfitted=self._of_parameters)
         for attribute, value in attributes.items():
             setattr(estimator, attribute, value)
         return estimator
@@ -459,9 +463,11 @@ def _check_width(items: list[Any], dtype: np.dtype[Any]) -> None:
         )
 
 
-def _check_model(estimator: Any, attributes: Mapping[str, Any]) -> None:
+def _check_model(estimator: Any, attributes: Mapping[str, Any], *, may_be_unfitted: bool) -> None:
     """Raise unless parameters and attributes are what an estimator of its class can have."""
     getattr(estimator, "_check_parameters", partial(check_parameters, estimator))()
+    if may_be_unfitted and not attributes:
+        return
     schema.check(_registry[type(estimator).__name__].schema, attributes, estimator.get_params(deep=False))
 
 

@@ -28,6 +28,7 @@ from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
 from larank.kernel.machine import (
     FITTED,
     WEIGHTS,
+    CountsSupport,
     KernelClassifier,
     enough_memory,
     says_enough_memory,
@@ -61,7 +62,7 @@ FITTED_EXACTLY: Schema = {
 }
 
 
-class ExactClassifier(KernelClassifier):
+class ExactClassifier(CountsSupport, KernelClassifier):
     """A model of the exact solver, whose certificate speaks of a multiple of the dual solution."""
 
     scale_: float
@@ -109,6 +110,7 @@ class MulticlassSVC(ExactClassifier):
     Attributes
     ----------
     [model]
+    [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes)
         The coefficients ``beta`` of the dual solution. Those of a pattern add up to zero.
     support_costs_ : ndarray of shape (n_support,)

@@ -132,6 +132,7 @@ default="rbf"
     best_score_ : float
         That mean.
     [model]
+    [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes)
         The coefficients ``beta`` of the dual solution. Those of a pattern add up to zero.
     support_costs_ : ndarray of shape (n_support,)

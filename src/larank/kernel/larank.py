@@ -25,6 +25,7 @@ from larank.kernel.machine import (
     WEIGHTS,
     Algorithm,
     CheckpointedClassifier,
+    CountsSupport,
     Expansion,
     Machine,
     StreamTraining,
@@ -197,7 +198,7 @@ class LaRank(Algorithm):
     intercept_=floats(functions),
     _state=row(number(), number(), number(), several(number(least=0), 3), RANDOM_STATE),
 )
-class LaRankClassifier(CheckpointedClassifier):
+class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     """Multiclass support vector machine trained online, with or without kernels.
 
     One pass over the examples nearly reaches the optimum of the multiclass SVM of Crammer and Singer; further passes
@@ -229,6 +230,7 @@ class LaRankClassifier(CheckpointedClassifier):
     Attributes
     ----------
     [model]
+    [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes)
         The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive.
     support_costs_ : ndarray of shape (n_support,)

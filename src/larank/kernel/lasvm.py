@@ -297,8 +297,7 @@ class LaSVMClassifier(CheckpointedClassifier):
         The weights, with the kernel "linear".
     intercept_ : ndarray of shape (n_problems,)
         The biases.
-    n_support_ : ndarray of shape (n_classes,)
-        The number of support vectors of each class.
+    [n_support_]
     delta_ : ndarray of shape (n_problems,)
         The uncertainty of the biases: the largest violation of optimality among the support vectors.
     support_costs_ : ndarray of shape (n_support,)

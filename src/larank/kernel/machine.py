@@ -67,7 +67,7 @@ from larank.data.schema import (
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
-from larank.publishing import next_model
+from larank.publishing import next_model, of_one_model
 from larank.training import (
     CertificateWarning,
     CheckpointFile,
@@ -259,6 +259,23 @@ class KernelClassifier(ScoringClassifier):
             is_hard=getattr(self, "C", 1.0) == math.inf,
             stacklevel=stacklevel + 1,
         )
+
+
+class CountsSupport:
+    """A model whose coefficients tell the class of a pattern: the only positive one is that of its label."""
+
+    classes_: NDArray[Any]
+    dual_coef_: csr_matrix
+
+    @property
+    @of_one_model
+    def n_support_(self) -> NDArray[np.int32]:
+        """The number of support patterns of each class."""
+        if not hasattr(self, "dual_coef_"):
+            raise AttributeError("n_support_ is there once the model is fitted")
+        coefficients = self.dual_coef_.toarray()
+        columns = coefficients.argmax(axis=1) if coefficients.shape[1] > 1 else coefficients[:, 0] > 0
+        return np.bincount(columns, minlength=len(self.classes_)).astype(np.int32)
 
 
 def warn_if_indefinite(found: str, stacklevel: int) -> None:

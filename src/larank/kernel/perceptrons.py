@@ -23,6 +23,7 @@ from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
     WEIGHTS,
     Algorithm,
+    CountsSupport,
     Expansion,
     Machine,
     OnlineClassifier,
@@ -162,7 +163,7 @@ class PassiveAggressive(_OnMistakes):
 
 @with_paragraphs
 @persistable(**_FITTED)
-class KernelPerceptron(OnlineClassifier):
+class KernelPerceptron(CountsSupport, OnlineClassifier):
     """Perceptron with a kernel: an example that is misclassified when it comes joins the support patterns.
 
     With two classes it is one decision function ``f``, and an example with ``y f(x) <= margin`` adds ``y k(x, .)`` to
@@ -196,6 +197,7 @@ class KernelPerceptron(OnlineClassifier):
     Attributes
     ----------
     [model]
+    [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes), or (n_support, 1) with two classes
         The coefficients. With two classes, those of the second are positive.
     support_costs_ : ndarray of shape (n_support,)
@@ -273,7 +275,7 @@ class KernelPerceptron(OnlineClassifier):
 
 @with_paragraphs
 @persistable(**_FITTED)
-class KernelPassiveAggressive(OnlineClassifier):
+class KernelPassiveAggressive(CountsSupport, OnlineClassifier):
     """Passive-aggressive classifier with a kernel: an example within the margin of 1 makes the step that frees it.
 
     With two classes it is one decision function ``f``. An example with ``y f(x) < 1`` adds ``tau y k(x, .)`` to it,
@@ -307,6 +309,7 @@ class KernelPassiveAggressive(OnlineClassifier):
     Attributes
     ----------
     [model]
+    [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes), or (n_support, 1) with two classes
         The coefficients. With two classes, those of the second are positive.
     support_costs_ : ndarray of shape (n_support,)

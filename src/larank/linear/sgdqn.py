@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
@@ -427,6 +426,8 @@ class SGDQNClassifier(ScoringClassifier):
         self, rows: LabelledRows, classes: NDArray[Any], seeds: np.random.RandomState
     ) -> tuple[LabelledRows, tuple[Any, NDArray[Any]]]:
         try:
+            from sklearn.model_selection import train_test_split  # slow to import, and seldom needed
+
             kept, held_out = train_test_split(
                 np.arange(len(rows)),
                 test_size=self.validation_fraction,

@@ -14,10 +14,11 @@ from scipy.sparse import csr_matrix
 from larank import _core
 from larank.blocks.provider import pieces
 from larank.blocks.workers import Workers
-from larank.sequence.constraints import Constraints, Follows, UnknownLabelError, follows
+from larank.sequence.constraints import Constraints, Follows, follows
 from larank.sequence.corpora import LabelledSequences
 from larank.sequence.labels import LabelNumbers
 from larank.sequence.sequences import Sequences
+from larank.sequence.wronglabels import WrongLabels
 
 _MOST_STATES = 200_000  # of exact inference between two tokens
 _PREPARED_TOKENS = 256  # most grammars are prepared for any length by then
@@ -79,6 +80,14 @@ class Chain:
         """Weights of features, a column per label."""
         return csr_matrix(self.model.tokens(), shape=(self.model.features, self.model.labels))
 
+    def scores(self, sequences: Sequences) -> NDArray[np.float64]:
+        """The score of every label at every token by its features alone."""
+        values = np.ones(len(sequences.indices)) if sequences.values is None else sequences.values
+        shape = sequences.n_tokens, self.model.features
+        tokens = csr_matrix((values, sequences.indices, sequences.indptr), shape=shape)
+        scores: NDArray[np.float64] = (tokens @ self.weights()).toarray()
+        return scores
+
     def _allow(self, allowed: Follows | None, costs: NDArray[np.float64] | None) -> None:
         """Let the model know what labels may follow which, and what they cost."""
         if allowed is not None:
@@ -103,41 +112,23 @@ class Chain:
                 f"{(len(known) + 1.0) ** order:.2g} states; inference='greedy' takes any order"
             )
         sequences = as_core(corpus.sequences)
-        allowed, costs = self._checked(corpus, sequences, known), self._costs(known)
+        allowed, costs = self._checked(corpus, known), self._costs(known)
         has_new_labels = len(known) > self.model.labels
         self.model.grow(corpus.sequences.n_features, len(known))  # nobody else is asked from here on
         if has_new_labels:
             self._allow(allowed, costs)
         return sequences
 
-    def _checked(
-        self, corpus: LabelledSequences, sequences: _core.ChainSequences, known: Sequence[Any]
-    ) -> Follows | None:
-        """What may follow what, by a model of its own: this one stays as it is if there is an error."""
-        try:
-            allowed = follows(self.constraints, known)
-        except UnknownLabelError as unknown:
-            token = int(np.argmax(corpus.labels == known.index(unknown.label)))
-            sequence = int(np.searchsorted(corpus.sequences.starts, token, side="right")) - 1
-            where = corpus.name_of(sequence, token - int(corpus.sequences.starts[sequence]))
-            raise ValueError(f"{unknown} at {where}") from None
-        if allowed is None:
-            return None
-        judge = _core.ChainModel(0)
-        judge.grow(0, len(known))
-        judge.set_grammar(*allowed)
-        sequence, position = judge.violation(sequences, corpus.labels)
-        if sequence >= 0:
-            start, length = corpus.sequences.starts[sequence], corpus.sequences.lengths[sequence]
-            names = [known[number] for number in corpus.labels[start : start + length]]
-            raise ValueError(
-                f"constraints={self.constraints!r} must allow the labels of training: "
-                f"{_forbidden(names, position)} at {corpus.name_of(sequence, min(position, length - 1))} is not allowed"
-            )
+    def _checked(self, corpus: LabelledSequences, known: Sequence[Any]) -> Follows | None:
+        """What may follow what, once it is known to allow all labels."""
+        wrong = WrongLabels(self.constraints)
+        allowed = wrong.look_at(corpus.sequences.starts, corpus.labels, known, corpus.name_of)
+        wrong.refuse()
         return allowed
 
     def predict(self, sequences: Sequences, workers: Workers) -> NDArray[np.int32]:
         """Numbers of the best labels, token by token; the chain is only read."""
+        sequences, numbers = sequences.without_empty()
         seen = as_core(sequences)
         model = self.prepared(seen.longest).model
         labels = np.empty(sequences.n_tokens, dtype=np.int32)
@@ -147,8 +138,8 @@ class Chain:
             found, failed = model.predict(seen, begin, end, self.inference)
             if failed >= 0:
                 raise ValueError(
-                    f"constraints={self.constraints!r} must allow some labels for every sequence; sequence {failed} of "
-                    f"{sequences.lengths[failed]} tokens has none"
+                    f"constraints={self.constraints!r} must allow some labels for every sequence; sequence "
+                    f"{numbers[failed]} of {sequences.lengths[failed]} tokens has none"
                 )
             labels[sequences.starts[begin] : sequences.starts[end]] = found
 
@@ -170,12 +161,6 @@ class Chain:
             workers.run(add, shards[some])
             yield math.fsum(sums)
             sums.clear()
-
-
-def _forbidden(names: Sequence[Any], position: int) -> str:
-    if position == len(names):
-        return f"the end after {names[-1]!r}"
-    return f"{names[position]!r} after {names[position - 1]!r}" if position else f"{names[0]!r} at the beginning"
 
 
 def _shards(sequences: Sequences) -> list[tuple[int, int]]:

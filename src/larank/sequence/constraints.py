@@ -25,6 +25,18 @@ class Follows(NamedTuple):
     after: NDArray[np.bool_]
     ends: NDArray[np.bool_]
 
+    def violations(
+        self, starts: NDArray[np.int64], labels: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The tokens whose label may not follow the one before, and those whose label may not be the last, as it is.
+
+        Sequences have at least one token.
+        """
+        before = np.concatenate([[-1], labels[:-1]])[: len(labels)]
+        before[starts[:-1]] = -1
+        last = starts[1:] - 1
+        return np.flatnonzero(~self.after[1 + before, labels]), last[~self.ends[labels[last]]]
+
 
 class _Scheme(NamedTuple):
     """Prefixes of tags, and those that go on with a chunk after one that leaves it open."""

@@ -23,6 +23,7 @@ from larank.data.columns import ConllFile
 from larank.sequence.features import Encoder
 from larank.sequence.labels import LabelNumbers
 from larank.sequence.sequences import Sequences
+from larank.sequence.wronglabels import mended
 
 _BLOCK_TOKENS = 50_000  # of a file: they are shuffled among themselves
 
@@ -36,6 +37,7 @@ class LabelledSequences(NamedTuple):
     sequences_before: int
     tokens_before: int
     n_labels: int
+    numbers: NDArray[np.int64] | None = None  # of the sequences among those given, where some of these were empty
     path: str = ""  # of a file,
     lines: NDArray[np.int64] | None = None  # and the line of each token in it
     share_read: float | None = None  # of a file, when these were read
@@ -44,7 +46,8 @@ class LabelledSequences(NamedTuple):
         """What an error calls a token."""
         if self.lines is not None:
             return f"{self.path}, line {self.lines[self.sequences.starts[sequence] + position]}"
-        return f"y[{self.sequences_before + sequence}][{position}]"
+        number = sequence if self.numbers is None else self.numbers[sequence]
+        return f"y[{self.sequences_before + number}][{position}]"
 
 
 class HeldCorpus:
@@ -74,6 +77,7 @@ class FileCorpus:
     encoder: Encoder
     labels: LabelNumbers
     cost: float  # of every sequence
+    scheme: str | None  # that its labels are mended in
     memory_limit: float
     reads_ahead: bool
     encoding_seconds: float = 0.0
@@ -115,8 +119,13 @@ class FileCorpus:
         number = np.empty(0, dtype=np.int32)
         sequences_before = tokens_before = 0
         for block in self.file.blocks(_BLOCK_TOKENS, words):
-            if len(words) > len(number):
-                number = self.labels.of(words.words())
+            if self.scheme is not None:
+                names = np.array(words.words(), dtype=object)[block.labels]
+                labels = self.labels.of(mended(names, np.diff(block.starts), self.scheme))
+            else:
+                if len(words) > len(number):
+                    number = self.labels.of(words.words())
+                labels = number[block.labels]
             with self._encoding:
                 began = time.perf_counter()
                 encoded = encode(block)
@@ -124,14 +133,14 @@ class FileCorpus:
             costs = np.full(len(encoded), self.cost)
             yield LabelledSequences(
                 encoded,
-                number[block.labels],
+                labels,
                 costs,
                 sequences_before,
                 tokens_before,
                 len(self.labels),
-                str(self.file.path),
-                block.lines,
-                self.file.share_read,
+                path=str(self.file.path),
+                lines=block.lines,
+                share_read=self.file.share_read,
             )
             sequences_before += len(encoded)
             tokens_before += encoded.n_tokens

@@ -13,9 +13,9 @@ knows neither S, U and L nor E before B of the same type, which here ends a chun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -66,7 +66,7 @@ class EntityReport:
     tokens, correct_tokens : int
         All tokens, and those whose tag is right.
     overall : EntityScore
-        The score of all entities.
+        The score of all entities; `precision`, `recall` and `f1` are its.
     types : mapping from str to EntityScore
         The score of the entities of each type, by name.
     """
@@ -80,6 +80,21 @@ class EntityReport:
     def accuracy(self) -> float:
         """The share of tokens whose tag is right."""
         return self.correct_tokens / self.tokens
+
+    @property
+    def precision(self) -> float:
+        """The share of all predicted entities that is correct."""
+        return self.overall.precision
+
+    @property
+    def recall(self) -> float:
+        """The share of all true entities that was found."""
+        return self.overall.recall
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall of all entities."""
+        return self.overall.f1
 
     def rows(self) -> list[dict[str, object]]:
         """A row for each type, and one for all, each a mapping from heading to value."""
@@ -149,6 +164,52 @@ def entity_report(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str
         overall=EntityScore(len(true.type), len(pred.type), len(right)),
         types=dict(sorted(scores.items())),
     )
+
+
+def repaired(tags: Sequence[Sequence[str]], scheme: str = "BIO") -> list[list[str]]:
+    """Read tags as conlleval does, whatever their scheme and however wrong they are, and write them anew.
+
+    Parameters
+    ----------
+    tags : sequence of sequences of str
+        Such as B-NP, I-NP, O, sequence by sequence.
+    scheme : {"BIO", "BILOU"}, default="BIO"
+        The scheme to write.
+
+    Raises
+    ------
+    ValueError
+        If a tag is neither O nor a known prefix with a type.
+
+    Examples
+    --------
+    >>> repaired([["I-NP", "I-NP", "O", "I-VP", "I-NP"]])
+    [['B-NP', 'I-NP', 'O', 'B-VP', 'B-NP']]
+    """
+    if scheme not in _WRITTEN:
+        raise ValueError(f"scheme must be one of {', '.join(map(repr, _WRITTEN))}, got {scheme!r}")
+    for number, row in enumerate(tags):
+        if isinstance(row, str):
+            raise TypeError(f"tags[{number}] is {row!r}; a sequence of tags is expected")
+    flat, lengths = list(chain.from_iterable(tags)), [len(sequence) for sequence in tags]
+    for tag in dict.fromkeys(flat):
+        prefix, kind = _parts(tag)
+        if prefix == _OTHER or bool(kind) != (prefix != _O):
+            sequence, place = next((i, list(row).index(tag)) for i, row in enumerate(tags) if tag in row)
+            raise ValueError(f"tags[{sequence}][{place}] must be O, or B, I, E, L, S or U with a type, got {tag!r}")
+    alphabet = _Alphabet(flat)
+    found = _chunks(alphabet, alphabet.codes(flat), np.array(lengths, dtype=np.int64))
+    written = ["O"] * len(flat)
+    for number, start, end in zip(found.type.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
+        written[start:end] = [f"{prefix}-{alphabet.types[number]}" for prefix in _WRITTEN[scheme](end - start)]
+    rest = iter(written)
+    return [list(islice(rest, length)) for length in lengths]
+
+
+_WRITTEN: Mapping[str, Callable[[int], str]] = {
+    "BIO": lambda length: "B" + "I" * (length - 1),
+    "BILOU": lambda length: "U" if length == 1 else "B" + "I" * (length - 2) + "L",
+}
 
 
 def has_chunks(tags: Iterable[object]) -> bool:

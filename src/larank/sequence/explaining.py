@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from larank.sequence.chain import Chain, as_core
 from larank.sequence.features import Encoder
@@ -127,11 +126,8 @@ class _Scores:
 
     def __init__(self, chain: Chain, sequences: Sequences) -> None:
         values = np.ones(len(sequences.indices)) if sequences.values is None else sequences.values
-        n_features = chain.model.features
-        rows = csr_matrix((values, sequences.indices, sequences.indptr), shape=(sequences.n_tokens, n_features))
-        columns = csr_matrix(chain.model.tokens(), shape=(n_features, chain.model.labels))
-        self.weights = columns[sequences.indices].toarray() * values[:, None]
-        self.nodes: NDArray[np.float64] = (rows @ columns).toarray()
+        self.weights = chain.weights()[sequences.indices].toarray() * values[:, None]
+        self.nodes = chain.scores(sequences)
         self.pairs = chain.model.transitions()
         self.sequences = sequences
 

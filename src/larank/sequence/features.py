@@ -30,7 +30,7 @@ distance from an end is a feature as in CRF++. They equal no text, not even one 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -67,7 +67,30 @@ WORDS: tuple[str, ...] = (
     "shortshape(word[-1])|shortshape(word[0])",
     "shortshape(word[0])|shortshape(word[1])",
 )
-"""Templates for words alone: tagging parts of speech or names."""
+"""Templates for words alone: their neighbours, beginnings, ends and shapes."""
+
+
+def general(columns: Sequence[str]) -> tuple[str, ...]:
+    """Templates that serve parts of speech, chunks and names alike.
+
+    They are those of `WORDS` on the first column, and those that `CHUNKING` has for parts of speech on each of the
+    others.
+
+    >>> general(["word", "pos"]) == WORDS + CHUNKING[7:]
+    True
+    """
+    words, *others = columns
+    of_words = (template.replace("word[", f"{words}[") for template in WORDS)
+    of_tags = (template for template in CHUNKING if template.startswith("pos["))
+    return (*of_words, *(template.replace("pos[", f"{name}[") for template in of_tags for name in others))
+
+
+TEMPLATES: Mapping[str, Callable[[Sequence[str]], tuple[str, ...]]] = {
+    "general": general,
+    "words": lambda columns: WORDS,
+    "chunking": lambda columns: CHUNKING,
+}
+"""Sets of templates that are known by name, for the columns that a token has."""
 
 _Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
 
@@ -161,8 +184,8 @@ class NameEncoder:
     """Features that have names already.
 
     A token is a dict, or a list or set of str. In a dict, text v under the key k is the feature "k=v", a number is the
-    feature "k" with this value, True is "k" with 1, and False or 0 is nothing. Names in lists and sets are features
-    with the value 1; a name that comes twice counts once.
+    feature "k" with this value, True is "k" with 1, and False, 0 or None is nothing. Names in lists and sets are
+    features with the value 1; a name that comes twice counts once.
 
     Examples
     --------
@@ -211,7 +234,8 @@ class ArrayEncoder:
     """Features that are numbers already: `(X, lengths)`, a matrix with a row per token and the lengths of sequences.
 
     X is a two-dimensional array or a sparse matrix of finite real numbers; its zeros are not stored. Lengths are whole
-    numbers, one or more, and sum to the rows of X. The first X that is learnt decides the number of features.
+    numbers, 0 for a sequence without tokens, and sum to the rows of X. The first X that is learnt decides the number of
+    features.
     """
 
     def __init__(self) -> None:
@@ -256,17 +280,17 @@ Encoder = TemplateEncoder | NameEncoder | ArrayEncoder
 ENCODERS: Mapping[str, type[Encoder]] = {kind.__name__: kind for kind in (TemplateEncoder, NameEncoder, ArrayEncoder)}
 
 
-def encoder_for(X: Any, templates: Sequence[str] | None = None, columns: Sequence[str] | None = None) -> Encoder:
+def encoder_for(X: Any, templates: str | Sequence[str] | None = None, columns: Sequence[str] | None = None) -> Encoder:
     """The encoder for what X holds, told by its first token.
 
-    Text has columns, by default those of the file, or word, pos, col2, col3, ...; and templates, by default `WORDS` for
-    the column word alone and `CHUNKING` for word and pos. With other columns templates must be given.
+    Text has columns, by default those of the file, or word, pos, col2, col3, ...; and templates, by default the
+    `general` ones for these columns.
     """
     count = _text_columns(X)
     if count is not None:
         known = X.columns if isinstance(X, ConllFile) else default_columns(count)
         names = known if columns is None else checked_columns(columns)
-        return TemplateEncoder(_default_templates(names) if templates is None else templates, names)
+        return TemplateEncoder(_templates(templates, names), names)
     for argument, value in (("templates", templates), ("columns", columns)):
         if value is not None:
             raise ValueError(f"{argument} can be used with tokens that are text only, got {value!r}")
@@ -281,30 +305,33 @@ def _text_columns(X: Any) -> int | None:
         return X.n_columns
     if is_ragged(X):
         return None
-    token = _first_token(X)
+    token, where = _first_token(X)
     if isinstance(token, str):
         return 1
     if isinstance(token, tuple):
         if not token:
-            raise ValueError("X[0][0] is an empty tuple; expected a tuple of one or more str, one per column")
+            raise ValueError(f"{where} is an empty tuple; expected a tuple of one or more str, one per column")
         return len(token)
     if isinstance(token, dict | list | set | frozenset):
         return None
     hint = "; arrays are given as (X, lengths), X with a row of numbers per token" if hasattr(token, "dtype") else ""
-    raise TypeError(f"X[0][0] is {_kind(token)}; expected a str, a tuple of str, a dict, or a list or set of str{hint}")
+    raise TypeError(f"{where} is {_kind(token)}; expected a str, a tuple of str, a dict, or a list or set of str{hint}")
 
 
-def _first_token(X: Any) -> Any:
-    for level, name in enumerate(("X", "X[0]")):
-        what = ("sequences", "tokens")[level]
-        is_table = hasattr(X, "columns")  # a DataFrame is a sequence of the names of its columns
-        if isinstance(X, str | bytes | dict | set | frozenset) or not hasattr(X, "__getitem__") or is_table:
-            raise TypeError(f"{name} is {_kind(X)}; expected a list of {what}")
-        if not len(X):
-            empty = f"{name} is an empty sequence; every sequence needs at least one token"
-            raise ValueError(empty if level else "X is empty; expected at least one sequence")
-        X = next(iter(X))  # X[0] of a pandas.Series is what has the index 0
-    return X
+def _first_token(X: Any) -> tuple[Any, str]:
+    """The first token, and what an error calls it."""
+    _check_collection(X, "X", "sequences")
+    for number, sequence in enumerate(X):
+        _check_collection(sequence, f"X[{number}]", "tokens")
+        for token in sequence:
+            return token, f"X[{number}][0]"
+    raise ValueError(f"X must hold at least one token, got {'empty sequences alone' if len(X) else 'no sequence'}")
+
+
+def _check_collection(X: Any, name: str, what: str) -> None:
+    is_table = hasattr(X, "columns")  # a DataFrame is a sequence of the names of its columns
+    if isinstance(X, str | bytes | dict | set | frozenset) or not hasattr(X, "__getitem__") or is_table:
+        raise TypeError(f"{name} is {_kind(X)}; expected a list of {what}")
 
 
 def _kind(value: Any) -> str:
@@ -312,14 +339,11 @@ def _kind(value: Any) -> str:
     return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"
 
 
-def _default_templates(columns: tuple[str, ...]) -> tuple[str, ...]:
-    known = {("word",): WORDS, ("word", "pos"): CHUNKING}
-    if columns not in known:
-        raise ValueError(
-            f"templates must be given for the columns {', '.join(columns)}, such as ['{columns[0]}[0]', "
-            f"'{columns[0]}[-1]|{columns[0]}[0]']; there are defaults for the columns word, and word and pos"
-        )
-    return known[columns]
+def _templates(given: str | Sequence[str] | None, columns: tuple[str, ...]) -> Sequence[str]:
+    """Templates, by their name or as they were given."""
+    if given is None or (isinstance(given, str) and given in TEMPLATES):
+        return TEMPLATES[given or "general"](columns)
+    return given
 
 
 def _is_matrix(X: Any) -> bool:
@@ -361,9 +385,9 @@ def _starts(lengths: NDArray[Any], rows: int) -> NDArray[np.int64]:
         raise ValueError(
             f"lengths must be a sequence of whole numbers, got an array of {lengths.dtype} of shape {lengths.shape}"
         )
-    short = np.flatnonzero(lengths < 1)
+    short = np.flatnonzero(lengths < 0)
     if len(short):
-        raise ValueError(f"lengths[{short[0]}] is {lengths[short[0]]}; every sequence needs at least one token")
+        raise ValueError(f"lengths[{short[0]}] is {lengths[short[0]]}; a sequence has no token or more")
     long = np.flatnonzero(lengths > rows)  # their sum might overflow
     if len(long):
         raise ValueError(f"lengths[{long[0]}] is {lengths[long[0]]}, but X has {rows} rows")
@@ -388,8 +412,9 @@ class _Atom(NamedTuple):
 
 
 def _parsed_templates(templates: Sequence[str], columns: tuple[str, ...]) -> list[tuple[_Atom, ...]]:
-    if isinstance(templates, str) or not templates:
-        raise ValueError(f"templates must be a sequence of one or more templates, such as WORDS; got {templates!r}")
+    if isinstance(templates, str) or not isinstance(templates, Iterable) or not templates:
+        names = ", ".join(map(repr, TEMPLATES))
+        raise ValueError(f"templates must be {names}, or a sequence of one or more templates; got {templates!r}")
     parsed = [_parsed_template(template, columns) for template in templates]
     seen: dict[frozenset[_Atom], str] = {}
     for template, atoms in zip(templates, parsed, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ class Sequences:
     Attributes
     ----------
     starts : ndarray of int64
-        Sequence i is tokens `starts[i] : starts[i + 1]`; `starts[0] == 0`.
+        Sequence i is tokens `starts[i] : starts[i + 1]`, perhaps none; `starts[0] == 0`.
     indptr : ndarray of int64
         Token t has the features `indices[indptr[t] : indptr[t + 1]]`.
     indices : ndarray of int32
@@ -63,6 +63,13 @@ class Sequences:
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each sequence."""
         return np.diff(self.starts)
+
+    def without_empty(self) -> tuple[Sequences, NDArray[np.int64]]:
+        """Those that have tokens, and their numbers among all."""
+        numbers = np.flatnonzero(self.lengths)
+        if len(numbers) == len(self):
+            return self, numbers
+        return replace(self, starts=np.append(self.starts[numbers], self.starts[-1])), numbers
 
     def up_to(self, n_features: int) -> Sequences:
         """The same without features of higher numbers, which another thread may have learnt meanwhile."""

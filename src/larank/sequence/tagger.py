@@ -21,20 +21,31 @@ from sklearn.utils.validation import check_is_fitted
 from larank import _core, parameters
 from larank.base import example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
-from larank.data.columns import ConllFile
+from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
 from larank.data.models import persistable
-from larank.data.schema import RESULT, SchemaError, Scope, integer, labels
+from larank.data.schema import RESULT, SchemaError, Scope, floats, integer, labels, optional
 from larank.docstrings import with_paragraphs
 from larank.publishing import next_model, of_one_model, one_model
+from larank.sequence.beam import beam_paths
 from larank.sequence.chain import Chain, as_core
-from larank.sequence.constraints import Constraints, check_constraints
+from larank.sequence.confidence import (
+    ConfidentEntity,
+    ConfidentLabel,
+    calibrated,
+    entity_margins,
+    probabilities,
+    token_margins,
+)
+from larank.sequence.constraints import Constraints, check_constraints, follows
 from larank.sequence.corpora import Corpus, FileCorpus, HeldCorpus, LabelledSequences
+from larank.sequence.entities import entities, has_chunks
 from larank.sequence.explaining import Explanation, WeightOf, explained, strongest
 from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder_for, is_ragged
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
 from larank.sequence.training import STATE, ChainTraining, Learner, Pin, RoundsToGap
+from larank.sequence.wronglabels import WrongLabels, labels_to_mend, mended, refuse_wrong_labels
 from larank.training import (
     CheckpointFile,
     CheckpointRequest,
@@ -65,7 +76,10 @@ _FIXED_IN_A_STREAM = (
 
 
 class RankedPath(NamedTuple):
-    """One of the n best label sequences: its labels, its score, and by how much it beats the next one."""
+    """One of the n best label sequences: its labels, its score, and by how much it beats the next one.
+
+    For greedy inference the score is minus what the labels give away, see `SequenceTagger.predict_nbest`.
+    """
 
     labels: list[Any]
     score: float
@@ -83,7 +97,18 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
         raise SchemaError(f"{name}['session'] must have {', '.join(sorted(needed))}, got {sorted(value['session'])}")
 
 
-@persistable(classes_=labels("n_classes"), n_iter_=integer(), result_=RESULT, _state=_check_state)
+def _check_calibration(name: str, value: Any, scope: Scope) -> None:
+    """A line for tokens, and one for entities where labels are those of entities."""
+    floats(1 + has_chunks(scope.known["classes_"].tolist()), 2)(name, value, scope)
+
+
+@persistable(
+    classes_=labels("n_classes"),
+    n_iter_=integer(),
+    result_=RESULT,
+    calibration_=optional(_check_calibration),
+    _state=_check_state,
+)
 class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     """Labels for the tokens of sequences: a large-margin tagger that learns in one pass and keeps learning.
 
@@ -117,14 +142,18 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         Passes after which `stop="gap"` gives up.
     time_limit : float, optional
         Seconds after which training ends with a valid model.
-    templates : sequence of str, optional
-        Which features to make of tokens that are text, see `larank.sequence.features`. By default `WORDS` for one
-        column and `CHUNKING` for the columns word and pos.
+    templates : str or sequence of str, optional
+        Which features to make of tokens that are text, see `larank.sequence.features`. By default "general", which
+        serves parts of speech, chunks and names alike: "words" makes them of the column word alone, and "general" of
+        all columns. "chunking" is the set of CRFsuite's example for the columns word and pos.
     columns : sequence of str, optional
         Names of the columns of a token for the templates. By default word, pos, col2, ...
     constraints : {"BIO", "BILOU"}, callable or None, default=None
         Which label may follow which, in training and in prediction. A function is asked ``allowed(previous, label)``
         with None for the beginning and the end.
+    repair : bool, default=False
+        Whether training labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" demand.
+        Otherwise labels that are not allowed are an error that names them, before training begins.
     label_costs : mapping, optional
         What it costs to predict ``b`` for a token of label ``a``: ``{(a, b): cost}``; pairs not in it cost 1.
     history : {"true", "predicted"}, default="true"
@@ -161,6 +190,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         The certificate: objectives from scratch, gap, counts, seconds and the history.
     n_iter_ : int
         Passes over the data, rounded up.
+    calibration_ : ndarray of shape (1, 2) or (2, 2)
+        After `calibrate`: slope and height of the logistic functions of log(1 + margin), for tokens and for entities.
 
     References
     ----------
@@ -192,9 +223,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         tol: float | None = None,
         max_iter: int = 1000,
         time_limit: float | None = None,
-        templates: Sequence[str] | None = None,
+        templates: str | Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
         constraints: Constraints = None,
+        repair: bool = False,
         label_costs: Mapping[tuple[Any, Any], float] | None = None,
         history: str = "true",
         average: bool = False,
@@ -218,6 +250,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         self.templates = templates
         self.columns = columns
         self.constraints = constraints
+        self.repair = repair
         self.label_costs = label_costs
         self.history = history
         self.average = average
@@ -319,8 +352,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             _check_file(X, y, None)
             return self._file_score(X)
         sequences = self._encoded(X)
-        if not len(sequences):
-            raise ValueError("X is empty; a score needs at least one sequence")
+        if not sequences.n_tokens:
+            raise ValueError("X must hold at least one token for a score, got none")
         known = self._learner.labels.known(flat_labels(X, y, sequences))
         return float(np.mean(self._chain.predict(sequences, self._workers()) == known))
 
@@ -328,22 +361,120 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def predict_nbest(self, X: Any, n: int = 5) -> list[list[RankedPath]]:
         """The n best label sequences of each sequence, best first, or all of them where there are fewer.
 
-        They come with their scores, and by how much each beats the next; the last of all beats nothing by infinity.
+        They come with their scores, and by how much each beats the next; the last of all beats nothing by infinity. For
+        greedy inference they are the best that a beam of four times as many finds, and the score is minus what they
+        give away: how far each label is behind the best one after the same labels, in all. The first are those of
+        `predict`.
         """
         check_is_fitted(self, "classes_")
         parameters.whole_number("n", n, at_least=1)
-        if self._chain.inference != "exact":
-            raise ValueError("predict_nbest needs inference='exact': greedy inference looks at one path only")
-        sequences = as_core(self._encoded(X))
+        every = self._encoded(X)
+        sequences, numbers = every.without_empty()
         names = self._names()
-        found = []
-        for i in range(len(sequences)):
-            paths = self._chain.model.best_paths(sequences, i, n + 1)
+        found = [[RankedPath([], 0.0, math.inf)] for _ in range(len(every))]
+        for i, paths in zip(numbers.tolist(), self._best_paths(sequences, n + 1), strict=True):
             if not paths:
                 raise ValueError(f"constraints={self.constraints!r} must allow some labels for X[{i}], got none")
             ranked = pairwise([*paths, (None, -math.inf)])
-            found.append([RankedPath(names[path].tolist(), s, s - behind) for (path, s), (_, behind) in ranked][:n])
+            found[i] = [RankedPath(names[path].tolist(), s, s - behind) for (path, s), (_, behind) in ranked][:n]
         return found
+
+    def _best_paths(self, sequences: Sequences, count: int) -> Iterator[list[tuple[NDArray[np.int32], float]]]:
+        """The best label sequences of each sequence, which has tokens, with their scores."""
+        chain = self._chain
+        if chain.inference == "exact":
+            seen = as_core(sequences)
+            yield from (chain.model.best_paths(seen, i, count) for i in range(len(seen)))
+            return
+        nodes, pairs = chain.scores(sequences), chain.model.transitions()
+        allowed = follows(self.constraints, self._learner.labels.labels)
+        for start, end in pairwise(sequences.starts.tolist()):
+            yield beam_paths(nodes[start:end], pairs, allowed, count)
+
+    @of_one_model
+    def predict_confidence(self, X: Any) -> list[list[ConfidentLabel]]:
+        """The labels of each token with their margins: how far the best sequence with another label there is behind.
+
+        For greedy inference, how far the next best label is behind after the same labels. Once the tagger is
+        calibrated, each label has the probability that it is right.
+        """
+        check_is_fitted(self, "classes_")
+        labels, margins, starts = self._with_margins(X)
+        sure = self._probabilities(0, margins)
+        tokens = [ConfidentLabel(*token) for token in zip(labels.tolist(), margins.tolist(), sure, strict=True)]
+        return [tokens[begin:end] for begin, end in pairwise(starts.tolist())]
+
+    @of_one_model
+    def predict_entities(self, X: Any) -> list[list[ConfidentEntity]]:
+        """The entities of each sequence by the rules of conlleval, with their margins; labels are to be B-NP, O, ...
+
+        The margin is how far sequences without the entity are behind at least. Once the tagger is calibrated, each
+        entity has the probability that its extent and type are right.
+        """
+        check_is_fitted(self, "classes_")
+        self._check_entities()
+        labels, margins, starts = self._with_margins(X)
+        return [
+            [ConfidentEntity(*entity, margin, *self._probabilities(1, np.array([margin]))) for entity, margin in found]
+            for found in (entity_margins(labels[a:b].tolist(), margins[a:b]) for a, b in pairwise(starts.tolist()))
+        ]
+
+    def calibrate(self, X: Any, y: Any = None) -> Self:
+        """Learn from data that were not trained on how sure margins are; the arguments are those of `fit`.
+
+        `predict_confidence` and `predict_entities` then give probabilities. Further training makes them void.
+        """
+        with next_model(self) as model:
+            check_is_fitted(model, "classes_")
+            model.calibration_ = model._calibrated(X, y)
+        return self
+
+    def _calibrated(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """A logistic function of the margins of tokens, and one for those of entities, where labels have these."""
+        if isinstance(X, ConllFile):
+            _check_file(X, y, None)
+            X, y = _held(X)
+        labels, margins, starts = self._with_margins(X)
+        known = flat_labels(X, y, self._encoded(X))
+        if self.repair:
+            known = mended(known, np.diff(starts), str(self.constraints))
+        true = np.empty(len(known), dtype=object)
+        true[:] = known
+        if not len(true):
+            raise ValueError("X must hold at least one token to calibrate with, got none")
+        if not set(known) & set(self.classes_.tolist()):
+            raise ValueError(
+                f"y must hold labels of the tagger, {self.classes_.tolist()!r}; got {sorted(set(known))!r}"
+            )
+        lines = [calibrated(margins, labels == true)]
+        if has_chunks(self.classes_.tolist()):
+            found, right = [], []
+            for a, b in pairwise(starts.tolist()):
+                real = set(entities(true[a:b].tolist()))
+                for entity, margin in entity_margins(labels[a:b].tolist(), margins[a:b]):
+                    found.append(margin)
+                    right.append(entity in real)
+            lines.append(calibrated(np.array(found), np.array(right)) if found else lines[0])
+        return np.array(lines)
+
+    def _with_margins(self, X: Any) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+        """The label and the margin of each token, and where the sequences begin."""
+        if isinstance(X, ConllFile):
+            X, _ = _held(X)
+        every = self._encoded(X)
+        sequences, _ = every.without_empty()
+        path = self._chain.predict(sequences, self._workers())
+        margins = token_margins(self._chain, sequences, path, self._learner.labels.labels)
+        return self._names()[path], margins, every.starts
+
+    def _probabilities(self, line: int, margins: NDArray[np.float64]) -> list[Any]:
+        if not hasattr(self, "calibration_"):
+            return [None] * len(margins)
+        return list(probabilities(self.calibration_[line], margins).tolist())
+
+    def _check_entities(self) -> None:
+        if not has_chunks(self.classes_.tolist()):
+            raise ValueError(f"entities are found by labels such as B-NP, I-NP and O; got {self.classes_.tolist()!r}")
 
     @of_one_model
     def explain(self, sentence: Any, top: int = 10) -> Explanation:
@@ -366,6 +497,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         parameters.whole_number("top", top, at_least=1)
         X = (sentence, [len(sentence)]) if isinstance(sentence, np.ndarray) and sentence.ndim == 2 else [sentence]
         learner, sequences = self._learner, self._encoded(X)
+        if not sequences.n_tokens:
+            return Explanation((), 0.0)
         return explained(self._chain, learner.encoder, sequences, learner.labels.labels, list(sentence), top)
 
     @of_one_model
@@ -484,15 +617,34 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         encoder, labels = self._learner.encoder, self._learner.labels
         if isinstance(X, ConllFile):
             _check_file(X, y, sample_weight)
-            return FileCorpus(X, encoder, labels, float(self.C), self.memory_limit, self._workers().count > 1)
+            scheme = self._look_through(X)
+            return FileCorpus(X, encoder, labels, float(self.C), scheme, self.memory_limit, self._workers().count > 1)
         began = time.perf_counter()
         sequences = encoder.learn(X)
         encoding_seconds = time.perf_counter() - began
         flat = flat_labels(X, y, sequences)
+        if self.repair:
+            flat = self._mended(flat, sequences)
         n = len(sequences)
         costs = example_costs(float(self.C), None, np.zeros(n), np.zeros(1), sample_weight, None)
-        numbers = labels.of(flat)
-        return HeldCorpus(LabelledSequences(sequences, numbers, costs, 0, 0, len(labels)), encoding_seconds)
+        sequences, places = sequences.without_empty()
+        held = LabelledSequences(sequences, labels.of(flat), costs[places], 0, 0, len(labels), places)
+        return HeldCorpus(held, encoding_seconds)
+
+    def _look_through(self, file: ConllFile) -> str | None:
+        """Look at all labels of a file before training begins; say in which scheme they are to be mended."""
+        if self.repair:
+            labels_to_mend(file, str(self.constraints)).warn_of_repair()
+            return str(self.constraints)
+        if self.constraints is not None:
+            refuse_wrong_labels(file, self.constraints)
+        return None
+
+    def _mended(self, tags: list[Any], sequences: Sequences) -> list[Any]:
+        wrong, better = WrongLabels(self.constraints), mended(tags, sequences.lengths, str(self.constraints))
+        wrong.compare(sequences.starts, tags, better, lambda sequence, position: f"y[{sequence}][{position}]")
+        wrong.warn_of_repair()
+        return better
 
     def _checkpoint(self, asked: CheckpointRequest, X: Any, corpus: Corpus) -> CheckpointFile | None:
         """Of a file with all its bytes, or of sequences with the names of their features."""
@@ -531,6 +683,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
                 outcome = train(training, limits, progress, checkpoint=checkpoint)
             finally:
                 training.close()
+        if hasattr(self, "calibration_"):
+            del self.calibration_
         self._learner.count(training.stretches)
         self.classes_ = sorted_labels(self._learner.labels.labels)
         session = self._learner.session
@@ -672,6 +826,11 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> list[list[Any]]:
     flat, cuts = labels.tolist(), starts.tolist()
     return [flat[begin:end] for begin, end in pairwise(cuts)]
+
+
+def _held(file: ConllFile) -> tuple[list[list[Any]], list[list[str]] | None]:
+    """The sequences of a file and their labels, in memory."""
+    return read_conll(file.path, columns=file.columns, label=file.label, separator=file.separator, comment=file.comment)
 
 
 def _check_file(file: ConllFile, y: Any, sample_weight: ArrayLike | None) -> None:

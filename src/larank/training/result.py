@@ -45,8 +45,11 @@ class Checkpoint:
         return self.primal - self.dual
 
 
+_LONG = ("operations", "history", "breakdown")  # what a line has no room for
+
+
 @persistable_value
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """How training ended, with the objectives at the final model.
 
@@ -55,7 +58,7 @@ class Result:
     If `exact` is False, the primal objective is not that of all examples: it was computed from a random sample of them,
     and `primal_error` is its standard error, or, where that is None, it is what the solver saw on its way.
     Solvers that solve no problem, such as perceptrons, have no objectives: these are NaN. `breakdown` says how many
-    seconds each kind of work took.
+    seconds each kind of work took. ``print`` shows the main figures, and `to_dict` has all.
     """
 
     solver: str
@@ -126,6 +129,41 @@ class Result:
     def has_objective(self) -> bool:
         """Whether the solver has objectives at all."""
         return not math.isnan(self.primal)
+
+    def figures(self) -> dict[str, object]:
+        """The main figures by their names, in reading order."""
+        figures: dict[str, object] = {"status": self.status.replace("_", " ")}
+        if self.has_objective:
+            figures |= {
+                "primal objective" if self.exact else "primal (estimate)": self._told_primal(),
+                "dual objective": self.dual,
+                "duality gap" if self.exact else "gap (estimate)": self.gap,
+                "relative gap": f"{self.relative_gap:.2e}",
+            }
+        if self.history and self.history[-1].online_error is not None:
+            figures["online error"] = f"{self.history[-1].online_error:.2%}"
+        if not math.isnan(self.violation):
+            figures["largest violation"] = f"{self.violation:.2e}"
+        figures["support patterns"] = self.support_patterns
+        if self.kernel_values:
+            figures["kernel values"] = self.kernel_values
+        if self.argmax_calls:
+            figures["arg max calls"] = self.argmax_calls
+        return figures | {"passes": f"{self.iterations:.1f}", "seconds": f"{self.seconds:.2f}"}
+
+    def _told_primal(self) -> object:
+        """The number, with its standard error where it has one."""
+        return f"{self.primal:.6g} ± {self.primal_error:.6g}" if self.primal_error else self.primal
+
+    def __str__(self) -> str:
+        figures = {"solver": self.solver, **self.figures()}
+        width = max(map(len, figures))
+        shown = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in figures.items()}
+        return "\n".join(f"{name:{width}}  {value}" for name, value in shown.items())
+
+    def __repr__(self) -> str:
+        told = (f"{name}={value!r}" for name, value in vars(self).items() if name not in _LONG)
+        return f"Result({', '.join(told)}, history of {len(self.history)} points)"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, for JSON."""

@@ -1,0 +1,180 @@
+"""`python -m studies tagging`: how good tags are, and what they cost, beside CRFsuite's L-BFGS.
+
+CRFsuite gets the features of larank's default templates, and in another run the usual ones of its users: the word in
+lower case, its ends, its capitals and digits, its part of speech where there is one, and the same of its neighbours.
+Its features are made before the clock starts, larank's within the time that counts. Seconds are CPU seconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from larank import SequenceTagger
+from larank.sequence.entities import entity_report
+from larank.sequence.features import TemplateEncoder, encoder_for
+from studies.datasets import Dataset, load_sequences
+from studies.papers.experiment import Experiment, Scope
+from studies.study import Outcome, Say
+from studies.tables import Columns, Table, figure, of_rows
+
+DATASETS = ("conll2000", "ud_ewt")
+ITERATIONS = 100
+"""Of L-BFGS."""
+SEEDS = 3
+QUICK_SENTENCES = 300
+OURS: Mapping[str, Mapping[str, Any]] = {
+    "larank": {},
+    "larank, 3 epochs": {"epochs": 3},
+    "larank, greedy": {"inference": "greedy", "order": 2},
+    "larank, greedy, 3 epochs": {"inference": "greedy", "order": 2, "epochs": 3},
+}
+Features = list[list[list[str]]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tagger; the quality is F1 where labels are those of chunks, and otherwise the accuracy, in percent."""
+
+    problem: str
+    solver: str
+    quality: float
+    deviation: float | None  # over seeds
+    seconds: float
+
+
+COLUMNS: Columns = {
+    "problem": figure("problem"),
+    "solver": figure("solver"),
+    "F1 or accuracy %": figure("quality", ".2f"),
+    "deviation": figure("deviation", ".2f"),
+    "CPU s": figure("seconds", ".1f"),
+}
+
+
+@dataclass(frozen=True)
+class Qualities(Outcome):
+    """All taggers on all data sets."""
+
+    rows: tuple[Row, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"rows": [asdict(row) for row in self.rows]}
+
+    def to_tables(self) -> list[Table]:
+        return [of_rows("Taggers with their default features, beside CRFsuite's L-BFGS", COLUMNS, self.rows)]
+
+    def to_lines(self) -> list[str]:
+        return [
+            "conll2000: F1 of chunks from words and parts of speech; ud_ewt: accuracy of parts of speech from words. "
+            "larank was chosen on parts of the training sets and on the development part of ud_ewt: templates and "
+            "epochs are what was chosen, everything else is the default. "
+            f"CRFsuite: L-BFGS, {ITERATIONS} iterations at most, else its defaults; same: the features of larank."
+        ]
+
+
+def run(scope: Scope, say: Say) -> Qualities:
+    rows: list[Row] = []
+    for name in scope.present(DATASETS, DATASETS, say):
+        data = _short(load_sequences(name)) if scope.quick else load_sequences(name)
+        for solver, settings in OURS.items():
+            rows.append(_ours(name, solver, settings, data, scope.seed_range(SEEDS)))
+            say(_told(rows[-1]))
+        for features, made in (("same", _same), ("usual", _usual_of)):
+            rows.append(_crfsuite(name, f"CRFsuite, {features} features", made, data))
+            say(_told(rows[-1]))
+    return Qualities(tuple(rows))
+
+
+def _told(row: Row) -> str:
+    return f"{row.problem}, {row.solver}: {row.quality:.2f} %, {row.seconds:.1f} s"
+
+
+def _short(data: Dataset) -> Dataset:
+    return Dataset(*(part[:QUICK_SENTENCES] for part in (data.X_train, data.y_train, data.X_test, data.y_test)))
+
+
+def _quality(problem: str, data: Dataset, predicted: Sequence[Sequence[str]]) -> float:
+    report = entity_report(data.y_test, predicted)
+    return 100.0 * (report.f1 if problem == "conll2000" else report.accuracy)
+
+
+def _ours(problem: str, solver: str, settings: Mapping[str, Any], data: Dataset, seeds: range) -> Row:
+    found = []
+    began = time.process_time()
+    for seed in seeds:
+        tagger = SequenceTagger(random_state=seed, n_jobs=1, **settings).fit(data.X_train, data.y_train)
+        found.append((tagger, time.process_time() - began))
+        began = time.process_time()
+    qualities = [_quality(problem, data, tagger.predict(data.X_test)) for tagger, _ in found]
+    deviation = float(np.std(qualities)) if len(qualities) > 1 else None
+    return Row(problem, solver, float(np.mean(qualities)), deviation, float(np.mean([spent for _, spent in found])))
+
+
+def _crfsuite(problem: str, solver: str, made: Callable[[Dataset], tuple[Features, Features]], data: Dataset) -> Row:
+    from pycrfsuite import Tagger, Trainer
+
+    train, test = made(data)
+    ctypes.CDLL(None).srand(0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "model")
+        began = time.process_time()
+        trainer = Trainer("lbfgs", {"max_iterations": ITERATIONS}, verbose=False)
+        for tokens, labels in zip(train, data.y_train, strict=True):
+            trainer.append(tokens, labels)
+        trainer.train(path)
+        seconds = time.process_time() - began
+        tagger = Tagger()
+        tagger.open(path)
+        predicted = [tagger.tag(tokens) for tokens in test]
+    return Row(problem, solver, _quality(problem, data, predicted), None, seconds)
+
+
+def _same(data: Dataset) -> tuple[Features, Features]:
+    """The features of larank's default templates, by their numbers."""
+    encoder = encoder_for(data.X_train)
+    assert isinstance(encoder, TemplateEncoder)
+    return _numbered(encoder.learn(data.X_train)), _numbered(encoder.encode(data.X_test))
+
+
+def _numbered(sequences: Any) -> Features:
+    names = list(map(str, sequences.indices.tolist()))
+    starts, tokens = sequences.starts.tolist(), sequences.indptr.tolist()
+    rows = [names[a:b] for a, b in pairwise(tokens)]
+    return [rows[a:b] for a, b in pairwise(starts)]
+
+
+def _usual_of(data: Dataset) -> tuple[Features, Features]:
+    train, test = ([_usual(sentence) for sentence in part] for part in (data.X_train, data.X_test))
+    return train, test
+
+
+def _usual(sentence: Sequence[Any]) -> list[list[str]]:
+    """What the tutorials of python-crfsuite and sklearn-crfsuite make of a sentence."""
+    tokens = [token if isinstance(token, tuple) else (token,) for token in sentence]
+    found = []
+    for t, (word, *_) in enumerate(tokens):
+        made = ["bias", f"end3={word[-3:]}", f"end2={word[-2:]}", f"digit={word.isdigit()}"]
+        made += [] if t else ["first"]
+        made += [] if t + 1 < len(tokens) else ["last"]
+        for offset in (-1, 0, 1):
+            if 0 <= t + offset < len(tokens):
+                neighbour, *tags = tokens[t + offset]
+                made += [f"{offset}lower={neighbour.lower()}", f"{offset}title={neighbour.istitle()}"]
+                made += [f"{offset}upper={neighbour.isupper()}"]
+                made += [f"{offset}{part}" for tag in tags for part in (f"tag={tag}", f"tag2={tag[:2]}")]
+        found.append(made)
+    return found
+
+
+STUDY = Experiment(
+    "tagging", "Taggers as they come, against CRFsuite's L-BFGS", DATASETS, run, libraries=("python-crfsuite",)
+)

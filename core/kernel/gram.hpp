@@ -199,6 +199,7 @@ class Gram {
     void make_room(int64_t columns, int64_t kept) {
         const auto growth = [&] { return columns ? pool_->growth(columns) : 0; };
         while (bytes() + growth() > most_) {
+            if (pool_->drop_spare()) continue;
             const bool are_holes = pool_->bytes_in_use() + bytes_beside_values() + growth() <= most_;
             if (!(are_holes && empty_a_slab(kept)) && !drop_oldest(kept)) return;
         }

@@ -290,9 +290,12 @@ class KernelMachine {
     // but not that of `kept`.
     void stay_within_limit(int32_t kept) {
         if (keeps_sets_) {
-            if (rows_.fit_with(bytes_beside_rows())) return;
+            do {
+                if (rows_.fit_with(bytes_beside_rows())) return;
+            } while (sets_->drop_spare());
             keeps_sets_ = false;
             for (ClassList& list : classes_) list.sets.clear();
+            while (sets_->drop_spare()) continue;
             trim_heap();
         }
         rows_.drop_until_fit(bytes_beside_rows(), kept);

@@ -91,7 +91,7 @@ class RowPool {
         }
         std::vector<int32_t>& numbers = open_[slab.room];
         numbers.erase(std::remove(numbers.begin(), numbers.end(), piece.slab), numbers.end());
-        if (slab.bytes == whole_slab && !is_tight_)
+        if (slab.bytes == whole_slab)
             spare_.push_back(std::move(slab.memory));
         else
             held_ -= slab.bytes;
@@ -103,8 +103,13 @@ class RowPool {
     void be_tight() {
         is_tight_ = true;
         if (next_.valid()) next_ = {};
-        held_ -= int64_t(spare_.size()) * whole_slab;
-        spare_.clear();
+    }
+    // Gives a slab that nobody uses back to the system; false if there is none.
+    bool drop_spare() {
+        if (spare_.empty()) return false;
+        spare_.pop_back();
+        held_ -= whole_slab;
+        return true;
     }
     int64_t bytes() const { return held_ + (next_.valid() ? whole_slab : 0); }  // of all slabs
     int64_t bytes_in_use() const { return in_use_; }                            // of the rows that were taken
@@ -157,7 +162,7 @@ class RowPool {
         Slab slab;
         slab.bytes = bytes;
         slab.room = room;
-        slab.memory = bytes == whole_slab && !is_tight_ ? huge_pages() : Pages<T>(bytes / int64_t(sizeof(T)));
+        slab.memory = bytes == whole_slab ? huge_pages() : Pages<T>(bytes / int64_t(sizeof(T)));
         for (int64_t row = slab.rows(); row-- > 0;) slab.free.push_back(slab.memory.data() + row * room);
         held_ += bytes;
         if (unused_.empty()) {
@@ -183,6 +188,7 @@ class RowPool {
         }
         Pages<T> ready = next_.valid() ? next_.get() : Pages<T>();
         if (!ready.data()) ready = Pages<T>(values);
+        if (is_tight_) return ready;
         try {
             next_ = std::async(std::launch::async, [] {
                 try {

@@ -256,6 +256,10 @@ class Case:
                 parameters[several] = [parameters.pop(one)]
         return self.estimator(**{**alike, **self.parameters, **parameters})
 
+    def make_of_coefficients(self, **parameters):
+        """One whose scores are those of its coefficients, and not of an average of weights."""
+        return self.make(**({"average": False} if self.takes("average") else {}), **parameters)
+
     @property
     def names(self):
         """Of the parameters of its constructor."""
@@ -487,7 +491,7 @@ WRONG = {
     "Cs": ("an integer >= 1 or a sequence of numbers", (0, -1, "many", None, True, 2.5), {}),
     "algorithm": ("one of .*", ("other", None), {}),
     "alpha": (_NUMBER, _NO_NUMBERS, {}),
-    "average": (_FLAG, _NO_FLAGS, {}),
+    "average": ("True", _NO_FLAGS, {}),
     "basis_size": (_COUNT, (0, -1, 2.5, "9", True), {}),
     "batch_size": (_COUNT, (0, 2.5, None), {}),
     "block_size": (_COUNT, (0, 2.5, None), {}),

@@ -829,7 +829,7 @@ def test_sparse_examples_and_single_precision_make_nearly_the_same_model(case):
 def test_support_vectors_are_the_examples_and_scores_the_sum_over_them(case):
     for form in (np.asarray, sparse.csr_matrix):
         for kernel in ("rbf", "linear"):
-            model = case.make(kernel=kernel).fit(form(X), y)
+            model = case.make_of_coefficients(kernel=kernel).fit(form(X), y)
             assert sparse.issparse(model.support_vectors_) == (form is not np.asarray)
             kept = checks.plain(model.support_vectors_)
             np.testing.assert_array_equal(kept, X[model.support_])
@@ -1186,7 +1186,7 @@ def test_parts_of_a_stream_may_differ_in_layout_and_precision(case):
         (wide, sparse.csr_matrix),
     ):
         for kernel in ("rbf", "linear"):
-            model = case.make(kernel=kernel)
+            model = case.make_of_coefficients(kernel=kernel)
             for rows, form in zip(splits(60, 15, 30, 45), (first, then, first, then), strict=True):
                 model.partial_fit(form(X[rows]), y[rows])
             values = K if kernel == "rbf" else X @ X.T
@@ -1328,7 +1328,7 @@ def test_the_certificate_is_what_the_formulas_say(case):
                 assert_valid(model, X, y)
                 assert_certified(case, model, y, C * weights if case.weighs else weights, close=1e-7)
     if case.has_kernel:
-        model = case.make(kernel="linear").fit(X, y)
+        model = case.make_of_coefficients(kernel="linear").fit(X, y)
         assert_certified(case, model, y, values=X @ X.T, close=1e-7)
         single = case.make().fit(X.astype(np.float32), y)
         assert_certified(case, single, y, values=gram(X.astype(np.float32).astype(float)), close=1e-4)

@@ -184,6 +184,21 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
         .def("member_scores", &member_scores<T>, "slots"_a);
 }
 
+// Weights as `averaged_weights` gives them, and how many examples they are an average of.
+template <class T>
+void set_average(LinearLaRank<T>& s, Table<T> weights, int64_t examples) {
+    auto& machine = s.solver.machine();
+    const int64_t classes = machine.classes(), rows = machine.weight_rows(), lanes = machine.lanes();
+    if (!machine.averages() || examples < 1)
+        throw std::invalid_argument("an average is of examples, in a session that averages");
+    if (int64_t(weights.shape(0)) != classes || int64_t(weights.shape(1)) != rows || classes == 0)
+        throw std::invalid_argument("weights must have a row per class and a column per feature");
+    larank::AlignedArray<T> by_feature(rows * lanes);
+    for (int64_t j = 0; j < rows; ++j)
+        for (int64_t y = 0; y < classes; ++y) by_feature.data()[j * lanes + y] = weights.data()[y * rows + j];
+    machine.set_average(std::move(by_feature), examples);
+}
+
 template <class T>
 void bind_linear_larank(nb::module_& m, const char* name) {
     using S = LinearLaRank<T>;
@@ -194,10 +209,15 @@ void bind_linear_larank(nb::module_& m, const char* name) {
     bound.def(
         "__init__",
         [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
-           uint64_t seed, int64_t features, bool intercept) {
-            new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features, intercept);
+           uint64_t seed, int64_t features, bool intercept, bool averages) {
+            new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features, intercept, averages);
         },
-        nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a, "intercept"_a);
+        nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a, "intercept"_a,
+        "averages"_a = false);
+    bound.def_prop_ro("averages", [](const S& s) { return s.solver.machine().averages(); })
+        .def("averaged_weights",
+             [](const S& s) { return weights_of(s.solver.machine(), s.solver.machine().averaged_weights()); })
+        .def("set_average", &set_average<T>, "weights"_a.noconvert(), "examples"_a);
 }
 
 auto excess_and_loss(Table<double> scores, Vector<int32_t> labels, Table<double> delta, Vector<int64_t> rows,

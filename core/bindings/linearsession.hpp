@@ -61,14 +61,13 @@ auto patterns_of(const S& s, Vector<int32_t> slots) {
 }
 
 // A row per class; the last column is that of the constant feature, where there is one.
-template <class S>
-auto weights_of(const S& s) {
-    using T = typename S::T;
-    const auto& machine = s.solver.machine();
+template <class Machine>
+auto weights_of(const Machine& machine, const larank::AlignedArray<typename Machine::Value>& by_feature) {
+    using T = typename Machine::Value;
     const int64_t classes = machine.classes(), lanes = machine.lanes(), rows = machine.weight_rows();
     std::vector<T> W(std::size_t(classes * rows));
     for (int64_t j = 0; j < rows; ++j)
-        for (int64_t y = 0; y < classes; ++y) W[std::size_t(y * rows + j)] = machine.weights().data()[j * lanes + y];
+        for (int64_t y = 0; y < classes; ++y) W[std::size_t(y * rows + j)] = by_feature.data()[j * lanes + y];
     return to_numpy(std::move(W), {std::size_t(classes), std::size_t(rows)});
 }
 
@@ -134,7 +133,7 @@ nb::class_<S> bind_linear_session(nb::module_& m, const char* name) {
         // The value of the constant feature, 0 where there is none.
         .def_prop_ro("intercept", [](const S& s) { return double(s.solver.machine().intercept()); })
         .def("patterns", &patterns_of<S>, "slots"_a.noconvert())
-        .def("weights", &weights_of<S>);
+        .def("weights", [](const S& s) { return weights_of(s.solver.machine(), s.solver.machine().weights()); });
     bind_linear_csr<int32_t>(bound);
     bind_linear_csr<int64_t>(bound);
     return bound;

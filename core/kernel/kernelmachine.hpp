@@ -200,6 +200,7 @@ class KernelMachine {
         stay_within_limit(-1);
     }
     // Sets grow when they catch up, and must not go before both coefficients of a step are changed.
+    void after_example() const {}
     void after_step(int32_t slot) {
         if (have_sets_grown_) stay_within_limit(slot);
         have_sets_grown_ = false;

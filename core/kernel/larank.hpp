@@ -70,6 +70,7 @@ class LaRank {
                 reprocess(operation);
             steps_.end_operation(operation);
             schedule_.record(operation, steps_.increase(), double(steps_.work()));
+            if (operation == Operation::process_new) machine().after_example();
         }
     }
 

@@ -11,6 +11,7 @@
 
 #include "data/matrix.hpp"
 #include "kernel/support.hpp"
+#include "kernel/weightaverage.hpp"
 #include "memory/aligned.hpp"
 #include "simd/units.hpp"
 
@@ -21,8 +22,8 @@ class LinearMachine {
   public:
     using Value = T;
 
-    explicit LinearMachine(int64_t features, bool intercept = false)
-        : features_(features), intercept_(T(intercept)), W_(weight_rows() * padded<T>(1)) {}
+    explicit LinearMachine(int64_t features, bool intercept = false, bool averages = false)
+        : features_(features), intercept_(T(intercept)), W_(weight_rows() * padded<T>(1)), average_(averages) {}
 
     SupportTable& table() { return table_; }
     const SupportTable& table() const { return table_; }
@@ -33,14 +34,24 @@ class LinearMachine {
     int64_t lanes() const { return padded<T>(classes_); }
     const AlignedArray<T>& weights() const { return W_; }
 
+    // The average of the weights over the stream, where one is wanted; what is looked at here is not remembered.
+    bool averages() const { return average_.is_kept(); }
+    AlignedArray<T> averaged_weights() const { return averages() ? average_.until_now(W_) : W_; }
+    void set_average(AlignedArray<T> weights, int64_t examples) { average_.set(std::move(weights), examples); }
+    void after_example() { average_.after_example(W_); }
+
     void add_class() {
         const int64_t before = std::max<int64_t>(lanes(), padded<T>(1));
         ++classes_;
         if (lanes() == before) return;
-        AlignedArray<T> wider(weight_rows() * lanes());
-        for (int64_t j = 0; j < weight_rows(); ++j)
-            std::copy_n(W_.data() + j * before, before, wider.data() + j * lanes());
-        W_ = std::move(wider);
+        const auto widened = [&](const AlignedArray<T>& narrow) {
+            AlignedArray<T> wider(weight_rows() * lanes());
+            for (int64_t j = 0; j < weight_rows(); ++j)
+                std::copy_n(narrow.data() + j * before, before, wider.data() + j * lanes());
+            return wider;
+        };
+        W_ = widened(W_);
+        average_.widen(widened);
     }
 
     // On its first visit an example is charged more than its scores cost, so that the schedule makes the most of the
@@ -65,7 +76,7 @@ class LinearMachine {
         for (std::size_t n = 0; n < vectors.size(); ++n) labels_[n] = vectors[n].label;
         units<T>().scores_of(row(slot), W_.data(), lanes(), labels_.data(), count, some_.data());
         std::copy(some_.begin(), some_.end(), scores);
-        return count * width(row(slot));
+        return worked(count * width(row(slot)));
     }
 
     Row<T> row(int32_t slot) const {
@@ -101,7 +112,7 @@ class LinearMachine {
         const T change = T(beta - v.beta);
         v.beta = beta;
         units<T>().add_row_of(row(slot), &change, &v.label, 1, lanes(), W_.data());
-        return width(row(slot));
+        return worked(width(row(slot)));
     }
 
     // The same for all classes at once, without a look at the table.
@@ -115,15 +126,20 @@ class LinearMachine {
     void remember() {
         table_.remember();
         remembered_ = W_;
+        remembered_work_ = average_.work();
     }
     void go_back() {
         table_.go_back();
         W_ = remembered_;
+        average_.set_work(remembered_work_);
     }
 
     void swap_remembered() {
         table_.swap_remembered();
         std::swap(W_, remembered_);
+        const int64_t work = average_.work();
+        average_.set_work(remembered_work_);
+        remembered_work_ = work;
     }
 
     void remove_zeros(int32_t slot) {
@@ -138,6 +154,7 @@ class LinearMachine {
     void exchange(Snapshot& snapshot) {
         std::vector<T> weights(W_.data(), W_.data() + W_.size());
         snapshot(table_, classes_, weights, new_example_work_);
+        average_.exchange(snapshot, int64_t(weights.size()));
         if constexpr (!Snapshot::reads) return;
         must_hold(classes_ >= 0 && classes_ <= int64_t(weights.size()), "the number of classes is out of range");
         const int64_t size = weight_rows() * std::max<int64_t>(lanes(), padded<T>(1));
@@ -159,7 +176,8 @@ class LinearMachine {
     }
 
     int64_t bytes() const {
-        return table_.bytes() + stored_bytes_ + (W_.size() + remembered_.size()) * int64_t(sizeof(T));
+        const int64_t weights = (W_.size() + remembered_.size()) * int64_t(sizeof(T)) + average_.bytes();
+        return table_.bytes() + stored_bytes_ + weights;
     }
 
   private:
@@ -176,7 +194,11 @@ class LinearMachine {
         if (all_.size() < lanes()) all_ = AlignedArray<T>(lanes());
         units<T>().scores(x, W_.data(), lanes(), true, all_.data());
         std::copy_n(all_.data(), classes_, scores);
-        return width(x) * classes_;
+        return worked(width(x) * classes_);
+    }
+    int64_t worked(int64_t work) {
+        average_.add_work(work);
+        return work;
     }
 
     int32_t add_row(const Row<T>& x, int64_t id, int32_t label, double cost, double diagonal) {
@@ -196,6 +218,8 @@ class LinearMachine {
     int64_t classes_ = 0;
     AlignedArray<T> W_;  // [feature][class], classes padded to whole lanes
     AlignedArray<T> remembered_{0};
+    WeightAverage<T> average_;
+    int64_t remembered_work_ = 0;
     SupportTable table_;
     std::vector<Stored> rows_;
     int64_t stored_bytes_ = 0;

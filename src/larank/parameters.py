@@ -85,7 +85,7 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _certify(name: str, value: Any) -> bool | str:
+def _flag_or_auto(name: str, value: Any) -> bool | str:
     """True, False or "auto"."""
     if isinstance(value, str) and value == "auto":
         return value
@@ -322,7 +322,8 @@ _CHECKS: Mapping[str, Check] = {
     "window": _odd,
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
-    **dict.fromkeys((("LaRankClassifier", "certify"), ("LaSVMClassifier", "certify")), _certify),
+    **dict.fromkeys((("LaRankClassifier", "certify"), ("LaSVMClassifier", "certify")), _flag_or_auto),
+    ("LaRankClassifier", "average"): _flag_or_auto,
     **dict.fromkeys([(name, "C") for name in _HARD_MARGINS], _cost_or_infinity),
     ("LaRankClassifier", "epochs"): _count_or_auto,
     ("LaSVMClassifier", "epochs"): _count_or_auto,
@@ -468,6 +469,7 @@ RULES = (
     _must("sharpness", "0", bool, epochs=(1,), because="candidates are weighed between passes; stop must be 'epochs'"),
     # How the solvers work.
     acts("C", solver=("larank", *_CUTTING_PLANES, "passive-aggressive"), of="StructuredSVC"),
+    acts("average", True, kernel=("linear",), of="LaRankClassifier"),
     acts("schedule", solver=("larank",)),
     acts("n_reprocess", solver=("larank",)),
     acts("n_reprocess", schedule=("fixed",)),

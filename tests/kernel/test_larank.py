@@ -359,7 +359,7 @@ def _read_only(X):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_linear_weights_are_the_coefficients_times_the_support_vectors(layout, classes):
     keep = y < classes
-    model = larank("linear", epochs=2).fit(layout(X[keep]), y[keep])
+    model = larank("linear", epochs=2, average=False).fit(layout(X[keep]), y[keep])
     weights = np.asarray(model.dual_coef_.T @ model.support_vectors_)
     weights = weights if layout is np.asarray else (model.dual_coef_.T @ model.support_vectors_).toarray()
     expected = weights[1:] - weights[:1] if classes == 2 else weights
@@ -430,7 +430,7 @@ kinds = ["rbf", "linear", "precomputed", "poly"]
 @pytest.mark.parametrize("memory_limit", [2e9, 90_000])
 def test_training_goes_on_from_fitted_copied_and_saved_models(kernel, layout, memory_limit, tmp_path):
     limit = memory_limit if kernel != "linear" else 2e9
-    begun = larank(kernel, gamma=0.3, memory_limit=limit, batch_size=16)
+    begun = larank(kernel, gamma=0.3, memory_limit=limit, batch_size=16, average=False)
     fitted = clone(begun).fit(layout(X[:60]), y[:60])
     streamed_ = clone(begun).partial_fit(layout(X[:60]), y[:60])
     for model in (fitted, streamed_, *copies(fitted, tmp_path / "f"), *copies(streamed_, tmp_path / "s")):

@@ -285,6 +285,98 @@ def test_a_slot_of_a_linear_session_may_hold_sparse_and_then_dense_rows():
     np.testing.assert_allclose(linear.weights(), W, atol=1e-12)
 
 
+def averaging(dtype=np.float64, features=7, **settings):
+    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 0, "intercept": False}
+    return compiled("LinearLaRank", dtype)(**{**usual, **settings}, features=features, averages=True)
+
+
+def feed_some(linear, X, labels, rows):
+    linear.feed(X[rows], rows, labels[rows], np.ones(len(rows)), (X[rows].astype(float) ** 2).sum(axis=1))
+
+
+def noisy_rows(n, k, features=7):
+    random = np.random.default_rng(k)
+    X = random.normal(size=(n, features))
+    return X, in_order_of_arrival((X @ random.normal(size=(features, k)) + random.gumbel(size=(n, k))).argmax(axis=1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_in_the_average_of_weights_those_after_s_examples_count_like_the_15th_power_of_s(dtype):
+    X, labels = noisy_rows(600, 3)
+    linear, average = averaging(dtype, schedule="fixed", n_reprocess=50), np.zeros((3, 7))
+    for i in range(600):  # so much work between them that there is a look after every one
+        feed_some(linear, X.astype(dtype), labels, np.array([i]))
+        linear.run(1)
+        W = np.zeros((3, 7))
+        W[: linear.classes] = linear.weights()
+        average += (1 - (i / (i + 1)) ** 16) * (W - average)
+    assert np.linalg.norm(W - average) > 0.1
+    np.testing.assert_allclose(linear.averaged_weights(), average, atol=1e-12 if dtype == np.float64 else 1e-4)
+
+
+def test_the_average_of_weights_does_not_depend_on_how_often_it_is_asked_for_nor_on_finishing():
+    X, labels = noisy_rows(300, 5)
+    whole, parts = averaging(), averaging()
+    feed_some(whole, X, labels, np.arange(300))
+    whole.run(300)
+    for rows in np.array_split(np.arange(300), 60):
+        feed_some(parts, X, labels, rows)
+        parts.run(len(rows))
+        before = parts.averaged_weights()
+        parts.finish()
+        parts.go_on()
+        np.testing.assert_array_equal(parts.averaged_weights(), before)
+    np.testing.assert_array_equal(parts.averaged_weights(), whole.averaged_weights())
+
+
+def test_an_average_of_weights_goes_on_from_a_snapshot_and_from_itself():
+    X, labels = noisy_rows(400, 9)  # the ninth class needs more lanes
+    linear = averaging()
+    feed_some(linear, X, labels, np.arange(300))
+    linear.run(300)
+    read = averaging()
+    read.read_snapshot(linear.snapshot())
+    slots, ids = read.present()
+    feed_some(read, X, labels, ids)
+    read.take_patterns(slots)
+    for some in (linear, read):
+        feed_some(some, X, labels, np.arange(300, 400))
+        some.run(100)
+    np.testing.assert_array_equal(read.averaged_weights(), linear.averaged_weights())
+    taken = averaging()
+    for _ in range(9):
+        taken.add_class()
+    taken.set_average(linear.averaged_weights(), 400)
+    np.testing.assert_array_equal(taken.averaged_weights(), linear.averaged_weights())
+
+
+@pytest.mark.parametrize(
+    ("weights", "examples", "message"),
+    [
+        (np.zeros((3, 7)), 10, "a row per class"),
+        (np.zeros((2, 6)), 10, "a row per class"),
+        (np.zeros((2, 7)), 0, "an average is of examples"),
+    ],
+)
+def test_averages_that_do_not_fit_are_refused(weights, examples, message):
+    linear = averaging()
+    linear.add_class()
+    linear.add_class()
+    with pytest.raises(ValueError, match=message):
+        linear.set_average(weights, examples)
+
+
+def test_without_an_average_the_weights_are_the_last_ones():
+    X, labels = noisy_rows(100, 3)
+    linear = compiled("LinearLaRank", np.float64)(
+        schedule="adaptive", n_reprocess=1, operations=ALL, tau=0.01, seed=0, features=7, intercept=False
+    )
+    feed_some(linear, X, labels, np.arange(100))
+    linear.run(100)
+    assert not linear.averages
+    np.testing.assert_array_equal(linear.averaged_weights(), linear.weights())
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -166,7 +166,7 @@ class AmbiguousSVM(Algorithm):
         model._state = session.state
         model.regret_ = self._regret(session)
         if model.kernel == "linear":
-            model.coef_ = weights_of(model, session)
+            model.coef_ = weights_of(model, session.weights())
 
     def _regret(self, session: Any) -> Regret:
         online = session.online

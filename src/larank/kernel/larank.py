@@ -2,7 +2,8 @@
 
 The session (`core/kernel/larank.hpp`) takes new examples and goes back to old ones as its schedule says. A model is
 taken after sweeps over the support patterns, and the stream goes on as if they had not been. Every epoch leaves
-smaller violations alone than the one before. With the linear kernel the session keeps weights instead of kernel values.
+smaller violations alone than the one before. With the linear kernel the session keeps weights instead of kernel values,
+and the model is their average over the stream.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class LaRank(Algorithm):
     title = "LaRank"
     takes_samples = True
     kept = ("_tau",)
-    fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "schedule", "n_reprocess", "operations")
+    fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "average", "schedule", "n_reprocess", "operations")
 
     def check_classes(self, classes: NDArray[Any]) -> None:
         """The cost matrix has a row and a column for each."""
@@ -59,7 +60,10 @@ class LaRank(Algorithm):
         if self.model.kernel != "linear":
             return super().machine(X, seed)
         self.model._resolved_kernel(X)  # checks its parameters
-        options = {"features": X.shape[1], "intercept": bool(self.model.fit_intercept)}
+        model = self.model
+        # Hard margins are those of the last weights: the average has others, from before they were met.
+        averages = math.isfinite(model.C) if model.average == "auto" else bool(model.average)
+        options = {"features": X.shape[1], "intercept": bool(model.fit_intercept), "averages": averages}
         session = session_class("LinearLaRank", X.dtype)(**self._settings(seed), **options)
         return LinearMachine(session, X)
 
@@ -113,11 +117,13 @@ class LaRank(Algorithm):
         squared_norm = violation = 0.0
         losses, margin = training.losses(), math.inf
         for block, scores, own in training.scanned(expansion, beta, training.sample):
-            margin = min(margin, smallest_margin(scores, block.labels, 1 - self._margins))
-            g = self._margins[block.labels] - scores  # [larank] (8)
             of_label = np.arange(len(block)), block.labels
+            of_model = training.machine.model_scores(block.X, scores)
+            margin = min(margin, smallest_margin(of_model, block.labels, 1 - self._margins))
+            g = self._margins[block.labels] - of_model  # [larank] (8)
+            losses.add(block.ids, block.costs * (g[of_label] - g.min(axis=1)))
+            g = self._margins[block.labels] - scores
             worst = g.min(axis=1)
-            losses.add(block.ids, block.costs * (g[of_label] - worst))
             squared_norm += float((own * scores).sum())
             bound = np.zeros_like(g)
             bound[of_label] = block.costs
@@ -130,8 +136,9 @@ class LaRank(Algorithm):
             return SampledObjectives.of(half + losses.total, dual, losses.error)
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
+        dual, half = linear - half, training.machine.model_half_squared_norm(half)
         primal = half + losses.total if math.isfinite(self.model.C) else hard_objective(half, margin)
-        return ObjectiveValues(primal, linear - half, violation)
+        return ObjectiveValues(primal, dual, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """What was not computed from scratch may show what the kernel is, too."""
@@ -155,7 +162,7 @@ class LaRank(Algorithm):
         model._state = session.state
         model.intercept_ = model._intercept(model.dual_coef_)
         if model.kernel == "linear":
-            weights = weights_of(model, session)
+            weights = weights_of(model, session.averaged_weights())
             model.coef_ = weights[:, : model.n_features_in_]
             if model.fit_intercept:  # as precise as the weights, no more and no less
                 model.intercept_ = weights[:, -1].astype(np.float64)
@@ -173,6 +180,18 @@ class LaRank(Algorithm):
             labels = np.maximum.reduceat(np.where(beta.data > 0, beta.indices, -1), beta.indptr[:-1])
         machine.restore(model, labels, model.support_costs_, beta)
         machine.session.state = model._state
+        if model.kernel == "linear" and machine.session.averages:
+            self._restore_average(machine.session)
+
+    def _restore_average(self, session: Any) -> None:
+        """From `coef_`: the weights of two classes add up to zero, so those of one say all."""
+        model = self.model
+        weights = model.coef_
+        if model.fit_intercept:
+            weights = np.column_stack([weights, model.intercept_])
+        of_classes = model._per_class(weights.T).T[model._columns()]
+        examples = model.result_.operations["process_new"]
+        session.set_average(np.ascontiguousarray(of_classes, dtype=session.dtype), examples)
 
     def operations(self, session: Any) -> dict[str, int]:
         """How often each operation was performed."""
@@ -210,6 +229,10 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     [hard_C]
     [fit_intercept]
     [cost_matrix]
+    average : bool or "auto", default="auto"
+        Whether a linear model is the average of the weights over the stream, where late ones count most, and not the
+        last ones, which owe much to the last few examples if labels are noisy. "auto" does so with the linear kernel
+        and a finite `C`. Say False where a stream drifts, and old weights mislead.
     schedule : {"adaptive", "fixed"}, default="adaptive"
         How the three operations take turns: in proportion to the dual increase they bring for their work, or each new
         example followed by `n_reprocess` times one PROCESSOLD and ten OPTIMIZE.
@@ -232,7 +255,8 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     [model]
     [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes)
-        The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive.
+        The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive. They are
+        those of the last weights, with or without `average`.
     support_costs_ : ndarray of shape (n_support,)
         The bound of each pattern's largest coefficient: `C` times its weights.
     [intercept_]
@@ -268,6 +292,7 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
         coef0: float = 0.0,
         fit_intercept: bool = False,
         cost_matrix: ArrayLike | None = None,
+        average: bool | str = "auto",
         schedule: str = "adaptive",
         n_reprocess: int = 1,
         operations: Collection[str] = OPERATIONS,
@@ -295,6 +320,7 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.cost_matrix = cost_matrix
+        self.average = average
         self.schedule = schedule
         self.n_reprocess = n_reprocess
         self.operations = operations

@@ -52,11 +52,28 @@ class LinearMachine(Machine):
 
     def scores(self, X: Any, expansion: Expansion, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """By the weights, whatever the coefficients."""
-        weights, features = self.session.weights(), self.session.features
-        scores = np.zeros((X.shape[0], coefficients.shape[1]))
-        scores[:, : self.session.classes] = X @ weights[:, :features].T
+        return self._scores(X, self.session.weights(), coefficients.shape[1])
+
+    def model_scores(self, X: Any, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By the average of the weights, where there is one."""
+        return self._scores(X, self.session.averaged_weights(), scores.shape[1]) if self._averages else scores
+
+    def model_half_squared_norm(self, half_squared_norm: float) -> float:
+        """Of the average of the weights, where there is one."""
+        if not self._averages:
+            return half_squared_norm
+        return float(np.square(self.session.averaged_weights(), dtype=np.float64).sum()) / 2
+
+    @property
+    def _averages(self) -> bool:
+        return bool(getattr(self.session, "averages", False))  # not every algorithm can
+
+    def _scores(self, X: Any, weights: NDArray[Any], columns: int) -> NDArray[np.float64]:
+        features = self.session.features
+        scores = np.zeros((X.shape[0], columns))
+        scores[:, : len(weights)] = X @ weights[:, :features].T
         if self.session.intercept:
-            scores[:, : self.session.classes] += self.session.intercept * weights[:, features]
+            scores[:, : len(weights)] += self.session.intercept * weights[:, features]
         return scores
 
     def patterns(self, expansion: Expansion) -> Any:
@@ -129,12 +146,11 @@ class LinearMachine(Machine):
         pass
 
 
-def weights_of(model: OnlineClassifier, session: Any) -> NDArray[Any]:
-    """The weights of the model, classes in its order; with two, those of the second minus those of the first.
+def weights_of(model: OnlineClassifier, weights: NDArray[Any]) -> NDArray[Any]:
+    """Weights of a session for the model, classes in its order; with two, those of the second minus those of the first.
 
     The last column is that of the constant feature, where the session has one.
     """
-    weights = session.weights()
     coef = np.zeros((len(model.classes_), weights.shape[1]), weights.dtype)
     coef[model._columns()] = weights
     return coef[1:] - coef[:1] if len(coef) == 2 else coef

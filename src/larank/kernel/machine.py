@@ -588,6 +588,14 @@ class Machine:
         """Of any examples."""
         return self.provider.scores(X, expansion.slots, coefficients)
 
+    def model_scores(self, X: Any, scores: _Float) -> _Float:
+        """Those of the model that is kept, where they are not those of the coefficients."""
+        return scores
+
+    def model_half_squared_norm(self, half_squared_norm: float) -> float:
+        """The same for half the squared norm."""
+        return half_squared_norm
+
     def patterns(self, expansion: Expansion) -> Any:
         """The examples with coefficients, as they were given."""
         return self.provider.patterns(expansion.slots)
@@ -1476,7 +1484,8 @@ class StreamTraining:
         self.algorithm.before_validation(self)
         X, y = self.held_out
         expansion = self.algorithm.expansion(self.session)
-        scores = self.machine.scores(X, expansion, expansion.dense) + expansion.intercepts
+        scores = self.machine.scores(X, expansion, expansion.dense)
+        scores = self.machine.model_scores(X, scores) + expansion.intercepts
         best = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
         self.error = float(np.mean(self.algorithm.model._arrived[best.astype(np.intp)] != y))
 

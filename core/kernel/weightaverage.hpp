@@ -1,0 +1,96 @@
+// The average of weights over a stream, in which those after s examples count like s^15.
+//
+//   A <- A + (1 - (s / t)^16) (W - A)    at a look after t examples, the last one having been after s
+//
+// The last weights of a noisy stream owe much to its last few examples; the average does not. Nobody needs to say where
+// it begins, nor how long the stream will be. The power was chosen among 1, 2, 4, 8 and 16: all serve noisy streams,
+// but on texts of many rare features, where weights grow to the end, the model should not be much older than its
+// examples.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "memory/aligned.hpp"
+#include "memory/snapshot.hpp"
+
+namespace larank {
+
+template <class T>
+class WeightAverage {
+  public:
+    explicit WeightAverage(bool is_kept) : is_kept_(is_kept) {}
+
+    bool is_kept() const { return is_kept_; }
+    int64_t bytes() const { return A_.size() * int64_t(sizeof(T)); }
+
+    // Work since the last look, for a finish to set back.
+    int64_t work() const { return work_; }
+    void set_work(int64_t work) { work_ = work; }
+    void add_work(int64_t work) { work_ += work; }
+
+    // A look is a pass over W. It waits for as much other work as makes it cheap, and for so many examples that what it
+    // adds counts in single precision.
+    void after_example(const AlignedArray<T>& W) {
+        if (!is_kept_) return;
+        ++examples_;
+        if (work_ < work_between * W.size() || examples_ - looked_ < examples_ / most_looks) return;
+        A_ = until_now(W);
+        looked_ = examples_;
+        work_ = 0;
+    }
+
+    // The average, W included.
+    AlignedArray<T> until_now(const AlignedArray<T>& W) const {
+        AlignedArray<T> average = W;
+        if (looked_ == 0) return average;
+        const T share = T(1 - power(double(looked_) / double(examples_)));
+        const T *const a = A_.data(), *const w = W.data();
+        for (int64_t n = 0; n < W.size(); ++n) average.data()[n] = a[n] + share * (w[n] - a[n]);
+        return average;
+    }
+
+    // Goes on from an average of so many examples.
+    void set(AlignedArray<T> average, int64_t examples) {
+        A_ = std::move(average);
+        looked_ = examples_ = examples;
+    }
+
+    // Gives the array another layout, if there is one.
+    template <class Widened>
+    void widen(Widened widened) {
+        if (A_.size()) A_ = widened(A_);
+    }
+
+    // The average has the size of the weights.
+    template <class Snapshot>
+    void exchange(Snapshot& snapshot, int64_t size) {
+        std::vector<T> average(A_.data(), A_.data() + A_.size());
+        snapshot(is_kept_, average, examples_, looked_, work_);
+        if constexpr (!Snapshot::reads) return;
+        const bool is_there = looked_ > 0;
+        must_hold(looked_ >= 0 && looked_ <= examples_ && work_ >= 0,
+                  "an average of weights is of no part of a stream");
+        must_hold(is_kept_ || examples_ == 0, "there is an average of weights that is not kept");
+        must_hold(int64_t(average.size()) == (is_there ? size : 0) && are_finite(average),
+                  "the average of the weights does not fit them");
+        A_ = AlignedArray<T>(int64_t(average.size()));
+        std::copy(average.begin(), average.end(), A_.data());
+    }
+
+  private:
+    static constexpr int64_t work_between = 64;  // times the size of W
+    static constexpr int64_t most_looks = 1024;
+
+    static double power(double base) {  // the 16th
+        for (int n = 0; n < 4; ++n) base *= base;
+        return base;
+    }
+
+    bool is_kept_;
+    int64_t examples_ = 0, looked_ = 0, work_ = 0;
+    AlignedArray<T> A_{0};  // in the layout of W; empty before the first look
+};
+
+}  // namespace larank

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "memory/aligned.hpp"
@@ -36,18 +37,19 @@ class WeightAverage {
         if (!is_kept_) return;
         ++examples_;
         if (work_ < work_between * W.size() || examples_ - looked_ < examples_ / most_looks) return;
-        A_ = until_now(W);
+        if (looked_ == 0)
+            A_ = W;
+        else
+            move(A_, W);
         looked_ = examples_;
         work_ = 0;
     }
 
     // The average, W included.
     AlignedArray<T> until_now(const AlignedArray<T>& W) const {
-        AlignedArray<T> average = W;
-        if (looked_ == 0) return average;
-        const T share = T(1 - power(double(looked_) / double(examples_)));
-        const T *const a = A_.data(), *const w = W.data();
-        for (int64_t n = 0; n < W.size(); ++n) average.data()[n] = a[n] + share * (w[n] - a[n]);
+        if (looked_ == 0) return W;
+        AlignedArray<T> average = A_;
+        move(average, W);
         return average;
     }
 
@@ -83,6 +85,13 @@ class WeightAverage {
     static constexpr int64_t work_between = 64;  // times the size of W
     static constexpr int64_t most_looks = 1024;
 
+    // The average of the last look to that of now.
+    void move(AlignedArray<T>& average, const AlignedArray<T>& W) const {
+        const T share = T(1 - power(double(looked_) / double(examples_)));
+        T* const a = average.data();
+        const T* const w = W.data();
+        for (int64_t n = 0; n < W.size(); ++n) a[n] += share * (w[n] - a[n]);
+    }
     static double power(double base) {  // the 16th
         for (int n = 0; n < 4; ++n) base *= base;
         return base;

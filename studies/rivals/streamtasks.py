@@ -13,6 +13,7 @@ from studies import storage
 from studies.trial import PeakMemory, Stopwatch, imported
 
 OURS = "larank:SGDQNClassifier"
+DUAL = "larank:LaRankClassifier"
 BUFFER = 64_000_000
 """Bytes of a block, as the estimator takes them from a file."""
 BATCH = 1000
@@ -61,9 +62,10 @@ def learners() -> dict[str, Callable[[], Any]]:
     """Those that learn batch by batch, with their defaults."""
     from sklearn.linear_model import SGDClassifier
 
-    estimator = imported(OURS)
+    estimator, dual = imported(OURS), imported(DUAL)
     return {
         "larank": lambda: estimator(random_state=0),
+        "larankclassifier": lambda: dual("linear", random_state=0),
         "sgdclassifier": lambda: SGDClassifier(random_state=0),
         "sgdclassifier-averaged": lambda: SGDClassifier(average=True, random_state=0),
     }

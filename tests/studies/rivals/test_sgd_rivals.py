@@ -126,6 +126,7 @@ def test_quick_form_of_streams(monkeypatch):
     assert reading.ratio == 1.0
     (noise,) = found.rows["noise"]
     assert noise.optimum - noise.larank < 0.02
+    assert noise.optimum - noise.dual < 0.02
     assert [row.rows for row in found.rows["lengths"]] == list(streams.QUICK_LENGTHS)
 
 

@@ -535,6 +535,7 @@ WRONG = {
     "order": ("an integer .*", (-1, 1.5, None), {}),
     "pivots": ("one of 'random', 'greedy'", ("best", None), {}),
     "refit": (_FLAG, _NO_FLAGS, {}),
+    "repair": (_FLAG, _NO_FLAGS, {}),
     "sample_size": (_COUNT, (0, 1.5), {"selection": "active"}),
     "scale": ("one of 'standard', 'robust', 'none'", ("minmax", None), {}),
     "schedule": ("one of .*", ("random", None), {}),

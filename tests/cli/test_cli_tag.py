@@ -277,7 +277,7 @@ def test_models_of_another_kind_are_named(model: Path, train_file: Path, tmp_pat
     assert "holds a LinearMulticlassSVC" in failure("apply", tmp_path / "linear.larank", train_file)
     result = CliRunner().invoke(cli.app, ["predict", str(model), str(train_file)])
     assert result.exit_code == 1
-    assert "holds a SequenceTagger; `larank tag`" in result.stderr
+    assert "holds a SequenceTagger, which is no classifier of examples; `larank tag`" in result.stderr
 
 
 def test_files_named_twice_are_wrong_usage(train_file: Path, model: Path):

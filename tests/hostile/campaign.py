@@ -135,7 +135,7 @@ def registered() -> dict[str, Attack]:
 
 def made_apart(make: Callable[[], _Made]) -> _Made:
     """What a function makes, in a process of its own: threads that polars has begun would be missed after a fork."""
-    with ProcessPoolExecutor(1, get_context("fork")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(make).result()
 
 

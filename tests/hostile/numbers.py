@@ -109,8 +109,8 @@ _ARGUMENTS = re.compile(rf"\b({'|'.join((*_PARAMETERS, *_OTHER_ARGUMENTS))})\b")
 
 
 def estimators() -> dict[str, type]:
-    """The estimators of the library, by name."""
-    found = {name: getattr(larank, name) for name in larank.__all__}
+    """The estimators of the library, by name, but for that of tables, which has an attack of its own."""
+    found = {name: getattr(larank, name) for name in larank.__all__ if name != "TableEncoder"}
     return {
         name: kind
         for name, kind in found.items()

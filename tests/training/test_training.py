@@ -233,15 +233,17 @@ def test_two_threads_train_at_the_same_time():
 @pytest.mark.parametrize("formulation", reference.FORMULATIONS)
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 @pytest.mark.parametrize("classes", [4, 100])
-def test_the_dual_never_decreases(formulation, C, classes):
-    """Visits solve their QPs exactly, so the dual can only rise: also where it is not computed from scratch."""
+def test_the_dual_never_falls_for_good(formulation, C, classes):
+    """Visits solve their QPs exactly, so the dual can only rise; a move of all coefficients that lowers it is undone."""
     X, y = clouds(classes=classes)
     model = LinearMulticlassSVC(formulation, C=C, tol=1e-10, max_iter=3000, random_state=0)
     with contextlib.suppress(TrainingWarning):
         model.fit(X, y)
     duals = np.array([point.dual for point in model.result_.history])
     assert len(duals) > 1
-    assert (np.diff(duals) >= -1e-9 * np.abs(duals).max()).all()
+    assert duals[-1] >= duals.max() * (1 - 1e-9)
+    falls = int((np.diff(duals) < -1e-9 * np.abs(duals).max()).sum())
+    assert falls <= model.result_.operations["moves"]
 
 
 def test_every_checkpoint_of_the_dual_is_a_lower_bound_of_every_exact_primal():

@@ -170,7 +170,7 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
     """Class, parameters and attributes of a fitted estimator; `within` is where the names of its arrays begin."""
     cls = type(estimator)
     fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__].schema if hasattr(estimator, name)}
-    is_parameter = "parameters/" in within  # which need not be fitted
+    is_parameter = "parameters/" in within and "parameters/steps/" not in within  # which need not be fitted
     if not fitted and _registry[cls.__name__].schema and not is_parameter:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
     parameters = estimator.get_params(deep=False)

@@ -234,7 +234,7 @@ def test_two_threads_train_at_the_same_time():
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 @pytest.mark.parametrize("classes", [4, 100])
 def test_the_dual_never_falls_for_good(formulation, C, classes):
-    """Visits solve their QPs exactly, so the dual can only rise; a move of all coefficients that lowers it is undone."""
+    """Visits solve their QPs exactly, so the dual can only rise; a move of coefficients that lowers it is undone."""
     X, y = clouds(classes=classes)
     model = LinearMulticlassSVC(formulation, C=C, tol=1e-10, max_iter=3000, random_state=0)
     with contextlib.suppress(TrainingWarning):

@@ -44,9 +44,10 @@ def images(n=70, d=37, dtype=np.float32, seed=0, low=-1.0, step=1 / 127.5, numbe
     shape=st.tuples(st.integers(1, 66), st.integers(1, 35), st.integers(1, 130)),
     numbers=st.sampled_from([2, 3, 256, 257, 2000, 5000]),
     extreme=st.booleans(),
+    blank=st.floats(0, 1),
     seed=st.integers(0, 2**31),
 )
-def test_products_equal_those_of_64_bit_integers(level, shape, numbers, extreme, seed):
+def test_products_equal_those_of_64_bit_integers(level, shape, numbers, extreme, blank, seed):
     _core.set_simd_level(level)
     rows, columns, features = shape
     number, lowest = ("byte", 0) if numbers <= 256 else ("half-word", -(numbers // 2))
@@ -56,6 +57,8 @@ def test_products_equal_those_of_64_bit_integers(level, shape, numbers, extreme,
     places = random.randint(0, numbers, (rows + columns, features))
     if extreme:
         places = (numbers - 1) * random.randint(0, 2, places.shape)
+    first = random.randint(features + 1)
+    places[rows:, first : first + int(blank * features)] = -lowest  # words of zeros in all columns
     table = np.arange(numbers, dtype=np.float64)
     per_word = 4 if number == "byte" else 2
     q = np.full((rows + columns, -(-features // per_word) + 2), 0xDEADBEEF, np.uint32)

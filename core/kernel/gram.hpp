@@ -74,9 +74,9 @@ class Gram {
     // A row that will be used soon: first where it is, then, once that has arrived, its values.
     void prefetch_entry(int64_t member) const { prefetch(&rows_[std::size_t(member)]); }
     void prefetch_row(int64_t member) const {
-        constexpr int64_t lines = 4, line = 64 / int64_t(sizeof(T));
+        constexpr int64_t lines = 4;
         const T* const values = rows_[std::size_t(member)].piece.values;
-        for (int64_t l = 0; l < lines; ++l) prefetch(values + l * line);
+        for (int64_t l = 0; l < lines; ++l) prefetch(values + l * int64_t(line));
     }
 
     // At most so many bytes from now on; false if the rows that stay, among them that of `kept`, take more.
@@ -114,17 +114,11 @@ class Gram {
         std::vector<const T*> newborn;
         for (const int32_t member : births_) newborn.push_back(rows_[std::size_t(member)].piece.values);
         const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
-        constexpr std::size_t ahead = 6, lines = 4, line = 64 / sizeof(T);
-        for (std::size_t member = 0; member < rows_.size(); ++member) {
-            if (member + ahead < rows_.size() && rows_[member + ahead].is_here())
-                for (std::size_t l = 0; l < lines; ++l)
-                    prefetch(rows_[member + ahead].piece.values + std::size_t(births_.front()) + l * line);
-            if (is_newborn[member] || !is_kept(int64_t(member))) continue;
-            if (all_resident)
-                take_in(member, newborn);
-            else
-                catch_up(int64_t(member), columns);
-        }
+        if (all_resident)
+            take_in(newborn, is_newborn, columns);
+        else
+            for (std::size_t member = 0; member < rows_.size(); ++member)
+                if (!is_newborn[member] && is_kept(int64_t(member))) catch_up(int64_t(member), columns);
         births_.clear();
         for (Row& row : rows_) row.seen = 0;
     }
@@ -138,6 +132,8 @@ class Gram {
     }
 
   private:
+    static constexpr std::size_t line = 64 / sizeof(T);  // of the cache, in values
+
     struct Row : Used {
         typename RowPool<T>::Piece piece;
         bool is_here() const { return piece.values; }
@@ -175,9 +171,25 @@ class Gram {
         return true;
     }
 
-    void take_in(std::size_t member, const std::vector<const T*>& newborn) {
-        T* const values = rows_[member].piece.values;
-        for (std::size_t b = 0; b < newborn.size(); ++b) values[births_[b]] = newborn[b][member];
+    // The values of the newborn, by symmetry, for as many members at once as share a line of the cache: a line is read
+    // once, and those to be read and written next are on their way meanwhile. Rooms are whole lines. What belongs to
+    // nobody is written to a row that nobody reads.
+    void take_in(const std::vector<const T*>& newborn, const std::vector<bool>& is_newborn, int64_t columns) {
+        std::vector<T> nobody(std::size_t(columns), T(0));
+        for (std::size_t first = 0; first < rows_.size(); first += line) {
+            T* older[line];
+            for (std::size_t m = 0; m < line; ++m) {
+                const std::size_t member = first + m;
+                const bool is_older = member < rows_.size() && !is_newborn[member] && rows_[member].is_here();
+                older[m] = is_older ? rows_[member].piece.values : nobody.data();
+            }
+            for (std::size_t b = 0; b < newborn.size(); ++b) {
+                const T* const values = newborn[b] + first;
+                prefetch(values + line);
+                if (b + line < newborn.size()) prefetch(older[b % line] + births_[b + line]);
+                for (std::size_t m = 0; m < line; ++m) older[m][births_[b]] = values[m];
+            }
+        }
     }
 
     void widen(int64_t member, int64_t columns) {

@@ -188,9 +188,9 @@ class KernelMachine {
             if (keeps_sets_) list.sets.prefetch_entry(v.place);
         }
     }
-    void prefetch_kernel_values(int32_t slot) const {
-        if (!keeps_sets_) return;
-        for (const SupportVector& v : table()[slot].vectors) classes_[std::size_t(v.label)].sets.prefetch_row(v.place);
+    void prefetch_kernel_values(int32_t slot, int32_t y_plus, int32_t y_minus) const {
+        for (const SupportVector& v : table()[slot].vectors)
+            if (v.label == y_plus || v.label == y_minus) classes_[std::size_t(v.label)].sets.prefetch_row(v.place);
     }
 
     int64_t bytes() const { return rows_.bytes() + bytes_beside_rows(); }

@@ -45,8 +45,11 @@ double dot_row_at(const T* __restrict k, const int32_t* __restrict slots, const 
     constexpr int64_t side_by_side = 16;
     double sums[side_by_side] = {};
     int64_t j = 0;
-    for (; j + side_by_side <= count; j += side_by_side)
-        for (int64_t l = 0; l < side_by_side; ++l) sums[l] += beta[j + l] * double(k[slots[j + l]]);
+    for (; j + side_by_side <= count; j += side_by_side) {
+        T values[side_by_side];  // first found, then multiplied: compilers make better code of it
+        for (int64_t l = 0; l < side_by_side; ++l) values[l] = k[slots[j + l]];
+        for (int64_t l = 0; l < side_by_side; ++l) sums[l] += beta[j + l] * double(values[l]);
+    }
     for (int64_t l = 0; j < count; ++j, ++l) sums[l] += beta[j] * double(k[slots[j]]);
     for (int64_t half = side_by_side / 2; half > 0; half /= 2)
         for (int64_t l = 0; l < half; ++l) sums[l] += sums[l + half];

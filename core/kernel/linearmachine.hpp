@@ -147,7 +147,8 @@ class LinearMachine {
     }
 
     void prefetch_scores(int32_t slot) const { prefetch(rows_[std::size_t(slot)].values.data()); }
-    void prefetch_kernel_values(int32_t) const {}
+    void prefetch_kernel_values(int32_t, int32_t, int32_t) const {}
+    static constexpr bool keeps_sets() { return false; }  // of kernel values
 
     // All but the patterns themselves, which `put_row` brings.
     template <class Snapshot>

@@ -128,6 +128,13 @@ class Steps {
     // Of optimality, by the pattern's own support vectors.
     double violation(int32_t slot) { return choose_among_vectors(slot).violation(); }
 
+    // Asks for the kernel values that an OPTIMIZE on this pattern will read, if it has something to do as things stand.
+    void prefetch_step(int32_t slot) {
+        if (!machine_.keeps_sets()) return;
+        const Choice choice = choose_among_vectors(slot);
+        if (choice.violation() > tau_) machine_.prefetch_kernel_values(slot, choice.y_plus, choice.y_minus);
+    }
+
     // Whether an operation on this pattern needs a row that is not here.
     bool lacks_row(int32_t slot, Operation operation) {
         if (operation == Operation::process_old) return !machine_.has_row(slot);
@@ -406,11 +413,11 @@ class Visits {
         const Machine& machine = steps_.machine();
         for (const int32_t slot : slots_) prefetch(machine.table()[slot].vectors.data());
         for (const int32_t slot : slots_) machine.prefetch_scores(slot);
-        for (std::size_t n = 0; n < std::min(slots_.size(), rows_ahead); ++n) machine.prefetch_kernel_values(slots_[n]);
+        for (std::size_t n = 0; n < std::min(slots_.size(), rows_ahead); ++n) steps_.prefetch_step(slots_[n]);
     }
 
   private:
-    static constexpr std::size_t rows_ahead = 2;
+    static constexpr std::size_t rows_ahead = 4;
 
     // `without_row(n)` says whether pattern n, whose row was not here, has been visited all the same.
     template <class Visited, class WithoutRow>
@@ -420,7 +427,7 @@ class Visits {
             const int32_t slot = slots_[n];
             if (!machine.table().contains(slot)) continue;  // it left while the ones before were worked on
             if (operation_ == Operation::optimize && n + rows_ahead < slots_.size())
-                machine.prefetch_kernel_values(slots_[n + rows_ahead]);
+                steps_.prefetch_step(slots_[n + rows_ahead]);
             if (operate(slot) || without_row(n)) visited(slot);
         }
     }

@@ -217,7 +217,17 @@ class Sdm {
         spread(i);
         row_ = compress_(X_.row(i));
         units<T>().scores(row_, W_.data(), lanes_, prefetch_weights_, scores_.data());
+        if (prefetch_weights_) prefetch_first_weights(order_.later(0));
         return solve(i, options_.classes, example(i).label, skip);
+    }
+
+    // What the scores of an example will read before they ask for anything themselves, on its way during a row QP.
+    void prefetch_first_weights(int64_t i) const {
+        constexpr int64_t rows = 12;
+        if (i < 0 || !X_.columns32) return;
+        const int32_t* const columns = X_.columns32 + X_.begin(i);
+        for (int64_t j = 0; j < std::min(rows, X_.count(i)); ++j)
+            for (int64_t m = 0; m < lanes_; m += lane_count<T>) prefetch(W_.data() + columns[j] * lanes_ + m);
     }
 
     void spread(int64_t i) {

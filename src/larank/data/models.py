@@ -37,7 +37,6 @@ from safetensors.numpy import load_file
 from safetensors.numpy import save as to_bytes
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 
 from larank.data import schema
 from larank.data.files import atomic_write
@@ -112,7 +111,9 @@ def persistable(up_to_date: _UpToDate = dict, /, **attributes: Kind) -> Callable
     return register
 
 
-persistable()(Pipeline)  # what is fitted are its steps
+def _register_pipelines() -> None:
+    """Those of scikit-learn, once one is met: to import them takes as long as all the rest. Fitted are their steps."""
+    persistable()(importlib.import_module("sklearn.pipeline").Pipeline)
 
 
 _Value = TypeVar("_Value", bound=type[Any])
@@ -163,6 +164,8 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
 def is_persistable(estimator: Any) -> bool:
     """Whether `save` knows its class."""
     cls = type(estimator)
+    if cls.__module__ == "sklearn.pipeline":
+        _register_pipelines()
     return cls.__name__ in _registry and _registry[cls.__name__].cls is cls
 
 
@@ -483,6 +486,8 @@ def _import_named(name: Any) -> None:
     """Classes register when they are imported, which the package does when it is asked for their name."""
     if not isinstance(name, str):
         raise ValueError(f"the name of a class must be text, got {name!r}")
+    if name == "Pipeline":
+        _register_pipelines()
     getattr(importlib.import_module("larank"), name, None)
 
 

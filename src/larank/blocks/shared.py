@@ -117,7 +117,7 @@ class SharedProvider(Provider):
 
     def __init__(self, kernel: Kernel, values: _Array, n_jobs: int | None) -> None:
         super().__init__(kernel, values.dtype, Support(rows_like(np.zeros(0, np.int64)), values.dtype), n_jobs)
-        self._matrix = values
+        self.matrix = values
 
     @staticmethod
     def serves(kernel: Kernel, X: Any) -> bool:
@@ -127,7 +127,7 @@ class SharedProvider(Provider):
     def batch(self, X: _Index, ids: Any, rows: Any = None) -> Batch:
         """Examples prepared for looking them up."""
         numbers = X if rows is None else X[rows]
-        diagonal = self._matrix[numbers, numbers].astype(np.float64)
+        diagonal = self.matrix[numbers, numbers].astype(np.float64)
         return Batch(numbers, ids_of(ids, len(numbers)), diagonal, np.zeros(len(numbers), self.dtype))
 
     def part(self, X: _Index, rows: Any, norms: _Array | None) -> Batch:
@@ -142,11 +142,11 @@ class SharedProvider(Provider):
         numbers = self._held(self._checked(slots)).examples
         beta = sparse.csc_matrix(coefficients)
         rows, starts = numbers[beta.indices], beta.indptr.astype(np.int64)
-        size = len(self._matrix)
+        size = len(self.matrix)
         sums = np.empty((beta.shape[1], size))
 
         def fill(some: slice) -> None:
-            _core.sum_rows(self._matrix, rows, beta.data, starts, some.start, some.stop, sums)
+            _core.sum_rows(self.matrix, rows, beta.data, starts, some.start, some.stop, sums)
 
         self.each(fill, pieces(size, _COLUMNS_AT_ONCE))
         return np.ascontiguousarray(sums.T[X])
@@ -160,5 +160,5 @@ class SharedProvider(Provider):
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         start = time.perf_counter()
         for some in pieces(len(left), _ROWS_AT_ONCE):
-            np.take(self._matrix[left.examples[some]], right.examples, axis=1, out=out[some], mode="clip")
+            np.take(self.matrix[left.examples[some]], right.examples, axis=1, out=out[some], mode="clip")
         self._count(0, time.perf_counter() - start)

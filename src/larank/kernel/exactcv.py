@@ -49,6 +49,7 @@ from larank.kernel.exact import (
 )
 from larank.kernel.machine import enough_memory, says_enough_memory, warn_if_indefinite
 from larank.kernel.problem import Problem
+from larank.kernel.sharedset import SharedTraining
 from larank.publishing import next_model
 from larank.training import Interrupt, Limits, Outcome, Progress, first_interrupt, progress_for, train
 
@@ -356,7 +357,8 @@ class _Search:
             problem, limit = replace(problem, X=np.arange(len(costs))), limit - self.values.nbytes
         settings = ActiveSetSettings(model.tol, model.init, bool(model.shrinking), limit / at_once)
         provider = self._provider(max(1, self.threads // at_once))
-        return ActiveSetTraining(settings, replace(problem, costs=costs), provider, np.random.RandomState(self.seed))
+        kind = ActiveSetTraining if self.matrix is None else SharedTraining
+        return kind(settings, replace(problem, costs=costs), provider, np.random.RandomState(self.seed))
 
     def _at_once(self) -> int:
         """How many folds to work on at the same time: each must have memory for all kernel values it may need."""

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "kernel/activeset.hpp"
+#include "kernel/notfinite.hpp"
 #include "kernel/support.hpp"
 #include "memory/aligned.hpp"
 #include "memory/prefetch.hpp"
@@ -207,6 +208,7 @@ class SharedSet {
             }
             at.of_members = std::max(at.of_members, violation_by(id, scores));
         }
+        if (!std::isfinite(at.half_squared_norm)) throw NotFinite();
         if (at.half_squared_norm < 0) low = high = 1;  // the gap is a violation of optimality, of w as it is
         std::vector<Line> lines;
         for (int32_t id = 0; id < problem_.examples; ++id) {

@@ -74,6 +74,12 @@ def test_costs_that_bind_nobody_need_no_further_look():
     assert models[-1].result_.relative_gap <= 1e-3
 
 
+def test_what_overflows_is_an_error():
+    X, y = clouds(30, 3, seed=6)
+    with pytest.raises(ValueError, match="overflowed"):
+        trained(1e200 * gram(X), y.astype(np.int32), np.full(len(y), 1e200))
+
+
 def test_what_does_not_fit_is_refused():
     K, labels, delta = np.eye(4), np.array([0, 1, 2, 0], np.int32), 1 - np.eye(3)
     with pytest.raises(ValueError, match="row and a column per label"):

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from larank import _core
 from larank.blocks.kernels import Kernel, PrecomputedKernel, ProductKernel, Products
@@ -113,8 +112,6 @@ def matrix_nbytes(X: Any, dtype: Any) -> int:
 class SharedProvider(Provider):
     """Values that are in a matrix already; the examples are numbers of its rows, in an array of one dimension."""
 
-    scores_all_at_once = True
-
     def __init__(self, kernel: Kernel, values: _Array, n_jobs: int | None) -> None:
         super().__init__(kernel, values.dtype, Support(rows_like(np.zeros(0, np.int64)), values.dtype), n_jobs)
         self.matrix = values
@@ -134,28 +131,10 @@ class SharedProvider(Provider):
         """Rows of X for products with others."""
         return self.batch(X, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, rows)
 
-    def keep_values(self, examples: int) -> None:
-        """All values are kept already."""
-
     def scores(self, X: _Index, slots: Any, coefficients: Any) -> _Float:
-        """Scores of any examples: as many sums as there are examples in the matrix."""
+        """Scores of any examples, by their rows."""
         numbers = self._held(self._checked(slots)).examples
-        beta = sparse.csc_matrix(coefficients)
-        rows, starts = numbers[beta.indices], beta.indptr.astype(np.int64)
-        size = len(self.matrix)
-        sums = np.empty((beta.shape[1], size))
-
-        def fill(some: slice) -> None:
-            _core.sum_rows(self.matrix, rows, beta.data, starts, some.start, some.stop, sums)
-
-        self.each(fill, pieces(size, _COLUMNS_AT_ONCE))
-        return np.ascontiguousarray(sums.T[X])
-
-    def scores_in_training(
-        self, X: _Index, ids: _Index, slots: Any, coefficients: _Float, is_worth_keeping: Any
-    ) -> _Float:
-        """As `scores`; there is nothing to keep that is not kept already."""
-        return self.scores(X[ids], slots, coefficients)
+        return np.asarray(self.matrix[np.ix_(X, numbers)].astype(np.float64) @ coefficients)
 
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         start = time.perf_counter()

@@ -408,7 +408,7 @@ class ActiveSetTraining:
         self._share_memory()
         members = self._members()
         is_candidate = self._is_candidate(everything)
-        is_candidate[members.ids] = self.provider.scores_all_at_once
+        is_candidate[members.ids] = False
         rows = np.flatnonzero(is_candidate)
         at_once = self._examples_at_once()
         for first in range(0, len(rows), at_once):
@@ -417,8 +417,7 @@ class ActiveSetTraining:
                 self.problem.X, some, members.slots, members.dense, self._is_near
             )
             yield False
-        if not self.provider.scores_all_at_once:
-            yield from self._look_at_members(members)
+        yield from self._look_at_members(members)
         rows = np.union1d(rows, members.ids)
         self.looks += 1
         self.visited += len(rows)
@@ -429,7 +428,7 @@ class ActiveSetTraining:
 
     def _is_candidate(self, everything: bool) -> NDArray[np.bool_]:
         """The examples to look at: those that may have come to violate optimality."""
-        if everything or not self.settings.shrinking or self.provider.scores_all_at_once:
+        if everything or not self.settings.shrinking:
             return np.ones(len(self.problem.labels), bool)
         reach = _NEAR if self.provider.kept_nbytes else _NEAR_WITHOUT_TABLE
         return np.asarray(self.excess + self.drift > -reach)
@@ -564,8 +563,6 @@ class ActiveSetTraining:
         return int(np.clip(values / (2 * (self.session.slots + 512)), 1, 256))
 
     def _examples_at_once(self) -> int:
-        if self.provider.scores_all_at_once:
-            return len(self.problem.labels)
         share = _SHARE_OF_COPIES * self.settings.memory_limit / row_nbytes(self.problem.X)
         return int(np.clip(share, _LEAST_EXAMPLES, _EXAMPLES_AT_ONCE))
 

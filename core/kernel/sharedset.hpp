@@ -520,7 +520,9 @@ class SharedSet {
         ++counters_.operations[std::size_t(Operation::optimize)];
         auto& vectors = members_[std::size_t(id)].vectors;
         if (problem_.formulation == Formulation::crammer_singer) {
-            if (!(own_violation(id) > level)) return false;
+            const double found = own_violation(id);
+            if (!(found > level)) return false;
+            if (!std::isfinite(found)) throw NotFinite();
             if (vectors.size() == 2) return step_on_two(id, vectors[0], vectors[1]);
         }
         if (!solve_own(id, level).moved) return false;

@@ -46,32 +46,32 @@ class SharedValues:
     def __init__(self, examples: Any, provider: Any, nbytes: float) -> None:
         self._examples, self._provider = examples, provider
         self._nbytes = nbytes
-        self._values: _Array | None = None
+        self._values: list[_Array] = []
         self._products: _Array | None = None
 
     @property
     def nbytes(self) -> int:
         """What is kept here."""
-        return sum(matrix.nbytes for matrix in (self._values, self._products) if matrix is not None)
+        return sum(matrix.nbytes for matrix in (*self._values, self._products) if matrix is not None)
 
-    def of(self, kernel: Kernel) -> _Array:
-        """The matrix for a kernel, in the place of the one before."""
+    def of(self, kernel: Kernel, place: int = 0) -> _Array:
+        """The matrix for a kernel, in the place of the one that was there; places are taken one after another."""
         if isinstance(kernel, PrecomputedKernel) and not kernel.plus:
             return np.ascontiguousarray(self._examples)
         provider = self._provider(kernel)
         size = length(self._examples)
-        if self._values is None:
-            self._values = zeros((size, size), provider.dtype)
+        if place == len(self._values):
+            self._values.append(zeros((size, size), provider.dtype))
+        values = self._values[place]
         with provider.threads():
-            if isinstance(kernel, ProductKernel) and 2 * self._values.nbytes <= self._nbytes:
-                self._map_products(kernel, provider)
+            if isinstance(kernel, ProductKernel) and 2 * values.nbytes <= self._nbytes:
+                self._map_products(kernel, provider, values)
             else:
-                _fill(provider, self._examples, self._values)
-        return self._values
+                _fill(provider, self._examples, values)
+        return values
 
-    def _map_products(self, kernel: ProductKernel, provider: Provider) -> None:
-        values, size = self._values, length(self._examples)
-        assert values is not None
+    def _map_products(self, kernel: ProductKernel, provider: Provider, values: _Array) -> None:
+        size = length(self._examples)
         diagonal, norms = provider.measure(self._examples)
         if self._products is None:
             self._products = zeros((size, size), provider.dtype)

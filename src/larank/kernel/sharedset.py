@@ -29,6 +29,7 @@ from larank.kernel.newton import Newton
 from larank.training import ObjectiveValues
 
 _EXAMPLES_AT_ONCE = 256  # of the pass
+_GROWTH = 1.25  # of the examples visited, until members are optimized again
 _EXAMPLES_OF_A_LOOK = 1024  # for each thread at a time
 
 
@@ -60,10 +61,13 @@ class SharedTraining(ActiveSetTraining):
         """One visit to each example; members are optimized now and then."""
         order = self.random.permutation(np.flatnonzero(self.problem.costs > 0))
         self.session.set_tau(TAU)
+        optimized = 0  # examples visited when members last were
         for some in pieces(len(order), _EXAMPLES_AT_ONCE):
             self.session.process(order[some])
-            self.session.converge(self.session.support_patterns)
             self.visited += some.stop - some.start
+            if some.stop >= _GROWTH * optimized:
+                self.session.converge(self.session.support_patterns)
+                optimized = some.stop
             yield False
         self.session.prune()
 

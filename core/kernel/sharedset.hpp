@@ -157,6 +157,7 @@ class SharedSet {
     bool converge(int64_t visits) {
         if (!is_sweeping_) {
             level_ = fall_of_level * largest_violation();
+            if (!std::isfinite(level_)) throw NotFinite();
             if (!begin_level()) return true;
         }
         while (visits > 0) {

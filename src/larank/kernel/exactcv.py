@@ -57,7 +57,7 @@ from larank.training import Interrupt, Limits, Outcome, Progress, first_interrup
 _Float = NDArray[np.float64]
 
 _FACTORS = (0.1, 10.0)  # of "scale": from where to where a number of values of gamma lies
-_ROOM_OF_FOLD = 2  # times that matrix, for a training to have all values of its members at hand
+_ROOM_OF_FOLD = 0.5  # times that matrix, for a training to have the values of each class side by side
 
 
 @with_paragraphs

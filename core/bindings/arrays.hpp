@@ -22,6 +22,7 @@ void bind_sdm(nb::module_& m);
 void bind_sgd(nb::module_& m);
 void bind_primal(nb::module_& m);
 void bind_larank(nb::module_& m);
+void bind_shared_sets(nb::module_& m);
 void bind_lasvm(nb::module_& m);
 void bind_mcsvm(nb::module_& m);
 void bind_perceptrons(nb::module_& m);

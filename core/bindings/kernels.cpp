@@ -4,7 +4,6 @@
 #include "bindings/arrays.hpp"
 
 #include "blocks/denseproducts.hpp"
-#include "blocks/rowsums.hpp"
 #include "blocks/sparseproducts.hpp"
 #include "simd/units.hpp"
 
@@ -51,27 +50,6 @@ larank::CsrRows<T> csr_rows(Vector<T> values, Vector<int32_t> columns, Vector<in
         if (columns.data()[e] < 0 || columns.data()[e] >= features)
             throw std::invalid_argument("columns must count from 0 to the number of features less one");
     return {values.data(), columns.data(), starts.data(), rows};
-}
-
-template <class T>
-void sum_rows(Table<T> matrix, Vector<int64_t> rows, Vector<double> values, Vector<int64_t> starts, int64_t first,
-              int64_t last, Strided<double> out) {
-    const larank::Tile<double> scores = tile_of(out);
-    const int64_t width = int64_t(matrix.shape(1)), classes = int64_t(starts.shape(0)) - 1;
-    if (scores.rows != classes || scores.columns != width || scores.stride != width)
-        throw std::invalid_argument("out must have a row per class and the columns of matrix, side by side");
-    if (first < 0 || first > last || last > width)
-        throw std::invalid_argument("first and last must be columns of matrix");
-    if (rows.shape(0) != values.shape(0)) throw std::invalid_argument("rows and values must be equally many");
-    bool is_sound = starts.data()[0] >= 0 && starts.data()[classes] <= int64_t(rows.shape(0));
-    for (int64_t y = 0; is_sound && y < classes; ++y) is_sound = starts.data()[y] <= starts.data()[y + 1];
-    for (std::size_t n = 0; is_sound && n < rows.shape(0); ++n)
-        is_sound = rows.data()[n] >= 0 && rows.data()[n] < int64_t(matrix.shape(0));
-    if (!is_sound) throw std::invalid_argument("starts must ascend, and rows be those of matrix");
-    nb::gil_scoped_release release;
-    std::vector<const T*> values_of(rows.shape(0));
-    for (std::size_t n = 0; n < values_of.size(); ++n) values_of[n] = matrix.data() + rows.data()[n] * width;
-    larank::sum_up<T>({values_of.data(), values.data(), starts.data(), classes}, first, last, width, scores.values);
 }
 
 template <class T>
@@ -138,8 +116,6 @@ void bind_kernel_maps_of(nb::module_& m) {
         },
         "x_values"_a.noconvert(), "x_columns"_a.noconvert(), "x_starts"_a.noconvert(), "z_values"_a.noconvert(),
         "z_columns"_a.noconvert(), "z_starts"_a.noconvert(), "features"_a, "out"_a.noconvert());
-    m.def("sum_rows", &sum_rows<T>, "matrix"_a.noconvert(), "rows"_a.noconvert(), "values"_a.noconvert(),
-          "starts"_a.noconvert(), "first"_a, "last"_a, "out"_a.noconvert());
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
     bind_sgd(m);
     bind_primal(m);
     bind_larank(m);
+    bind_shared_sets(m);
     bind_lasvm(m);
     bind_mcsvm(m);
     bind_perceptrons(m);

@@ -18,6 +18,12 @@ void add_row_values(const T* __restrict k, double a, int64_t count, double* __re
     for (int64_t j = 0; j < count; ++j) g[j] += a * double(k[j]);
 }
 
+// The same in the precision of the kernel values.
+template <class T>
+void add_row_in_type(const T* __restrict k, T a, int64_t count, T* __restrict g) {
+    for (int64_t j = 0; j < count; ++j) g[j] += a * k[j];
+}
+
 // g += a k[slots]
 template <class T>
 void add_row_values_at(const T* __restrict k, const int32_t* __restrict slots, double a, int64_t count,

@@ -42,6 +42,7 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.solve_row[int(Formulation::weston_watkins)] = solve_row<WestonWatkins, T>;
     units.solve_row[int(Formulation::one_vs_rest)] = solve_row<OneVsRest, T>;
     units.add_row_values = add_row_values<T>;
+    units.add_row_in_type = add_row_in_type<T>;
     units.add_row_values_at = add_row_values_at<T>;
     units.sum_rows = sum_rows<T>;
     units.dot_row_at = dot_row_at<T>;

@@ -156,6 +156,7 @@ struct Units {
     RowStep<T> (*solve_row[3])(const RowProblem<T>& row, T* work, T* change);
     // A row of kernel values against the support vectors of a class, see kernel/kernelrow.hpp.
     void (*add_row_values)(const T* k, double a, int64_t count, double* g);
+    void (*add_row_in_type)(const T* k, T a, int64_t count, T* g);
     void (*add_row_values_at)(const T* k, const int32_t* slots, double a, int64_t count, double* g);
     void (*sum_rows)(const T* const* rows, int64_t at, const double* beta, int64_t count, double* sums);
     double (*dot_row_at)(const T* k, const int32_t* slots, const double* beta, int64_t count);

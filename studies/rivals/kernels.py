@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,11 @@ class Problem:
     def forms(self) -> tuple[str, ...]:
         """Those there are."""
         return tuple(self.X_train)
+
+    def first(self, examples: int | None) -> Problem:
+        """The same with so many training examples at most."""
+        X_train = {form: X[:examples] for form, X in self.X_train.items()}
+        return replace(self, X_train=X_train, y_train=self.y_train[:examples])
 
     @property
     def density(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,8 @@ from studies.tables import Columns, figure, of_rows
 COSTS, GAMMAS, FOLDS = 8, 3, 5
 LOWEST, HIGHEST = 0.1, 1000.0
 """Of the costs; those of gamma lie around the problem's, each three times the one before."""
+LIQUID = (10, 10, 5)
+"""Costs, gammas and folds of liquidSVM's default grid; gamma from a tenth of the problem's to ten times it."""
 SHARED, GRID = "MulticlassSVCCV", "GridSearchCV over MulticlassSVC"
 METHODS = {SHARED: "shared", GRID: "grid"}
 
@@ -67,17 +70,24 @@ def _measure(folder: Path, method: str, limit: float | None, grid: dict[str, obj
     return SearchRun(**ask(TASKS, "search", folder, THREADS, limit, form=DENSE, method=method, **grid))
 
 
-def compare(sizes: tuple[int, int, int], settings: Settings, say: Say) -> Findings:
-    """Both searches on every problem, with so many costs, values of gamma and folds."""
+def compare(
+    sizes: tuple[int, int, int],
+    settings: Settings,
+    say: Say,
+    methods: Mapping[str, str] = METHODS,
+    examples: int | None = None,
+) -> Findings:
+    """Searches on every problem, with so many costs, values of gamma and folds, on the first so many examples."""
     costs, gammas, folds = sizes
     found = Findings()
     for name in settings.problems:
-        problem = kernels.load("kernel", name, settings.quick)
-        around = problem.gamma * 3.0 ** (np.arange(gammas) - (gammas - 1) / 2)
+        problem = kernels.load("kernel", name, settings.quick).first(examples)
+        factors = np.geomspace(0.1, 10, gammas) if sizes == LIQUID else 3.0 ** (np.arange(gammas) - (gammas - 1) / 2)
+        around = problem.gamma * factors
         grid = {"costs": np.geomspace(LOWEST, HIGHEST, costs).tolist(), "gammas": around.tolist(), "folds": folds}
         with stored(problem) as folder:
             measures = {
-                search: partial(_measure, folder, method, settings.limit, grid) for search, method in METHODS.items()
+                search: partial(_measure, folder, method, settings.limit, grid) for search, method in methods.items()
             }
             runs, unfinished = runs_in_turns(name, measures, settings, say)
         best = {search: fastest(of) for search, of in runs.items()}
@@ -99,8 +109,11 @@ def _row(problem: str, search: str, runs: int, best: SearchRun, grid: SearchRun 
 
 def run(settings: Settings, say: Say) -> Findings:
     chosen = settings.options
-    found = compare((chosen.costs, chosen.gammas, chosen.folds), settings, say)
-    title = f"{chosen.costs} C x {chosen.gammas} gamma x {chosen.folds} folds and the model, {THREADS} threads"
+    sizes, methods = (chosen.costs, chosen.gammas, chosen.folds), METHODS
+    if chosen.grid == "liquid":
+        sizes, methods = LIQUID, {SHARED: METHODS[SHARED]}
+    found = compare(sizes, settings, say, methods, chosen.examples)
+    title = f"{sizes[0]} C x {sizes[1]} gamma x {sizes[2]} folds and the model, {THREADS} threads"
     found.tables = [of_rows(title, COLUMNS, found.rows["rows"])]
     return found
 
@@ -117,6 +130,12 @@ STUDY = Comparison(
         "--costs": {"type": int, "default": COSTS, "help": "how many values of C, from 0.1 to 1000"},
         "--gammas": {"type": int, "default": GAMMAS, "help": "how many values of gamma, around the problem's"},
         "--folds": {"type": int, "default": FOLDS, "help": "how many folds"},
+        "--examples": {"type": int, "help": "how many examples to train on, the first of the problem's; all"},
+        "--grid": {
+            "choices": ("own", "liquid"),
+            "default": "own",
+            "help": "liquid: liquidSVM's 10 x 10 x 5, without the search over fits, which would take hours",
+        },
         "--once-above": ONCE_ABOVE,
     },
 )

@@ -156,7 +156,7 @@ def test_shared_values_are_those_of_the_provider(far):
         np.testing.assert_allclose(shared.of(kernel), provider.within(batch), atol=2e-6)
 
 
-def test_shared_scores_are_sums_of_rows():
+def test_scores_by_shared_values_are_those_of_the_matrix():
     K, beta = gram(X), np.random.default_rng(0).normal(size=(5, 4)) * (np.arange(20).reshape(5, 4) % 3 > 0)
     provider = SharedProvider(kernel_for("precomputed"), K, 2)
     members = np.array([3, 50, 7, 119, 0])

@@ -53,7 +53,6 @@ class Provider(ABC):
     """
 
     _rows_measured = ROWS_AT_ONCE
-    scores_all_at_once = False  # whether the scores of some examples in training cost as much as those of all
 
     def __init__(self, kernel: Kernel, dtype: Any, support: Support, n_jobs: int | None) -> None:
         self.kernel = kernel

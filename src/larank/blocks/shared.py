@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from larank import _core
 from larank.blocks.kernels import Kernel, PrecomputedKernel, ProductKernel, Products
@@ -47,32 +46,32 @@ class SharedValues:
     def __init__(self, examples: Any, provider: Any, nbytes: float) -> None:
         self._examples, self._provider = examples, provider
         self._nbytes = nbytes
-        self._values: _Array | None = None
+        self._values: list[_Array] = []
         self._products: _Array | None = None
 
     @property
     def nbytes(self) -> int:
         """What is kept here."""
-        return sum(matrix.nbytes for matrix in (self._values, self._products) if matrix is not None)
+        return sum(matrix.nbytes for matrix in (*self._values, self._products) if matrix is not None)
 
-    def of(self, kernel: Kernel) -> _Array:
-        """The matrix for a kernel, in the place of the one before."""
+    def of(self, kernel: Kernel, place: int = 0) -> _Array:
+        """The matrix for a kernel, in the place of the one that was there; places are taken one after another."""
         if isinstance(kernel, PrecomputedKernel) and not kernel.plus:
             return np.ascontiguousarray(self._examples)
         provider = self._provider(kernel)
         size = length(self._examples)
-        if self._values is None:
-            self._values = zeros((size, size), provider.dtype)
+        if place == len(self._values):
+            self._values.append(zeros((size, size), provider.dtype))
+        values = self._values[place]
         with provider.threads():
-            if isinstance(kernel, ProductKernel) and 2 * self._values.nbytes <= self._nbytes:
-                self._map_products(kernel, provider)
+            if isinstance(kernel, ProductKernel) and 2 * values.nbytes <= self._nbytes:
+                self._map_products(kernel, provider, values)
             else:
-                _fill(provider, self._examples, self._values)
-        return self._values
+                _fill(provider, self._examples, values)
+        return values
 
-    def _map_products(self, kernel: ProductKernel, provider: Provider) -> None:
-        values, size = self._values, length(self._examples)
-        assert values is not None
+    def _map_products(self, kernel: ProductKernel, provider: Provider, values: _Array) -> None:
+        size = length(self._examples)
         diagonal, norms = provider.measure(self._examples)
         if self._products is None:
             self._products = zeros((size, size), provider.dtype)
@@ -113,11 +112,9 @@ def matrix_nbytes(X: Any, dtype: Any) -> int:
 class SharedProvider(Provider):
     """Values that are in a matrix already; the examples are numbers of its rows, in an array of one dimension."""
 
-    scores_all_at_once = True
-
     def __init__(self, kernel: Kernel, values: _Array, n_jobs: int | None) -> None:
         super().__init__(kernel, values.dtype, Support(rows_like(np.zeros(0, np.int64)), values.dtype), n_jobs)
-        self._matrix = values
+        self.matrix = values
 
     @staticmethod
     def serves(kernel: Kernel, X: Any) -> bool:
@@ -127,38 +124,20 @@ class SharedProvider(Provider):
     def batch(self, X: _Index, ids: Any, rows: Any = None) -> Batch:
         """Examples prepared for looking them up."""
         numbers = X if rows is None else X[rows]
-        diagonal = self._matrix[numbers, numbers].astype(np.float64)
+        diagonal = self.matrix[numbers, numbers].astype(np.float64)
         return Batch(numbers, ids_of(ids, len(numbers)), diagonal, np.zeros(len(numbers), self.dtype))
 
     def part(self, X: _Index, rows: Any, norms: _Array | None) -> Batch:
         """Rows of X for products with others."""
         return self.batch(X, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, rows)
 
-    def keep_values(self, examples: int) -> None:
-        """All values are kept already."""
-
     def scores(self, X: _Index, slots: Any, coefficients: Any) -> _Float:
-        """Scores of any examples: as many sums as there are examples in the matrix."""
+        """Scores of any examples, by their rows."""
         numbers = self._held(self._checked(slots)).examples
-        beta = sparse.csc_matrix(coefficients)
-        rows, starts = numbers[beta.indices], beta.indptr.astype(np.int64)
-        size = len(self._matrix)
-        sums = np.empty((beta.shape[1], size))
-
-        def fill(some: slice) -> None:
-            _core.sum_rows(self._matrix, rows, beta.data, starts, some.start, some.stop, sums)
-
-        self.each(fill, pieces(size, _COLUMNS_AT_ONCE))
-        return np.ascontiguousarray(sums.T[X])
-
-    def scores_in_training(
-        self, X: _Index, ids: _Index, slots: Any, coefficients: _Float, is_worth_keeping: Any
-    ) -> _Float:
-        """As `scores`; there is nothing to keep that is not kept already."""
-        return self.scores(X[ids], slots, coefficients)
+        return np.asarray(self.matrix[np.ix_(X, numbers)].astype(np.float64) @ coefficients)
 
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         start = time.perf_counter()
         for some in pieces(len(left), _ROWS_AT_ONCE):
-            np.take(self._matrix[left.examples[some]], right.examples, axis=1, out=out[some], mode="clip")
+            np.take(self.matrix[left.examples[some]], right.examples, axis=1, out=out[some], mode="clip")
         self._count(0, time.perf_counter() - start)

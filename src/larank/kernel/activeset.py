@@ -38,12 +38,12 @@ _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
 _FIRST_TAU = 0.02
-_COOLING = 1 / 4
+COOLING = 1 / 4
 _NEAR = 0.2  # beyond the margin; such examples are looked at in every round
 _NEAR_WITHOUT_TABLE = 0.02  # where their kernel values cannot be kept
 _SHARE_WITHIN_DRIFT = 0.95  # of the examples looked at changed by less than what is taken for all
-_WEIGHT_OF_MEMBERS = 0.1  # in the worst violation
-_COOLED = 0.3  # tau over the worst violation seen
+WEIGHT_OF_MEMBERS = 0.1  # in the worst violation
+COOLED = 0.3  # tau over the worst violation seen
 _PROGRESS = 0.9  # the gap of a round over the best before, if it is to count as progress
 _PROGRESS_OF_DUAL = 1.01  # the same for the dual objective
 _PATIENCE = 10  # rounds without any, at the finest tau
@@ -54,7 +54,7 @@ _MOST_SWEEPS = 3000  # of converging before the next look
 _FACES = 20  # that Newton's steps go through
 _VISITS_OF_FACES = 20_000  # in the time that all of these take for nothing
 _OPERATIONS_OF_A_VISIT = 5000  # of a matrix product, in the time of a visit
-_SHARE_OF_NEWTON = 0.1  # of the memory limit
+SHARE_OF_NEWTON = 0.1  # of the memory limit
 _EXAMPLES_AT_ONCE = 2048  # at most,
 _LEAST_EXAMPLES = 256  # and where memory is short
 _SHARE_OF_COPIES = 1 / 32  # of the memory limit, for examples that are copied
@@ -67,7 +67,7 @@ _SHARE_OF_OTHERS = 0.2  # of it: blocks, what threads work in, and what the heap
 _MOST_OF_OTHERS = 2.5e8
 _TURNS_BETWEEN_TRIMS = 4  # of the heap, where memory is short
 _ROOM_TO_GROW = 1.3  # of what the core takes; the rest may go to the table of kernel values
-_SCALES = (0.9, 1.1)
+SCALES = (0.9, 1.1)  # of w, for the primal objective
 _FINEST_SCALE = 1e-14  # numbers near 1 are not told apart much closer
 
 
@@ -88,12 +88,7 @@ class ActiveSetTraining:
         self, settings: ActiveSetSettings, problem: Problem, provider: Provider, random: np.random.RandomState
     ) -> None:
         self.settings, self.problem, self.provider, self.random = settings, problem, provider, random
-        options = self._options(seed=int(random.randint(2**31 - 1)))
-        self.session = session_class("KernelLaRank", provider.dtype)(**options)
-        self.source = KernelSource(self.session, provider)
-        for _ in range(problem.n_classes):
-            self.session.add_class()
-        self.session.set_margins(np.ascontiguousarray(1 - problem.delta))
+        self._open()
         size = len(problem.labels)
         self.scores = np.zeros((size, problem.n_classes))  # as of the last look at each example
         self.excess = np.zeros(size)  # the largest of Delta(y_i, y) + S(x_i, y) - S(x_i, y_i), as of the last look
@@ -114,10 +109,19 @@ class ActiveSetTraining:
         self.resumed_round: tuple[float, float, float, int] | None = None
         self.before_pass: list[Any] | None = None  # where `random` stood before the pass of LaRank that is at work
         self.seconds = {"larank pass": 0.0, "converge": 0.0, "look": 0.0, "extend": 0.0}
-        provider.keep_values(size)
         self._before = self._counts()
         self.trial = CertificateTrial()
         self._work = self._rounds(from_scratch=True)
+
+    def _open(self) -> None:
+        """Begin without members."""
+        options = self._options(seed=int(self.random.randint(2**31 - 1)))
+        self.session = session_class("KernelLaRank", self.provider.dtype)(**options)
+        self.source = KernelSource(self.session, self.provider)
+        for _ in range(self.problem.n_classes):
+            self.session.add_class()
+        self.session.set_margins(np.ascontiguousarray(1 - self.problem.delta))
+        self.provider.keep_values(len(self.problem.labels))
 
     def _options(self, seed: int) -> dict[str, Any]:
         """Of a session."""
@@ -313,12 +317,12 @@ class ActiveSetTraining:
         """The worst violation; those of members, which need no kernel values to be mended, count less."""
         assert self.objectives is not None
         outside = float(self.excess[self._is_free(self._members())].max(initial=0.0))
-        return max(outside, _WEIGHT_OF_MEMBERS * self.objectives.violation)
+        return max(outside, WEIGHT_OF_MEMBERS * self.objectives.violation)
 
     @staticmethod
     def _cooled(tau: float, worst: float) -> float:
         """In step with the worst violation; where that is above tau, not too fast."""
-        return min(tau, _COOLED * worst) if 0 < worst < tau else min(tau, max(_COOLING * tau, _COOLED * worst))
+        return min(tau, COOLED * worst) if 0 < worst < tau else min(tau, max(COOLING * tau, COOLED * worst))
 
     def _timed(self, name: str, work: Generator[bool, None, None]) -> Generator[bool, None, None]:
         began = time.perf_counter()
@@ -354,15 +358,19 @@ class ActiveSetTraining:
         """
         began = self._visits()
         at_once = min(_VISITS_AT_ONCE, max(_VISITS_OF_FACES, _SWEEPS_AT_ONCE * self.session.support_patterns))
-        while not (rested := self.session.converge(at_once, self.source)):
+        while not (rested := self._move_members(at_once)):
             if self._visits() - began > _MOST_SWEEPS * self.session.support_patterns:
                 break
             if self._visits() - self.visits_at_newton > self._visits_before_newton():
                 yield from self._newton_steps()
                 self.visits_at_newton = self._visits()
             yield False
-        self.has_rested = rested
+        self.has_rested = bool(rested)
         self.session.prune()
+
+    def _move_members(self, visits: int) -> bool:
+        """About so many steps; True once the members rest."""
+        return bool(self.session.converge(visits, self.source))
 
     def _visits(self) -> int:
         return int(self.session.counters.operations[OPERATIONS.index("optimize")])
@@ -381,7 +389,7 @@ class ActiveSetTraining:
         """All free coefficients at once, where there is room for the linear system and all rows are at hand."""
         members, slots = self._members(), self.session.slots
         nbytes = 8 * (2 * self._newton_size() ** 2 + len(members.ids) * slots)
-        if nbytes > _SHARE_OF_NEWTON * self.settings.memory_limit:
+        if nbytes > SHARE_OF_NEWTON * self.settings.memory_limit:
             return
         if self.session.resident_rows < self.session.support_patterns:
             return
@@ -400,7 +408,7 @@ class ActiveSetTraining:
         self._share_memory()
         members = self._members()
         is_candidate = self._is_candidate(everything)
-        is_candidate[members.ids] = self.provider.scores_all_at_once
+        is_candidate[members.ids] = False
         rows = np.flatnonzero(is_candidate)
         at_once = self._examples_at_once()
         for first in range(0, len(rows), at_once):
@@ -409,8 +417,7 @@ class ActiveSetTraining:
                 self.problem.X, some, members.slots, members.dense, self._is_near
             )
             yield False
-        if not self.provider.scores_all_at_once:
-            yield from self._look_at_members(members)
+        yield from self._look_at_members(members)
         rows = np.union1d(rows, members.ids)
         self.looks += 1
         self.visited += len(rows)
@@ -421,7 +428,7 @@ class ActiveSetTraining:
 
     def _is_candidate(self, everything: bool) -> NDArray[np.bool_]:
         """The examples to look at: those that may have come to violate optimality."""
-        if everything or not self.settings.shrinking or self.provider.scores_all_at_once:
+        if everything or not self.settings.shrinking:
             return np.ones(len(self.problem.labels), bool)
         reach = _NEAR if self.provider.kept_nbytes else _NEAR_WITHOUT_TABLE
         return np.asarray(self.excess + self.drift > -reach)
@@ -461,7 +468,7 @@ class ActiveSetTraining:
         half_squared_norm = self.half_squared_norm = float((members.dense * own).sum()) / 2
         linear = -float((problem.delta[problem.labels[members.ids]] * members.dense).sum())
         # With an indefinite kernel the gap is a violation of optimality, of the coefficients as they are.
-        low, high = (1.0, 1.0) if self.provider.indefinite or half_squared_norm < 0 else _SCALES
+        low, high = (1.0, 1.0) if self.provider.indefinite or half_squared_norm < 0 else SCALES
         near = np.flatnonzero(self.excess > -(1 / low - 1) * float(problem.delta.max()))
 
         def primal(scale: float) -> float:
@@ -474,11 +481,14 @@ class ActiveSetTraining:
             self.scale = 1 / margin if margin > 0 else 1.0
             lowest = hard_objective(half_squared_norm, margin)
         else:
-            self.scale = _lowest(primal, low, high, precision=min(1e-6, max(_FINEST_SCALE, 0.01 * self.settings.tol)))
+            self.scale = _lowest(primal, low, high, precision=self._scale_precision())
             lowest = primal(self.scale)
         violation = float(self._member_violations(members).max(initial=0.0))
         violation = max(violation, float(self.excess[self._is_free(members)].max(initial=0.0)))
         self.objectives = ObjectiveValues(lowest, linear - half_squared_norm, violation)
+
+    def _scale_precision(self) -> float:
+        return min(1e-6, max(_FINEST_SCALE, 0.01 * self.settings.tol))
 
     def _extend(self, tau: float) -> Generator[bool, None, None]:
         """Let examples join, and members take up further classes.
@@ -553,8 +563,6 @@ class ActiveSetTraining:
         return int(np.clip(values / (2 * (self.session.slots + 512)), 1, 256))
 
     def _examples_at_once(self) -> int:
-        if self.provider.scores_all_at_once:
-            return len(self.problem.labels)
         share = _SHARE_OF_COPIES * self.settings.memory_limit / row_nbytes(self.problem.X)
         return int(np.clip(share, _LEAST_EXAMPLES, _EXAMPLES_AT_ONCE))
 

@@ -36,6 +36,7 @@ from larank.kernel.machine import (
 )
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published, PublishedTraining
+from larank.kernel.sharedset import SharedTraining
 from larank.publishing import next_model
 from larank.training import CheckpointFile, CheckpointRequest, Interrupt, Limits, Outcome, first_interrupt, train
 from larank.training.progress import progress_for
@@ -304,7 +305,8 @@ class MulticlassSVC(ExactClassifier):
     def _training(self, problem: Problem, provider: Provider) -> Any:
         if self.solver == "active-set":
             settings = ActiveSetSettings(self.tol, self.init, bool(self.shrinking), self.memory_limit)
-            return ActiveSetTraining(settings, problem, provider, check_random_state(self.random_state))
+            kind = SharedTraining if isinstance(provider, SharedProvider) else ActiveSetTraining
+            return kind(settings, problem, provider, check_random_state(self.random_state))
         published = Published() if isinstance(self.solver, str) else self.solver
         return PublishedTraining(published, problem, provider, self.memory_limit)
 

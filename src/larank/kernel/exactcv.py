@@ -20,6 +20,7 @@ from larank.base import check_two_classes, example_costs
 from larank.blocks import Provider, provider_for
 from larank.blocks.definite import indefinite_values
 from larank.blocks.kernels import Kernel, PrecomputedKernel, kernel_for, kernels_with, with_bias
+from larank.blocks.provider import pieces
 from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
 from larank.blocks.workers import Workers
 from larank.crossvalidation import (
@@ -49,13 +50,14 @@ from larank.kernel.exact import (
 )
 from larank.kernel.machine import enough_memory, says_enough_memory, warn_if_indefinite
 from larank.kernel.problem import Problem
+from larank.kernel.sharedset import SharedTraining
 from larank.publishing import next_model
 from larank.training import Interrupt, Limits, Outcome, Progress, first_interrupt, progress_for, train
 
 _Float = NDArray[np.float64]
 
 _FACTORS = (0.1, 10.0)  # of "scale": from where to where a number of values of gamma lies
-_ROOM_OF_FOLD = 2  # times that matrix, for a training to have all values of its members at hand
+_ROOM_OF_FOLD = 0.5  # times that matrix, for a training to have the values of each class side by side
 
 
 @with_paragraphs
@@ -283,6 +285,15 @@ class _FoldProblem:
     problem: Problem
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """A kernel whose values are in use: their matrix, where it is shared, and why they are not definite."""
+
+    kernel: Kernel
+    matrix: NDArray[Any] | None
+    indefinite: str
+
+
 class _Search:
     """The trainings of a search, on all examples and on those of folds."""
 
@@ -305,9 +316,7 @@ class _Search:
         self.nbytes = matrix_nbytes(X, np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
         self.shares = self.nbytes <= min(self.room, SHARE_OF_MATRIX * model.memory_limit)
         self.values = SharedValues(self.examples, self._computing, SHARE_OF_MATRIX * model.memory_limit)
-        self.matrix: NDArray[Any] | None = None
-        self.kernel: Kernel | None = None  # that of the matrix, or of what is computed
-        self.indefinite = ""
+        self.taken: list[_Taken] = []
 
     def _problem_of(self, fold: Fold, number: int) -> _FoldProblem:
         model, whole, y = self.model, self.problem, self.y
@@ -329,41 +338,53 @@ class _Search:
         """What computes kernel values from the examples, in all threads."""
         return provider_for(kernel, self.examples, n_jobs=self.threads)
 
-    def _take(self, kernel: Kernel) -> None:
-        """From now on kernel values are those of this kernel."""
-        if kernel is self.kernel:
-            return
-        self.kernel = kernel
-        provider = self._computing(kernel)
-        self.indefinite = indefinite_values(provider, self.examples, np.flatnonzero(self.problem.costs > 0))
-        is_there = isinstance(kernel, PrecomputedKernel) and not kernel.plus
-        self.matrix = self.values.of(kernel) if self.shares or is_there else None
+    def _take(self, kernels: list[Kernel]) -> list[_Taken]:
+        """From now on kernel values are those of these kernels."""
+        if not all(any(kernel is taken.kernel for taken in self.taken) for kernel in kernels):
+            self.taken = []
+            for place, kernel in enumerate(kernels):
+                provider = self._computing(kernel)
+                indefinite = indefinite_values(provider, self.examples, np.flatnonzero(self.problem.costs > 0))
+                is_there = isinstance(kernel, PrecomputedKernel) and not kernel.plus
+                matrix = self.values.of(kernel, place) if self.shares or is_there else None
+                self.taken.append(_Taken(kernel, matrix, indefinite))
+        return [taken for taken in self.taken if any(kernel is taken.kernel for kernel in kernels)]
 
-    def _provider(self, threads: int) -> Provider:
-        assert self.kernel is not None
-        if self.matrix is not None:
-            provider: Provider = SharedProvider(self.kernel, self.matrix, threads)
+    def _kernels_at_once(self, count: int) -> int:
+        """How many to have the values of: with more of them, threads that have done all folds of one need not wait.
+
+        Beside these matrices and that of the products there must be room for as many trainings as threads.
+        """
+        if not self.shares or self.threads == 1:
+            return 1
+        most = min(self.room - _ROOM_OF_FOLD * self.threads * self.nbytes, SHARE_OF_MATRIX * self.model.memory_limit)
+        return max(1, min(count, int(most / self.nbytes) - 1))
+
+    def _provider(self, taken: _Taken, threads: int) -> Provider:
+        if taken.matrix is not None:
+            provider: Provider = SharedProvider(taken.kernel, taken.matrix, threads)
         else:
-            provider = provider_for(self.kernel, self.examples, n_jobs=threads)
+            provider = provider_for(taken.kernel, self.examples, n_jobs=threads)
             provider.expect(self.examples, self.model.memory_limit)
-        provider.indefinite = self.indefinite
+        provider.indefinite = taken.indefinite
         return provider
 
-    def _training(self, problem: Problem, costs: _Float, at_once: int) -> ActiveSetTraining:
+    def _training(self, taken: _Taken, problem: Problem, costs: _Float, at_once: int) -> ActiveSetTraining:
         """One of several at the same time."""
         model, limit = self.model, self.model.memory_limit
-        if self.matrix is not None:
+        if taken.matrix is not None:
             problem, limit = replace(problem, X=np.arange(len(costs))), limit - self.values.nbytes
         settings = ActiveSetSettings(model.tol, model.init, bool(model.shrinking), limit / at_once)
-        provider = self._provider(max(1, self.threads // at_once))
-        return ActiveSetTraining(settings, replace(problem, costs=costs), provider, np.random.RandomState(self.seed))
+        provider = self._provider(taken, max(1, self.threads // at_once))
+        kind = ActiveSetTraining if taken.matrix is None else SharedTraining
+        return kind(settings, replace(problem, costs=costs), provider, np.random.RandomState(self.seed))
 
-    def _at_once(self) -> int:
-        """How many folds to work on at the same time: each must have memory for all kernel values it may need."""
-        if self.matrix is None:
+    def _at_once(self, trainings: int) -> int:
+        """How many to work on at the same time: each must have memory for all kernel values it may need."""
+        if self.taken[0].matrix is None:
             return 1
         room = int((self.room - self.values.nbytes) / (_ROOM_OF_FOLD * self.nbytes))
-        return max(1, min(self.threads, len(self.folds), room))
+        return max(1, min(self.threads, trainings, room))
 
     # Trainings.
 
@@ -378,22 +399,32 @@ class _Search:
                 f"memory limit {model.memory_limit / 1e6:.0f} MB"
             )
             tally = Tally(progress, scores.size)
-            for number, kernel in enumerate(kernels):
-                self._take(kernel)
-                self._run_folds(Cs, scoring, scores[:, :, number], tally)
+            for some in pieces(len(kernels), self._kernels_at_once(len(kernels))):
+                self._take(kernels[some])
+                self._run_folds(Cs, scoring, scores[:, :, some], tally)
             progress.finish("interrupted" if self.interrupt.has_come else "completed")
         return scores
 
     def _run_folds(self, Cs: _Float, scoring: Scoring, scores: _Float, tally: Tally) -> None:
-        at_once = self._at_once()
+        trainings = len(self.taken) * len(self.folds)
+        at_once = self._at_once(trainings)
 
         def run(number: int) -> None:
-            self._run_fold(self.folds[number], Cs, scoring, scores[number], tally, at_once)
+            place, fold = divmod(number, len(self.folds))
+            taken, of = self.taken[place], self.folds[fold]
+            self._run_fold(taken, of, Cs, scoring, scores[fold, :, place], tally, at_once)
 
-        run_folds(run, len(self.folds), at_once)
+        run_folds(run, trainings, at_once)
 
     def _run_fold(
-        self, of: _FoldProblem, Cs: _Float, scoring: Scoring, scores: _Float, tally: Tally, at_once: int
+        self,
+        taken: _Taken,
+        of: _FoldProblem,
+        Cs: _Float,
+        scoring: Scoring,
+        scores: _Float,
+        tally: Tally,
+        at_once: int,
     ) -> None:
         """The scores for all costs, from the smallest to the largest."""
         limits = Limits(None, self.model.max_iter, time_of_search(self.model.time_limit))
@@ -403,7 +434,7 @@ class _Search:
                 return
             costs = finite_costs(Cs[place] * of.problem.costs)
             if training is None:
-                training = self._training(of.problem, costs, at_once)
+                training = self._training(taken, of.problem, costs, at_once)
             else:
                 training.raise_costs(costs)
             with training.provider.threads():
@@ -416,7 +447,7 @@ class _Search:
 
     def trained(self, model: MulticlassSVC, kernel: Kernel, costs: _Float) -> tuple[ActiveSetTraining, Outcome]:
         """On all examples."""
-        self._take(kernel)
-        training = self._training(self.problem, costs, 1)
+        (taken,) = self._take([kernel])
+        training = self._training(taken, self.problem, costs, 1)
         with training.provider.threads():
             return training, model._run(training, interrupt=self.interrupt)

@@ -345,3 +345,6 @@ def test_quick_form_draws_a_part_of_the_embedded_data(monkeypatch, tmp_path):
     problem = kernels.load("kernel", "letter", quick=True)
     assert len(problem.y_train) == kernels.QUICK_TRAIN
     assert (problem.C, problem.gamma, problem.forms) == (10.0, 0.025, (DENSE,))
+    few = problem.first(100)
+    assert len(few.y_train) == len(few.X_train[DENSE]) == 100
+    assert len(problem.first(None).y_train) == kernels.QUICK_TRAIN

@@ -22,6 +22,7 @@ import larank
 import pairwisereference
 import reference
 from larank.ambiguous.meanings import Meaning
+from larank.publishing import one_model
 
 # Data
 
@@ -400,9 +401,11 @@ kernel_streams = those(lambda case: case.streams and case.has_kernel)
 
 
 def public(model):
-    """Its fitted attributes, but for the certificate."""
+    """Its fitted attributes as a reader finds them, but for the certificate."""
     return {
-        name: value for name, value in vars(model).items() if name[-1] == "_" and name[0] != "_" and name != "result_"
+        name: value
+        for name, value in vars(one_model(model)).items()
+        if name[-1] == "_" and name[0] != "_" and name != "result_"
     }
 
 

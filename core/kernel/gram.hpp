@@ -111,8 +111,7 @@ class Gram {
         }
         for (const int32_t member : in_order_of_address())  // rows may go, and move, while others grow
             if (is_kept(member)) widen(member, columns);
-        std::vector<const T*> newborn;
-        for (const int32_t member : births_) newborn.push_back(rows_[std::size_t(member)].piece.values);
+        const std::vector<const T*> newborn = rows_born_since(0);
         const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
         if (all_resident)
             take_in(newborn, is_newborn, columns);
@@ -127,8 +126,23 @@ class Gram {
     // Brings the rows of some members up to date while those born last are still in the cache.
     template <class IsWanted>
     void settle_some(int64_t columns, IsWanted is_wanted) {
+        std::vector<int32_t> wanted;
         for (std::size_t member = 0; member < rows_.size(); ++member)
-            if (rows_[member].is_here() && is_wanted(int32_t(member))) catch_up(int64_t(member), columns);
+            if (is_late(member) && is_wanted(int32_t(member))) wanted.push_back(int32_t(member));
+        for (const int32_t member : wanted)  // rows may go, and move, while others grow
+            if (is_kept(member)) widen(member, columns);
+        std::size_t first = births_.size();
+        for (const int32_t member : wanted)
+            if (is_kept(member)) first = std::min(first, rows_[std::size_t(member)].seen);
+        const std::vector<const T*> younger = rows_born_since(first);
+        const bool all_resident = std::all_of(younger.begin(), younger.end(), [](const T* row) { return row; });
+        for (const int32_t member : wanted) {
+            if (!is_kept(member)) continue;
+            if (all_resident)
+                take_in_one(std::size_t(member), younger, first);
+            else
+                catch_up(member, columns);
+        }
     }
 
   private:
@@ -190,6 +204,25 @@ class Gram {
                 for (std::size_t m = 0; m < line; ++m) older[m][births_[b]] = values[m];
             }
         }
+    }
+
+    bool is_late(std::size_t member) const { return rows_[member].is_here() && rows_[member].seen < births_.size(); }
+
+    // Of births from the `first` on; null where a row was dropped.
+    std::vector<const T*> rows_born_since(std::size_t first) const {
+        std::vector<const T*> rows;
+        for (std::size_t b = first; b < births_.size(); ++b)
+            rows.push_back(rows_[std::size_t(births_[b])].piece.values);
+        return rows;
+    }
+
+    // All that the row has not seen, from rows that are here: of births from the `first` on.
+    void take_in_one(std::size_t member, const std::vector<const T*>& newborn, std::size_t first) {
+        Row& row = rows_[member];
+        T* const values = row.piece.values;
+        const int32_t* const births = births_.data();
+        for (std::size_t b = row.seen; b < births_.size(); ++b) values[births[b]] = newborn[b - first][member];
+        row.seen = births_.size();
     }
 
     void widen(int64_t member, int64_t columns) {

@@ -26,13 +26,14 @@ def one_model(estimator: _Estimator) -> _Estimator:
     Where training may change what a model refers to, the estimator has a method `_hold`. Called on the copy, it keeps
     training from that as long as the copy lives, or waits for its end and returns False where it has begun.
     """
-    model = _copy(estimator)
+    model = copied(estimator)
     while hasattr(model, "_hold") and not model._hold():
-        model = _copy(estimator)
+        model = copied(estimator)
     return model
 
 
-def _copy(estimator: _Estimator) -> _Estimator:
+def copied(estimator: _Estimator) -> _Estimator:
+    """Another estimator with the same attributes."""
     model = object.__new__(type(estimator))
     model.__dict__ = estimator.__dict__.copy()
     return model
@@ -67,10 +68,10 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
         raise RuntimeError(f"this {name} is being trained by another call; wait for it, or give each thread its own")
     clock = _began.set(time.perf_counter())
     try:
-        model = _copy(estimator)
+        model = copied(estimator)
         before = model.__dict__.copy()
         yield model
-        _check_finite(model)
+        check_finite(model)
         now = estimator.__dict__.copy()
         changed = {name: value for name, value in now.items() if name not in before or before[name] is not value}
         estimator.__dict__ = model.__dict__ | changed
@@ -79,7 +80,7 @@ def next_model(estimator: _Estimator) -> Iterator[_Estimator]:
         del _in_training[id(estimator)]
 
 
-def _check_finite(model: Any) -> None:
+def check_finite(model: Any) -> None:
     """Raise where predictions would not be numbers, because some have overflowed in training."""
     for name in _MODEL:
         value = vars(model).get(name, 0.0)

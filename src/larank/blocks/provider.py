@@ -380,6 +380,14 @@ class Provider(ABC):
         """The examples in these slots, as they were given."""
         return self._support.originals(self._checked(slots))
 
+    def keep_what_goes(self, is_kept: bool) -> None:
+        """Whether examples whose slots are taken by others are kept from now on; those kept before are let go."""
+        self._support.keep_what_goes(is_kept)
+
+    def recalled(self, ids: _Index) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+        """Examples by their ids, in slots or kept after that, in parts: which of them, and the examples as given."""
+        return self._support.recalled(ids)
+
     @abstractmethod
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         """sum_j coefficients[j, y] k(pattern in slots[j], x) for every x of X and every y, for prediction.

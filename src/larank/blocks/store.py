@@ -46,7 +46,21 @@ class Support:
         self._diagonal = np.zeros(0)
         self._norms = np.zeros(0, dtype)
         self._slot_of: dict[int, int] = {}
+        self._gone: list[tuple[_Index, Any]] | None = None  # ids and examples, where they are kept
         self.size = 0
+
+    def keep_what_goes(self, is_kept: bool) -> None:
+        """Whether examples whose slots are taken by others are kept from now on; those kept before are let go."""
+        self._gone = [] if is_kept else None
+
+    def recalled(self, ids: _Index) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+        """Examples by their ids, in parts: which of them, and the examples as they were given."""
+        slots = np.array([self._slot_of.get(example, -1) for example in ids.tolist()], np.int64)
+        yield slots >= 0, self.originals(slots[slots >= 0])
+        for gone, examples in self._gone or []:
+            order = np.argsort(gone)
+            wanted = np.isin(ids, gone) & (slots < 0)
+            yield wanted, examples[order[np.searchsorted(gone[order], ids[wanted])]]
 
     def expect(self, count: int) -> None:
         """Have room for so many patterns before long, which takes no memory until it is used."""
@@ -67,6 +81,9 @@ class Support:
     def put(self, slots: _Index, batch: Batch, rows: _Index) -> None:
         """Let slot `slots[k]` hold example `rows[k]` of the batch."""
         size = max(self.size, int(slots.max()) + 1)
+        if self._gone is not None:
+            taken = slots[slots < self.size]
+            self._gone.append((self._ids[taken].copy(), self.originals(taken)))
         self._ids = _grown(self._ids, size, fill=-1)
         self._diagonal, self._norms = _grown(self._diagonal, size), _grown(self._norms, size)
         for slot, new in zip(slots.tolist(), batch.ids[rows].tolist(), strict=True):

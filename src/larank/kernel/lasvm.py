@@ -53,6 +53,7 @@ class LaSVM(Algorithm):
     solver = "lasvm"
     title = "LaSVM"
     takes_samples = True
+    is_left_to_readers = True
     kept = ("_finishing_seconds", "_steps", "_has_stalled", "_biases", "_steps_at_most")
     fixed = (*Algorithm.fixed, "tau", "delta_max")
     absent = -1.0
@@ -73,7 +74,8 @@ class LaSVM(Algorithm):
 
     def end_epoch(self, training: StreamTraining) -> Iterator[None]:
         """The finishing step: after the last epoch, or after each where the gap ends training."""
-        if not self.model.finish or not (training.is_over or training.settings.stop == "gap"):
+        is_last = training.is_over or training.settings.stop == "gap"
+        if not self.model.finish or not is_last or training.is_left_to_readers:
             return
         for _ in self._finish(training):
             yield
@@ -82,6 +84,11 @@ class LaSVM(Algorithm):
             session.take_over_finish()
             before, self._steps = self._steps, session.counters.steps + session.counters.finishing_steps
             self._has_stalled = training.is_over = before == self._steps
+
+    def finish_for_reader(self, training: StreamTraining) -> Iterator[None]:
+        """The finishing step."""
+        if self.model.finish:
+            yield from self._finish(training)
 
     def _finish(self, training: StreamTraining) -> Iterator[None]:
         """The finishing step, some steps at a time. It ends in any case: badly scaled problems need very many."""

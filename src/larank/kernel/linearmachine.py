@@ -20,7 +20,6 @@ class LinearMachine(Machine):
 
     def __init__(self, session: Any, X: Any) -> None:
         self.session, self._is_sparse = session, issparse(X)
-        self.is_ahead, self.left_out = False, 0
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -10,11 +10,12 @@ from a saved model.
 from __future__ import annotations
 
 import math
+import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -67,7 +68,8 @@ from larank.data.schema import (
 from larank.docstrings import with_paragraphs
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
-from larank.publishing import next_model, of_one_model
+from larank.kernel.unread import UnreadModel, left_to_readers
+from larank.publishing import check_finite, copied, next_model, of_one_model, one_model
 from larank.training import (
     CertificateWarning,
     CheckpointFile,
@@ -415,6 +417,7 @@ class Algorithm(ABC):
     certifies: ClassVar[bool] = True  # whether it has a bound on the distance to an optimum
     takes_samples: ClassVar[bool] = False  # whether its objectives may be those of `training.sample`
     kept: ClassVar[tuple[str, ...]] = ()  # attributes that a checkpoint has beside the session
+    is_left_to_readers: ClassVar[bool] = False  # whether the model of a stream is taken once somebody reads it
     end_of_stream: ClassVar[str] = ""  # why a session cannot be rebuilt from the model, where it cannot
 
     def __init__(self, model: Any) -> None:
@@ -484,6 +487,10 @@ class Algorithm(ABC):
         """Bring the session to where a good model can be taken from it, wherever training has ended, step by step."""
         yield from ()
 
+    def finish_for_reader(self, training: StreamTraining) -> Iterator[None]:
+        """What is left to do on a model that somebody reads, step by step; the stream goes on without it."""
+        yield from ()
+
     def before_validation(self, training: StreamTraining) -> None:
         """Bring it there on the way, and let training go on as if nothing had been."""
 
@@ -548,10 +555,15 @@ Patterns = Callable[[NDArray[np.int64]], Iterable[tuple[NDArray[np.bool_], Any]]
 class Machine:
     """A compiled session and the provider of its kernel values, from one call of `partial_fit` to the next."""
 
+    is_ahead = False  # of the model, because something failed
+    left_out = 0  # examples of the stream that teach nothing
+    calls = 0  # of partial_fit
+    is_wanted = False  # whether somebody waits for a model that was left to readers
+    _snapshot: NDArray[np.uint8] | None = None  # of the session before the call, where nobody had read its model
+
     def __init__(self, session: Any, provider: Provider) -> None:
         self.session, self.provider = session, provider
-        self.is_ahead = False  # of the model, because something failed
-        self.left_out = 0  # examples of the stream that teach nothing
+        self.lock = threading.RLock()  # held by calls, and by who takes a model that was left to readers
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -626,6 +638,29 @@ class Machine:
 
     def _bring_rows(self) -> None:
         self.session.bring_all_rows(KernelSource(self.session, self.provider))
+
+    def begin_call(self, is_unread: bool) -> None:
+        """From here on the session is ahead of the model, which may still have to be taken out of it."""
+        self.calls += 1
+        self._snapshot = self.session.snapshot() if is_unread else None
+        if is_unread:
+            self.provider.keep_what_goes(True)
+        self.is_ahead = True
+
+    def end_call(self) -> None:
+        """The model is that of the session."""
+        self.is_ahead = False
+        if self._snapshot is not None:
+            self._snapshot = None
+            self.provider.keep_what_goes(False)
+
+    def as_before(self, algorithm: Algorithm) -> Machine:
+        """Another one, as this was before the last call."""
+        assert self._snapshot is not None
+        other = algorithm.machine(self.provider.patterns(np.arange(self.provider.size)), 0)
+        other.recall(self.indefinite)
+        other.resume(self._snapshot, self.provider.recalled)
+        return other
 
     def waiting(self, support: NDArray[np.int64]) -> Any:
         """The patterns of the session that have no coefficients in the model, in the order of their slots."""
@@ -757,6 +792,14 @@ def united_labels(y: NDArray[Any], before: NDArray[Any] | None, announced: Array
     return np.unique(np.concatenate(all_labels))
 
 
+# What is made when somebody reads the model, where that is left to readers.
+_LEFT_TO_READERS = (
+    *("support_", "support_vectors_", "support_costs_", "support_labels_", "dual_coef_", "coef_", "intercept_"),
+    *("delta_", "n_iter_", "result_", "_snapshot", "_waiting_vectors", "_indefinite"),
+)
+
+
+@left_to_readers(*_LEFT_TO_READERS)
 class OnlineClassifier(KernelClassifier):
     """A kernel machine trained on a stream of examples by one of the algorithms."""
 
@@ -764,7 +807,7 @@ class OnlineClassifier(KernelClassifier):
     # What a fit before may have left behind and this one need not make again.
     _FORGOTTEN: ClassVar[tuple[str, ...]] = (
         *("gamma_", "coef_", "support_vectors_", "_machine", "_began_with"),
-        *("_snapshot", "_waiting_vectors", "_indefinite"),
+        *("_snapshot", "_waiting_vectors", "_indefinite", "_unread"),
     )
 
     _arrived: NDArray[Any]  # labels in the order of their arrival
@@ -775,9 +818,25 @@ class OnlineClassifier(KernelClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the running session, which is rebuilt from the model when it is needed again."""
-        state: dict[str, Any] = {**super().__getstate__()}
+        state: dict[str, Any] = {**super(OnlineClassifier, one_model(self)).__getstate__()}
         state.pop("_machine", None)
         return state
+
+    def _hold(self) -> bool:
+        """Take the model where that was left to readers; False where there is a newer one by now."""
+        unread: UnreadModel | None = vars(self).get("_unread")
+        if unread is None:
+            return True
+        attributes = unread.attributes()
+        if attributes is None:
+            return False
+        del self._unread
+        self.__dict__.update(attributes)
+        return True
+
+    @property
+    def _has_model(self) -> bool:
+        return "_unread" in vars(self) or "dual_coef_" in vars(self)
 
     @with_paragraphs
     def fit(
@@ -878,10 +937,16 @@ class OnlineClassifier(KernelClassifier):
         return algorithm, machine, advised(outcome, X, self)
 
     def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
-        with next_model(self) as model:
-            algorithm, machine, outcome = model._learn_part(X, y, classes, sample_weight)
+        with ExitStack() as until_published:
+            with next_model(self) as model:
+                unread: UnreadModel | None = vars(model).get("_unread")
+                if unread is not None:
+                    until_published.enter_context(unread.lock)
+                algorithm, machine, outcome = model._learn_part(X, y, classes, sample_weight)
+            machine.end_call()
         warn_if_indefinite(machine.indefinite, 3)
-        self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
+        if "_unread" not in vars(self):
+            self._warn_if_early(outcome, algorithm.limit_of_precision, 3, algorithm.limit_of_iterations)
         return self
 
     def _learn_part(
@@ -889,16 +954,19 @@ class OnlineClassifier(KernelClassifier):
     ) -> tuple[Algorithm, Machine, Outcome]:
         parameters.check(self)
         settings, algorithm = Settings.of(self), self._ALGORITHM(self)
-        first = not hasattr(self, "dual_coef_")
+        first = not self._has_model
+        unread = self._unread_or_taken()
         self._check_unchanged(algorithm, first)
         columns = 0 if first else getattr(self, "n_features_in_", 0)  # objects have none
         X, targets = self._examples(X, y, classes, reset=first or self.kernel == "precomputed")
         if self.kernel == "precomputed":
             self._check_columns(X, 0 if first else self._seen, columns)
-        elif not first and (not callable(self.kernel) or issparse(X) or issparse(self.support_vectors_)):
-            if not callable(self.kernel):
-                check_features(X, is_training=False, dtype=precision(self.support_vectors_))
-            X = _like(self.support_vectors_, X)
+        elif not first:
+            kept = self.support_vectors_ if unread is None else self._machine.provider.patterns(np.zeros(0, np.int64))
+            if not callable(self.kernel) or issparse(X) or issparse(kept):
+                if not callable(self.kernel):
+                    check_features(X, is_training=False, dtype=precision(kept))
+                X = _like(kept, X)
         known = targets.united(None if first else self.classes_, classes)
         algorithm.check_classes(known)
         weights = settings.class_weight
@@ -912,13 +980,24 @@ class OnlineClassifier(KernelClassifier):
         ids = np.arange(self._seen, self._seen + len(targets))
         self._seen += len(targets)
         order = np.flatnonzero(costs > 0)
-        machine.is_ahead = True  # of the model, if something fails from here on
+        machine.begin_call(is_unread=unread is not None and not unread.is_taken)
         labels = targets.numbers(self, machine.session, order)
         stream = Stream(Examples(X, ids, labels, costs), order)
         training = StreamTraining(algorithm, machine, stream, replace(settings, epochs=1), None, is_whole=False)
+        # A kernel that may fail, or whose values are gone, could not bring the session back after a call that failed.
+        is_known = isinstance(self.kernel, str) and self.kernel != "precomputed"
+        training.is_left_to_readers = algorithm.is_left_to_readers and is_known and settings.stop == "epochs"
         outcome = self._train(training, Limits(None, math.inf, settings.time_limit, passes=1, certify=False))
-        machine.is_ahead = False
         return algorithm, machine, outcome
+
+    def _unread_or_taken(self) -> UnreadModel | None:
+        """The model of the call before, if it is still in the session; otherwise its attributes are here."""
+        unread: UnreadModel | None = vars(self).get("_unread")
+        if unread is not None and not self._is_running():
+            self._hold()
+            return None
+        self.__dict__.pop("_unread", None)
+        return unread
 
     def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:
         """Checked examples, and what to learn of them."""
@@ -937,6 +1016,44 @@ class OnlineClassifier(KernelClassifier):
         with told, progress_for(self.verbose) as progress, machine, training:
             progress.start(f"{about}, {len(self.classes_)} classes{training.plan()}")
             outcome = train(training, limits, progress, checkpoint=checkpoint)
+        if not training.is_left_to_readers or outcome.status != "completed":
+            return self._take(training, outcome)
+        for name in _LEFT_TO_READERS:
+            self.__dict__.pop(name, None)
+        reader = copied(self)
+        algorithm.model = reader
+        unread = UnreadModel(
+            machine,
+            partial(reader._take_for_readers, training, outcome),
+            partial(reader._take_back, training, outcome),
+        )
+        self._unread = unread
+        if machine.is_wanted:  # by threads that would come too late again and again
+            unread.attributes()
+        return outcome
+
+    def _take_back(self, training: StreamTraining, outcome: Outcome) -> dict[str, Any]:
+        """The attributes of the model in a session whose next call has failed."""
+        training.go_on_with(training.machine.as_before(training.algorithm))
+        self._machine = training.machine
+        return self._take_for_readers(training, outcome)
+
+    def _take_for_readers(self, training: StreamTraining, outcome: Outcome) -> dict[str, Any]:
+        """The attributes of the model, finished; the stream does not see how often it is read."""
+        before, machine = set(vars(self)), training.machine
+        kernel_values = machine.kernel_values
+        with machine:
+            for _ in training.algorithm.finish_for_reader(training):
+                pass
+        outcome = self._take(training, outcome)
+        machine.count(kernel_values)
+        check_finite(self)
+        self._warn_if_early(outcome, training.algorithm.limit_of_precision, 3, training.algorithm.limit_of_iterations)
+        return {name: value for name, value in vars(self).items() if name not in before}
+
+    def _take(self, training: StreamTraining, outcome: Outcome) -> Outcome:
+        """Keep the model that is in the session, and its certificate."""
+        algorithm, machine = training.algorithm, training.machine
         outcome = algorithm.check(training, outcome)
         self._keep_model(algorithm, machine)
         if machine.indefinite:
@@ -1031,7 +1148,7 @@ class OnlineClassifier(KernelClassifier):
 
     def _end_of_stream(self) -> str:
         """Why the stream cannot go on, if it cannot: nothing is left to rebuild the machine from."""
-        if not hasattr(self, "dual_coef_") or self._is_running():
+        if not self._has_model or self._is_running():
             return ""
         if hasattr(self, "_snapshot"):
             return ""
@@ -1186,6 +1303,7 @@ class StreamTraining:
         self.algorithm, self.machine, self.stream, self.settings = algorithm, machine, stream, settings
         self.held_out = held_out
         self.is_whole = is_whole  # whether the stream is all there will be
+        self.is_left_to_readers = False  # whether the model is taken when somebody reads it
         self.session = machine.session
         self.size = min(len(stream.order), settings.label_budget or len(stream.order))  # of an epoch; may be 0
         self.between = max(1, self.size // _HISTORY_POINTS, min(_EXAMPLES_BETWEEN, self.size // _FEW_POINTS))
@@ -1322,6 +1440,11 @@ class StreamTraining:
         if self.is_over:
             for _ in self.algorithm.end_epoch(self):  # what it finishes is not in the snapshot
                 pass
+
+    def go_on_with(self, machine: Machine) -> None:
+        """Let another machine, in the same state, take the place of this one's."""
+        self.machine, self.session = machine, machine.session
+        self.feed = machine.feed(iter(()))
 
     def _timed_advance(self) -> int:
         """As many examples as are a short piece of work, going by the last one; the model does not depend on it."""

@@ -79,6 +79,7 @@ void bind_part(nb::module_& m, const char* name) {
         .def_prop_ro("lanes", [](const S& s) { return s.part.lanes(); })
         .def_prop_ro("weight_rows", [](const S& s) { return s.part.matrix().weight_rows(); })
         .def_prop_ro("rows_that_act", [](const S& s) { return s.part.rows_that_act(); })
+        .def_prop_ro("loop_size", [](const S& s) { return s.part.loop_size(); })
         .def_prop_ro("stored", [](const S& s) { return s.part.stored(); })
         .def_prop_ro("total_way", [](const S& s) { return s.part.total_way(); })
         .def_prop_ro("constant_loss", [](const S& s) { return s.part.constant_loss(); })
@@ -86,10 +87,11 @@ void bind_part(nb::module_& m, const char* name) {
         .def_prop_ro("counters", [](const S& s) { return s.part.counters(); })
         .def(
             "begin_phase",
-            [](S& s, uint64_t seed, double epsilon, double cooling, double least) {
-                s.part.begin_phase(seed, epsilon, cooling, least);
+            [](S& s, uint64_t seed, double epsilon, double cooling, double least, double momentum) {
+                const nb::gil_scoped_release release;
+                s.part.begin_phase(seed, epsilon, cooling, least, momentum);
             },
-            "seed"_a, "epsilon"_a, "cooling"_a, "least"_a)
+            "seed"_a, "epsilon"_a, "cooling"_a, "least"_a, "momentum"_a)
         .def(
             "scale_costs", [](S& s, double share) { s.part.scale_costs(T(share)); }, "share"_a)
         .def(
@@ -102,16 +104,6 @@ void bind_part(nb::module_& m, const char* name) {
             "W"_a.noconvert(), "sigma"_a, "visits"_a)
         .def(
             "take", [](S& s, double step) { s.part.take(step); }, "step"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "move_on",
-            [](S& s, Weights<T> W, double momentum) {
-                s.check(W);
-                const nb::gil_scoped_release release;
-                return s.part.move_on(W.data(), momentum);
-            },
-            "W"_a.noconvert(), "momentum"_a)
-        .def(
-            "move_back", [](S& s) { s.part.move_back(); }, nb::call_guard<nb::gil_scoped_release>())
         .def(
             "add_weights",
             [](const S& s, Total<double> W) {

@@ -48,6 +48,8 @@ class SdmPart : public SdmRows<T> {
     SdmPart& operator=(const SdmPart&) = delete;
 
     using Rows::scale_costs, Rows::total_way;
+    // Rows of the loop that the next visit belongs to.
+    int64_t loop_size() const { return order_.is_over() && shrunk_ ? next_.size() : int64_t(order_.size()); }
     int64_t rows_that_act() const { return int64_t(everyone_.size()); }
     int64_t stored() const { return Rows::stored_; }
     int64_t lanes() const { return lanes_; }
@@ -55,12 +57,19 @@ class SdmPart : public SdmRows<T> {
     double constant_loss() const { return Rows::constant_loss_; }
 
     // Its order of visits follows from the seed. Shrunk loops have the epsilon that `cooling` times the mean violation
-    // of the full loop is, if that is smaller and not below `least`.
-    void begin_phase(uint64_t seed, double epsilon, double cooling, double least) {
+    // of the full loop is, if that is smaller and not below `least`. Coefficients first go on in the direction in which
+    // they came since the last phase began, by the share `momentum` of that way, each row projected on its constraints
+    // (below 0: nothing is kept to go on from); that is a part of the change of the first round, which is to begin at W
+    // + momentum (W - W of the last phase).
+    void begin_phase(uint64_t seed, double epsilon, double cooling, double least, double momentum) {
         Rows::random_ = Random(seed);
         Rows::epsilon_ = epsilon;
         cooling_ = cooling;
         least_epsilon_ = least;
+        journal_of_round_.clear();
+        moved_ = AlignedArray<T>(0);
+        is_first_round_ = true;
+        if (momentum >= 0) move(momentum);
         shrunk_ = false;
         loop_ = {};
         begin_loop(everyone_);
@@ -70,7 +79,10 @@ class SdmPart : public SdmRows<T> {
     // Up to `visits` of them from W on. The next round may begin as soon as `take` was called, or without it where the
     // whole step is taken.
     PartRound visit(const T* W, double sigma, int64_t visits) {
-        begin_round(W, sigma);
+        if (!is_first_round_) journal_of_round_.clear(), moved_ = AlignedArray<T>(0);
+        is_first_round_ = false;
+        Rows::sigma_ = T(sigma);
+        std::copy(W, W + W_.size(), W_.data());
         PartRound round;
         while (round.visits < visits) {
             if (order_.is_over() && !begin_next_loop()) break;
@@ -92,6 +104,8 @@ class SdmPart : public SdmRows<T> {
         const T share = T(1) / Rows::sigma_;
         const T* const V = W_.data();
         for (int64_t j = first * lanes_; j < last * lanes_; ++j) total[j] += share * (V[j] - W[j]);
+        if (!moved_.size()) return;
+        for (int64_t j = first * lanes_; j < last * lanes_; ++j) total[j] += moved_.data()[j];
     }
 
     // Of the last change of the coefficients, takes over this share.
@@ -100,22 +114,6 @@ class SdmPart : public SdmRows<T> {
             journal_of_round_.each(
                 [&](int64_t i, const Entry* before, int64_t count) { go_to(i, before, count, T(step)); });
         journal_of_round_.clear();
-    }
-
-    // Coefficients go on in the direction in which they came since the last call, by so much of that way; those before
-    // are kept. The change counts as that of a round that began at W.
-    PartRound move_on(const T* W, double momentum) {
-        begin_round(W, 1);
-        Coefficients<T> now = coefficients_;
-        const int64_t visits = counters_.visits;
-        if (momentum > 0) Rows::move_from(before_, T(momentum));
-        before_ = std::move(now);
-        return {counters_.visits - visits, gain_change(), true, false};
-    }
-    // To where they were before they moved on.
-    void move_back() {
-        journal_of_round_.clear();
-        coefficients_ = before_;
     }
 
     // X'a over the rows of this part, [feature][lane].
@@ -144,10 +142,15 @@ class SdmPart : public SdmRows<T> {
         Rows::ramp_, Rows::counters_;
     using Rows::prefetch_ahead, Rows::begin_loop;
 
-    void begin_round(const T* W, double sigma) {
-        journal_of_round_.clear();
-        Rows::sigma_ = T(sigma);
-        std::copy(W, W + W_.size(), W_.data());
+    void move(double momentum) {
+        Coefficients<T> now = coefficients_;
+        if (momentum > 0) {
+            W_.clear();
+            Rows::sigma_ = 1;
+            Rows::move_from(before_, T(momentum));
+            moved_ = W_;
+        }
+        before_ = std::move(now);
     }
 
     // False where the phase has no more rows to visit.
@@ -193,7 +196,9 @@ class SdmPart : public SdmRows<T> {
     }
 
     CoefficientJournal<T> journal_of_round_;
-    Coefficients<T> before_{0};
+    Coefficients<T> before_{0};  // as the last phase began, before they moved
+    AlignedArray<T> moved_{0};   // D of the move alone
+    bool is_first_round_ = false;
     std::vector<Entry> merged_;
     PartLoop loop_;
     double cooling_ = 1, least_epsilon_ = 0;

@@ -11,7 +11,7 @@ from scipy import sparse
 from test_sdm import clusters, small_problems, svc
 
 import reference
-from larank.linear.rounds import LinearProblem, LocalExecutor, Partition, Rounds, dual_coefficients
+from larank.linear.rounds import LinearProblem, LocalExecutor, Partition, Rounds, dual_coefficients, partitions_of
 from larank.training import Limits, train
 from larank.training.progress import progress_for
 from reference import FORMULATIONS
@@ -140,3 +140,45 @@ def test_partitions_must_be_alike():
     parts = [Partition(np.ones((2, width)), labels, costs, costs, problem, 0) for width in (3, 4)]
     with pytest.raises(ValueError, match="as many features and the same precision"):
         Rounds(LocalExecutor(parts), seed=0)
+
+
+@formulations
+def test_costs_and_rest_costs_act_as_in_one_solver(formulation):
+    X, y = clusters(examples=90)
+    weight = np.linspace(0.5, 2, 90)
+    model = svc(formulation, class_weight={1: 3.0}, tol=1e-7).fit(X, y, sample_weight=weight)
+    problem = LinearProblem(formulation, 4, 1.0)
+    parts = partitions(X, y, model.costs_, [20, 60], problem, model.rest_costs_)
+    outcome = trained(LocalExecutor(parts), 1e-6)[1]
+    assert outcome.objectives.primal == pytest.approx(model.result_.primal, rel=2e-6)
+    assert outcome.objectives.dual == pytest.approx(model.result_.dual, rel=2e-6)
+
+
+def test_single_precision_stops_at_a_violation():
+    X, y = clusters(examples=120)
+    problem = LinearProblem("crammer-singer", 4, 1.0)
+    executor = LocalExecutor(partitions(X.astype(np.float32), y, np.ones(120), [60], problem))
+    rounds = Rounds(executor, seed=0, epsilon=1e-2, passes_per_round=0.2)
+    with progress_for(0) as progress:
+        outcome = train(rounds, Limits(None, 1000, None), progress)
+    assert outcome.status == "converged"
+    assert rounds.weights().dtype == np.float32
+    assert outcome.objectives.primal == pytest.approx(svc().fit(X, y).result_.primal, rel=1e-2)
+
+
+def test_training_goes_on_from_coefficients():
+    X, y = clusters(examples=120)
+    problem = LinearProblem("crammer-singer", 4, 1.0)
+    executor = LocalExecutor(partitions(X, y, np.full(120, 5.0), [30, 70], problem))
+    first, _ = trained(executor, 1e-6)
+    coefficients = executor.each("coefficients")
+    labels, costs = y.astype(np.int32), np.full(120, 5.0)
+    values, classes, starts = (coefficients[0][n] for n in range(3))
+    assert len(starts) == 31
+    assert len(values) == len(classes) == starts[-1]
+    whole = dual_coefficients(coefficients, 4)
+    arrays = whole.data, whole.indices.astype(np.int32), whole.indptr.astype(np.int64)
+    again = LocalExecutor(partitions_of(X, labels, costs, costs, problem, 4, arrays))
+    rounds, outcome = trained(again, 1e-6, is_warm=True)
+    assert rounds.visits < first.visits / 2
+    assert outcome.status == "converged"

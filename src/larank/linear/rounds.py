@@ -32,6 +32,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -42,6 +43,7 @@ from larank import _core
 from larank.blocks.workers import Workers
 from larank.training import FromScratch, Objectives, ObjectiveValues
 
+_SMALL = 1 << 16  # values of W that one thread adds up sooner than several
 Weights = NDArray[np.floating[Any]]
 Coefficients = tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]
 
@@ -133,7 +135,7 @@ class Partition:
             classes=problem.n_classes,
             shrinking=problem.shrinking,
         )
-        self._W: Weights | None = None
+        self._W: Weights | None = None  # where the last round began
         self._number = number
         if coefficients is not None:
             self.session.start_from(*coefficients)
@@ -148,22 +150,32 @@ class Partition:
         counts = (X.shape[0], s.rows_that_act, s.stored, s.total_way, s.constant_loss)
         return PartitionSize(*counts, s.weight_rows, s.lanes, str(X.dtype))
 
-    def begin_phase(self, seed: int, phase: int, epsilon: float, cooling: float, least: float) -> None:
-        """Begin a full loop; shrunk loops follow, with an epsilon of `cooling` times the mean violation, if lower."""
+    def begin_phase(self, seed: int, phase: int, epsilon: float, cooling: float, least: float, momentum: float) -> None:
+        """Begin a full loop; shrunk loops follow, with an epsilon of `cooling` times the mean violation, if lower.
+
+        Before that coefficients go on in the direction they took since the last phase began, by the share `momentum` of
+        that way, which counts as a change of the next round; below 0 nothing is kept to go on from.
+        """
         own = int(np.random.SeedSequence((seed, phase, self._number)).generate_state(1, np.uint64)[0])
-        self.session.begin_phase(own, epsilon, cooling, least)
+        self.session.begin_phase(own, epsilon, cooling, least, momentum)
 
     def visit(self, W: Weights, sigma: float, passes: float) -> RoundReport:
-        """A round from W on: go on with the phase for so many passes over the rows."""
-        done = self.session.visit(W, sigma, math.ceil(passes * self.session.rows_that_act))
+        """A round from W on: go on with the phase for so many passes over the rows, or a part of the current loop."""
+        rows = self.session.rows_that_act if passes >= 1 else self.session.loop_size
+        done = self.session.visit(W, sigma, math.ceil(passes * rows))
         self._W = W
         return self._report(done)
 
-    def change(self) -> Weights:
-        """X' d for the change d of the coefficients in the last round or move; W must be what it was then."""
+    def began_at(self) -> Weights:
+        """Where the last round began."""
         assert self._W is not None
-        D = np.empty_like(self._W)
-        _core.sum_changes([self.session], self._W, D, 0, len(D))
+        return self._W
+
+    def change(self) -> Weights:
+        """X' d for the change d of the coefficients in the last round; the array it began at must be as it was."""
+        W = self.began_at()
+        D = np.empty_like(W)
+        _core.sum_changes([self.session], W, D, 0, len(D))
         return D
 
     def take(self, step: float) -> None:
@@ -173,16 +185,6 @@ class Partition:
     def scale_costs(self, share: float) -> None:
         """Lower costs to this share of their full value, and coefficients with them."""
         self.session.scale_costs(share)
-
-    def move_on(self, W: Weights, momentum: float) -> RoundReport:
-        """Go on in the direction of the last phase, by so much of its way; `change` tells where that leads."""
-        done = self.session.move_on(W, momentum)
-        self._W = W
-        return self._report(done)
-
-    def move_back(self) -> None:
-        """Return to the coefficients from before the last move."""
-        self.session.move_back()
 
     def weights(self) -> NDArray[np.float64]:
         """X' a, summed up from the coefficients."""
@@ -227,6 +229,7 @@ class LocalExecutor:
     def __init__(self, partitions: Sequence[Partition], n_jobs: int | None = 1) -> None:
         self.partitions = list(partitions)
         self._workers = Workers(n_jobs)
+        self._D: NDArray[Any] | None = None
 
     @contextmanager
     def entered(self) -> Iterator[None]:
@@ -250,10 +253,28 @@ class LocalExecutor:
 
     def total(self, call: str) -> NDArray[Any]:
         """In the order of partitions, so that it is always rounded alike."""
+        if call == "change":
+            return self._total_change()
         total: NDArray[Any] = getattr(self.partitions[0], call)()
         for partition in self.partitions[1:]:
             total += getattr(partition, call)()
         return total
+
+    def _total_change(self) -> NDArray[Any]:
+        """Without an array for each partition, the rows of W divided among the threads."""
+        W = self.partitions[0].began_at()
+        if self._D is None or self._D.shape != W.shape:
+            self._D = np.empty_like(W)
+        D, sessions, count = self._D, [partition.session for partition in self.partitions], self._workers.count
+
+        def add_up(part: int) -> None:
+            _core.sum_changes(sessions, W, D, len(D) * part // count, len(D) * (part + 1) // count)
+
+        if count == 1 or D.size < _SMALL:
+            _core.sum_changes(sessions, W, D, 0, len(D))
+        else:
+            self._workers.run(add_up, range(count))
+        return D
 
 
 class Rounds:
@@ -270,13 +291,25 @@ class Rounds:
     epsilon : float
         The largest violation to stop at; 0 where the gap decides.
     passes_per_round : float
-        The local work: passes over its rows that a partition makes in one round.
+        The local work. From 1 on: passes over its rows that a partition makes in one round, where rounds are dear;
+        coefficients then move on in every round, and the mean of the last two W is a candidate for the model. Below
+        1: the share of a loop, where rounds are cheap and there are many to a loop.
+    is_warm : bool
+        Whether partitions came with coefficients to go on from; costs are not lowered at first, then.
     """
 
+    _LEAST_STEP = 0.1
     _RAMP_FACTOR, _RAMP_GAP, _RAMP_PATIENCE = 3.2, 0.2, 4  # as in core/linear/sdm.hpp
 
     def __init__(
-        self, executor: Executor, *, seed: int, cooling: bool = True, epsilon: float = 0.0, passes_per_round: float = 1
+        self,
+        executor: Executor,
+        *,
+        seed: int,
+        cooling: bool = True,
+        epsilon: float = 0.0,
+        passes_per_round: float = 1.0,
+        is_warm: bool = False,
     ) -> None:
         self._executor, self._seed, self._cooling, self._least = executor, seed, cooling, epsilon
         self.passes_per_round = passes_per_round
@@ -290,14 +323,15 @@ class Rounds:
         self._constant_loss = sum(size.constant_loss for size in sizes)
         self.W: Weights = np.zeros((first.weight_rows, first.lanes), first.dtype)
         keeps_average = self.W.size <= sum(size.stored for size in sizes) // 8
-        self._average: Weights | None = np.zeros_like(self.W) if keeps_average else None
+        self._is_long = passes_per_round >= 1
+        self._average: Weights | None = np.zeros_like(self.W) if keeps_average or self._is_long else None
         self._average_weight = 0.0
         self._average_is_better = False
         self._gain = self._square = 0.0  # the linear part of the dual, |W|^2
         self._most_sigma = float(max(1, sum(size.rows_that_act > 0 for size in sizes)))
-        self.sigma = self._most_sigma
+        self.sigma = max(1.0, self._most_sigma / 2) if self._is_long else self._most_sigma
         mean_way = sum(size.way for size in sizes) / self._acting
-        self._ramp = min(0.01, 1 / mean_way) if cooling and mean_way > 2 else 1.0
+        self._ramp = min(0.01, 1 / mean_way) if cooling and mean_way > 2 and not is_warm else 1.0
         self._cooling_rate = 0.1 if self._ramp < 1 else 1.0
         self._epsilon = max(1.0, epsilon) if cooling else epsilon
         if self._ramp < 1:
@@ -306,10 +340,13 @@ class Rounds:
         self._in_phase = False
         self._full_loop_is_over = False
         self._shrunk_visits = self._ramp_loops = 0
-        self._patience = 15
+        self._patience = 0 if self._is_long else 15
         self._moves_in_row = 0
-        self._dual_before = -math.inf
+        self._before = self.W
+        self._start: Weights | None = None  # where the next round begins, if not at W
         self._estimate: Objectives | None = None
+        if is_warm:
+            self.rebuild()
 
     # What the training loop calls.
 
@@ -317,7 +354,8 @@ class Rounds:
         """One round; True once a full loop met no violation of `epsilon` or more."""
         if not self._in_phase:
             self._begin_phase()
-        reports: list[RoundReport] = self._executor.each("visit", self.W, self.sigma, self.passes_per_round)
+        start, self._start = self.W if self._start is None else self._start, None
+        reports: list[RoundReport] = self._executor.each("visit", start, self.sigma, self.passes_per_round)
         visits = sum(report.visits for report in reports)
         self.rounds += 1
         self.visits += visits
@@ -326,7 +364,7 @@ class Rounds:
         was_shrunk = self._full_loop_is_over
         if not was_shrunk and all(report.full_loop_is_over for report in reports):
             converged = self._end_full_loop(reports)
-            visits -= 0 if self.passes_per_round < 1 else self._acting
+            visits = max(0, visits - self._acting) if self._is_long else 0
         if self._full_loop_is_over and self._in_phase:
             self._go_on_shrunk(visits, is_first=not was_shrunk, is_idle=all(report.is_idle for report in reports))
         return converged
@@ -339,18 +377,16 @@ class Rounds:
     def evaluate(self) -> FromScratch:
         """W from the coefficients, then the terms of all partitions there, and at the average of W."""
         yield
-        ramp = self._ramp
         self._set_weights()
         yield
         at = self._objectives(self.W)
-        self._gain = (at.dual + 0.5 * self._square) * 1.0 - self._constant_loss
+        self._gain = at.dual + 0.5 * self._square - self._constant_loss
         self._average_is_better = False
         if self._average is not None and self._average_weight > 0:
             yield
             primal = self._objectives(self._average).primal
             self._average_is_better = primal < at.primal
             at = ObjectiveValues(min(primal, at.primal), at.dual, at.violation)
-        assert ramp == self._ramp
         return at
 
     def iterations(self) -> float:
@@ -367,11 +403,6 @@ class Rounds:
         """W of the last evaluation, or its average, whichever has the lower primal objective; a column per lane."""
         return self._average if self._average_is_better and self._average is not None else self.W
 
-    def start_from_coefficients(self) -> None:
-        """Go on from the coefficients that partitions came with: with whole costs."""
-        self._ramp = 1.0
-        self.rebuild()
-
     def rebuild(self) -> None:
         """Take W from the coefficients that there are now, and begin a new phase."""
         self._set_weights()
@@ -383,12 +414,20 @@ class Rounds:
     # Phases.
 
     def _begin_phase(self) -> None:
-        if self._is_slow():
-            self._move_on()
+        """With Nesterov's extrapolation from phase to phase, where it is due; the step decides whether it is good."""
         self.phases += 1
+        if self.W.dtype == np.float32 and self.phases % 10 == 0:
+            self._set_weights()  # rounding adds up
         cooling = self._cooling_rate if self._cooling else math.inf
         least = self._least if self._cooling else self._epsilon
-        self._executor.each("begin_phase", self._seed, self.phases, self._epsilon, cooling, least)
+        momentum = -1.0
+        if self._is_slow():
+            momentum = self._moves_in_row / (self._moves_in_row + (2 if self._is_long else 3))
+            self.moves += momentum > 0
+            self._start = self.W + self.W.dtype.type(momentum) * (self.W - self._before)
+            self._before = self.W.copy()
+            self._moves_in_row += 1
+        self._executor.each("begin_phase", self._seed, self.phases, self._epsilon, cooling, least, momentum)
         self._in_phase, self._full_loop_is_over, self._shrunk_visits = True, False, 0
 
     def _end_full_loop(self, reports: Sequence[RoundReport]) -> bool:
@@ -410,13 +449,13 @@ class Rounds:
 
     def _go_on_shrunk(self, visits: int, *, is_first: bool, is_idle: bool) -> None:
         """Average W over the shrunk loops, and end the phase when they are over."""
-        if is_first:
-            kept = 5.0 * self._acting if self._is_slow() else 0.0
-            self._average_weight = min(self._average_weight, kept)
         self._shrunk_visits += visits
-        if self._average is not None and self._ramp == 1.0 and visits > 0:
-            self._average_weight += visits
-            self._average += (visits / self._average_weight) * (self.W - self._average)
+        if self._average is not None and not self._is_long and not is_first and self._ramp == 1.0:
+            if self._shrunk_visits == visits:
+                kept = 5.0 * self._acting if self._is_slow() else 0.0
+                self._average_weight = min(self._average_weight, kept)
+            self._average_weight += max(visits, 1)
+            self._average += (max(visits, 1) / self._average_weight) * (self.W - self._average)
         is_used_up = self._shrunk_visits > (2 if self._is_slow() else 5) * self._acting
         if is_used_up or is_idle:
             self._in_phase = False
@@ -432,49 +471,44 @@ class Rounds:
         self._gain, self._square = self._gain * factor, self._square * factor**2
         self._ramp_loops, self._epsilon = 0, max(1.0, self._least)
         self._in_phase = False
+        self._moves_in_row = 0  # the last phase had other costs
 
     def _is_slow(self) -> bool:
         """After three phases that used up their visits, or fifteen that did not."""
         return self._cooling and self._patience <= 0
 
-    def _move_on(self) -> None:
-        """Nesterov's extrapolation from phase to phase; where the dual has fallen, coefficients go back."""
-        dual = self._gain - 0.5 * self._square
-        if self._moves_in_row > 0 and dual < self._dual_before:
-            self._executor.each("move_back")
-            self.rebuild()
-            return
-        self._dual_before = dual
-        n = self._moves_in_row
-        reports: list[RoundReport] = self._executor.each("move_on", self.W, n / (n + 3))
-        if n > 0:
-            self.moves += 1
-            self.visits += sum(report.visits for report in reports)
-            self._add_change(sum(report.gain_change for report in reports), step=1.0)
-        self._moves_in_row += 1
-
     # W.
 
-    def _add_change(self, gain_change: float, step: float | None = None) -> None:
-        """The step along the common direction that is best for the dual, or a given one."""
+    def _add_change(self, gain_change: float) -> None:
+        """The step along the common direction that is best for the dual."""
         D = self._executor.total("change")
         product, square = _products(self.W, D)
-        if square == 0:
+        if square == 0:  # changes that cancel each other cost nothing
+            self._gain += gain_change
             return
         best = (gain_change - product) / square
-        if step is None:
+        rounding = 4 * np.finfo(D.dtype).eps * math.sqrt(max(0.0, self._square) * square) + 1e-15 * abs(self._gain)
+        if rounding > 0.1 * square:
+            step = self.sigma / self._most_sigma  # safe without a look: all of it, or the mean of what each would do
+        else:
             step = min(1.0, max(0.0, best))
             self._adapt(best)
-            if step < 1:
-                self._executor.each("take", step)
+        if best < self._LEAST_STEP:
+            self._moves_in_row = 0  # momentum has led astray
+        if step < 1:
+            self._executor.each("take", step)
+        if self._average is not None and self._is_long:
+            np.add(self.W, self.W.dtype.type(step / 2) * D, out=self._average)  # W swings from round to round
+            self._average_weight = 1.0
         self.W += self.W.dtype.type(step) * D
         self._gain += step * gain_change
         self._square += step * (2 * product + step * square)
 
     def _adapt(self, best: float) -> None:
         """Partitions that agree need sigma near their number, those that do not meet sigma = 1: the step tells."""
-        wanted = self.sigma / max(best, 1e-3)
-        self.sigma = min(self._most_sigma, max(1.0, math.sqrt(self.sigma * wanted)))
+        if self._is_long:
+            factor = min(2.0, max(0.5, best)) ** 0.3
+            self.sigma = min(self._most_sigma, max(1.0, self.sigma / factor))
 
     def _set_weights(self) -> None:
         W = self._executor.total("weights")
@@ -492,6 +526,29 @@ def _products(W: Weights, D: Weights) -> tuple[float, float]:
     """<W, D> and |D|^2, summed up in double precision."""
     product = np.einsum("ij,ij->", W, D, dtype=np.float64)
     return float(product), float(np.einsum("ij,ij->", D, D, dtype=np.float64))
+
+
+def partitions_of(
+    X: Any,
+    labels: NDArray[np.int32],
+    costs: NDArray[np.float64],
+    rest_costs: NDArray[np.float64],
+    problem: LinearProblem,
+    count: int,
+    coefficients: Coefficients | None = None,
+) -> list[Partition]:
+    """Rows in memory, cut into so many partitions of one size; those of an array stay where they are."""
+    parts: list[Partition] = []
+    cuts = [X.shape[0] * number // count for number in range(count + 1)]
+    for number, (first, last) in enumerate(pairwise(cuts)):
+        own = None
+        if coefficients is not None:
+            values, classes, starts = coefficients
+            stored = slice(starts[first], starts[last])
+            own = values[stored], classes[stored], starts[first : last + 1] - starts[first]
+        rows = slice(first, last)
+        parts.append(Partition(X[rows], labels[rows], costs[rows], rest_costs[rows], problem, number, own))
+    return parts
 
 
 def dual_coefficients(parts: Sequence[Coefficients], n_classes: int) -> csr_matrix:

@@ -25,6 +25,7 @@ class RowSet {
     explicit RowSet(int64_t rows) : words_(std::size_t((rows + 63) / 64)) {}
 
     bool is_empty() const { return count_ == 0; }
+    int64_t size() const { return count_; }
     void insert(int64_t row) {
         uint64_t& word = words_[std::size_t(row / 64)];
         const uint64_t bit = uint64_t{1} << (row % 64);

@@ -19,6 +19,7 @@ using namespace nb::literals;
 
 void bind_support(nb::module_& m);
 void bind_sdm(nb::module_& m);
+void bind_sdmpart(nb::module_& m);
 void bind_sgd(nb::module_& m);
 void bind_primal(nb::module_& m);
 void bind_larank(nb::module_& m);

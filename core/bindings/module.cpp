@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
     m.def("set_simd_level", &larank::set_simd_level, "level"_a);
     bind_support(m);
     bind_sdm(m);
+    bind_sdmpart(m);
     bind_sgd(m);
     bind_primal(m);
     bind_larank(m);

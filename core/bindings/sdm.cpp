@@ -2,19 +2,11 @@
 #include "bindings/arrays.hpp"
 
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 
-#include <algorithm>
-#include <tuple>
-
-#include "bindings/choices.hpp"
+#include "bindings/sdmrows.hpp"
 #include "linear/sdm.hpp"
 
 namespace {
-
-// Values, classes and where those of each example begin.
-using CoefficientArrays =
-    std::tuple<nb::ndarray<nb::numpy, double>, nb::ndarray<nb::numpy, int32_t>, nb::ndarray<nb::numpy, int64_t>>;
 
 // A session of either precision behind one Python class; it keeps the arrays it looks at alive.
 class SdmSession {
@@ -38,7 +30,8 @@ class SdmSessionOf final : public SdmSession {
     SdmSessionOf(const larank::Matrix<T>& X, std::vector<nb::object> arrays, Vector<int32_t> labels,
                  Vector<double> costs, Vector<double> rest_costs, const larank::SdmOptions& options)
         : arrays_(std::move(arrays)),
-          solver_(X, checked(labels, costs, rest_costs, X.rows, options), costs.data(), rest_costs.data(), options) {}
+          solver_(X, checked_labels(labels, costs, rest_costs, X.rows, options), costs.data(), rest_costs.data(),
+                  options) {}
     bool advance(int64_t work) override {
         check_open();
         return solver_.advance(work);
@@ -61,20 +54,7 @@ class SdmSessionOf final : public SdmSession {
             owner));
     }
 
-    CoefficientArrays coefficients() const override {
-        const auto& lists = solver_.coefficients();
-        std::vector<int64_t> starts{0};
-        std::vector<int32_t> classes;
-        std::vector<double> values;
-        for (int64_t i = 0; i < lists.examples(); ++i) {
-            for (auto e = lists.begin(i); e != lists.end(i); ++e) {
-                classes.push_back(e->label);
-                values.push_back(double(e->value));
-            }
-            starts.push_back(int64_t(classes.size()));
-        }
-        return {to_numpy(std::move(values)), to_numpy(std::move(classes)), to_numpy(std::move(starts))};
-    }
+    CoefficientArrays coefficients() const override { return coefficient_arrays(solver_.coefficients()); }
 
     std::vector<uint8_t> snapshot() override {
         check_open();
@@ -90,32 +70,11 @@ class SdmSessionOf final : public SdmSession {
     }
 
     void start_from(Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) override {
-        const int64_t rows = solver_.coefficients().examples();
-        const int64_t* const first = starts.data();
-        if (int64_t(starts.shape(0)) != rows + 1 || classes.shape(0) != values.shape(0) || first[0] != 0 ||
-            first[rows] != int64_t(values.shape(0)) || !std::is_sorted(first, first + rows + 1))
-            throw std::invalid_argument(
-                "starts must ascend from 0 to the number of values, one per example and one more");
-        if (std::any_of(classes.data(), classes.data() + classes.shape(0),
-                        [&](int32_t label) { return label < 0 || label >= solver_.options().classes; }))
-            throw std::invalid_argument("classes must count from 0 to the number of classes less one");
-        for (int64_t i = 0; i < rows; ++i) {
-            const int64_t from = first[i];
-            solver_.seed(i, classes.data() + from, values.data() + from, starts.data()[i + 1] - from);
-        }
+        seed_rows(solver_, values, classes, starts);
         solver_.start_from_seeds();
     }
 
   private:
-    static const int32_t* checked(Vector<int32_t> labels, Vector<double> costs, Vector<double> rest_costs, int64_t rows,
-                                  const larank::SdmOptions& options) {
-        if (int64_t(labels.shape(0)) != rows || int64_t(costs.shape(0)) != rows || int64_t(rest_costs.shape(0)) != rows)
-            throw std::invalid_argument("labels and costs must have one entry per row of X");
-        for (int64_t i = 0; i < rows; ++i)
-            if (labels.data()[i] < 0 || labels.data()[i] >= options.classes)
-                throw std::invalid_argument("labels must count from 0 to the number of classes less one");
-        return labels.data();
-    }
     void check_open() const {
         if (ended_) throw std::logic_error("the session ended when its weights were taken");
     }
@@ -124,11 +83,6 @@ class SdmSessionOf final : public SdmSession {
     larank::Sdm<T> solver_;
     bool ended_ = false;
 };
-
-larank::SdmOptions sdm_options(const std::string& formulation, int64_t classes, double epsilon, bool shrinking,
-                               bool cooling, uint64_t seed) {
-    return {named<larank::Formulation>(formulation), classes, epsilon, shrinking, cooling, seed};
-}
 
 template <class T>
 void bind_sdm_dense(nb::module_& m) {

@@ -64,6 +64,9 @@ class Coefficients {
         }
     }
 
+    // Example i gets the entries of the list, wherever they are from.
+    void assign(int64_t i, const Entry* list, int64_t count) { std::copy(list, list + count, resize(i, count)); }
+
     void prefetch_list(int64_t i) const { prefetch(lists_.data() + i); }
     void prefetch_entries(int64_t i) const {
         if (count(i) == 0) return;
@@ -96,6 +99,40 @@ class Coefficients {
     LargeVector<List> lists_;
     LargeVector<Entry> pool_;
     std::vector<int64_t> free_[32];
+};
+
+// The lists of some examples as they were before they changed for the first time.
+template <class T>
+class CoefficientJournal {
+  public:
+    using Entry = typename Coefficients<T>::Entry;
+
+    explicit CoefficientJournal(int64_t examples) : is_noted_(std::size_t(examples)) {}
+
+    void note(int64_t i, const Coefficients<T>& coefficients) {
+        if (is_noted_[std::size_t(i)]) return;
+        is_noted_[std::size_t(i)] = true;
+        notes_.push_back({i, int64_t(entries_.size()), coefficients.count(i)});
+        entries_.insert(entries_.end(), coefficients.begin(i), coefficients.end(i));
+    }
+    void clear() {
+        for (const Note& note : notes_) is_noted_[std::size_t(note.example)] = false;
+        notes_.clear();
+        entries_.clear();
+    }
+    // Calls visit(i, entries, count) for each.
+    template <class Visit>
+    void each(Visit visit) const {
+        for (const Note& note : notes_) visit(note.example, entries_.data() + note.start, note.count);
+    }
+
+  private:
+    struct Note {
+        int64_t example, start, count;
+    };
+    std::vector<bool> is_noted_;
+    std::vector<Note> notes_;
+    std::vector<Entry> entries_;
 };
 
 }  // namespace larank

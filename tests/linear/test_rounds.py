@@ -1,0 +1,142 @@
+"""Rounds over partitions against a general QP solver and against the solver of all rows at once."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from test_sdm import clusters, small_problems, svc
+
+import reference
+from larank.linear.rounds import LinearProblem, LocalExecutor, Partition, Rounds, dual_coefficients
+from larank.training import Limits, train
+from larank.training.progress import progress_for
+from reference import FORMULATIONS
+
+formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
+
+
+def partitions(X, labels, costs, cuts, problem, rest_costs=None):
+    """Rows between one cut and the next."""
+    rest_costs = costs if rest_costs is None else rest_costs
+    ends = [0, *cuts, X.shape[0]]
+    parts = [slice(first, last) for first, last in itertools.pairwise(ends)]
+    return [
+        Partition(X[p], labels[p].astype(np.int32), costs[p], rest_costs[p], problem, number)
+        for number, p in enumerate(parts)
+    ]
+
+
+def trained(executor, gap=1e-8, **options):
+    rounds = Rounds(executor, seed=0, **options)
+    with progress_for(0) as progress:
+        outcome = train(rounds, Limits(gap, 50_000, None), progress)
+    return rounds, outcome
+
+
+def on_parts(X, labels, costs, cuts, formulation, *, intercept=0.0, gap=1e-8, **options):
+    problem = LinearProblem(formulation, int(labels.max()) + 1, intercept)
+    executor = LocalExecutor(partitions(X, labels, costs, cuts, problem))
+    return (executor, *trained(executor, gap, **options))
+
+
+@settings(max_examples=60)
+@given(small_problems(), st.sampled_from(FORMULATIONS), st.data())
+def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, data):
+    """However rows are divided: unequally, into empty partitions, into such that miss a class."""
+    X, y, weight, C, intercept = problem
+    classes, labels = np.unique(y, return_inverse=True)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(y)), max_size=6)))
+    passes = data.draw(st.sampled_from([0.3, 1.0, 4.0]))
+    cooling = data.draw(st.booleans())
+    _, _, outcome = on_parts(
+        X,
+        labels,
+        C * weight,
+        cuts,
+        formulation,
+        intercept=intercept,
+        gap=1e-7,
+        passes_per_round=passes,
+        cooling=cooling,
+    )
+    Z = reference.with_constant(X, intercept)
+    _, best = reference.optimum(formulation, Z, labels, C * weight, len(classes))
+    assert outcome.status == "converged"
+    assert outcome.objectives.primal == pytest.approx(best, rel=1e-6)
+    assert outcome.objectives.dual == pytest.approx(best, rel=1e-6)
+
+
+@formulations
+@pytest.mark.parametrize("n_partitions", [1, 2, 8, 64])
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_matrix])
+def test_any_number_of_partitions_finds_the_optimum_of_one_solver(formulation, n_partitions, storage):
+    X, y = clusters(examples=150, empty=0.4)
+    X[~X.any(axis=1), 0] = 1.0
+    cuts = np.linspace(0, 150, n_partitions + 1).astype(int)[1:-1].tolist()
+    executor, rounds, outcome = on_parts(storage(X), y, np.ones(150), cuts, formulation, gap=1e-6)
+    model = svc(formulation, fit_intercept=False, tol=1e-7).fit(X, y)
+    assert outcome.objectives.primal == pytest.approx(model.result_.primal, rel=2e-6)
+    assert outcome.objectives.dual == pytest.approx(model.result_.dual, rel=2e-6)
+    a = dual_coefficients(executor.each("coefficients"), 4).toarray()
+    W = rounds.weights()[:, :4].T
+    assert reference.infeasibility(formulation, a, y, np.ones(150)) < 1e-9
+    assert outcome.objectives.dual == pytest.approx(reference.dual(formulation, a, X, y), rel=1e-9)
+    assert outcome.objectives.primal == pytest.approx(reference.primal(formulation, W, X, y, np.ones(150)), rel=1e-9)
+
+
+def test_the_dual_never_falls_and_stays_below_the_optimum():
+    X, y = clusters(examples=90, noise=2.0)
+    problem = LinearProblem("crammer-singer", 4, 1.0)
+    executor = LocalExecutor(partitions(X, y, np.ones(90), [10, 50], problem))
+    rounds = Rounds(executor, seed=0, passes_per_round=0.5, cooling=False)
+    best = svc().fit(X, y).result_.primal
+    before = 0.0
+    for _ in range(20):
+        rounds.advance()
+        at = reference.dual(
+            "crammer-singer",
+            dual_coefficients(executor.each("coefficients"), 4).toarray(),
+            reference.with_constant(X, 1.0),
+            y,
+        )
+        assert before - 1e-9 <= at <= best + 1e-6
+        before = at
+
+
+def test_the_same_seed_gives_the_same_model_with_any_number_of_threads():
+    X, y = clusters(examples=120, noise=2.0)
+    problem = LinearProblem("weston-watkins", 4, 0.0)
+    found = []
+    for n_jobs in (1, 2):
+        executor = LocalExecutor(partitions(X, y, np.ones(120), [40, 80], problem), n_jobs)
+        with executor.entered():
+            found.append(trained(executor, 1e-4, passes_per_round=0.2)[0].weights())
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_lost_partition_is_rebuilt_from_its_rows_and_coefficients():
+    X, y = clusters(examples=120)
+    problem = LinearProblem("crammer-singer", 4, 0.0)
+    executor = LocalExecutor(partitions(X, y, np.ones(120), [40, 80], problem))
+    rounds = Rounds(executor, seed=0)
+    for _ in range(3):
+        rounds.advance()
+    saved = pickle.dumps(executor.partitions[1])
+    rounds.advance()
+    executor.partitions[1] = pickle.loads(saved)
+    rounds.rebuild()
+    with progress_for(0) as progress:
+        outcome = train(rounds, Limits(1e-6, 1000, None), progress)
+    assert outcome.objectives.primal == pytest.approx(svc(fit_intercept=False).fit(X, y).result_.primal, rel=2e-6)
+
+
+def test_partitions_must_be_alike():
+    problem = LinearProblem("crammer-singer", 2, 0.0)
+    labels, costs = np.array([0, 1], np.int32), np.ones(2)
+    parts = [Partition(np.ones((2, width)), labels, costs, costs, problem, 0) for width in (3, 4)]
+    with pytest.raises(ValueError, match="as many features and the same precision"):
+        Rounds(LocalExecutor(parts), seed=0)

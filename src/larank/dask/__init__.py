@@ -1,6 +1,7 @@
 """`larank.dask`: our estimators on the partitions of Dask collections; it needs the extra `dask`."""
 
 try:
+    from larank.dask.linear import LinearMulticlassSVC
     from larank.dask.maps import fit_on_sample
     from larank.dask.prediction import decision_function, predict, predict_proba, score, transform
     from larank.dask.sgdqn import SGDQNClassifier
@@ -12,6 +13,7 @@ except ModuleNotFoundError as missing:
 
 __all__ = [
     "ClusterError",
+    "LinearMulticlassSVC",
     "SGDQNClassifier",
     "decision_function",
     "fit_on_sample",

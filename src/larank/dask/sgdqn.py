@@ -163,7 +163,7 @@ class _Build:
     costs: Costs
     dtype: np.dtype[Any]
 
-    def __call__(self, parts: list[CheckedPartition]) -> LabelledRows:
+    def __call__(self, parts: list[CheckedPartition], number: int) -> LabelledRows:
         part = joined(parts, self.dtype)
         own, rest = self.costs.of(part)
         rows = LabelledRows(part.X, self.costs.labels_of(part), own, rest)
@@ -257,9 +257,7 @@ class AveragedDescent:
         try:
             return next(self._work)
         except ClusterError as failure:
-            self.failure = failure
-            if self._proven is not None:
-                self._states[0] = self._proven[0]
+            self._fail(failure)
             return True
 
     def estimate(self) -> ObjectiveValues | None:
@@ -284,15 +282,21 @@ class AveragedDescent:
             try:
                 found = yield from self._shares.ask_until_answered(_objectives, state, self._task, with_dual)
             except ClusterError as failure:
-                self.failure = failure
+                self._fail(failure)
             else:
                 n = sum(rows for rows, _, _ in found)
                 primal = sum(rows * primal for rows, primal, _ in found) / n
                 self._dual = max(self._dual, sum(rows * dual for rows, _, dual in found) / n)
                 self._proven = state, ObjectiveValues(max(primal, self._dual), self._dual, math.nan)
-        if self._proven is None:
-            return ObjectiveValues(math.nan, math.nan, math.nan)
+        assert self._proven is not None
         return self._proven[1]
+
+    def _fail(self, failure: ClusterError) -> None:
+        """Go back to the model whose objective is known; where there is none, there is nothing to return."""
+        if self._proven is None:
+            raise failure
+        self.failure = failure
+        self._states[0] = self._proven[0]
 
     def iterations(self) -> float:
         """Passes over the data so far."""

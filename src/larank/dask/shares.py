@@ -1,18 +1,21 @@
 """The shares of the workers: partitions joined to as many shares as there are threads, and what happens to lost ones.
 
-A share lives in the memory of one worker, as the result of a task, and tasks that work on it are pinned to that worker.
-They may change it: that is what makes rounds quick, and it is why Dask must never run one of them elsewhere by itself.
-If the worker dies, its shares are made again on others, from partitions that Dask computes again, and whoever drives
-the rounds puts back what the share had learnt.
+A share lives in the memory of one worker, as the result of a task that is pinned to it. Work on shares does not go
+through Dask's tasks: these take some 15 ms to and fro, too long for rounds, and may be run again somewhere else, while
+shares may change. A function is run on the workers instead, in their threads for tasks, which takes some 3 ms.
+
+If a worker dies, its shares are made again on others, from partitions that Dask computes again, and whoever drives the
+rounds puts back what a share had learnt.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import distributed
@@ -25,7 +28,7 @@ from larank.dask.collections import aligned_partitions
 from larank.dask.survey import Survey, checked, summary_of
 
 _LOOK = 0.05  # seconds between two looks at limits and Ctrl-C while workers work
-_LOOK_AT_WORKERS = 0.25  # and at who of them is alive
+_LOOK_AT_WORKERS = 1.0  # and at who of them is alive
 _UNEVEN = 1.2  # times its fair share is the most a thread gets because the rows are there already
 
 _Found = TypeVar("_Found")
@@ -46,10 +49,8 @@ class ClusterError(RuntimeError):
 
     def with_model(self, model: Any) -> ClusterError:
         """The same with the last valid model, and a word on how good it is."""
-        told = ClusterError(
-            f"{self}; the model of the last round that was proven is kept, its relative duality gap is "
-            f"{model.result_.relative_gap:.2g}"
-        )
+        gap = model.result_.relative_gap
+        told = ClusterError(f"{self}; the model of the last certificate is kept, its relative duality gap is {gap:.2g}")
         told.model = model
         return told
 
@@ -89,7 +90,7 @@ class Partitions:
         self._parts: list[tuple[Delayed, ...]] = list(zip(*by_name.values(), strict=True))
         self._checked: list[Future] | None = self.checked(range(len(self._parts)))
         summaries = client.map(summary_of, self._checked, pure=False)
-        self.survey = Survey.of(client.gather(summaries))
+        self.survey = Survey.of(completed_by_workers(awaited(client, _results(client, summaries))))
 
     def checked(self, numbers: Sequence[int]) -> list[Future]:
         """Tasks that compute and check these."""
@@ -105,29 +106,24 @@ class Partitions:
 
 
 class Shares:
-    """The partitions as shares of the workers' threads; `build(partitions)` makes a share's object on its worker."""
+    """The partitions as shares of the workers' threads; `build(partitions, number)` makes one on its worker."""
 
-    def __init__(self, partitions: Partitions, build: Callable[[list[Any]], Any], worker_timeout: float) -> None:
+    def __init__(self, partitions: Partitions, build: Callable[[list[Any], int], Any], worker_timeout: float) -> None:
         self._partitions, self._build, self._timeout = partitions, build, worker_timeout
         self._client = partitions.client
         self._looked_at = 0.0
+        self._unready: set[int] = set()
         self.lost = 0  # shares that had to be made again
         first = partitions.first()
         holders = self._client.who_has(first)
         places = [next(iter(holders.get(future.key, ())), "") for future in first]
-        self._dealt, self._homes = dealt(partitions.survey.rows, places, self._living())
+        self._dealt, self._homes = dealt(partitions.survey.rows, places, living(self._client))
         self._objects = [
-            self._made(home, [first[number] for number in numbers])
-            for home, numbers in zip(self._homes, self._dealt, strict=True)
+            self._made(share, [first[number] for number in numbers]) for share, numbers in enumerate(self._dealt)
         ]
 
     def __len__(self) -> int:
         return len(self._dealt)
-
-    @property
-    def address(self) -> str:
-        """That of the scheduler."""
-        return str(self._client.scheduler.address if self._client.scheduler else self._client)
 
     # ---- Work ----
 
@@ -143,12 +139,9 @@ class Shares:
         ClusterError
             If no worker is left, or data cannot be computed again, or the scheduler is lost.
         """
-        own: list[tuple[Any, ...]] = [()] * len(self) if each is None else [(one,) for one in each]
-        tasks = [
-            self._client.submit(work, share, *one, *common, workers=[home], pure=False)
-            for share, home, one in zip(self._objects, self._homes, own, strict=True)
-        ]
-        return (yield from self._gathered(tasks))
+        own = {number: () if each is None else (each[number],) for number in range(len(self))}
+        found = yield from self._answers(work, own, common)
+        return [found[number] for number in own]
 
     def ask_until_answered(
         self, work: Callable[..., _Found], *common: Any, each: Sequence[Any] | None = None
@@ -162,90 +155,151 @@ class Shares:
 
     def ask_one(self, number: int, work: Callable[..., _Found], *arguments: Any) -> Waiting[_Found]:
         """What `work` returns for one share."""
-        task = self._client.submit(work, self._objects[number], *arguments, workers=[self._homes[number]], pure=False)
-        found: list[_Found] = yield from self._gathered([task])
-        return found[0]
+        found = yield from self._answers(work, {number: ()}, arguments)
+        return found[number]
 
-    def _gathered(self, tasks: list[Future]) -> Waiting[list[Any]]:
-        """The results, once all are there; between two looks, a moment passes."""
-        loop: Any = self._client.loop
-        everything = asyncio.run_coroutine_threadsafe(_results(self._client, tasks), loop.asyncio_loop)
+    def _answers(
+        self, work: Callable[..., _Found], own: Mapping[int, tuple[Any, ...]], common: tuple[Any, ...]
+    ) -> Waiting[dict[int, _Found]]:
+        """Those of these shares, each of which has arguments of its own."""
+        yield from self._made_ready()
+        arguments = {self._objects[number].key: one for number, one in own.items()}
+        homes = sorted({self._homes[number] for number in own})
+        asked = self._client.run(
+            _on_worker, work, arguments, common, workers=homes, on_error="return", asynchronous=True
+        )
+        answers: dict[str, Any] = yield from awaited(self._client, asked, self._look_at_workers)
+        dead = [home for home in homes if isinstance(answers.get(home, OSError()), OSError)]
+        for answer in answers.values():
+            if isinstance(answer, BaseException) and not isinstance(answer, OSError):
+                raise answer
+        found = {key: value for home in homes if home not in dead for key, value in answers[home].items()}
+        self._replace([number for number in own if self._objects[number].key not in found], dead)
+        return {number: found[self._objects[number].key] for number in own}
+
+    def _made_ready(self) -> Waiting[None]:
+        """Wait until all shares are there."""
+        if not self._unready:
+            return
+        tasks = [
+            self._client.submit(_is_there, self._objects[number], workers=[self._homes[number]], pure=False)
+            for number in self._unready
+        ]
         try:
-            while True:
-                try:
-                    return everything.result(_LOOK)
-                except TimeoutError:
-                    if everything.done():  # it is the work's own
-                        raise
-                self._look_at_workers()
-                yield
+            yield from awaited(self._client, _results(self._client, tasks), self._look_at_workers)
         except KilledWorker:
             self._replace_lost()
             raise SharesLostError([]) from None
-        except (CancelledError, asyncio.CancelledError, CommClosedError) as error:
+        except ClusterError:
             self._replace_lost()  # if a dead worker is the reason
-            raise ClusterError(self._reason(error)) from error
+            raise
         finally:
-            everything.cancel()
             if self._client.status == "running":
                 self._client.cancel([task for task in tasks if not task.done()])
-
-    def _reason(self, error: BaseException) -> str:
-        if self._client.status != "running":
-            return f"the connection to the scheduler at {self.address} is lost"
-        return (
-            f"data of a lost worker cannot be computed again ({error}); collections that come from files or functions "
-            "can be, those that were scattered to workers cannot"
-        )
+        self._unready.clear()
 
     # ---- Lost workers ----
 
-    def _living(self) -> list[_Worker]:
-        """The workers there are; raises where the scheduler does not answer."""
-        if self._client.status == "running":
-            workers = self._client.scheduler_info()["workers"]
-            if self._client.status == "running":
-                return [_Worker(address, int(about["nthreads"])) for address, about in sorted(workers.items())]
-        raise ClusterError(f"the connection to the scheduler at {self.address} is lost")
-
     def _look_at_workers(self) -> None:
         now = time.monotonic()
-        if now < self._looked_at + _LOOK_AT_WORKERS:
-            return
-        self._looked_at = now
-        self._replace_lost()
+        if now >= self._looked_at + _LOOK_AT_WORKERS:
+            self._looked_at = now
+            self._replace_lost()
 
     def _replace_lost(self) -> None:
-        """Make the shares of dead workers again, on the living ones with the fewest per thread."""
-        living = {worker.address for worker in self._living()}
-        lost = [number for number, home in enumerate(self._homes) if home not in living]
+        alive = {worker.address for worker in living(self._client)}
+        self._replace([number for number, home in enumerate(self._homes) if home not in alive], [])
+
+    def _replace(self, lost: list[int], dead: Sequence[str]) -> None:
+        """Make lost shares again, on the living workers with the fewest per thread, and say so."""
         if not lost:
             return
-        workers = self._awaited()
+        workers = self._awaited(dead)
+        for number in lost:
+            self._homes[number] = ""
         for number in lost:
             loads = {worker: self._homes.count(worker.address) / worker.threads for worker in workers}
             self._homes[number] = min(workers, key=lambda worker: loads[worker]).address
-            parts = self._partitions.checked(self._dealt[number])
-            self._objects[number] = self._made(self._homes[number], parts)
+            self._objects[number] = self._made(number, self._partitions.checked(self._dealt[number]))
         self.lost += len(lost)
         raise SharesLostError(lost)
 
-    def _awaited(self) -> list[_Worker]:
-        """The workers there are, one at least; a nanny may be about to start one."""
+    def _awaited(self, dead: Sequence[str]) -> list[_Worker]:
+        """The workers there are, one at least, without those known to be dead; a nanny may be about to start one."""
         until = time.monotonic() + self._timeout
-        while not (workers := self._living()):
+        while not (workers := [worker for worker in living(self._client) if worker.address not in dead]):
             if time.monotonic() >= until:
                 raise ClusterError(f"no worker is left, and none came within worker_timeout={self._timeout:g} seconds")
             time.sleep(_LOOK)
         return workers
 
-    def _made(self, home: str, parts: list[Future]) -> Future:
-        return self._client.submit(self._build, parts, workers=[home], pure=False)
+    def _made(self, number: int, parts: list[Future]) -> Future:
+        self._unready.add(number)
+        return self._client.submit(self._build, parts, number, workers=[self._homes[number]], pure=False)
+
+
+async def _on_worker(
+    work: Callable[..., Any], arguments: Mapping[str, tuple[Any, ...]], common: tuple[Any, ...], dask_worker: Any
+) -> dict[str, Any]:
+    """On a worker: the answers of its shares, each from a thread for tasks; of others there is none."""
+    here = {key: one for key, one in arguments.items() if key in dask_worker.data}
+    threads, loop = dask_worker.executors["default"], asyncio.get_running_loop()
+    asked = [partial(work, dask_worker.data[key], *one, *common) for key, one in here.items()]
+    waiting = [loop.run_in_executor(threads, one) for one in asked]
+    return dict(zip(here, await asyncio.gather(*waiting), strict=True))
+
+
+def _is_there(share: Any) -> bool:
+    return True
+
+
+# ---- The cluster ----
+
+
+def living(client: Client) -> list[_Worker]:
+    """The workers there are; raises where the scheduler does not answer."""
+    if client.status == "running":
+        workers = client.scheduler_info()["workers"]
+        if client.status == "running":
+            return [_Worker(address, int(about["nthreads"])) for address, about in sorted(workers.items())]
+    raise ClusterError(_lost_scheduler(client))
+
+
+def awaited(
+    client: Client, work: Coroutine[Any, Any, _Found], look: Callable[[], None] = lambda: None
+) -> Waiting[_Found]:
+    """What the client brings; after each moment of waiting there is a look."""
+    answer = asyncio.run_coroutine_threadsafe(work, client.loop.asyncio_loop)
+    try:
+        while True:
+            try:
+                return answer.result(_LOOK)
+            except TimeoutError:
+                if answer.done():  # it is the work's own
+                    raise
+            if client.status != "running":
+                raise ClusterError(_lost_scheduler(client))
+            look()
+            yield
+    except (CancelledError, asyncio.CancelledError, CommClosedError) as error:
+        if client.status != "running" or isinstance(error, CommClosedError):
+            raise ClusterError(_lost_scheduler(client)) from error
+        raise ClusterError(
+            f"data of a lost worker cannot be computed again ({error}); collections that come from files or functions "
+            "can be, those that were scattered to workers cannot"
+        ) from error
+    finally:
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody else asks for it
 
 
 async def _results(client: Client, tasks: list[Future]) -> list[Any]:
     found: list[Any] = await client.gather(tasks, asynchronous=True)
     return found
+
+
+def _lost_scheduler(client: Client) -> str:
+    address = client.scheduler.address if client.scheduler else "its address"
+    return f"the connection to the scheduler at {address} is lost"
 
 
 def dealt(rows: Sequence[int], places: Sequence[str], workers: Sequence[_Worker]) -> tuple[list[list[int]], list[str]]:

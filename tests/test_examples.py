@@ -15,6 +15,7 @@ EXAMPLES = {
     "linear_text.py": "weston-watkins",
     "c_path.py": "best C",
     "captions.py": "trained on the names of the caption",
+    "dask_cluster.py": "with a kernel: test error",
     "exact_kernel.py": "converged",
     "house_story.py": "he is john, not harry: location(rice) = kitchen",
     "file_stream.py": "tomorrow: 26 classes, with Z",

@@ -112,7 +112,7 @@ _HOME = {
     "tree_label_kernel": "larank.linear.labelkernel",
 }
 
-_ROOMS = ("active", "data")  # modules for users, beside the names
+_ROOMS = ("active", "dask", "data")  # modules for users, beside the names
 
 
 def __getattr__(name: str) -> Any:

@@ -390,7 +390,7 @@ class SGDQNClassifier(ScoringClassifier):
         plan = Plan(
             Problem.of(self),
             partial(_one_part, rows, len(classes)),
-            self._passes_over(rows),
+            self._passes_over(len(rows), int(rows.X.nnz if issparse(rows.X) else rows.X.size)),
             shuffled=bool(self.shuffle),
             seed=seed,
             certify=bool(self.certify),
@@ -403,12 +403,11 @@ class SGDQNClassifier(ScoringClassifier):
         outcome = self._train(GradientTraining(plan), labels, f"{len(rows)} examples, {len(classes)} classes")
         return advised(outcome, rows.X, self)
 
-    def _passes_over(self, rows: LabelledRows) -> int:
+    def _passes_over(self, n_rows: int, n_values: int) -> int:
         if self.epochs is not None:
             return self.epochs
-        work = int(rows.X.nnz if issparse(rows.X) else rows.X.size)
         least, most = _PASSES
-        return max(least, min(most, round(_VISITS / len(rows)), round(_WORK / max(1, work))))
+        return max(least, min(most, round(_VISITS / n_rows), round(_WORK / max(1, n_values))))
 
     def _weights_before(self, classes: NDArray[Any], X: Any) -> NDArray[Any] | None:
         """Those of the fit before, [feature][function]."""

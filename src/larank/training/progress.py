@@ -166,6 +166,8 @@ def _state(at: Checkpoint) -> str:
         return f"{at.iterations:.1f} passes, no objective yet"
     relative = f"relative gap {at.gap / at.primal:.1e}" if at.primal > 0 else f"gap {at.gap:.1e}"
     state = f"{at.iterations:.1f} passes, {relative}"
+    if at.rounds is not None:
+        return f"{at.rounds} rounds, {state}, {(at.bytes_sent or 0) / 1e6:.1f} MB sent"
     return state if math.isnan(at.violation) else f"{state}, violation {at.violation:.1e}"
 
 

@@ -25,7 +25,7 @@ class Checkpoint:
     `exact` says whether the objectives were computed from scratch at this point. Otherwise they are what the solver
     saw on its way: the losses of the last loop, each as it was when its example was visited. `error` is the share of
     validation examples misclassified, where there are any; `online_error` that of the training examples so far, each
-    when it came, where the solver counts them.
+    when it came, where the solver counts them. `rounds` and `bytes_sent` are told by training on a cluster.
     """
 
     seconds: float
@@ -38,6 +38,8 @@ class Checkpoint:
     support_patterns: int = 0
     error: float | None = None
     online_error: float | None = None
+    rounds: int | None = None
+    bytes_sent: int | None = None
 
     @property
     def gap(self) -> float:

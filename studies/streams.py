@@ -1,4 +1,4 @@
-"""`python -m studies streams`: kernel streams without an end, and streams that drift, beside scikit-learn's learners."""
+"""`python -m studies streams`: kernel streams without an end, or that drift, beside scikit-learn's learners."""
 
 from __future__ import annotations
 

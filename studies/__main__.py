@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from larank.data.files import atomic_write
-from studies import drawing, epochs, faults, memorylimits, timelimits
+from studies import drawing, epochs, faults, memorylimits, streams, timelimits
 from studies.agreement import campaign
 from studies.measure import load_average, versions
 from studies.papers import active as active_figures
@@ -65,6 +65,7 @@ _SINGLE = (
     ambiguous,
     campaign,
     epochs,
+    streams,
     memorylimits,
     timelimits,
     faults,

@@ -368,13 +368,13 @@ void bind_chains(nb::module_& m) {
         .def(
             "__init__",
             [](LaRankSession* self, Model& model, double tau, int64_t n_reprocess, int64_t memory_limit, bool returns,
-               uint64_t seed) {
+               uint64_t seed, int64_t max_patterns) {
                 if (!(tau >= 0)) throw std::invalid_argument("tau must not be negative, got " + std::to_string(tau));
                 using Settings = larank::ChainLaRank<Weight>::Settings;
-                new (self) LaRankSession(model, Settings{tau, n_reprocess, memory_limit, returns, seed});
+                new (self) LaRankSession(model, Settings{tau, n_reprocess, memory_limit, returns, seed, max_patterns});
             },
             nb::keep_alive<1, 2>(), "model"_a, nb::kw_only(), "tau"_a, "n_reprocess"_a, "memory_limit"_a, "returns"_a,
-            "seed"_a)
+            "seed"_a, "max_patterns"_a = 0)
         .def_prop_ro("support_patterns", [](const LaRankSession& s) { return s.solver.patterns().size(); })
         .def_prop_ro("support_vectors", &support_vectors)
         .def_prop_ro("random_state", [](const LaRankSession& s) { return s.solver.random_state(); })

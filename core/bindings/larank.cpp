@@ -21,6 +21,12 @@ struct Choices<larank::ScheduleKind> {
                                       std::pair{"fixed", larank::ScheduleKind::fixed}};
 };
 template <>
+struct Choices<larank::Forget> {
+    static constexpr const char* argument = "forget";
+    static constexpr std::array names{std::pair{"least", larank::Forget::least},
+                                      std::pair{"oldest", larank::Forget::oldest}};
+};
+template <>
 struct Choices<larank::Operation> {
     static constexpr const char* argument = "operations";
     static constexpr std::array names{std::pair{"new", larank::Operation::process_new},
@@ -33,11 +39,11 @@ namespace {
 using Names = std::vector<std::string>;
 
 larank::LaRankOptions options_of(const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
-                                 uint64_t seed) {
+                                 uint64_t seed, int64_t max_patterns, const std::string& forget) {
     larank::ScheduleOptions options{named<larank::ScheduleKind>(schedule), n_reprocess, {false, false, false}};
     for (const std::string& operation : operations)
         options.allowed[std::size_t(named<larank::Operation>(operation))] = true;
-    return {options, tau, seed};
+    return {options, tau, seed, {max_patterns, named<larank::Forget>(forget)}};
 }
 
 template <class S>
@@ -126,10 +132,12 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
         .def(
             "__init__",
             [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
-               uint64_t seed, int64_t memory_limit) {
-                new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), memory_limit);
+               uint64_t seed, int64_t memory_limit, int64_t max_patterns, const std::string& forget) {
+                new (self)
+                    S(options_of(schedule, n_reprocess, operations, tau, seed, max_patterns, forget), memory_limit);
             },
-            nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "memory_limit"_a)
+            nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "memory_limit"_a,
+            "max_patterns"_a = 0, "forget"_a = "least")
         .def("process_new_only", [](S& s) { s.solver.process_new_only(); })
         // The margin below which an example of either of two classes is a violating one.
         .def_prop_ro("reach", [](const S&) { return 1.0; })
@@ -209,11 +217,13 @@ void bind_linear_larank(nb::module_& m, const char* name) {
     bound.def(
         "__init__",
         [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
-           uint64_t seed, int64_t features, bool intercept, bool averages) {
-            new (self) S(options_of(schedule, n_reprocess, operations, tau, seed), features, intercept, averages);
+           uint64_t seed, int64_t features, bool intercept, bool averages, int64_t max_patterns,
+           const std::string& forget) {
+            new (self) S(options_of(schedule, n_reprocess, operations, tau, seed, max_patterns, forget), features,
+                         intercept, averages);
         },
         nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "features"_a, "intercept"_a,
-        "averages"_a = false);
+        "averages"_a = false, "max_patterns"_a = 0, "forget"_a = "least");
     bound.def_prop_ro("averages", [](const S& s) { return s.solver.machine().averages(); })
         .def("averaged_weights",
              [](const S& s) { return weights_of(s.solver.machine(), s.solver.machine().averaged_weights()); })
@@ -246,8 +256,8 @@ void bind_larank(nb::module_& m) {
     using larank::StepCounters;
     bind_struct<StepCounters>(m, "StepCounters", "operations", &StepCounters::operations, "steps", &StepCounters::steps,
                               "finishing_steps", &StepCounters::finishing_steps, "argmax", &StepCounters::argmax,
-                              "selection_seconds", &StepCounters::selection_seconds, "step_seconds",
-                              &StepCounters::step_seconds);
+                              "forgotten", &StepCounters::forgotten, "selection_seconds",
+                              &StepCounters::selection_seconds, "step_seconds", &StepCounters::step_seconds);
     // What was freed goes back to the system, where the heap can do that.
     m.def("trim_heap", &larank::trim_heap);
     m.def("excess_and_loss", &excess_and_loss, "scores"_a.noconvert(), "labels"_a.noconvert(), "delta"_a.noconvert(),

@@ -39,6 +39,7 @@ class ChainLaRank {
         int64_t memory_limit;  // bytes of support patterns
         bool returns;          // whether stretches come again, in a further epoch
         uint64_t seed;
+        int64_t max_patterns = 0;  // that are returned to, 0 for any number
     };
 
     static constexpr int64_t optimize_per_reprocess = 10;  // [thesis] section 5.1.3
@@ -278,7 +279,11 @@ class ChainLaRank {
     // Lets go of random patterns until the rest fits. Their coefficients stay as they are: w and the dual keep them,
     // and they are not looked at again.
     void keep_within_limit() {
-        while (bytes_ > settings_.memory_limit && patterns_.size() > 1) {
+        const auto are_too_many = [&] {
+            const bool is_over = settings_.max_patterns > 0 && int64_t(patterns_.size()) > settings_.max_patterns;
+            return is_over || (bytes_ > settings_.memory_limit && patterns_.size() > 1);
+        };
+        while (are_too_many()) {
             const std::size_t slot = random_.below(uint32_t(patterns_.size()));
             if (settings_.returns) slots_[std::size_t(patterns_[slot].id)] = frozen;
             drop(slot);

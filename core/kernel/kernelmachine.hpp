@@ -74,6 +74,10 @@ class KernelMachine {
     // Whether its coefficients can be changed.
     bool can_step(int32_t slot) { return keeps_sets_ || has_row(slot); }
     void bring_rows(const std::vector<int32_t>& slots) { rows_.bring(slots, make_room()); }
+    void require(int32_t slot) { rows_.require(slot, make_room()); }
+    // The kernel values of a pattern with all others, once its row is here.
+    static constexpr bool compares_patterns = true;
+    const T* kernel_row(int32_t slot) const { return rows_[slot]; }
 
     // Example b becomes a pattern, without support vectors yet.
     int32_t add_pattern(int64_t b, int64_t id, int32_t label, double cost, double diagonal) {
@@ -110,25 +114,31 @@ class KernelMachine {
     // beta_i^y <- beta, and the scores of the class follow: S(x_j, y) += change k(x_i, x_j)  [larank] eq. (8).
     // Returns the number of scores touched.
     int64_t set_coefficient(int32_t slot, SupportVector& v, double beta) {
-        ClassList& list = classes_[std::size_t(v.label)];
         const double change = beta - v.beta;
         v.beta = beta;
-        list.beta[std::size_t(v.place)] = beta;
-        if (keeps_sets_) {
-            const int64_t before = sets_->bytes();
-            const T* const set = list.sets.find(v.place, list.size());
-            have_sets_grown_ |= sets_->bytes() > before;
-            units<T>().add_row_values(set, change, list.size(), list.scores.data());
-        } else {
-            units<T>().add_row_values_at(rows_[slot], list.slots.data(), change, list.size(), list.scores.data());
-        }
-        return list.size();
+        return change_scores(slot, v, change);
     }
+    // The same for what it inherits, and for a pattern that leaves.
+    void inherit_coefficient(int32_t slot, SupportVector& v, double change) {
+        ClassList& list = classes_[std::size_t(v.label)];
+        list.inherited.resize(list.slots.size());
+        list.inherited[std::size_t(v.place)] += change;
+        change_scores(slot, v, change);
+    }
+    void clear_coefficient(int32_t slot, SupportVector& v) {
+        ClassList& list = classes_[std::size_t(v.label)];
+        const double change = -coefficient(v);
+        v.beta = 0;
+        if (std::size_t(v.place) < list.inherited.size()) list.inherited[std::size_t(v.place)] = 0;
+        change_scores(slot, v, change);
+    }
+    // Its own and what it has inherited from patterns that were let go, see kernel/forgetting.hpp.
+    double coefficient(const SupportVector& v) const { return v.beta + inherited(v); }
 
     // beta_i^y <- beta, while the scores wait for `sum_up_scores`.
     void replace_coefficient(SupportVector& v, double beta) {
         v.beta = beta;
-        classes_[std::size_t(v.label)].beta[std::size_t(v.place)] = beta;
+        classes_[std::size_t(v.label)].beta[std::size_t(v.place)] = coefficient(v);
     }
     // The scores of the pattern's own support vectors, from the coefficients. Its row must be here.
     void sum_up_scores(int32_t slot) {
@@ -176,8 +186,9 @@ class KernelMachine {
     }
 
     void remove_zeros(int32_t slot) {
-        table().remove_zeros(slot,
-                             [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); });
+        table().remove_zeros(
+            slot, [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); },
+            [&](const SupportVector& v) { return inherited(v) != 0; });
     }
 
     // What an OPTIMIZE on this pattern will read, the two stages some time apart.
@@ -238,15 +249,19 @@ class KernelMachine {
     struct ClassList {
         std::vector<int32_t> slots;
         LargeVector<double> beta, scores, remembered_beta, remembered_scores;
+        LargeVector<double> inherited;  // the part of beta that is; those beyond its end have none
         std::vector<int32_t> free;
         Gram<T> sets;
 
         int64_t size() const { return int64_t(slots.size()); }
-        int64_t bytes() const { return int64_t(slots.capacity() * 4 + 2 * (beta.capacity() + scores.capacity()) * 8); }
+        int64_t bytes() const {
+            return int64_t(slots.capacity() * 4 + 2 * (beta.capacity() + scores.capacity()) * 8 +
+                           inherited.capacity() * 8);
+        }
 
         template <class Snapshot>
         void exchange(Snapshot& snapshot) {
-            snapshot(slots, beta, scores, free);
+            snapshot(slots, beta, scores, inherited, free);
         }
     };
 
@@ -258,6 +273,8 @@ class KernelMachine {
             must_hold(are_within(list.slots, 0, table().slots()) && are_within(list.free, 0, list.size()),
                       "a support vector of a class is out of range");
             must_hold(are_finite(list.beta) && are_finite(list.scores), "a score is not finite");
+            must_hold(list.inherited.size() <= list.slots.size() && are_finite(list.inherited),
+                      "what support vectors have inherited makes no sense");
             places += list.slots.size(), free += list.free.size();
             for (const int32_t place : list.free)
                 must_hold(list.beta[std::size_t(place)] == 0, "a free place is in use");
@@ -267,9 +284,29 @@ class KernelMachine {
             must_hold(v.label >= 0 && v.label < classes(), "a label is out of range");
             const ClassList& list = classes_[std::size_t(v.label)];
             must_hold(v.place >= 0 && v.place < list.size() && list.slots[std::size_t(v.place)] == slot &&
-                          list.beta[std::size_t(v.place)] == v.beta,
+                          list.beta[std::size_t(v.place)] == coefficient(v),
                       "classes and patterns do not agree");
         });
+    }
+
+    double inherited(const SupportVector& v) const {
+        const auto& values = classes_[std::size_t(v.label)].inherited;
+        return std::size_t(v.place) < values.size() ? values[std::size_t(v.place)] : 0.0;
+    }
+
+    // A coefficient has changed by so much.
+    int64_t change_scores(int32_t slot, const SupportVector& v, double change) {
+        ClassList& list = classes_[std::size_t(v.label)];
+        list.beta[std::size_t(v.place)] = coefficient(v);
+        if (keeps_sets_) {
+            const int64_t before = sets_->bytes();
+            const T* const set = list.sets.find(v.place, list.size());
+            have_sets_grown_ |= sets_->bytes() > before;
+            units<T>().add_row_values(set, change, list.size(), list.scores.data());
+        } else {
+            units<T>().add_row_values_at(rows_[slot], list.slots.data(), change, list.size(), list.scores.data());
+        }
+        return list.size();
     }
 
     // The kernel values of a support vector whose row is here with all others of its class.

@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernel/forgetting.hpp"
 #include "kernel/schedule.hpp"
 #include "kernel/steps.hpp"
 #include "memory/prefetch.hpp"
@@ -23,6 +24,7 @@ struct LaRankOptions {
     ScheduleOptions schedule;
     double tau = 0.08;  // smaller violations are left alone, section 3.4
     uint64_t seed = 0;
+    ForgettingOptions forgetting;
 };
 
 // What a solver must remember beside its machine to go on where it stopped.
@@ -39,7 +41,10 @@ class LaRank {
 
     template <class... Arguments>
     explicit LaRank(const LaRankOptions& options, Arguments... arguments)
-        : steps_(options.tau, arguments...), schedule_(options.schedule), random_(options.seed) {}
+        : steps_(options.tau, arguments...),
+          schedule_(options.schedule),
+          random_(options.seed),
+          forgetting_(options.forgetting) {}
 
     Steps<Machine>& steps() { return steps_; }
     const Steps<Machine>& steps() const { return steps_; }
@@ -70,7 +75,9 @@ class LaRank {
                 reprocess(operation);
             steps_.end_operation(operation);
             schedule_.record(operation, steps_.increase(), double(steps_.work()));
-            if (operation == Operation::process_new) machine().after_example();
+            if (operation != Operation::process_new) continue;
+            forgetting_.make_room(steps_);
+            machine().after_example();
         }
     }
 
@@ -113,9 +120,9 @@ class LaRank {
     void process_new_only() { schedule_.process_new_only(); }
 
     SupportArrays support() const {
-        return arrays_of(table(), [](SupportArrays& arrays, int32_t, const Pattern& p) {
+        return arrays_of(table(), [this](SupportArrays& arrays, int32_t, const Pattern& p) {
             for (const SupportVector& v : p.vectors)
-                if (v.beta != 0) arrays.put(v.label, v.beta);
+                if (machine().coefficient(v) != 0) arrays.put(v.label, machine().coefficient(v));
         });
     }
     template <class Row>
@@ -153,7 +160,8 @@ class LaRank {
         if constexpr (Snapshot::reads)
             for (const int32_t slot : table().present()) {
                 Pattern& p = table()[slot];
-                must_hold(p.label < classes() && p.find(p.label), "a pattern has no coefficient for its label");
+                must_hold(p.label < classes() && (p.find(p.label) || !p.is_support()),
+                          "a pattern has no coefficient for its label");
             }
     }
     void bring_all_rows() { machine().bring_all_rows(); }
@@ -201,6 +209,7 @@ class LaRank {
     Steps<Machine> steps_;
     Schedule schedule_;
     Random random_;
+    Forgetting<Machine> forgetting_;
     int64_t at_ = 0;  // examples of the block that are done
     std::vector<int32_t> picked_;
 

@@ -37,12 +37,13 @@ struct StepCounters {
     int64_t steps = 0;
     int64_t finishing_steps = 0;  // of the last finish
     int64_t argmax = 0;
+    int64_t forgotten = 0;         // patterns that were let go
     double selection_seconds = 0;  // scores and the choice of y+ and y-, from a sample of the operations
     double step_seconds = 0;
 
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(operations, steps, finishing_steps, argmax, selection_seconds, step_seconds);
+        snapshot(operations, steps, finishing_steps, argmax, forgotten, selection_seconds, step_seconds);
     }
 };
 
@@ -123,6 +124,44 @@ class Steps {
         const Timer timer(is_timed_, counters_.step_seconds);
         smo_step(slot, choice);
         return true;
+    }
+
+    // The pattern leaves, and with it what it adds to the function, as steps of -beta_i^y would have it. What is left
+    // is feasible, and the dual changes by a known amount.
+    void let_go(int32_t slot) {
+        machine_.require(slot);
+        Pattern& p = machine_.table()[slot];
+        own_scores_.resize(p.vectors.size());
+        machine_.scores_of_vectors(slot, own_scores_.data());
+        for (std::size_t n = 0; n < p.vectors.size(); ++n) {
+            SupportVector& v = p.vectors[n];
+            const double of_label = margin(p.label, v.label);
+            dual_ -= v.beta * (of_label - own_scores_[n] + v.beta * p.diagonal / 2);
+            linear_ -= v.beta * of_label;
+            machine_.set_coefficient(slot, v, 0);
+        }
+        remove(slot);
+    }
+    // The same for machines of weights, which keep what it adds to them.
+    void retire(int32_t slot) {
+        for (SupportVector& v : machine_.table()[slot].vectors) v.beta = 0;
+        remove(slot);
+    }
+    // The pattern leaves, and others inherit these shares of its coefficients. As it stays in the problem with the
+    // coefficients it had, the linear part of the dual does not change; |w|^2 does, by a known amount.
+    void hand_over(int32_t slot, const std::vector<int32_t>& heirs, const std::vector<double>& shares) {
+        machine_.require(slot);
+        Pattern& p = machine_.table()[slot];
+        std::vector<SupportVector> left = p.vectors;
+        own_scores_.resize(left.size());
+        machine_.scores_of_vectors(slot, own_scores_.data());
+        for (std::size_t n = 0; n < left.size(); ++n) {
+            left[n].beta = machine_.coefficient(left[n]);
+            dual_ += left[n].beta * (own_scores_[n] - left[n].beta * p.diagonal / 2);
+            machine_.clear_coefficient(slot, p.vectors[n]);
+        }
+        remove(slot);
+        for (std::size_t h = 0; h < heirs.size(); ++h) inherit(heirs[h], left, shares[h]);
     }
 
     // Of optimality, by the pattern's own support vectors.
@@ -316,6 +355,32 @@ class Steps {
         work_ += machine_.set_coefficient(slot, up, raised);
         work_ += machine_.set_coefficient(slot, down, lowered);
         if ((up.beta == 0 || down.beta == 0) && !is_finishing_) machine_.remove_zeros(slot);
+        machine_.after_step(slot);
+    }
+
+    void remove(int32_t slot) {
+        machine_.remove_zeros(slot);
+        machine_.after_step(slot);
+        ++counters_.forgotten;
+    }
+
+    void inherit(int32_t slot, const std::vector<SupportVector>& left, double share) {
+        machine_.require(slot);
+        Pattern& p = machine_.table()[slot];
+        scores_.resize(std::size_t(machine_.classes()));
+        const auto is_lacking = [&](const SupportVector& v) { return !p.find(v.label); };
+        if (std::any_of(left.begin(), left.end(), is_lacking)) machine_.scores_of_old(slot, scores_.data());
+        for (const SupportVector& v : left)
+            if (is_lacking(v)) machine_.add_vector(slot, v.label, scores_[std::size_t(v.label)]);
+        own_scores_.resize(p.vectors.size());
+        machine_.scores_of_vectors(slot, own_scores_.data());
+        for (const SupportVector& v : left) {
+            SupportVector& own = *p.find(v.label);
+            const double change = share * v.beta;
+            dual_ -= change * (own_scores_[std::size_t(&own - p.vectors.data())] + change * p.diagonal / 2);
+            machine_.inherit_coefficient(slot, own, change);
+        }
+        machine_.remove_zeros(slot);
         machine_.after_step(slot);
     }
 

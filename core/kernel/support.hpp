@@ -104,12 +104,17 @@ class SupportTable {
         ++vectors_;
     }
 
-    // Support vectors whose coefficient is zero leave, and with the last of them the pattern. `leaves` is told of each.
+    // Support vectors whose coefficient is zero leave, and with the last of them the pattern. `leaves` is told of each;
+    // `stays` may say that one does all the same.
     template <class Leaves>
     void remove_zeros(int32_t slot, Leaves leaves) {
+        remove_zeros(slot, leaves, [](const SupportVector&) { return false; });
+    }
+    template <class Leaves, class Stays>
+    void remove_zeros(int32_t slot, Leaves leaves, Stays stays) {
         auto& vectors = patterns_[std::size_t(slot)].vectors;
         for (std::size_t n = 0; n < vectors.size();) {
-            if (vectors[n].beta != 0) {
+            if (vectors[n].beta != 0 || stays(vectors[n])) {
                 ++n;
                 continue;
             }

@@ -239,6 +239,21 @@ def test_training_from_a_file_keeps_support_patterns_within_the_limit(tmp_path: 
     assert tagger.result_.gap >= 0
 
 
+def test_streams_keep_so_many_patterns_and_a_dual_that_is_a_lower_bound() -> None:
+    random = np.random.RandomState(0)
+    X = [[f"w{random.randint(50)}" for _ in range(10)] for _ in range(200)]
+    y = [[f"L{random.randint(5)}" for _ in range(10)] for _ in range(200)]
+    tagger = SequenceTagger(max_patterns=20, random_state=0).fit(X, y)
+    assert tagger.result_.support_patterns == 20
+    assert tagger.result_.operations["frozen"] > 0
+    assert tagger.result_.dual <= tagger.result_.primal
+    assert tagger.partial_fit(X, y).result_.support_patterns == 20
+    with pytest.raises(ValueError, match="max_patterns acts with solver='larank' and stop='epochs' only"):
+        SequenceTagger(max_patterns=20, stop="gap").fit(X, y)
+    with pytest.raises(ValueError, match="max_patterns acts with solver='larank'"):
+        SequenceTagger(max_patterns=20, solver="perceptron").fit(X, y)
+
+
 # ---- Certificate ----
 
 

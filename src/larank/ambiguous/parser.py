@@ -190,7 +190,7 @@ class SemanticParser(BaseEstimator):  # type: ignore[misc]
     >>> from larank import SemanticParser
     >>> from larank.ambiguous.childworld import make_child_world
     >>> train, test = make_child_world(level=1, random_state=0)
-    >>> parser = SemanticParser().fit(train)
+    >>> parser = SemanticParser(random_state=0).fit(train)
     >>> str(parser.predict(["mommy believes that the dog broke the box"])[0])
     'believe(mother, break(dog, box))'
     >>> bool(parser.score(test) > 0.8)

@@ -3,7 +3,8 @@
 The session (`core/kernel/larank.hpp`) takes new examples and goes back to old ones as its schedule says. A model is
 taken after sweeps over the support patterns, and the stream goes on as if they had not been. Every epoch leaves
 smaller violations alone than the one before. With the linear kernel the session keeps weights instead of kernel values,
-and the model is their average over the stream.
+and the model is their average over the stream. Where there may be so many patterns and no more, one leaves for every
+one that comes (`core/kernel/forgetting.hpp`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from larank.kernel.machine import (
     Machine,
     StreamTraining,
     estimate_by_losses,
+    primal_by_losses,
     session_class,
 )
 from larank.kernel.selection import Strategy
@@ -48,7 +50,21 @@ class LaRank(Algorithm):
     title = "LaRank"
     takes_samples = True
     kept = ("_tau",)
-    fixed = (*Algorithm.fixed, "fit_intercept", "cost_matrix", "average", "schedule", "n_reprocess", "operations")
+    fixed = (
+        *(*Algorithm.fixed, "fit_intercept", "cost_matrix", "average", "schedule", "n_reprocess", "operations"),
+        *("max_patterns", "forget"),
+    )
+
+    @property
+    def needs_snapshot(self) -> bool:
+        """What patterns that were let go have left behind is in no attribute of the model."""
+        return self.model.max_patterns is not None
+
+    @property
+    def _has_bound(self) -> bool:
+        """Whether the dual objective of the session is one: not where coefficients went over to other patterns."""
+        model = self.model
+        return model.max_patterns is None or model.forget == "oldest" or model.kernel == "linear"
 
     def check_classes(self, classes: NDArray[Any]) -> None:
         """The cost matrix has a row and a column for each."""
@@ -62,7 +78,9 @@ class LaRank(Algorithm):
         self.model._resolved_kernel(X)  # checks its parameters
         model = self.model
         # Hard margins are those of the last weights: the average has others, from before they were met.
-        averages = math.isfinite(model.C) if model.average == "auto" else bool(model.average)
+        # Where the oldest patterns are let go, the stream drifts, and old weights mislead.
+        drifts = model.max_patterns is not None and model.forget == "oldest"
+        averages = math.isfinite(model.C) and not drifts if model.average == "auto" else bool(model.average)
         options = {"features": X.shape[1], "intercept": bool(model.fit_intercept), "averages": averages}
         session = session_class("LinearLaRank", X.dtype)(**self._settings(seed), **options)
         return LinearMachine(session, X)
@@ -80,6 +98,8 @@ class LaRank(Algorithm):
             "operations": [operations] if isinstance(operations, str) else list(operations),
             "tau": TAU,
             "seed": seed,
+            "max_patterns": int(self.model.max_patterns or 0),
+            "forget": self.model.forget,
         }
 
     def begin_training(self, training: StreamTraining) -> None:
@@ -107,7 +127,9 @@ class LaRank(Algorithm):
 
     def estimate(self, training: StreamTraining) -> ObjectiveValues:
         """By the losses of the examples as they came."""
-        return estimate_by_losses(training)
+        if self._has_bound:
+            return estimate_by_losses(training)
+        return ObjectiveValues(primal_by_losses(training), math.nan, math.nan)
 
     def objectives(self, training: StreamTraining) -> FromScratch:
         """[larank] (3) and (7), and the largest violation of an example."""
@@ -130,10 +152,13 @@ class LaRank(Algorithm):
             best = np.where(own < bound, g, -np.inf).max(axis=1)
             violation = max(violation, float((best - worst).max()))
             yield
-        if training.sample is not None:  # the rest is as it was kept on the way
+        if training.sample is not None or self.model.max_patterns is not None:  # the rest is as it was kept on the way
             half, dual = training.session.half_squared_norm, training.session.dual
             self._look_at_objectives(training, half, dual)
-            return SampledObjectives.of(half + losses.total, dual, losses.error)
+            primal = training.machine.model_half_squared_norm(half) + losses.total
+            if not self._has_bound:
+                return SampledObjectives(primal, math.nan, math.nan, losses.error)
+            return SampledObjectives.of(primal, dual, losses.error)
         half = squared_norm / 2
         self._look_at_objectives(training, half, linear - half)
         dual, half = linear - half, training.machine.model_half_squared_norm(half)
@@ -147,6 +172,8 @@ class LaRank(Algorithm):
         return outcome
 
     def _look_at_objectives(self, training: StreamTraining, half_squared_norm: float, dual: float) -> None:
+        if not self._has_bound:
+            return
         largest = 1.0 if self.model.cost_matrix is None else float(np.max(self.model.cost_matrix))
         at_zero = largest * float(training.stream.examples.costs.sum())
         training.machine.look_at_objectives(half_squared_norm, dual, at_zero)
@@ -197,7 +224,8 @@ class LaRank(Algorithm):
         """How often each operation was performed."""
         counters = session.counters
         counts = dict(zip(("process_new", "process_old", "optimize"), counters.operations, strict=True))
-        return {**counts, "steps": counters.steps, "finishing_steps": counters.finishing_steps}
+        counts |= {"steps": counters.steps, "finishing_steps": counters.finishing_steps}
+        return counts if self.model.max_patterns is None else {**counts, "forgotten": counters.forgotten}
 
     def argmax_calls(self, session: Any) -> int:
         """How often the best of all classes was looked for."""
@@ -232,7 +260,7 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     average : bool or "auto", default="auto"
         Whether a linear model is the average of the weights over the stream, where late ones count most, and not the
         last ones, which owe much to the last few examples if labels are noisy. "auto" does so with the linear kernel
-        and a finite `C`. Say False where a stream drifts, and old weights mislead.
+        and a finite `C`, but not with ``forget="oldest"``. Say False where a stream drifts, and old weights mislead.
     schedule : {"adaptive", "fixed"}, default="adaptive"
         How the three operations take turns: in proportion to the dual increase they bring for their work, or each new
         example followed by `n_reprocess` times one PROCESSOLD and ten OPTIMIZE.
@@ -240,6 +268,12 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
         How often the fixed schedule goes back to old examples after each new one.
     operations : collection of {"new", "old", "optimize"}, default=("new", "old", "optimize")
         What the schedule may choose from; "new" must be among them.
+    max_patterns : int, optional
+        How many support patterns there may be, 2 or more; any number if not given. Where one more comes, one is let go,
+        so that memory and the time per example stay the same however long a stream is.
+    forget : {"least", "oldest"}, default="least"
+        Which pattern `max_patterns` lets go, and how: so that the function changes least, its coefficients going over
+        to the patterns nearest to it; or the oldest one and all it has brought, for streams that drift.
     [auto_epochs]
     tol : float, optional
         With ``stop="gap"`` the relative duality gap to stop at; if not given, a gap of `C` as in the paper.
@@ -256,7 +290,8 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes)
         The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive. They are
-        those of the last weights, with or without `average`.
+        those of the last weights, with or without `average`. With `max_patterns` and ``forget="least"`` they contain
+        what a pattern has inherited, which may be of any sign; weights of the linear kernel are made of more patterns.
     support_costs_ : ndarray of shape (n_support,)
         The bound of each pattern's largest coefficient: `C` times its weights.
     [intercept_]
@@ -296,6 +331,8 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
         schedule: str = "adaptive",
         n_reprocess: int = 1,
         operations: Collection[str] = OPERATIONS,
+        max_patterns: int | None = None,
+        forget: str = "least",
         epochs: int | str = "auto",
         selection: str | Strategy = "random",
         sample_size: int | None = None,
@@ -324,6 +361,8 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
         self.schedule = schedule
         self.n_reprocess = n_reprocess
         self.operations = operations
+        self.max_patterns = max_patterns
+        self.forget = forget
         self.epochs = epochs
         self.selection = selection
         self.sample_size = sample_size

@@ -327,6 +327,7 @@ class Settings:
     selection: str | Strategy = "random"
     sample_size: int | None = None
     label_budget: int | None = None
+    max_patterns: int | None = None
     memory_limit: float = math.inf
     batch_size: int = 256
     random_state: int | np.random.RandomState | None = None
@@ -348,7 +349,8 @@ class Settings:
         """The passes to make at most."""
         if self.epochs != "auto":
             return int(self.epochs)
-        return 1 if self.label_budget or self.strategy.needs_scores else _MOST_EPOCHS
+        is_stream = self.label_budget or self.max_patterns or self.strategy.needs_scores
+        return 1 if is_stream else _MOST_EPOCHS
 
     def limits(self) -> Limits:
         """When `fit` stops."""
@@ -422,6 +424,11 @@ class Algorithm(ABC):
 
     def __init__(self, model: Any) -> None:
         self.model = model
+
+    @property
+    def needs_snapshot(self) -> bool:
+        """Whether a session can be rebuilt from its snapshot only, and not from the model."""
+        return False
 
     def check_classes(self, classes: NDArray[Any]) -> None:
         """Raise where a parameter does not fit the classes."""
@@ -514,14 +521,20 @@ class Algorithm(ABC):
 
 def estimate_by_losses(training: StreamTraining) -> ObjectiveValues:
     """The objectives of a session that adds up the losses of examples, each as it was when it came."""
+    # No primal objective is below the dual, whatever was seen on the way.
+    dual = training.session.dual
+    return ObjectiveValues(max(dual, primal_by_losses(training)), dual, math.nan)
+
+
+def primal_by_losses(training: StreamTraining) -> float:
+    """The primal objective of such a session; hard margins are kept or not."""
     session = training.session
     loss, left = session.loss, training.left
     if training.is_whole:
         # Examples not visited yet count as in the epoch before; in the first one, as those visited.
         loss += left * (training.loss_before if training.epoch else loss / (1 - left))
-    # No primal objective is below the dual, whatever was seen on the way; hard margins are kept or not.
-    primal = math.inf if loss > 0 and math.isinf(training.settings.C) else session.half_squared_norm + loss
-    return ObjectiveValues(max(session.dual, primal), session.dual, math.nan)
+    is_broken = loss > 0 and math.isinf(training.settings.C)
+    return math.inf if is_broken else float(session.half_squared_norm + loss)
 
 
 def linear_weights(model: KernelClassifier) -> _Float:
@@ -1062,7 +1075,8 @@ class OnlineClassifier(KernelClassifier):
             algorithm.withdraw_bounds()
         self.result_ = training.result(outcome)
         self.n_iter_ = max(1, math.ceil(self.result_.iterations))
-        if getattr(self, "_machine", None) is machine and self.kernel != "precomputed":
+        is_stream = getattr(self, "_machine", None) is machine
+        if (is_stream or algorithm.needs_snapshot) and self.kernel != "precomputed":
             self._waiting_vectors = machine.waiting(self.support_)
             self._snapshot = machine.session.snapshot()
         return outcome

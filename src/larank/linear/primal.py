@@ -168,7 +168,7 @@ default="linear"
     >>> from larank import PrimalMulticlassSVC
     >>> from larank.data import load_letter
     >>> letter = load_letter()
-    >>> model = PrimalMulticlassSVC().fit(letter.X_train / 15, letter.y_train)
+    >>> model = PrimalMulticlassSVC(random_state=0).fit(letter.X_train / 15, letter.y_train)
     >>> bool(model.score(letter.X_test / 15, letter.y_test) > 0.7)
     True
     >>> bool(model.result_.relative_gap <= 1e-3)

@@ -166,6 +166,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         tokens.
     certify : bool, default=True
         Whether `fit` computes the duality gap from scratch at the end.
+    max_patterns : int, optional
+        How many support patterns LaRank returns to, 2 or more; any number if not given. Where there are more, random
+        ones are let go: their coefficients stay as they are. Memory then grows with the features alone.
     memory_limit : float, default=2e9
         Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next pass. When
         patterns take more, random ones are let go: their coefficients stay as they are. The weights come on top.
@@ -232,6 +235,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         average: bool = False,
         shuffle: bool = True,
         certify: bool = True,
+        max_patterns: int | None = None,
         memory_limit: float = 2e9,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -256,6 +260,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         self.average = average
         self.shuffle = shuffle
         self.certify = certify
+        self.max_patterns = max_patterns
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -608,6 +613,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             memory_limit=int(self.memory_limit),
             returns=returns,
             seed=seed,
+            max_patterns=int(self.max_patterns or 0),
         )
         return Learner(encoder, labels, chain, larank)
 

@@ -42,7 +42,8 @@ def on_interrupt(action: str) -> Iterator[None]:
     >>> letter = load_letter()
     >>> with larank.on_interrupt("raise"):  # one Ctrl-C ends the loop
     ...     for C in (0.1, 1.0):
-    ...         model = larank.LinearMulticlassSVC(C=C, tol=0.1).fit(letter.X_train[:1000], letter.y_train[:1000])
+    ...         model = larank.LinearMulticlassSVC(C=C, tol=0.1, random_state=0)
+    ...         model = model.fit(letter.X_train[:1000], letter.y_train[:1000])
     """
     if action not in _ACTIONS:
         raise ValueError(f"on_interrupt must be one of {', '.join(map(repr, _ACTIONS))}, got {action!r}")

@@ -1,0 +1,286 @@
+"""`python -m studies streams`: kernel streams without an end, or that drift, beside scikit-learn's learners."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import SGDClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+from larank import LaRankClassifier
+from studies.study import Outcome, Say, Study
+from studies.tables import Columns, Table, figure
+
+FEATURES, CLASSES, CENTERS = 12, 5, 50
+C, GAMMA = 1.0, 1 / FEATURES
+ALPHA = 1e-4  # of SGDClassifier, its default; 1e-5 and 1e-6 were no better on another stream
+TESTED = 20_000
+MOST_UNBOUNDED = 50_000  # rows of the learner without a bound: it takes longer with every row
+_Labels = NDArray[np.int64]
+
+
+class Drawn:
+    """Rows on the fly, whose labels are the best of smooth functions with Gumbel noise."""
+
+    def __init__(self, seed: int, stream: int) -> None:
+        random = np.random.default_rng(seed)
+        self._centers = random.normal(size=(CENTERS, FEATURES))
+        self._heights = 5 * random.normal(size=(CENTERS, CLASSES))
+        self._random = np.random.default_rng([seed, stream])
+
+    def rows(self, count: int) -> tuple[NDArray[np.float32], _Labels, _Labels]:
+        """Examples, labels, and the best that can be said of the labels."""
+        X = self._random.normal(size=(count, FEATURES)).astype(np.float32)
+        squares = np.square(X).sum(axis=1)[:, None] + np.square(self._centers).sum(axis=1) - 2 * X @ self._centers.T
+        scores = np.exp(-squares / FEATURES) @ self._heights
+        return X, (scores + self._random.gumbel(size=scores.shape)).argmax(axis=1), scores.argmax(axis=1)
+
+
+# ---- Learners ----
+
+
+class Mapped:
+    """SGDClassifier on a kernel map, which is fitted to the first rows."""
+
+    def __init__(self, kernel_map: Any) -> None:
+        self._map = kernel_map
+        self._model = SGDClassifier(alpha=ALPHA, average=True, random_state=0)
+        self._is_new = True
+
+    def partial_fit(self, X: Any, y: _Labels) -> None:
+        """One pass."""
+        if self._is_new:
+            self._map.fit(X)
+        self._is_new = False
+        self._model.partial_fit(self._map.transform(X), y, classes=np.arange(CLASSES))
+
+    def predict(self, X: Any) -> Any:
+        """Labels."""
+        return self._model.predict(self._map.transform(X))
+
+
+class Window:
+    """A batch learner, fitted anew to the last rows."""
+
+    def __init__(self, model: Any, rows: int) -> None:
+        self._model, self._rows = model, rows
+        self._X, self._y = np.empty((0, FEATURES), np.float32), np.empty(0, np.int64)
+
+    def partial_fit(self, X: Any, y: _Labels) -> None:
+        """Forget the oldest rows."""
+        self._X = np.concatenate([self._X, X])[-self._rows :]
+        self._y = np.concatenate([self._y, y])[-self._rows :]
+        self._model.fit(self._X, self._y)
+
+    def predict(self, X: Any) -> Any:
+        """Labels."""
+        return self._model.predict(X)
+
+
+def larank(max_patterns: int | None, forget: str = "least", cost: float = C) -> LaRankClassifier:
+    """Ours."""
+    return LaRankClassifier(C=cost, gamma=GAMMA, max_patterns=max_patterns, forget=forget, n_jobs=1, random_state=0)
+
+
+def fourier(components: int) -> Mapped:
+    """Random Fourier features."""
+    return Mapped(RBFSampler(gamma=GAMMA, n_components=components, random_state=0))
+
+
+def nystroem(components: int) -> Mapped:
+    """A map on a sample of the first rows."""
+    return Mapped(Nystroem(gamma=GAMMA, n_components=components, random_state=0))
+
+
+# ---- Without an end ----
+
+
+@dataclass(frozen=True)
+class Length:
+    """A learner after so many rows: test error, CPU microseconds per row since the last look, resident memory."""
+
+    learner: str
+    rows: int
+    error: float
+    micros: float
+    megabytes: float
+    patterns: int
+
+
+LENGTH_COLUMNS: Columns = {
+    "learner": figure("learner"),
+    "rows": figure("rows", ",d"),
+    "test error %": figure("error", ".2f", 100),
+    "CPU us per row": figure("micros", ".1f"),
+    "resident MB": figure("megabytes", ".0f"),
+    "patterns": figure("patterns", "d"),
+}
+
+
+def _resident() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
+
+
+def _endless(name: str, model: Any, looks: Sequence[int], chunk: int, seed: int, say: Say) -> list[Length]:
+    stream, (X_test, y_test, _) = Drawn(seed, 1), Drawn(seed, 2).rows(TESTED)
+    found: list[Length] = []
+    done, seconds, since = 0, 0.0, 0
+    for look in looks:
+        while done < look:
+            X, y, _ = stream.rows(chunk)
+            began = time.process_time()
+            model.partial_fit(X, y)
+            seconds += time.process_time() - began
+            done, since = done + chunk, since + chunk
+        error = float(np.mean(model.predict(X_test) != y_test))
+        patterns = len(getattr(model, "support_", ()))
+        found.append(Length(name, done, error, 1e6 * seconds / since, _resident(), patterns))
+        say(f"{name}: {done:,} rows, error {100 * error:.2f} %, {found[-1].micros:.1f} us per row")
+        seconds, since = 0.0, 0
+    return found
+
+
+# ---- Drift ----
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Prequential errors: before the labels change places, in parts after it, and in the end; CPU seconds."""
+
+    learner: str
+    before: float
+    after: tuple[float, ...]
+    end: float
+    seconds: float
+
+
+def _drift(name: str, model: Any, rows: int, chunk: int, seed: int, say: Say) -> Drift:
+    """Each chunk is predicted, then learned. In the middle every label becomes the next one."""
+    stream, errors, began = Drawn(seed, 3), [], time.process_time()
+    for first in range(0, rows, chunk):
+        X, y, _ = stream.rows(chunk)
+        y = (y + (first >= rows // 2)) % CLASSES
+        errors.append(float(np.mean(model.predict(X) != y)) if first else 1.0)
+        model.partial_fit(X, y)
+    middle = len(errors) // 2
+    last = middle // 4
+    means = float(np.mean(errors[middle - last : middle])), float(np.mean(errors[-last:]))
+    found = Drift(name, means[0], tuple(errors[middle : middle + 8]), means[1], time.process_time() - began)
+    say(f"{name}: {100 * means[0]:.1f} % before the change, {100 * means[1]:.1f} % in the end")
+    return found
+
+
+# ---- The study ----
+
+
+def _table(title: str, columns: Columns, rows: Sequence[Any]) -> Table:
+    table = Table(title, list(columns))
+    for row in rows:
+        table.add(*(shown(row) for shown in columns.values()))
+    return table
+
+
+@dataclass(frozen=True)
+class Found(Outcome):
+    """Both parts."""
+
+    lengths: tuple[Length, ...]
+    drifts: tuple[Drift, ...]
+    best: float
+    chunk: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """All rows."""
+        return {
+            "best": self.best,
+            "lengths": [asdict(row) for row in self.lengths],
+            "drifts": [asdict(row) for row in self.drifts],
+        }
+
+    def to_tables(self) -> Sequence[Table]:
+        """One for each part."""
+        after = {
+            f"+{number * self.chunk:,}": lambda row, number=number: f"{100 * row.after[number]:.1f}"
+            for number in range(len(self.drifts[0].after))
+        }
+        drift: Columns = {
+            "learner": figure("learner"),
+            "before": figure("before", ".1f", 100),
+            **after,
+            "end": figure("end", ".1f", 100),
+            "CPU s": figure("seconds", ".1f"),
+        }
+        return [
+            _table("A noisy stream without an end", LENGTH_COLUMNS, self.lengths),
+            _table("Prequential error in percent, before and after labels have changed places", drift, self.drifts),
+        ]
+
+    def to_lines(self) -> Sequence[str]:
+        """What there is to lose."""
+        return [f"the best that can be said of the labels has {100 * self.best:.2f} % of errors"]
+
+
+@dataclass(frozen=True)
+class _Scope:
+    looks: tuple[int, ...]
+    chunk: int
+    drift_rows: int
+    drift_chunk: int
+    size: int
+    seed: int = 11  # the constants were chosen on other streams
+
+
+def _learners(size: int) -> Mapping[str, Callable[[], Any]]:
+    return {
+        "LaRankClassifier": lambda: larank(None),
+        f"max_patterns={size // 2}": lambda: larank(size // 2),
+        f"max_patterns={size}": lambda: larank(size),
+        f"max_patterns={2 * size}": lambda: larank(2 * size),
+        f"SGD, {size} Fourier features": lambda: fourier(size),
+        f"SGD, Nystroem of {size}": lambda: nystroem(size),
+    }
+
+
+def _followers(size: int) -> Mapping[str, Callable[[], Any]]:
+    return {
+        f"max_patterns={size}, oldest": lambda: larank(size, "oldest"),
+        f"max_patterns={size}, least": lambda: larank(size),
+        f"SVC, last {2 * size} rows": lambda: Window(SVC(C=C, gamma=GAMMA), 2 * size),
+        f"15 neighbours, last {2 * size} rows": lambda: Window(KNeighborsClassifier(15), 2 * size),
+        f"SGD, {size} Fourier features": lambda: fourier(size),
+    }
+
+
+def run(scope: _Scope, say: Say) -> Found:
+    """All learners, one after the other."""
+    _, y, best = Drawn(scope.seed, 2).rows(TESTED)
+    lengths: list[Length] = []
+    for name, make in _learners(scope.size).items():
+        is_bounded = name != "LaRankClassifier"
+        looks = scope.looks if is_bounded else [look for look in scope.looks if look <= MOST_UNBOUNDED]
+        lengths += _endless(name, make(), looks, scope.chunk, scope.seed, say)
+    drifts = [
+        _drift(name, make(), scope.drift_rows, scope.drift_chunk, scope.seed, say)
+        for name, make in _followers(scope.size).items()
+    ]
+    return Found(tuple(lengths), tuple(drifts), float(np.mean(best != y)), scope.drift_chunk)
+
+
+class _Streams(Study):
+    def scope(self, arguments: argparse.Namespace) -> _Scope:
+        """A million rows, or a few thousand with `--quick`."""
+        if arguments.quick:
+            return _Scope((1000, 2000), 1000, 4800, 300, 100)
+        return _Scope((10_000, 50_000, 100_000, 500_000, 1_000_000), 10_000, 40_000, 500, 1000)
+
+
+STUDY = _Streams("streams", "kernel streams without an end, and streams that drift", (), run)

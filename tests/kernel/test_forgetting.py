@@ -1,0 +1,240 @@
+"""LaRankClassifier(max_patterns=..., forget=...): streams without an end, and streams that drift."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from larank import LaRankClassifier
+from larank.data import models
+
+TAU, MOST_HEIRS, MOST_LOST, RIDGE = 0.08, 8, 0.9, 1e-3
+
+
+def noisy(rows, seed=0, features=6, classes=4, spread=0.5):
+    """Labels that are the best of smooth functions with Gumbel noise."""
+    random = np.random.default_rng(seed)
+    centers, heights = random.normal(size=(60, features)), 3 * random.normal(size=(60, classes))
+    X = random.normal(size=(rows, features))
+    scores = rbf_kernel(X, centers, gamma=0.3) @ heights
+    return X, (scores + spread * random.gumbel(size=(rows, classes))).argmax(axis=1)
+
+
+def bounded(max_patterns, forget="least", **parameters):
+    given = {"kernel": "rbf", "gamma": 0.3, "shuffle": False, "random_state": 0, **parameters}
+    return LaRankClassifier(max_patterns=max_patterns, forget=forget, **given)
+
+
+class Reference:
+    """PROCESSNEW alone with a bound on patterns, from all kernel values: rows of coefficients, own and inherited."""
+
+    def __init__(self, K, y, C, max_patterns, forget):
+        self.K, self.present = K, []
+        self.own, self.inherited = np.zeros((2, len(y), y.max() + 1))
+        arrived = set()
+        for i, label in enumerate(y):
+            arrived.add(label)
+            self.process_new(i, label, C, sorted(arrived))
+            if len(self.present) > max_patterns:
+                self.let_go(forget)
+
+    @property
+    def coefficients(self):
+        return self.own + self.inherited
+
+    def process_new(self, i, label, C, arrived):
+        g = -(self.K[i] @ self.coefficients)
+        g[label] += 1
+        rivals = [y for y in arrived if y != label]
+        if not rivals:
+            return
+        rival = min(rivals, key=lambda y: g[y])
+        violation = g[label] - g[rival]
+        if violation <= TAU:
+            return
+        step = min(C, violation / (2 * self.K[i, i]))
+        self.own[i, label], self.own[i, rival] = step, -step
+        self.present.append(i)
+
+    def let_go(self, forget):
+        if forget == "oldest":
+            self.leave(self.present[0])
+            return
+        going, heirs, shares, lost = self.bequest(self.present[-1])
+        if lost > MOST_LOST:
+            lengths = [self.K[j, j] * (self.coefficients[j] ** 2).sum() for j in self.present]
+            going, heirs, shares, lost = self.bequest(self.present[int(np.argmin(lengths))])
+        left = self.coefficients[going].copy()
+        self.leave(going)
+        self.inherited[heirs] += shares[:, None] * left
+
+    def bequest(self, i):
+        others = [j for j in self.present if j != i]
+        heirs = sorted(others, key=lambda j: -(self.K[i, j] ** 2) / self.K[j, j])[:MOST_HEIRS]
+        K = self.K[np.ix_(heirs, heirs)]
+        shares = np.linalg.solve(K + RIDGE * np.diag(np.diag(K)), self.K[i, heirs])
+        return i, heirs, shares, 1 - shares @ self.K[i, heirs] / self.K[i, i]
+
+    def leave(self, i):
+        self.present.remove(i)
+        self.own[i] = self.inherited[i] = 0
+
+
+@pytest.mark.parametrize("forget", ["least", "oldest"])
+@pytest.mark.parametrize(("max_patterns", "gamma"), [(2, 0.1), (5, 0.1), (12, 0.1), (12, 2.0)])
+def test_what_is_let_go_and_what_others_inherit_is_as_written_down(forget, max_patterns, gamma):
+    X, y = noisy(80)
+    K = rbf_kernel(X, gamma=gamma)
+    y[:4] = range(4)  # labels are numbered as they arrive
+    expected = Reference(K, y, 0.7, max_patterns, forget)
+    model = bounded(max_patterns, forget, kernel="precomputed", C=0.7, operations=("new",)).fit(K, y)
+    assert model.result_.operations["forgotten"] > 10
+    np.testing.assert_array_equal(np.sort(model.support_), np.sort(expected.present))
+    np.testing.assert_allclose(model.dual_coef_.toarray(), expected.coefficients[model.support_], atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_letting_the_oldest_go_keeps_coefficients_feasible_and_the_dual_known(kernel):
+    X, y = noisy(600)
+    model = bounded(40, "oldest", kernel=kernel, C=2.0, average=False).fit(X, y)
+    beta = model.dual_coef_.toarray()
+    label = y[model.support_]
+    others = beta.copy()
+    others[np.arange(len(beta)), label] = 0
+    assert len(beta) <= 40
+    np.testing.assert_allclose(beta.sum(axis=1), 0, atol=1e-12)
+    assert (others <= 0).all()
+    assert (beta.max(axis=1) <= 2.0).all()
+    K = X[model.support_] @ X[model.support_].T if kernel == "linear" else rbf_kernel(X[model.support_], gamma=0.3)
+    dual = beta[np.arange(len(beta)), label].sum() - np.einsum("iy,ij,jy", beta, K, beta) / 2
+    assert model.result_.dual == pytest.approx(dual, rel=1e-6)
+    assert not model.result_.exact
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("forget", ["least", "oldest"])
+def test_the_primal_objective_of_fit_is_that_of_the_model(kernel, forget):
+    X, y = noisy(500)
+    model = bounded(30, forget, kernel=kernel, C=0.5, average=False).fit(X, y)
+    scores = model.decision_function(X)
+    margins = scores[np.arange(len(y)), y][:, None] - scores
+    losses = np.maximum(0, (np.arange(4) != y[:, None]) - margins).max(axis=1)
+    if kernel == "linear":
+        half = np.square(model.coef_).sum() / 2
+    else:
+        beta = model.dual_coef_.toarray()
+        half = np.einsum("iy,ij,jy", beta, rbf_kernel(model.support_vectors_, gamma=0.3), beta) / 2
+    assert model.result_.primal == pytest.approx(half + 0.5 * losses.sum(), rel=1e-5)
+    has_bound = forget == "oldest" or kernel == "linear"
+    assert math.isnan(model.result_.dual) != has_bound
+    assert not has_bound or model.result_.dual <= model.result_.primal
+
+
+@pytest.mark.parametrize("forget", ["least", "oldest"])
+def test_blocks_and_parts_of_a_stream_do_not_change_the_model(forget):
+    X, y = noisy(150)
+    K = rbf_kernel(X, gamma=0.3)
+    whole = bounded(25, forget, kernel="precomputed").fit(K, y)
+    for batch_size in (1, 7):
+        other = bounded(25, forget, kernel="precomputed", batch_size=batch_size).fit(K, y)
+        np.testing.assert_array_equal(other.dual_coef_.toarray(), whole.dual_coef_.toarray())
+    parts = bounded(25, forget, kernel="precomputed")
+    for some in np.array_split(np.arange(150), 4):
+        parts.partial_fit(K[some], y[some])
+    np.testing.assert_array_equal(parts.support_, whole.support_)
+    np.testing.assert_array_equal(parts.dual_coef_.toarray(), whole.dual_coef_.toarray())
+
+
+def test_little_memory_costs_time_and_does_not_change_the_model():
+    X, y = noisy(120)
+    K = rbf_kernel(X, gamma=0.3)
+    roomy = bounded(60, kernel="precomputed").fit(K, y)
+    tight = bounded(60, kernel="precomputed", memory_limit=48_000, batch_size=4).fit(K, y)
+    np.testing.assert_allclose(tight.dual_coef_.toarray(), roomy.dual_coef_.toarray(), atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["poly", "linear"])
+@pytest.mark.parametrize("forget", ["least", "oldest"])
+@pytest.mark.parametrize("start", ["fit", "partial_fit"])
+def test_a_saved_model_goes_on_as_the_one_that_was_kept(kernel, forget, start, tmp_path):
+    X, y = noisy(160)
+    X = np.rint(X)  # kernel values are whole numbers, however they are computed
+    model = bounded(20, forget, kernel=kernel, gamma=1, degree=2, coef0=1, C=0.01)
+    getattr(model, start)(X[:80], y[:80])
+    models.save(model, tmp_path / "model")
+    loaded, copied = models.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))
+    going_on = [each.partial_fit(X[80:], y[80:]).decision_function(X) for each in (model, loaded, copied)]
+    np.testing.assert_allclose(going_on[1], going_on[0], atol=1e-12)
+    np.testing.assert_allclose(going_on[2], going_on[0], atol=1e-12)
+
+
+def test_weights_keep_what_patterns_have_added_to_them():
+    X, y = noisy(500)
+    settings = {"kernel": "linear", "operations": ("new",), "average": False, "epochs": 1}
+    bound, free = bounded(2, **settings).fit(X, y), bounded(None, **settings).fit(X, y)
+    assert len(bound.support_) == 2 < len(free.support_)
+    np.testing.assert_array_equal(bound.coef_, free.coef_)
+    assert bound.result_.dual == pytest.approx(free.result_.dual, rel=1e-6)
+
+
+def test_few_patterns_are_within_a_point_of_all_of_them():
+    X, y = noisy(9000, seed=1)
+    train, test = slice(5000), slice(5000, None)
+    errors = [
+        1 - bounded(most, epochs=1, certify=False).fit(X[train], y[train]).score(X[test], y[test])
+        for most in (None, 250)
+    ]
+    assert errors[1] <= errors[0] + 0.01
+
+
+def test_letting_the_oldest_go_follows_labels_that_change():
+    X, y = noisy(3000, spread=0.1)
+    y[1500:] = (y[1500:] + 1) % 4
+    late = slice(2400, None)
+    errors = {}
+    for forget in ("oldest", "least"):
+        model = bounded(150, forget, C=5.0).partial_fit(X[:2400], y[:2400])
+        errors[forget] = 1 - model.score(X[late], y[late])
+    before = bounded(150, "oldest", C=5.0).partial_fit(X[:900], y[:900])
+    assert errors["oldest"] <= 1 - before.score(X[900:1500], y[900:1500]) + 0.03
+    assert errors["oldest"] < errors["least"]
+
+
+def test_memory_does_not_grow_with_the_stream():
+    X, y = noisy(4000)
+    model = bounded(50).partial_fit(X[:1000], y[:1000])
+    before = model._machine.session.bytes
+    for some in np.array_split(np.arange(1000, 4000), 6):
+        model.partial_fit(X[some], y[some])
+    assert model._machine.session.bytes < 1.05 * before
+    assert model._machine.session.slots <= 51
+
+
+def test_a_checkpoint_goes_on_to_the_same_model(tmp_path):
+    X, y = noisy(200)
+    K = rbf_kernel(X, gamma=0.3)
+    model = bounded(30, kernel="precomputed", time_limit=1e-9)
+    with pytest.warns(UserWarning, match="time_limit"):
+        model.fit(K, y, checkpoint=tmp_path / "state", every=1e-9)
+    resumed = bounded(30, kernel="precomputed").fit(K, y, checkpoint=tmp_path / "state", resume=True)
+    whole = bounded(30, kernel="precomputed").fit(K, y)
+    np.testing.assert_array_equal(resumed.dual_coef_.toarray(), whole.dual_coef_.toarray())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"max_patterns": 1}, "max_patterns must be an integer >= 2, got 1"),
+        ({"max_patterns": 5, "forget": "newest"}, "forget must be one of 'least', 'oldest'; got 'newest'"),
+        ({"forget": "oldest"}, "forget cannot act with max_patterns=None"),
+        ({"max_patterns": 5, "epochs": 2}, "max_patterns acts with stop='epochs' and epochs=1 or 'auto' only"),
+        ({"max_patterns": 5, "stop": "gap"}, "max_patterns acts with"),
+        ({"max_patterns": 5, "C": math.inf}, "max_patterns cannot act with C=inf"),
+    ],
+)
+def test_what_cannot_act_is_refused(parameters, words):
+    X, y = noisy(40)
+    with pytest.raises(ValueError, match=words):
+        LaRankClassifier(**parameters).fit(X, y)

@@ -100,48 +100,35 @@ class Gram {
     int64_t resident() const { return resident_; }
     void be_tight() { pool_->be_tight(); }  // memory is short
 
-    // Brings all rows up to date at once. Row after row, the values of the newborn members are read side by side, so
-    // this is cheaper than many rows that catch up alone; and births that every row has seen can be forgotten.
+    // Brings all rows up to date at once, which is cheaper than many rows that catch up alone; and births that every
+    // row has seen can be forgotten.
     void settle(int64_t columns) {
         if (births_.empty()) return;
-        std::vector<bool> is_newborn(rows_.size());
-        for (const int32_t member : births_) {
-            is_newborn[std::size_t(member)] = true;
-            if (rows_[std::size_t(member)].is_here()) catch_up(member, columns);
-        }
-        for (const int32_t member : in_order_of_address())  // rows may go, and move, while others grow
-            if (is_kept(member)) widen(member, columns);
-        const std::vector<const T*> newborn = rows_born_since(0);
-        const bool all_resident = std::all_of(newborn.begin(), newborn.end(), [](const T* row) { return row; });
-        if (all_resident)
-            take_in(newborn, is_newborn, columns);
-        else
-            for (std::size_t member = 0; member < rows_.size(); ++member)
-                if (!is_newborn[member] && is_kept(int64_t(member))) catch_up(int64_t(member), columns);
+        for (const int32_t member : births_)
+            if (is_kept(member)) catch_up(member, columns);
+        settle_some(columns, [](int32_t) { return true; });
         births_.clear();
         for (Row& row : rows_) row.seen = 0;
     }
     int64_t births() const { return int64_t(births_.size()); }
 
-    // Brings the rows of some members up to date while those born last are still in the cache.
+    // The same for some members, while those born last are still in the cache.
     template <class IsWanted>
     void settle_some(int64_t columns, IsWanted is_wanted) {
         std::vector<int32_t> wanted;
         for (std::size_t member = 0; member < rows_.size(); ++member)
             if (is_late(member) && is_wanted(int32_t(member))) wanted.push_back(int32_t(member));
-        for (const int32_t member : wanted)  // rows may go, and move, while others grow
+        for (const int32_t member : in_order_of_address(wanted))  // rows may go, and move, while others grow
             if (is_kept(member)) widen(member, columns);
         std::size_t first = births_.size();
         for (const int32_t member : wanted)
             if (is_kept(member)) first = std::min(first, rows_[std::size_t(member)].seen);
         const std::vector<const T*> younger = rows_born_since(first);
-        const bool all_resident = std::all_of(younger.begin(), younger.end(), [](const T* row) { return row; });
-        for (const int32_t member : wanted) {
-            if (!is_kept(member)) continue;
-            if (all_resident)
-                take_in_one(std::size_t(member), younger, first);
-            else
-                catch_up(member, columns);
+        if (std::all_of(younger.begin(), younger.end(), [](const T* row) { return row; })) {
+            take_in(wanted, younger, first, columns);
+        } else {
+            for (const int32_t member : wanted)
+                if (is_kept(member)) catch_up(member, columns);
         }
     }
 
@@ -155,10 +142,7 @@ class Gram {
     };
 
     // Rows that lie together grow together, and leave no half empty slabs behind.
-    std::vector<int32_t> in_order_of_address() const {
-        std::vector<int32_t> members;
-        for (std::size_t member = 0; member < rows_.size(); ++member)
-            if (rows_[member].is_here()) members.push_back(int32_t(member));
+    std::vector<int32_t> in_order_of_address(std::vector<int32_t> members) const {
         std::sort(members.begin(), members.end(), [&](int32_t a, int32_t b) {
             return rows_[std::size_t(a)].piece.values < rows_[std::size_t(b)].piece.values;
         });
@@ -185,27 +169,6 @@ class Gram {
         return true;
     }
 
-    // The values of the newborn, by symmetry, for as many members at once as share a line of the cache: a line is read
-    // once, and those to be read and written next are on their way meanwhile. Rooms are whole lines. What belongs to
-    // nobody is written to a row that nobody reads.
-    void take_in(const std::vector<const T*>& newborn, const std::vector<bool>& is_newborn, int64_t columns) {
-        std::vector<T> nobody(std::size_t(columns), T(0));
-        for (std::size_t first = 0; first < rows_.size(); first += line) {
-            T* older[line];
-            for (std::size_t m = 0; m < line; ++m) {
-                const std::size_t member = first + m;
-                const bool is_older = member < rows_.size() && !is_newborn[member] && rows_[member].is_here();
-                older[m] = is_older ? rows_[member].piece.values : nobody.data();
-            }
-            for (std::size_t b = 0; b < newborn.size(); ++b) {
-                const T* const values = newborn[b] + first;
-                prefetch(values + line);
-                if (b + line < newborn.size()) prefetch(older[b % line] + births_[b + line]);
-                for (std::size_t m = 0; m < line; ++m) older[m][births_[b]] = values[m];
-            }
-        }
-    }
-
     bool is_late(std::size_t member) const { return rows_[member].is_here() && rows_[member].seen < births_.size(); }
 
     // Of births from the `first` on; null where a row was dropped.
@@ -216,13 +179,52 @@ class Gram {
         return rows;
     }
 
-    // All that the row has not seen, from rows that are here: of births from the `first` on.
-    void take_in_one(std::size_t member, const std::vector<const T*>& newborn, std::size_t first) {
-        Row& row = rows_[member];
-        T* const values = row.piece.values;
+    // The values of the births from the `first` on with members in order, by symmetry: `younger` are their rows. A line
+    // of the cache has the values of several members; where they are at least a few, they take it in together. The
+    // newborn go alone: with births before their own, the younger row is theirs.
+    void take_in(const std::vector<int32_t>& members, const std::vector<const T*>& younger, std::size_t first,
+                 int64_t columns) {
+        constexpr std::size_t few = 4;
+        std::vector<T> nobody(std::size_t(columns), T(0));
+        std::vector<bool> is_newborn(rows_.size());
+        for (std::size_t b = first; b < births_.size(); ++b) is_newborn[std::size_t(births_[b])] = true;
+        for (std::size_t n = 0, end = 0; n < members.size(); n = end) {
+            const std::size_t number = std::size_t(members[n]) / line;
+            T* older[line];
+            std::fill(older, older + line, nobody.data());
+            std::size_t together = 0;
+            for (; end < members.size() && std::size_t(members[end]) / line == number; ++end) {
+                const int32_t member = members[end];
+                if (!is_kept(member) || is_newborn[std::size_t(member)]) continue;
+                older[std::size_t(member) % line] = start_of(member);
+                ++together;
+            }
+            if (together >= few) take_in_line(older, number * line, younger, first);
+            for (std::size_t m = n; m < end; ++m)
+                if (together < few || is_newborn[std::size_t(members[m])]) take_in_one(members[m], younger, first);
+        }
+        for (const int32_t member : members) rows_[std::size_t(member)].seen = births_.size();
+    }
+    T* start_of(int32_t member) { return rows_[std::size_t(member)].piece.values; }
+
+    // A line is read once, and those to be read and written next are on their way meanwhile. Rooms are whole lines.
+    // What nobody wants goes to a row that nobody reads; what was taken in before is written again.
+    void take_in_line(T* const* older, std::size_t member, const std::vector<const T*>& younger, std::size_t first) {
+        const int32_t* const births = births_.data() + first;
+        for (std::size_t b = 0; b < younger.size(); ++b) {
+            const T* const values = younger[b] + member;
+            prefetch(values + line);
+            if (b + line < younger.size()) prefetch(older[b % line] + births[b + line]);
+            for (std::size_t m = 0; m < line; ++m) older[m][births[b]] = values[m];
+        }
+    }
+
+    void take_in_one(int32_t member, const std::vector<const T*>& younger, std::size_t first) {
+        if (!is_kept(member)) return;
+        T* const values = start_of(member);
         const int32_t* const births = births_.data();
-        for (std::size_t b = row.seen; b < births_.size(); ++b) values[births[b]] = newborn[b - first][member];
-        row.seen = births_.size();
+        for (std::size_t b = rows_[std::size_t(member)].seen; b < births_.size(); ++b)
+            values[births[b]] = younger[b - first][member];
     }
 
     void widen(int64_t member, int64_t columns) {

@@ -345,7 +345,7 @@ class _Search:
             for place, kernel in enumerate(kernels):
                 provider = self._computing(kernel)
                 indefinite = indefinite_values(provider, self.examples, np.flatnonzero(self.problem.costs > 0))
-                is_there = isinstance(kernel, PrecomputedKernel) and not kernel.plus
+                is_there = isinstance(kernel, PrecomputedKernel) and not kernel.plus and self.room >= 0
                 matrix = self.values.of(kernel, place) if self.shares or is_there else None
                 self.taken.append(_Taken(kernel, matrix, indefinite))
         return [taken for taken in self.taken if any(kernel is taken.kernel for kernel in kernels)]

@@ -94,6 +94,7 @@ class SharedTraining(ActiveSetTraining):
             self.provider.each(lambda some: self.session.look(some.start, some.stop, self.scores), rows)
             self.seen = moves
             self.looks += 1
+            self.provider.kernel_values += self.session.support_patterns * len(self.scores)  # read, not computed
             self.visited += len(self.scores)
             self.seconds_of_look = time.perf_counter() - began
             yield False
@@ -103,6 +104,7 @@ class SharedTraining(ActiveSetTraining):
     def _judge(self) -> None:
         """The dual objective, and the primal one at the multiple of w where it is smallest."""
         problem = self.problem
+        self.session.set_formulation(problem.formulation)  # should the pass have been cut short
         low, high = (1.0, 1.0) if self.provider.indefinite or problem.is_hard else SCALES
         at = self.session.judge(self.scores, low, high, self._scale_precision())
         self.half_squared_norm, self.outside, self.scale, primal = at.half_squared_norm, at.outside, at.scale, at.primal

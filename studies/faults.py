@@ -17,9 +17,20 @@ from larank.data import load_letter
 from studies.study import Outcome, Say, Study
 from studies.tables import Table
 
-KILLS, QUICK_KILLS = 20, 1
-_TOL, _C = 1e-3, 10.0
+_C = 10.0
 _LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How many kills, while so many examples are trained on, to this gap."""
+
+    kills: int
+    examples: int
+    tol: float
+
+
+WHOLE, QUICK = Scope(20, 16000, 1e-3), Scope(1, 2000, 0.02)
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ def _killed(client: Any, after: float) -> threading.Timer:
     return timer
 
 
-def run(kills: int, say: Say) -> Found:
+def run(scope: Scope, say: Say) -> Found:
     """The same fit with kills at moments drawn at random."""
     import dask.array as da  # an extra, which not every study needs
     from distributed import Client, LocalCluster
@@ -80,14 +91,14 @@ def run(kills: int, say: Say) -> Found:
     import larank.dask
 
     letter = load_letter()
-    X, y = letter.X_train / 15, letter.y_train
+    X, y = letter.X_train[: scope.examples] / 15, letter.y_train[: scope.examples]
     optimum = larank.LinearMulticlassSVC(C=_C, tol=1e-5, random_state=0).fit(X, y).result_.dual
     options = {"n_workers": 2, "threads_per_worker": 1, "silence_logs": 50, **_LOOPBACK}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
-        parts = da.from_array(X, chunks=(4000, -1)), da.from_array(y, chunks=4000)
-        model = larank.dask.LinearMulticlassSVC(C=_C, tol=_TOL, random_state=0).fit(*parts)
+        parts = da.from_array(X, chunks=(len(X) // 4, -1)), da.from_array(y, chunks=len(X) // 4)
+        model = larank.dask.LinearMulticlassSVC(C=_C, tol=scope.tol, random_state=0).fit(*parts)
         undisturbed = _seconds_of_fit(model, parts)
-        moments = np.random.default_rng(0).uniform(0.1, 0.9, kills) * undisturbed
+        moments = np.random.default_rng(0).uniform(0.1, 0.9, scope.kills) * undisturbed
         found = [_after_kill(client, model, parts, moment, optimum, say) for moment in moments.tolist()]
     return Found(tuple(found), undisturbed, optimum)
 
@@ -104,15 +115,15 @@ def _after_kill(client: Any, model: Any, parts: Any, after: float, optimum: floa
     seconds = _seconds_of_fit(model, parts)
     timer.join()
     at = model.result_
-    is_right = at.status == "converged" and optimum <= at.primal * (1 + 1e-9) <= optimum * (1 + 2 * _TOL)
+    is_right = at.status == "converged" and optimum <= at.primal * (1 + 1e-9) <= optimum * (1 + 2 * model.tol)
     say(f"killed after {after:.2f} s: {at.status} after {seconds:.1f} s, {'right' if is_right else 'WRONG'}")
     return Kill(after, seconds, at.status, at.primal, at.relative_gap, at.operations["shares_lost"], is_right)
 
 
 class _Faults(Study):
-    def scope(self, arguments: argparse.Namespace) -> int:
-        """How many kills."""
-        return QUICK_KILLS if arguments.quick else KILLS
+    def scope(self, arguments: argparse.Namespace) -> Scope:
+        """How much of it."""
+        return QUICK if arguments.quick else WHOLE
 
 
 STUDY = _Faults("faults", "kill -9 of a Dask worker in the middle of a fit", (), run, libraries=("dask", "distributed"))

@@ -107,7 +107,8 @@ def test_ctrl_c_ends_training_with_a_model(client):
     with pytest.warns(larank.TrainingWarning, match="by an interrupt"):
         model = quick(tol=1e-9, C=100.0).fit(*parts_of(X, Y), client=client)
     assert model.result_.status == "interrupted"
-    assert model.score(X, Y) > 0.5
+    assert model.result_.primal >= model.result_.dual
+    assert set(model.predict(X)) <= set(Y)  # how good it is depends on how far it came
 
 
 def test_progress_tells_rounds_gap_and_bytes(client, capsys):

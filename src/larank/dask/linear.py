@@ -36,8 +36,8 @@ from larank.training import FromScratch, Interrupt, Limits, Objectives, Outcome,
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
-_WITHOUT_ANSWER = ("begin_phase", "take", "scale_costs", "move_back")  # these calls go along with the next one
-_WITH_CHANGE = ("visit", "move_on")  # the change of W comes back with their answers
+_WITHOUT_ANSWER = ("begin_phase", "take", "scale_costs")  # these calls go along with the next one
+_WITH_CHANGE = ("visit",)  # the change of W comes back with its answer
 _SECURING = 0.03  # the share of the time that coefficients may take on their way here, and certificates as much
 _PATIENCE = 0.5  # seconds, or a twentieth of a time limit, for a certificate after Ctrl-C or the limit
 
@@ -359,8 +359,7 @@ class DaskExecutor:
         try:
             found = self._awaited(waiting)
         except (SharesLostError, _Abandoned) as ended:
-            # What is queued is sent again, and does no harm twice; a new share has nothing to move back to.
-            self._queued = [call for call in self._queued if call[0] != "move_back"]
+            # What is queued is sent again, and does no harm twice.
             if isinstance(ended, SharesLostError):
                 self._put_back(ended.lost)
             raise

@@ -101,9 +101,16 @@ def test_a_limit_of_time_ends_training_with_a_model_and_its_gap(client):
     assert point.bytes_sent > 0
 
 
-def test_ctrl_c_ends_training_with_a_model(client):
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+def test_ctrl_c_ends_training_with_a_model(client, monkeypatch):
+    advance, rounds_left = DistributedRounds.advance, [5]
+
+    def and_interrupt(rounds):
+        rounds_left[0] -= 1
+        if rounds_left[0] == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        return advance(rounds)
+
+    monkeypatch.setattr(DistributedRounds, "advance", and_interrupt)
     with pytest.warns(larank.TrainingWarning, match="by an interrupt"):
         model = quick(tol=1e-9, C=100.0).fit(*parts_of(X, Y), client=client)
     assert model.result_.status == "interrupted"

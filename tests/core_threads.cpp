@@ -277,6 +277,15 @@ void linear_sessions_share_their_examples() {
     });
 }
 
+void threads_of_one_linear_session_visit_rows_together() {
+    const Data data(3000, 12, 4);
+    SdmOptions options;
+    options.classes = 4, options.threads = threads;
+    Sdm<double> solver(data.dense(), data.labels.data(), data.costs.data(), data.costs.data(), options);
+    for (int k = 0; k < 20; ++k) solver.advance(3000000);
+    solver.evaluate();
+}
+
 void stripes_of_one_data_set_are_summed_up_by_several_threads() {
     const Data data(4000, 30, 4);
     const PrimalOptions options{Loss::squared_hinge, Aggregation::interpolation, 2.0, 0.5, 4, true};
@@ -340,6 +349,7 @@ int main() {
     claim("sessions with kernels share their examples", sessions_with_kernels_share_their_examples);
     claim("slabs of rows are touched ahead", slabs_of_rows_are_touched_ahead);
     claim("linear sessions share their examples", linear_sessions_share_their_examples);
+    claim("threads of one linear session visit rows together", threads_of_one_linear_session_visit_rows_together);
     claim("stripes of one data set are summed up by several threads",
           stripes_of_one_data_set_are_summed_up_by_several_threads);
     claim("a file is read while a session works", a_file_is_read_while_a_session_works);

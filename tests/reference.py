@@ -269,7 +269,7 @@ def scores_loss(loss, joint, scores, label, cost=1.0):
     """Value and gradient of the loss of one example, by its scores; one-versus-rest, costs may be per class."""
     k = len(scores)
     if joint and loss == "log_loss":
-        return cost * (logsumexp(scores) - scores[label]), cost * (softmax(scores) - np.eye(k)[label])
+        return cost * logsumexp(scores - scores[label]), cost * (softmax(scores) - np.eye(k)[label])
     if joint:
         other = max((m for m in range(k) if m != label), key=lambda m: scores[m])
         value, slope = margin_loss(loss, scores[label] - scores[other])

@@ -89,15 +89,16 @@ void bind_sdm_dense(nb::module_& m) {
     m.def(
         "sdm_session",
         [](Table<T> X, Vector<int32_t> labels, Vector<double> costs, Vector<double> rest_costs, double intercept,
-           const std::string& formulation, int64_t classes, double epsilon, bool shrinking, bool cooling,
-           uint64_t seed) -> SdmSession* {
+           const std::string& formulation, int64_t classes, double epsilon, bool shrinking, bool cooling, uint64_t seed,
+           int64_t threads) -> SdmSession* {
             larank::Matrix<T> view = matrix_of(X);
             view.intercept = T(intercept);
             return new SdmSessionOf<T>(view, {nb::cast(X)}, labels, costs, rest_costs,
-                                       sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
+                                       sdm_options(formulation, classes, epsilon, shrinking, cooling, seed, threads));
         },
         "X"_a.noconvert(), "labels"_a.noconvert(), "costs"_a.noconvert(), "rest_costs"_a.noconvert(), nb::kw_only(),
-        "intercept"_a, "formulation"_a, "classes"_a, "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
+        "intercept"_a, "formulation"_a, "classes"_a, "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a,
+        "threads"_a = 1);
 }
 
 template <class T, class Index>
@@ -106,16 +107,17 @@ void bind_sdm_csr(nb::module_& m) {
         "sdm_session",
         [](Vector<T> values, Vector<Index> columns, Vector<int64_t> starts, int64_t features, Vector<int32_t> labels,
            Vector<double> costs, Vector<double> rest_costs, double intercept, const std::string& formulation,
-           int64_t classes, double epsilon, bool shrinking, bool cooling, uint64_t seed) -> SdmSession* {
+           int64_t classes, double epsilon, bool shrinking, bool cooling, uint64_t seed,
+           int64_t threads) -> SdmSession* {
             larank::Matrix<T> view = matrix_of(values, columns, starts, features);
             view.intercept = T(intercept);
             return new SdmSessionOf<T>(view, {nb::cast(values), nb::cast(columns), nb::cast(starts)}, labels, costs,
                                        rest_costs,
-                                       sdm_options(formulation, classes, epsilon, shrinking, cooling, seed));
+                                       sdm_options(formulation, classes, epsilon, shrinking, cooling, seed, threads));
         },
         "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(), "features"_a, "labels"_a.noconvert(),
         "costs"_a.noconvert(), "rest_costs"_a.noconvert(), nb::kw_only(), "intercept"_a, "formulation"_a, "classes"_a,
-        "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a);
+        "epsilon"_a, "shrinking"_a, "cooling"_a, "seed"_a, "threads"_a = 1);
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ inline const int32_t* checked_labels(Vector<int32_t> labels, Vector<double> cost
 }
 
 inline larank::SdmOptions sdm_options(const std::string& formulation, int64_t classes, double epsilon, bool shrinking,
-                                      bool cooling, uint64_t seed) {
-    return {named<larank::Formulation>(formulation), classes, epsilon, shrinking, cooling, seed};
+                                      bool cooling, uint64_t seed, int64_t threads = 1) {
+    if (threads < 1) throw std::invalid_argument("threads must be at least 1, got " + std::to_string(threads));
+    return {named<larank::Formulation>(formulation), classes, epsilon, shrinking, cooling, seed, threads};
 }

@@ -1,7 +1,8 @@
 // The non-zero coefficients a_i^m, a short list per example.
 //
-// Most examples have none or two of them whatever the number of classes, so lists live in one pool, in blocks of 2, 4,
-// 8, ... entries; a list that outgrows its block moves to the next size and leaves its block to the free list.
+// Most examples have none or two of them whatever the number of classes, so lists live in pools, in blocks of 2, 4, 8,
+// ... entries; a list that outgrows its block moves to the next size and leaves its block to a free list. Threads that
+// change the lists of different examples at the same time take blocks from pools of their own.
 #pragma once
 
 #include <algorithm>
@@ -27,23 +28,36 @@ class Coefficients {
         }
     };
 
-    explicit Coefficients(int64_t examples) : lists_(std::size_t(examples)) {}
+    explicit Coefficients(int64_t examples, int64_t pools = 1) : lists_(std::size_t(examples)) {
+        pools_.resize(std::size_t(pools));
+    }
+    // The copy has its lists side by side.
+    Coefficients(const Coefficients& other) : Coefficients(other.examples(), int64_t(other.pools_.size())) {
+        int64_t room = 0;
+        for (const List& list : other.lists_) room += list.count ? capacity(list.size) : 0;
+        pools_[0].reserve(room);
+        for (int64_t i = 0; i < examples(); ++i) assign(i, other.begin(i), other.count(i));
+    }
+    Coefficients(Coefficients&&) = default;
+    Coefficients& operator=(Coefficients&&) = default;
+    Coefficients& operator=(const Coefficients& other) { return *this = Coefficients(other); }
 
     int64_t examples() const { return int64_t(lists_.size()); }
     int64_t count(int64_t i) const { return lists_[std::size_t(i)].count; }
-    const Entry* begin(int64_t i) const { return pool_.data() + lists_[std::size_t(i)].start; }
+    const Entry* begin(int64_t i) const { return lists_[std::size_t(i)].start; }
     const Entry* end(int64_t i) const { return begin(i) + count(i); }
 
     // Room for `count` entries of example i. The former ones stay as long as there are not more than before.
-    Entry* resize(int64_t i, int64_t count) {
+    Entry* resize(int64_t i, int64_t count, int64_t pool = 0) {
         List& list = lists_[std::size_t(i)];
         if (count > capacity(list.size)) {
-            release(list);
+            Pool& from = pools_[std::size_t(pool)];
+            if (list.size) from.release(list.start, list.size);
             while (capacity(list.size) < count) ++list.size;
-            list.start = take(list.size);
+            list.start = from.take(list.size);
         }
         list.count = int32_t(count);
-        return pool_.data() + list.start;
+        return list.start;
     }
 
     // Whether example i has the same list in both.
@@ -65,7 +79,9 @@ class Coefficients {
     }
 
     // Example i gets the entries of the list, wherever they are from.
-    void assign(int64_t i, const Entry* list, int64_t count) { std::copy(list, list + count, resize(i, count)); }
+    void assign(int64_t i, const Entry* list, int64_t count, int64_t pool = 0) {
+        std::copy(list, list + count, resize(i, count, pool));
+    }
 
     void prefetch_list(int64_t i) const { prefetch(lists_.data() + i); }
     void prefetch_entries(int64_t i) const {
@@ -76,34 +92,45 @@ class Coefficients {
 
   private:
     struct List {
-        int64_t start = 0;
+        Entry* start = nullptr;
         int32_t count = 0;
         int32_t size = 0;  // capacity: 0 for none, else 2^size
     };
     static int64_t capacity(int32_t size) { return size ? int64_t{1} << size : 0; }
 
-    int64_t take(int32_t size) {
-        std::vector<int64_t>& spare = free_[size];
-        if (spare.empty()) {
-            pool_.resize(pool_.size() + std::size_t(capacity(size)));
-            return int64_t(pool_.size()) - capacity(size);
+    // Blocks keep their place: a pool that is used up goes on in a piece of memory as large as all before it.
+    struct alignas(cache_lines) Pool {
+        void reserve(int64_t entries) {
+            if (entries <= left) return;
+            pieces.emplace_back(std::size_t(std::max({entries, total, int64_t{256}})));
+            left = int64_t(pieces.back().size());
+            total += left;
         }
-        const int64_t start = spare.back();
-        spare.pop_back();
-        return start;
-    }
-    void release(const List& list) {
-        if (list.size) free_[list.size].push_back(list.start);
-    }
+        Entry* take(int32_t size) {
+            std::vector<Entry*>& spare = free[size];
+            if (spare.empty()) {
+                reserve(capacity(size));
+                left -= capacity(size);
+                return pieces.back().data() + (int64_t(pieces.back().size()) - left - capacity(size));
+            }
+            Entry* const start = spare.back();
+            spare.pop_back();
+            return start;
+        }
+        void release(Entry* start, int32_t size) { free[size].push_back(start); }
+
+        std::vector<LargeVector<Entry>> pieces;
+        int64_t left = 0, total = 0;  // entries of the last piece that no block has; of all pieces
+        std::vector<Entry*> free[32];
+    };
 
     LargeVector<List> lists_;
-    LargeVector<Entry> pool_;
-    std::vector<int64_t> free_[32];
+    std::vector<Pool> pools_;
 };
 
 // The lists of some examples as they were before they changed for the first time.
 template <class T>
-class CoefficientJournal {
+class alignas(cache_lines) CoefficientJournal {
   public:
     using Entry = typename Coefficients<T>::Entry;
 

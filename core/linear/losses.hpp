@@ -122,34 +122,38 @@ struct BestOtherLoss {
     }
 };
 
-// log sum_m exp(s_m) - s_y, the joint form of the log loss.
+// log sum_m exp(s_m) - s_y, the joint form of the log loss. The largest score is taken out of the sum, where it would
+// be 1 and hide what the others add to it.
 struct MultinomialLoss {
     template <class T, class G>
     static double gradient(const T* scores, int64_t functions, int64_t label, const ExampleCosts& costs, G* g) {
-        const double top = double(*std::max_element(scores, scores + functions));
-        double sum = 0;
+        const int64_t best = std::max_element(scores, scores + functions) - scores;
+        const double top = double(scores[best]);
+        double others = 0;
         for (int64_t m = 0; m < functions; ++m) {
             g[m] = G(std::exp(double(scores[m]) - top));
-            sum += double(g[m]);
+            if (m != best) others += double(g[m]);
         }
-        const G share = G(1 / sum);
+        const G share = G(1 / (1 + others));
         for (int64_t m = 0; m < functions; ++m) g[m] *= share;
         g[label] -= G(1);
         if (costs.own != 1)
             for (int64_t m = 0; m < functions; ++m) g[m] *= G(costs.own);
-        return costs.own * (top + std::log(sum) - double(scores[label]));
+        return costs.own * (top - double(scores[label]) + std::log1p(others));
     }
     template <class T>
     static LossAndGain gains(const T* scores, int64_t functions, int64_t label, int64_t m) {
         if (m != 0) return {};
-        const double top = double(*std::max_element(scores, scores + functions));
-        double sum = 0, weighted = 0;
+        const int64_t best = std::max_element(scores, scores + functions) - scores;
+        const double top = double(scores[best]);
+        double others = 0, weighted = 0;
         for (int64_t n = 0; n < functions; ++n) {
+            if (n == best) continue;
             const double s = double(scores[n]) - top, e = std::exp(s);
-            sum += e;
+            others += e;
             weighted += e * s;
         }
-        return {top + std::log(sum) - double(scores[label]), std::log(sum) - weighted / sum, 0};
+        return {top - double(scores[label]) + std::log1p(others), std::log1p(others) - weighted / (1 + others), 0};
     }
 };
 

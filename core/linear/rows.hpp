@@ -5,6 +5,7 @@
 // over the example, which is in cache by then.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -54,15 +55,17 @@ void scores_sweep(const T* values, Columns columns, int64_t count, const T* W, i
     }
 }
 
+// Adds to the vectors of each row of W that begin at these lanes.
 template <std::size_t Vectors, class T, class Columns>
-void add_sweep(const T* values, Columns columns, int64_t count, const T* coefficients, int64_t lanes, T* W) {
-    constexpr std::size_t width = lane_count<T>;
+void add_sweep(const T* values, Columns columns, int64_t count, const T* coefficients, const int64_t* first_lanes,
+               int64_t lanes, T* W) {
     Lanes<T> coefficient[Vectors];
-    for (std::size_t v = 0; v < Vectors; ++v) coefficient[v] = load(coefficients + v * width);
+    for (std::size_t v = 0; v < Vectors; ++v) coefficient[v] = load(coefficients + first_lanes[v]);
     for (int64_t j = 0; j < count; ++j) {
         T* w = W + int64_t(columns[j]) * lanes;
         const Lanes<T> x = broadcast(values[j]);
-        for (std::size_t v = 0; v < Vectors; ++v) store(w + v * width, load(w + v * width) + x * coefficient[v]);
+        for (std::size_t v = 0; v < Vectors; ++v)
+            store(w + first_lanes[v], load(w + first_lanes[v]) + x * coefficient[v]);
     }
 }
 
@@ -109,14 +112,27 @@ __attribute__((flatten)) void scores(const Row<T>& x, const T* W, int64_t lanes,
     });
 }
 
+// A step changes few of many classes: vectors of which no coefficient is other than 0 are left alone, so that their
+// cache lines need not be written back.
 template <class T>
 __attribute__((flatten)) void add_row(const Row<T>& x, const T* coefficients, int64_t lanes, T* W) {
+    constexpr int64_t width = lane_count<T>;
     if (x.intercept != 0)
         for (int64_t m = 0; m < lanes; ++m) W[x.intercept_row * lanes + m] += x.intercept * coefficients[m];
+    const auto changes = [&](int64_t lane) {
+        return std::any_of(coefficients + lane, coefficients + lane + width, [](T c) { return c != 0; });
+    };
     with_columns(x, [&](auto columns) {
-        for_each_sweep<T>(lanes, [&](auto vectors, int64_t first) {
-            add_sweep<decltype(vectors)::value>(x.values, columns, x.count, coefficients + first, lanes, W + first);
-        });
+        int64_t lane = 0;
+        while (lane < lanes) {
+            int64_t first_lanes[8], vectors = 0;
+            for (; lane < lanes && vectors < 8; lane += width)
+                if (changes(lane)) first_lanes[vectors++] = lane;
+            for_each_sweep<T>(vectors * width, [&](auto sweep_vectors, int64_t) {
+                add_sweep<decltype(sweep_vectors)::value>(x.values, columns, x.count, coefficients, first_lanes, lanes,
+                                                          W);
+            });
+        }
     });
 }
 

@@ -13,19 +13,19 @@
 #include <utility>
 #include <vector>
 
-#include "linear/sdmrows.hpp"
+#include "linear/sdmthreads.hpp"
 
 namespace larank {
 
 template <class T>
-class Sdm : public SdmRows<T> {
-    using Rows = SdmRows<T>;
+class Sdm : public SdmThreads<T> {
+    using Rows = SdmThreads<T>;
 
   public:
     Sdm(const Matrix<T>& X, const int32_t* labels, const double* costs, const double* rest_costs,
         const SdmOptions& options)
         : Rows(X, labels, costs, rest_costs, options) {
-        if (W_.size() <= stored_ / 8) average_ = AlignedArray<T>(W_.size());
+        if (Rows::weights_are_few()) average_ = AlignedArray<T>(main_.W.size());
         epsilon_ = options.cooling ? std::max(1.0, options.epsilon) : options.epsilon;
         if (options.cooling) ramp_ = first_ramp();
         cooling_rate_ = at_full_cost() ? 1.0 : 0.1;
@@ -41,15 +41,13 @@ class Sdm : public SdmRows<T> {
     // Visits examples until about `work` multiply-adds are done or a loop ends. True once the violation stop holds.
     bool advance(int64_t work) {
         if (is_move_due_) move_on();
-        while (!converged_ && work > 0) {
-            if (order_.is_over()) {
-                end_loop();
-                break;
-            }
-            prefetch_ahead();
-            const int64_t i = order_.next();
-            work -= (X_.count(i) + 8) * lanes_;
-            visit(i);
+        Team team(Rows::parts());
+        while (!converged_) {
+            work = visit_rows(team, work);
+            if (work <= 0) break;
+            const bool goes_on = shrunk_ && team.parts() > 1;  // to start threads takes as long as a short loop
+            end_loop();
+            if (!goes_on) break;
         }
         return converged_;
     }
@@ -59,12 +57,10 @@ class Sdm : public SdmRows<T> {
     Objectives evaluate() {
         const T ramp = std::exchange(ramp_, T(1));
         rebuild_weights();
-        Objectives at = objectives();
+        Objectives at = objectives(main_.W);
         average_is_better_ = false;
         if (average_weight_ > 0) {
-            std::swap(W_, average_);
-            const double primal = objectives().primal;
-            std::swap(W_, average_);
+            const double primal = objectives(average_).primal;
             average_is_better_ = primal < at.primal;
             at.primal = std::min(at.primal, primal);
         }
@@ -77,7 +73,7 @@ class Sdm : public SdmRows<T> {
     bool estimate_is_at_full_cost() const { return estimate_is_at_full_cost_; }
     // The weights, [feature][class] without padding. The session ends here.
     AlignedArray<T> take_model() {
-        AlignedArray<T> model = std::move(average_is_better_ ? average_ : W_);
+        AlignedArray<T> model = std::move(average_is_better_ ? average_ : main_.W);
         for (int64_t j = 0; j < X_.weight_rows(); ++j)
             std::copy(model.data() + j * lanes_, model.data() + j * lanes_ + options_.classes,
                       model.data() + j * options_.classes);
@@ -87,10 +83,12 @@ class Sdm : public SdmRows<T> {
     // All that does not follow from the data and the options.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(random_, coefficients_, W_, average_, order_, next_);
+        snapshot(random_, coefficients_, main_.W, average_, order_, main_.next);
         snapshot(shrunk_, converged_, average_is_better_, estimate_is_at_full_cost_, ramp_, ramp_loops_);
-        snapshot(epsilon_, cooling_rate_, loop_violation_, loop_violations_, loop_loss_, loop_gain_);
-        snapshot(average_weight_, shrunk_visits_, counters_, estimate_.primal, estimate_.dual, estimate_.violation);
+        snapshot(epsilon_, cooling_rate_, main_.seen.violation, main_.seen.violations, main_.seen.loss,
+                 main_.seen.gain);
+        snapshot(average_weight_, shrunk_visits_, main_.counters, estimate_.primal, estimate_.dual,
+                 estimate_.violation);
         snapshot(patience_, moves_, is_move_due_, dual_before_);
         if (moves_ > 0) {
             if constexpr (Snapshot::reads) before_ = Coefficients<T>(X_.rows);
@@ -104,46 +102,46 @@ class Sdm : public SdmRows<T> {
     }
 
   private:
-    using Rows::at_full_cost, Rows::begin_loop, Rows::check, Rows::move_from, Rows::objectives, Rows::prefetch_ahead,
-        Rows::scale_costs, Rows::squared_norm, Rows::sum_into, Rows::total_way, Rows::visit;
-    using Rows::X_, Rows::options_, Rows::lanes_, Rows::random_, Rows::coefficients_, Rows::W_, Rows::everyone_,
-        Rows::next_, Rows::order_, Rows::shrunk_, Rows::ramp_, Rows::epsilon_, Rows::loop_violation_,
-        Rows::loop_violations_, Rows::loop_loss_, Rows::loop_gain_, Rows::constant_loss_, Rows::counters_,
-        Rows::stored_;
+    using Rows::at_full_cost, Rows::begin_loop, Rows::check, Rows::move_from, Rows::scale_costs, Rows::squared_norm,
+        Rows::sum_up, Rows::total_way, Rows::visit_rows;
+    using Rows::X_, Rows::options_, Rows::lanes_, Rows::random_, Rows::coefficients_, Rows::everyone_, Rows::main_,
+        Rows::order_, Rows::shrunk_, Rows::ramp_, Rows::epsilon_, Rows::constant_loss_;
 
     void end_loop() {
         if (shrunk_)
             end_shrunk_loop();
         else
             end_full_loop();
-        begin_loop(shrunk_ ? next_.take() : everyone_);
+        begin_loop(shrunk_ ? main_.next.take() : everyone_);
     }
 
     void end_full_loop() {
-        ++counters_.full_loops;
+        ++main_.counters.full_loops;
         note_objectives();
-        converged_ = at_full_cost() && loop_violation_ < options_.epsilon;
+        converged_ = at_full_cost() && main_.seen.violation < options_.epsilon;
         if (options_.cooling) {
-            const double mean = loop_violations_ / double(std::max<std::size_t>(everyone_.size(), 1));
+            const double mean = main_.seen.violations / double(std::max<std::size_t>(everyone_.size(), 1));
             epsilon_ = std::max(options_.epsilon, std::min(epsilon_, cooling_rate_ * mean));
         }
-        shrunk_ = !next_.is_empty();
+        shrunk_ = !main_.next.is_empty();
         shrunk_visits_ = 0;
-        if (sizeof(T) == sizeof(float) && counters_.full_loops % 10 == 0) rebuild_weights();  // rounding adds up
+        if (sizeof(T) == sizeof(float) && main_.counters.full_loops % 10 == 0) rebuild_weights();  // rounding adds up
         is_move_due_ = is_slow();
         ++ramp_loops_;
         const bool gap_is_small = estimate_.primal - estimate_.dual < ramp_gap * estimate_.primal;
         if (!at_full_cost() && (gap_is_small || ramp_loops_ >= ramp_patience)) raise_ramp();
     }
 
-    // The shrunk loops end when no example is left or their visits come to five full loops, [sdm] sec. 2.1; to two,
-    // where coefficients are moved on after that.
+    // The shrunk loops end when no example is left or their visits come to five full loops, [sdm] sec. 2.1; to six,
+    // where several threads make them, for each is worth a little less; to two, where coefficients are moved on after
+    // that.
     void end_shrunk_loop() {
-        ++counters_.shrunk_loops;
+        ++main_.counters.shrunk_loops;
         if (shrunk_visits_ == 0) begin_average();
         shrunk_visits_ += int64_t(order_.size());
-        const bool is_over = shrunk_visits_ > (is_slow() ? 2 : 5) * int64_t(everyone_.size());
-        shrunk_ = !next_.is_empty() && !is_over;
+        const int passes = is_slow() ? 2 : Rows::parts() > 1 ? 6 : 5;
+        const bool is_over = shrunk_visits_ > passes * int64_t(everyone_.size());
+        shrunk_ = !main_.next.is_empty() && !is_over;
         if (average_.size() && at_full_cost()) average_weights(double(order_.size()));
         if (!shrunk_ && at_full_cost()) patience_ = std::max(0, patience_ - (is_over ? 5 : 1));
     }
@@ -178,7 +176,8 @@ class Sdm : public SdmRows<T> {
     void average_weights(double visits) {
         average_weight_ += visits;
         const T share = T(visits / average_weight_);
-        for (int64_t j = 0; j < W_.size(); ++j) average_.data()[j] += share * (W_.data()[j] - average_.data()[j]);
+        for (int64_t j = 0; j < main_.W.size(); ++j)
+            average_.data()[j] += share * (main_.W.data()[j] - average_.data()[j]);
     }
 
     // One visit moves a coefficient by about 1 / A_i on its way to C_i. Where C_i A_i is large the way is long, so
@@ -191,7 +190,7 @@ class Sdm : public SdmRows<T> {
     void raise_ramp() {
         const T old = ramp_, factor = std::min(T(1) / old, T(ramp_factor));
         scale_costs(factor * old > T(0.99) ? T(1) : factor * old);
-        for (int64_t j = 0; j < W_.size(); ++j) W_.data()[j] *= ramp_ / old;
+        for (int64_t j = 0; j < main_.W.size(); ++j) main_.W.data()[j] *= ramp_ / old;
         ramp_loops_ = 0;
         epsilon_ = std::max(1.0, options_.epsilon);
         shrunk_ = false;
@@ -199,20 +198,25 @@ class Sdm : public SdmRows<T> {
 
     void rebuild_weights() {
         if constexpr (sizeof(T) == sizeof(double)) {
-            W_.clear();
-            sum_into(W_.data());
+            main_.W.clear();
+            sum_up(main_.W.data());
         } else {
-            AlignedArray<double> W(W_.size());
-            sum_into(W.data());
-            std::transform(W.data(), W.data() + W.size(), W_.data(), [](double w) { return T(w); });
+            AlignedArray<double> W(main_.W.size());
+            sum_up(W.data());
+            std::transform(W.data(), W.data() + W.size(), main_.W.data(), [](double w) { return T(w); });
         }
+    }
+
+    Objectives objectives(const AlignedArray<T>& W) {
+        const double half = 0.5 * squared_norm(W);
+        return Rows::add_terms(W, {half + constant_loss_, constant_loss_ - half, 0});
     }
 
     void note_objectives() {
         estimate_is_at_full_cost_ = at_full_cost();
-        const double half = 0.5 * squared_norm();
+        const double half = 0.5 * squared_norm(main_.W);
         const double constant = double(ramp_) * constant_loss_;
-        estimate_ = {half + loop_loss_ + constant, loop_gain_ - half + constant, loop_violation_};
+        estimate_ = {half + main_.seen.loss + constant, main_.seen.gain - half + constant, main_.seen.violation};
     }
 
     static constexpr double ramp_factor = 3.2, ramp_gap = 0.2;

@@ -42,18 +42,18 @@ class SdmPart : public SdmRows<T> {
     SdmPart(const Matrix<T>& X, const int32_t* labels, const double* costs, const double* rest_costs,
             const SdmOptions& options)
         : Rows(X, labels, costs, rest_costs, options), journal_of_round_(X.rows) {
-        Rows::journal_ = &journal_of_round_;
+        main_.journal = &journal_of_round_;
     }
     SdmPart(const SdmPart&) = delete;
     SdmPart& operator=(const SdmPart&) = delete;
 
     using Rows::scale_costs, Rows::total_way;
     // Rows of the loop that the next visit belongs to.
-    int64_t loop_size() const { return order_.is_over() && shrunk_ ? next_.size() : int64_t(order_.size()); }
+    int64_t loop_size() const { return order_.is_over() && shrunk_ ? main_.next.size() : int64_t(order_.size()); }
     int64_t rows_that_act() const { return int64_t(everyone_.size()); }
     int64_t stored() const { return Rows::stored_; }
     int64_t lanes() const { return lanes_; }
-    int64_t weight_values() const { return W_.size(); }
+    int64_t weight_values() const { return main_.W.size(); }
     double constant_loss() const { return Rows::constant_loss_; }
 
     // Its order of visits follows from the seed. Shrunk loops have the epsilon that `cooling` times the mean violation
@@ -82,18 +82,18 @@ class SdmPart : public SdmRows<T> {
         if (!is_first_round_) journal_of_round_.clear(), moved_ = AlignedArray<T>(0);
         is_first_round_ = false;
         Rows::sigma_ = T(sigma);
-        std::copy(W, W + W_.size(), W_.data());
+        std::copy(W, W + main_.W.size(), main_.W.data());
         PartRound round;
         while (round.visits < visits) {
             if (order_.is_over() && !begin_next_loop()) break;
-            if (order_.is_over()) continue;
-            prefetch_ahead();
-            Rows::visit(order_.next());
-            ++round.visits;
+            const std::size_t first = main_.position = order_.position();
+            Rows::visit_until(main_, std::min(order_.size(), first + std::size_t(visits - round.visits)), no_limit);
+            order_.go_on_from(main_.position);
+            round.visits += int64_t(main_.position - first);
         }
         if (order_.is_over() && !shrunk_) end_full_loop();
         round.full_loop_is_over = shrunk_;
-        round.is_idle = shrunk_ && order_.is_over() && next_.is_empty();
+        round.is_idle = shrunk_ && order_.is_over() && main_.next.is_empty();
         round.gain_change = gain_change();
         return round;
     }
@@ -102,7 +102,7 @@ class SdmPart : public SdmRows<T> {
     // Adds D of the last round, which began at W, to rows `first` to `last` - 1 of `total`.
     void add_change(const T* W, int64_t first, int64_t last, T* total) const {
         const T share = T(1) / Rows::sigma_;
-        const T* const V = W_.data();
+        const T* const V = main_.W.data();
         for (int64_t j = first * lanes_; j < last * lanes_; ++j) total[j] += share * (V[j] - W[j]);
         if (!moved_.size()) return;
         for (int64_t j = first * lanes_; j < last * lanes_; ++j) total[j] += moved_.data()[j];
@@ -112,43 +112,37 @@ class SdmPart : public SdmRows<T> {
     void take(double step) {
         if (step != 1)
             journal_of_round_.each(
-                [&](int64_t i, const Entry* before, int64_t count) { go_to(i, before, count, T(step)); });
+                [&](int64_t i, const Entry* before, int64_t count) { Rows::go_to(main_, i, before, count, T(step)); });
         journal_of_round_.clear();
     }
 
     // X'a over the rows of this part, [feature][lane].
-    void add_weights(double* W) const { Rows::sum_into(W); }
+    void add_weights(double* W) const { Rows::sum_into(W, 0, Rows::X_.rows); }
 
     // At full costs.
     PartTerms terms(const T* W) {
         const T ramp = std::exchange(ramp_, T(1));
-        std::copy(W, W + W_.size(), W_.data());
-        PartTerms at{Rows::constant_loss_, Rows::constant_loss_, 0};
-        for (const int32_t i : everyone_) {
-            at.gain += Rows::gain(i);
-            const RowStep<T> step = Rows::look(i, std::numeric_limits<T>::infinity());
-            at.losses += Rows::loss(i, step);
-            at.violation = std::max(at.violation, double(step.violation));
-        }
+        const double constant = Rows::constant_loss_;
+        const Objectives sums = Rows::terms(main_, W, 0, everyone_.size(), {constant, constant, 0});
         ramp_ = ramp;
-        return at;
+        return {sums.primal, sums.dual, sums.violation};
     }
 
-    const SdmCounters& counters() const { return counters_; }
+    const SdmCounters& counters() const { return main_.counters; }
 
   private:
     using Entry = typename Coefficients<T>::Entry;
-    using Rows::lanes_, Rows::coefficients_, Rows::W_, Rows::everyone_, Rows::next_, Rows::order_, Rows::shrunk_,
-        Rows::ramp_, Rows::counters_;
-    using Rows::prefetch_ahead, Rows::begin_loop;
+    using Rows::begin_loop;
+    using Rows::lanes_, Rows::coefficients_, Rows::everyone_, Rows::main_, Rows::order_, Rows::shrunk_, Rows::ramp_;
+    static constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 
     void move(double momentum) {
         Coefficients<T> now = coefficients_;
-        if (momentum > 0) {
-            W_.clear();
+        if (momentum > 0 && before_.examples() == now.examples()) {  // a part that was made anew has nothing before
+            main_.W.clear();
             Rows::sigma_ = 1;
             Rows::move_from(before_, T(momentum));
-            moved_ = W_;
+            moved_ = main_.W;
         }
         before_ = std::move(now);
     }
@@ -156,15 +150,15 @@ class SdmPart : public SdmRows<T> {
     // False where the phase has no more rows to visit.
     bool begin_next_loop() {
         if (!shrunk_) end_full_loop();
-        if (next_.is_empty()) return false;
-        ++counters_.shrunk_loops;
-        begin_loop(next_.take());
+        if (main_.next.is_empty()) return false;
+        ++main_.counters.shrunk_loops;
+        begin_loop(main_.next.take());
         return true;
     }
 
     void end_full_loop() {
-        ++counters_.full_loops;
-        loop_ = {Rows::loop_loss_, Rows::loop_violations_, Rows::loop_violation_};
+        ++main_.counters.full_loops;
+        loop_ = {main_.seen.loss, main_.seen.violations, main_.seen.violation};
         shrunk_ = true;
         const double mean = loop_.violations / double(std::max<std::size_t>(everyone_.size(), 1));
         Rows::epsilon_ = std::max(least_epsilon_, std::min(Rows::epsilon_, cooling_ * mean));
@@ -178,28 +172,10 @@ class SdmPart : public SdmRows<T> {
         return change;
     }
 
-    // a_i becomes before + step (a_i - before), class by class.
-    void go_to(int64_t i, const Entry* before, int64_t count, T step) {
-        merged_.assign(before, before + count);
-        for (Entry& entry : merged_) {
-            const Entry* const now = std::find_if(coefficients_.begin(i), coefficients_.end(i),
-                                                  [&](const Entry& e) { return e.label == entry.label; });
-            const T target = now == coefficients_.end(i) ? T(0) : now->value;
-            entry.value += step * (target - entry.value);
-        }
-        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
-            if (std::none_of(before, before + count, [&](const Entry& b) { return b.label == e->label; }))
-                merged_.push_back({step * e->value, e->label});
-        merged_.erase(std::remove_if(merged_.begin(), merged_.end(), [](const Entry& e) { return e.value == 0; }),
-                      merged_.end());
-        coefficients_.assign(i, merged_.data(), int64_t(merged_.size()));
-    }
-
     CoefficientJournal<T> journal_of_round_;
     Coefficients<T> before_{0};  // as the last phase began, before they moved
     AlignedArray<T> moved_{0};   // D of the move alone
     bool is_first_round_ = false;
-    std::vector<Entry> merged_;
     PartLoop loop_;
     double cooling_ = 1, least_epsilon_ = 0;
 };

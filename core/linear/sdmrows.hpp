@@ -38,6 +38,7 @@ struct SdmOptions {
     bool shrinking = true;
     bool cooling = true;
     uint64_t seed = 0;
+    int64_t threads = 1;
 };
 
 struct SdmCounters {
@@ -58,14 +59,8 @@ class SdmRows {
           options_(options),
           lanes_(padded<T>(options.classes)),
           random_(options.seed),
-          coefficients_(X.rows),
-          W_(X.weight_rows() * lanes_),
-          scores_(lanes_),
-          a_(lanes_),
-          change_(lanes_),
-          work_(lanes_),
-          compress_(X),
-          next_(X.rows) {
+          coefficients_(X.rows, options.threads),
+          main_(X, lanes_, 0) {
         examples_.reserve(std::size_t(X.rows));
         for (int64_t i = 0; i < X.rows; ++i) {
             examples_.push_back({T(X.squared_norm(i)), T(costs[i]), T(rest_costs[i]), labels[i]});
@@ -76,7 +71,7 @@ class SdmRows {
                 constant_loss_ += loss_of_zeros(costs[i], rest_costs[i]);
         }
         row_bytes_ = X.row_bytes();
-        prefetch_weights_ = W_.size() * int64_t{sizeof(T)} > 256 * 1024;
+        prefetch_weights_ = main_.W.size() * int64_t{sizeof(T)} > 256 * 1024;
         ahead_ = std::size_t(std::clamp<int64_t>(8192 / (row_bytes_ + 1), 1, 8));
     }
 
@@ -87,17 +82,51 @@ class SdmRows {
         for (int64_t e = 0; e < count; ++e) entry[e] = {T(values[e]), classes[e]};
     }
 
-    const SdmCounters& counters() const { return counters_; }
+    const SdmCounters& counters() const { return main_.counters; }
     const Matrix<T>& matrix() const { return X_; }
     const SdmOptions& options() const { return options_; }
     const Coefficients<T>& coefficients() const { return coefficients_; }
 
   protected:
+    using Entry = typename Coefficients<T>::Entry;
+
     struct Example {
         T norm;  // A_i = |x_i|^2
         T cost;  // C_i
         T rest;  // the same in the problems of the other classes, one-versus-rest
         int32_t label;
+    };
+
+    // What visits saw: losses and violations as they were then, and the linear part of the dual after them.
+    struct Seen {
+        double violation = 0, violations = 0, loss = 0, gain = 0;
+    };
+
+    // Who visits rows: the W that it sees and changes, room to work in, and what it has seen. Several may be on their
+    // way at the same time, each with rows of its own.
+    struct alignas(cache_lines) Visitor {
+        Visitor(const Matrix<T>& X, int64_t lanes, int64_t number)
+            : pool(number),
+              W(X.weight_rows() * lanes),
+              scores(lanes),
+              a(lanes),
+              change(lanes),
+              work(lanes),
+              compress(X),
+              next(X.rows) {}
+
+        int64_t pool;              // where it takes memory for coefficients from
+        std::size_t position = 0;  // of the row that it visits next, in the order of the loop
+        AlignedArray<T> W, scores, a, change, work;
+        RowCompressor<T> compress;
+        Row<T> row{};
+        std::vector<int32_t> few;
+        std::vector<T> few_values;
+        std::vector<Entry> kept;
+        CoefficientJournal<T>* journal = nullptr;  // where coefficients are noted before they change
+        RowSet next;                               // those the next loop may visit
+        Seen seen;                                 // in this loop
+        SdmCounters counters;
     };
 
     void check(const Coefficients<T>& coefficients) const {
@@ -122,111 +151,124 @@ class SdmRows {
     T largest_cost(int64_t i) const { return std::max(example(i).cost, example(i).rest); }
 
     // Examples come in random order: what a visit needs is asked for a few visits ahead, addresses first.
-    void prefetch_ahead() const {
-        order_.fetch_ahead([&](int64_t i) { X_.prefetch_row_for_later(i); }, [&](int64_t i) { X_.prefetch_start(i); });
-        if (const int64_t far = order_.later(2 * ahead_); far >= 0) {
+    void prefetch_ahead(const Visitor& at) const {
+        order_.fetch_ahead(
+            at.position, [&](int64_t i) { X_.prefetch_row_for_later(i); }, [&](int64_t i) { X_.prefetch_start(i); });
+        if (const int64_t far = order_.later(at.position, 2 * ahead_); far >= 0) {
             prefetch(&example(far));
             X_.prefetch_start(far);
             coefficients_.prefetch_list(far);
         }
-        if (const int64_t near = order_.later(ahead_); near >= 0) {
+        if (const int64_t near = order_.later(at.position, ahead_); near >= 0) {
             X_.prefetch_row(near);
             coefficients_.prefetch_entries(near);
         }
     }
 
-    // Scores example i into scores_, its coefficients into a_, the QP's answer into change_.
-    RowStep<T> look(int64_t i, T skip) {
-        spread(i);
-        row_ = compress_(X_.row(i));
-        units<T>().scores(row_, W_.data(), lanes_, prefetch_weights_, scores_.data());
-        if (prefetch_weights_) prefetch_first_weights(order_.later(0));
-        return solve(i, options_.classes, example(i).label, skip);
+    // Scores example i into at.scores, its coefficients into at.a, the QP's answer into at.change.
+    RowStep<T> look(Visitor& at, const T* W, int64_t i, T skip) {
+        spread(at, i);
+        at.row = at.compress(X_.row(i));
+        units<T>().scores(at.row, W, lanes_, prefetch_weights_, at.scores.data());
+        if (prefetch_weights_) prefetch_first_weights(W, order_.later(at.position, 0));
+        return solve(at, i, options_.classes, example(i).label, skip);
     }
 
     // What the scores of an example will read before they ask for anything themselves, on its way during a row QP.
-    void prefetch_first_weights(int64_t i) const {
+    void prefetch_first_weights(const T* W, int64_t i) const {
         constexpr int64_t rows = 12;
         if (i < 0 || !X_.columns32) return;
         const int32_t* const columns = X_.columns32 + X_.begin(i);
         for (int64_t j = 0; j < std::min(rows, X_.count(i)); ++j)
-            for (int64_t m = 0; m < lanes_; m += lane_count<T>) prefetch(W_.data() + columns[j] * lanes_ + m);
+            for (int64_t m = 0; m < lanes_; m += lane_count<T>) prefetch(W + columns[j] * lanes_ + m);
     }
 
-    void spread(int64_t i) {
-        std::fill(a_.data(), a_.data() + lanes_, T(0));
-        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) a_.data()[e->label] = e->value;
+    void spread(Visitor& at, int64_t i) {
+        std::fill(at.a.data(), at.a.data() + lanes_, T(0));
+        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) at.a.data()[e->label] = e->value;
     }
 
-    RowStep<T> solve(int64_t i, int64_t classes, int64_t label, T skip) {
-        const RowProblem<T> problem{scores_.data(), a_.data(), classes, padded<T>(classes), label, curvature(i),
-                                    cost(i),        skip,      rest(i)};
-        return units<T>().solve_row[int(options_.formulation)](problem, work_.data(), change_.data());
+    RowStep<T> solve(Visitor& at, int64_t i, int64_t classes, int64_t label, T skip) {
+        const RowProblem<T> problem{at.scores.data(), at.a.data(), classes, padded<T>(classes), label, curvature(i),
+                                    cost(i),          skip,        rest(i)};
+        return units<T>().solve_row[int(options_.formulation)](problem, at.work.data(), at.change.data());
     }
 
-    // The same for the classes few_ alone, their scores and coefficients side by side: those with a coefficient to
+    // The same for the classes at.few alone, their scores and coefficients side by side: those with a coefficient to
     // move and, in a full loop, the most violating one, [sdm] sec. 2 and 2.1. The label comes first.
-    RowStep<T> look_at_few(int64_t i, T skip) {
+    RowStep<T> look_at_few(Visitor& at, int64_t i, T skip) {
         RowStep<T> all{};
         int32_t worst = example(i).label;
         if (!shrunk_) {
-            all = look(i, std::numeric_limits<T>::infinity());
+            all = look(at, at.W.data(), i, std::numeric_limits<T>::infinity());
             if (!(all.violation > skip)) return all;
-            worst = most_violating(i);
+            worst = most_violating(at, i);
         }
-        few_.assign(1, example(i).label);
-        few_values_.assign(1, T(0));
+        at.few.assign(1, example(i).label);
+        at.few_values.assign(1, T(0));
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
             if (e->label == example(i).label)
-                few_values_[0] = e->value;
+                at.few_values[0] = e->value;
             else if (options_.formulation == Formulation::crammer_singer || !is_at(e->value, rest(i))) {
-                few_.push_back(e->label);
-                few_values_.push_back(e->value);
+                at.few.push_back(e->label);
+                at.few_values.push_back(e->value);
             }
         }
-        if (std::find(few_.begin(), few_.end(), worst) == few_.end()) {
-            few_.push_back(worst);
-            few_values_.push_back(T(0));
+        if (std::find(at.few.begin(), at.few.end(), worst) == at.few.end()) {
+            at.few.push_back(worst);
+            at.few_values.push_back(T(0));
         }
-        const int64_t count = int64_t(few_.size());
+        const int64_t count = int64_t(at.few.size());
         if (shrunk_) {
-            row_ = compress_(X_.row(i));
-            units<T>().scores_of(row_, W_.data(), lanes_, few_.data(), count, scores_.data());
+            at.row = at.compress(X_.row(i));
+            units<T>().scores_of(at.row, at.W.data(), lanes_, at.few.data(), count, at.scores.data());
         } else {
-            for (int64_t c = 0; c < count; ++c) work_.data()[c] = scores_.data()[few_[std::size_t(c)]];
-            std::copy(work_.data(), work_.data() + count, scores_.data());
+            for (int64_t c = 0; c < count; ++c) at.work.data()[c] = at.scores.data()[at.few[std::size_t(c)]];
+            std::copy(at.work.data(), at.work.data() + count, at.scores.data());
         }
-        std::fill(a_.data(), a_.data() + padded<T>(count), T(0));
-        std::copy(few_values_.begin(), few_values_.end(), a_.data());
-        const RowStep<T> step = solve(i, count, 0, skip);
+        std::fill(at.a.data(), at.a.data() + padded<T>(count), T(0));
+        std::copy(at.few_values.begin(), at.few_values.end(), at.a.data());
+        const RowStep<T> step = solve(at, i, count, 0, skip);
         return shrunk_ ? step : RowStep<T>{all.violation, all.loss, step.moved, all.rest_loss};
     }
 
-    int32_t most_violating(int64_t i) const {
+    int32_t most_violating(const Visitor& at, int64_t i) const {
         int32_t worst = example(i).label == 0 ? 1 : 0;
         for (int32_t m = 0; m < options_.classes; ++m)
-            if (m != example(i).label && scores_.data()[m] > scores_.data()[worst]) worst = m;
+            if (m != example(i).label && at.scores.data()[m] > at.scores.data()[worst]) worst = m;
         return worst;
     }
 
-    void visit(int64_t i) {
+    // Visits the rows of the loop from its position on, up to `end` or until about `work` multiply-adds are done. What
+    // is left of the work.
+    int64_t visit_until(Visitor& at, std::size_t end, int64_t work) {
+        while (at.position < end && work > 0) {
+            prefetch_ahead(at);
+            const int64_t i = order_[at.position++];
+            work -= (X_.count(i) + 8) * lanes_;
+            visit(at, i);
+        }
+        return work;
+    }
+
+    void visit(Visitor& at, int64_t i) {
         const bool few = few_classes_pay(i);
         const T skip = T(0.1 * epsilon_);
-        const RowStep<T> step = few ? look_at_few(i, skip) : look(i, skip);
-        ++counters_.visits;
-        loop_violation_ = std::max(loop_violation_, double(step.violation));
-        loop_violations_ += double(step.violation);
-        loop_loss_ += loss(i, step);
+        const RowStep<T> step = few ? look_at_few(at, i, skip) : look(at, at.W.data(), i, skip);
+        ++at.counters.visits;
+        at.seen.violation = std::max(at.seen.violation, double(step.violation));
+        at.seen.violations += double(step.violation);
+        at.seen.loss += loss(i, step);
         if (step.moved) {
-            ++counters_.steps;
+            ++at.counters.steps;
             if (few)
-                take_step_of_few(i);
+                take_step_of_few(at, i);
             else
-                take_step(i);
+                take_step(at, i);
         }
-        if (!shrunk_) loop_gain_ += gain(i);
+        if (!shrunk_) at.seen.gain += gain(i);
         const bool again = shrunk_ ? double(step.violation) >= epsilon_ : options_.shrinking && is_free(i);
-        if (again) next_.insert(i);
+        if (again) at.next.insert(i);
     }
 
     // Beyond eight vectors a row of W no longer fits the registers. In shrunk loops the few classes with a coefficient
@@ -237,44 +279,61 @@ class SdmRows {
         return vectors > 8 && options_.formulation == Formulation::crammer_singer;
     }
 
-    void note(int64_t i) {
-        if (journal_) journal_->note(i, coefficients_);
+    void note(Visitor& at, int64_t i) {
+        if (at.journal) at.journal->note(i, coefficients_);
     }
 
     // What W changes by, in the scores' memory where it is not the change itself.
-    const T* scaled_change(int64_t count) {
-        if (sigma_ == 1) return change_.data();
-        for (int64_t m = 0; m < count; ++m) scores_.data()[m] = sigma_ * change_.data()[m];
-        return scores_.data();
+    const T* scaled_change(Visitor& at, int64_t count) {
+        if (sigma_ == 1) return at.change.data();
+        for (int64_t m = 0; m < count; ++m) at.scores.data()[m] = sigma_ * at.change.data()[m];
+        return at.scores.data();
     }
 
-    void take_step(int64_t i) {
-        note(i);
-        units<T>().add_row(row_, scaled_change(lanes_), lanes_, W_.data());
-        T* a = a_.data();
-        const T* change = change_.data();
+    void take_step(Visitor& at, int64_t i) {
+        note(at, i);
+        units<T>().add_row(at.row, scaled_change(at, lanes_), lanes_, at.W.data());
+        T* a = at.a.data();
+        const T* change = at.change.data();
         int64_t count = 0;
         for (int64_t m = 0; m < options_.classes; ++m) {
             a[m] += change[m];
             count += a[m] != 0;
         }
-        auto* entry = coefficients_.resize(i, count);
+        auto* entry = coefficients_.resize(i, count, at.pool);
         for (int64_t m = 0; m < options_.classes; ++m)
             if (a[m] != 0) *entry++ = {a[m], int32_t(m)};
     }
 
-    void take_step_of_few(int64_t i) {
-        note(i);
-        units<T>().add_row_of(row_, scaled_change(int64_t(few_.size())), few_.data(), int64_t(few_.size()), lanes_,
-                              W_.data());
-        kept_.clear();
+    void take_step_of_few(Visitor& at, int64_t i) {
+        note(at, i);
+        units<T>().add_row_of(at.row, scaled_change(at, int64_t(at.few.size())), at.few.data(), int64_t(at.few.size()),
+                              lanes_, at.W.data());
+        at.kept.clear();
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
-            if (std::find(few_.begin(), few_.end(), e->label) == few_.end()) kept_.push_back(*e);
-        for (std::size_t c = 0; c < few_.size(); ++c) {
-            const T value = a_.data()[c] + change_.data()[c];
-            if (value != 0) kept_.push_back({value, few_[c]});
+            if (std::find(at.few.begin(), at.few.end(), e->label) == at.few.end()) at.kept.push_back(*e);
+        for (std::size_t c = 0; c < at.few.size(); ++c) {
+            const T value = at.a.data()[c] + at.change.data()[c];
+            if (value != 0) at.kept.push_back({value, at.few[c]});
         }
-        std::copy(kept_.begin(), kept_.end(), coefficients_.resize(i, int64_t(kept_.size())));
+        std::copy(at.kept.begin(), at.kept.end(), coefficients_.resize(i, int64_t(at.kept.size()), at.pool));
+    }
+
+    // a_i becomes before + step (a_i - before), class by class.
+    void go_to(Visitor& at, int64_t i, const Entry* before, int64_t count, T step) {
+        at.kept.assign(before, before + count);
+        for (Entry& entry : at.kept) {
+            const Entry* const now = std::find_if(coefficients_.begin(i), coefficients_.end(i),
+                                                  [&](const Entry& e) { return e.label == entry.label; });
+            const T target = now == coefficients_.end(i) ? T(0) : now->value;
+            entry.value += step * (target - entry.value);
+        }
+        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
+            if (std::none_of(before, before + count, [&](const Entry& b) { return b.label == e->label; }))
+                at.kept.push_back({step * e->value, e->label});
+        at.kept.erase(std::remove_if(at.kept.begin(), at.kept.end(), [](const Entry& e) { return e.value == 0; }),
+                      at.kept.end());
+        coefficients_.assign(i, at.kept.data(), int64_t(at.kept.size()), at.pool);
     }
 
     // Whether a coefficient is at its bound, up to the rounding of the step that took it there.
@@ -293,25 +352,26 @@ class SdmRows {
 
     void begin_loop(std::vector<int32_t> examples) {
         order_.begin(std::move(examples), row_bytes_, random_);
-        next_.clear();
-        loop_violation_ = loop_violations_ = loop_loss_ = loop_gain_ = 0;
+        main_.next.clear();
+        main_.seen = {};
     }
 
     void move_from(const Coefficients<T>& before, T momentum) {
-        ++counters_.moves;
+        Visitor& at = main_;
+        ++at.counters.moves;
         for (const int32_t i : everyone_) {
             if (coefficients_.equals(before, i)) continue;
-            spread(i);
-            T* const g = scores_.data();  // such that a_i - g / A_i is where the row would be without constraints
+            spread(at, i);
+            T* const g = at.scores.data();  // such that a_i - g / A_i is where the row would be without constraints
             const T own = options_.formulation == Formulation::one_vs_rest ? T(1) : T(0),
                     scale = momentum * curvature(i);
-            for (int64_t m = 0; m < lanes_; ++m) g[m] = T(-1) - scale * a_.data()[m];
+            for (int64_t m = 0; m < lanes_; ++m) g[m] = T(-1) - scale * at.a.data()[m];
             g[example(i).label] += T(1) + own;
             for (auto e = before.begin(i); e != before.end(i); ++e) g[e->label] += scale * e->value;
-            solve(i, options_.classes, example(i).label, -std::numeric_limits<T>::infinity());
-            row_ = compress_(X_.row(i));
-            take_step(i);
-            ++counters_.visits, ++counters_.steps;
+            solve(at, i, options_.classes, example(i).label, -std::numeric_limits<T>::infinity());
+            at.row = at.compress(X_.row(i));
+            take_step(at, i);
+            ++at.counters.visits, ++at.counters.steps;
         }
     }
 
@@ -336,8 +396,9 @@ class SdmRows {
         }
     }
 
-    void sum_into(double* W) const {
-        for (int64_t i = 0; i < X_.rows; ++i) {
+    // Adds what rows `first` to `last` - 1 have in W.
+    void sum_into(double* W, int64_t first, int64_t last) const {
+        for (int64_t i = first; i < last; ++i) {
             if (!coefficients_.count(i)) continue;
             X_.each(i, [&](int64_t feature, T value) {
                 double* w = W + feature * lanes_;
@@ -347,22 +408,22 @@ class SdmRows {
         }
     }
 
-    Objectives objectives() {
-        const double half = 0.5 * squared_norm();
-        Objectives at{half + constant_loss_, constant_loss_ - half, 0};
-        for (int32_t i : everyone_) {
-            at.dual += gain(i);
-            const RowStep<T> step = look(i, std::numeric_limits<T>::infinity());
-            at.primal += loss(i, step);
-            at.violation = std::max(at.violation, double(step.violation));
+    // The share of rows `first` to `last` - 1 of those that act in both objectives at W, and their largest
+    // violation, added to `sums`.
+    Objectives terms(Visitor& at, const T* W, std::size_t first, std::size_t last, Objectives sums) {
+        for (std::size_t n = first; n < last; ++n) {
+            const int64_t i = everyone_[n];
+            sums.dual += gain(i);
+            const RowStep<T> step = look(at, W, i, std::numeric_limits<T>::infinity());
+            sums.primal += loss(i, step);
+            sums.violation = std::max(sums.violation, double(step.violation));
         }
-        return at;
+        return sums;
     }
 
     double gain(int64_t i) const { return gain(i, coefficients_.begin(i), coefficients_.end(i)); }
     // The same with these coefficients.
-    double gain(int64_t i, const typename Coefficients<T>::Entry* first,
-                const typename Coefficients<T>::Entry* last) const {
+    double gain(int64_t i, const Entry* first, const Entry* last) const {
         double all = 0;
         for (auto e = first; e != last; ++e) {
             if (options_.formulation == Formulation::one_vs_rest)
@@ -383,10 +444,10 @@ class SdmRows {
     }
 
     // Of W, whose size is a multiple of the lanes: several sums side by side, for one alone waits for every addition.
-    double squared_norm() const {
+    static double squared_norm(const AlignedArray<T>& W) {
         double sums[lane_count<T>] = {};
-        for (int64_t j = 0; j < W_.size(); j += lane_count<T>)
-            for (int64_t c = 0; c < lane_count<T>; ++c) sums[c] += double(W_.data()[j + c]) * double(W_.data()[j + c]);
+        for (int64_t j = 0; j < W.size(); j += lane_count<T>)
+            for (int64_t c = 0; c < lane_count<T>; ++c) sums[c] += double(W.data()[j + c]) * double(W.data()[j + c]);
         return std::accumulate(sums, sums + lane_count<T>, 0.0);
     }
 
@@ -396,24 +457,15 @@ class SdmRows {
     Random random_;
     LargeVector<Example> examples_;
     Coefficients<T> coefficients_;
-    CoefficientJournal<T>* journal_ = nullptr;  // where coefficients are noted before they change
-    AlignedArray<T> W_, scores_, a_, change_, work_;
-    RowCompressor<T> compress_;
-    Row<T> row_{};
-    std::vector<int32_t> few_;
-    std::vector<T> few_values_;
-    std::vector<typename Coefficients<T>::Entry> kept_;
     std::vector<int32_t> everyone_;  // all examples that act
-    RowSet next_;                    // those the next loop may visit
     VisitOrder order_;
     int64_t row_bytes_ = 0, stored_ = 0;
     std::size_t ahead_ = 1;
     bool shrunk_ = false, prefetch_weights_ = false;
     T ramp_ = 1, sigma_ = 1;
     double epsilon_ = 1;
-    double loop_violation_ = 0, loop_violations_ = 0, loop_loss_ = 0, loop_gain_ = 0;
     double constant_loss_ = 0;
-    SdmCounters counters_;
+    Visitor main_;
 };
 
 }  // namespace larank

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "data/matrix.hpp"
@@ -31,6 +32,16 @@ class RowSet {
         const uint64_t bit = uint64_t{1} << (row % 64);
         count_ += !(word & bit);
         word |= bit;
+    }
+    // Those of another set of as many rows go over to this one.
+    void take_over(RowSet& other) {
+        if (other.is_empty()) return;
+        count_ = 0;
+        for (std::size_t w = 0; w < words_.size(); ++w) {
+            words_[w] |= std::exchange(other.words_[w], 0);
+            count_ += __builtin_popcountll(words_[w]);
+        }
+        other.count_ = 0;
     }
     // In increasing order; none is left.
     std::vector<int32_t> take() {
@@ -78,22 +89,34 @@ class VisitOrder {
     bool is_over() const { return position_ == visited_.size(); }
     int64_t next() { return visited_[position_++]; }
     std::size_t size() const { return visited_.size(); }
-    // The row that comes so many visits later, or -1.
-    int64_t later(std::size_t visits) const {
-        return position_ + visits < visited_.size() ? visited_[position_ + visits] : -1;
+    // Several may go through parts of the order at the same time, each at a position of its own.
+    std::size_t position() const { return position_; }
+    void go_on_from(std::size_t position) { position_ = position; }
+    // Of several parts that were gone through, the last first: the rows that are left come next.
+    void take_back(std::size_t first, std::size_t last) {
+        const auto move = [&](std::vector<int32_t>& rows) {
+            std::copy_backward(rows.begin() + int64_t(first), rows.begin() + int64_t(last),
+                               rows.begin() + int64_t(position_));
+        };
+        move(visited_), move(fetched_);
+        position_ -= last - first;
+    }
+    int64_t operator[](std::size_t position) const { return visited_[position]; }
+    // The row that comes so many visits after a position, or -1.
+    int64_t later(std::size_t position, std::size_t visits) const {
+        return position + visits < visited_.size() ? visited_[position + visits] : -1;
     }
     // The row that `next` will return, or -1.
     int64_t coming() const { return is_over() ? -1 : visited_[position_]; }
     // Calls fetch(row) for a row of the window to come, and before that locate(row), to have its address then.
     template <class Fetch, class Locate>
-    void fetch_ahead(Fetch fetch, Locate locate) const {
-        if (position_ + window_ + located_ahead < fetched_.size())
-            locate(fetched_[position_ + window_ + located_ahead]);
-        if (position_ + window_ < fetched_.size()) fetch(fetched_[position_ + window_]);
+    void fetch_ahead(std::size_t position, Fetch fetch, Locate locate) const {
+        if (position + window_ + located_ahead < fetched_.size()) locate(fetched_[position + window_ + located_ahead]);
+        if (position + window_ < fetched_.size()) fetch(fetched_[position + window_]);
     }
     template <class Fetch>
     void fetch_ahead(Fetch fetch) const {
-        fetch_ahead(fetch, [](int64_t) {});
+        fetch_ahead(position_, fetch, [](int64_t) {});
     }
 
     bool is_within(int64_t rows) const { return are_within(visited_, 0, rows) && position_ <= visited_.size(); }

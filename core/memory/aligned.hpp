@@ -19,6 +19,9 @@ namespace larank {
 // a huge page in a fraction of the time that it takes to hand out as many small ones.
 constexpr std::size_t huge_page = std::size_t{1} << 21;
 
+// What different threads write lies so far apart: processors fetch lines in pairs.
+constexpr std::size_t cache_lines = 128;
+
 inline void* allocate_aligned(std::size_t bytes) {
     const std::size_t alignment = bytes >= huge_page ? huge_page : 64;
     const std::size_t whole = (bytes + alignment) / alignment * alignment;

@@ -319,6 +319,24 @@ def example_costs(
     return _costs(C, weight, factors[np.searchsorted(classes, y)])
 
 
+def class_factors(
+    class_weight: Mapping[Any, float] | str | None,
+    classes: NDArray[Any],
+    counts: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The factors of sorted classes, by the number of examples of each and their weights together."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        factors: NDArray[np.float64] = counts.sum() / (len(classes) * counts)
+    else:
+        factors = compute_class_weight(class_weight, classes=classes, y=classes)
+    if (factors < 0).any() or not np.isfinite(factors).all():
+        raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
+    if np.count_nonzero(weights * factors) < 2:
+        raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
+    return factors
+
+
 def _costs(C: float, weight: NDArray[np.float64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
     """`C` times the weights of examples and the factors of their classes, neither too large nor lost by rounding."""
     counts = (weight > 0) & (factors > 0)

@@ -78,6 +78,26 @@ def epoch(request: dict[str, Any]) -> dict[str, Any]:
     return {"epoch": (many - one) / EPOCHS, "product": bare}
 
 
+def threads(request: dict[str, Any]) -> dict[str, Any]:
+    """Wall seconds and passes of the linear solver with one thread and with two, seed by seed in turns."""
+    data = _read(Path(request["folder"]), "csr", "float64")
+    estimator = imported(larank.LINEAR[0].requires)
+    seconds: dict[int, list[float]] = {1: [], 2: []}
+    passes: dict[int, list[float]] = {1: [], 2: []}
+    gaps = []
+    for seed in range(request["repeats"]):
+        for n_jobs in seconds:
+            model = estimator("crammer-singer", C=data.C, fit_intercept=False, n_jobs=n_jobs, random_state=seed)
+            with Stopwatch() as watch:
+                model.fit(data.X, data.y)
+            seconds[n_jobs].append(watch.wall)
+            passes[n_jobs].append(model.result_.iterations)
+            gaps.append(model.result_.relative_gap)
+    alone, together = (min(seconds[n_jobs]) for n_jobs in seconds)
+    means = {f"passes_{name}": float(np.mean(passes[n_jobs])) for n_jobs, name in ((1, "alone"), (2, "together"))}
+    return {"alone": alone, "together": together, **means, "gap": max(gaps)}
+
+
 def passes(request: dict[str, Any]) -> dict[str, Any]:
     """Seconds of passes of `PrimalMulticlassSVC`, of the two bare products with X that each has, and the bytes of X."""
     from larank.blocks.workers import Workers

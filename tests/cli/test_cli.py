@@ -408,7 +408,6 @@ def test_a_linear_larank_model_serves_too(files: Files, tmp_path: Path) -> None:
     [
         (["--kernel", "rbf"], "--kernel cannot act with --algorithm sdm"),
         (["--epochs", "2"], "--epochs cannot act with --algorithm sdm"),
-        (["--memory-limit", "1e9"], "--memory-limit cannot act with --algorithm sdm"),
         (["--stop", "epochs"], "--stop epochs is not for --algorithm sdm; it has gap or violation"),
     ],
 )

@@ -134,6 +134,16 @@ def test_a_lost_partition_is_rebuilt_from_its_rows_and_coefficients():
     assert outcome.objectives.primal == pytest.approx(svc(fit_intercept=False).fit(X, y).result_.primal, rel=2e-6)
 
 
+def test_a_partition_that_was_made_anew_has_no_way_to_go_on():
+    X, labels = np.eye(4), np.array([0, 1, 0, 1], np.int32)
+    problem = LinearProblem("crammer-singer", 2, 0.0)
+    part, plain = (Partition(X, labels, np.ones(4), np.ones(4), problem, 0) for _ in range(2))
+    part.begin_phase(0, 1, 0.1, 1.0, 0.0, 0.5)
+    plain.begin_phase(0, 1, 0.1, 1.0, 0.0, 0.0)
+    W = np.zeros((4, part.session.lanes))
+    assert part.visit(W, 1.0, 1.0) == plain.visit(W, 1.0, 1.0)
+
+
 def test_partitions_must_be_alike():
     problem = LinearProblem("crammer-singer", 2, 0.0)
     labels, costs = np.array([0, 1], np.int32), np.ones(2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import metrics
@@ -99,6 +99,7 @@ def test_the_derivatives_of_a_loss_are_its_difference_quotients(loss, problem):
 
 @every_loss
 @given(scores_and_labels(), st.integers(-300, 300))
+@example((True, np.array([-1.49, -2.239, 2.887]), 2), 2)  # a small loss beside a large score
 def test_a_loss_and_its_gradient_are_the_formulas_also_far_out(loss, problem, factor):
     joint, scores, label = problem
     value, gradient = seen_loss(loss, joint, factor * scores, label)

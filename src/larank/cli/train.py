@@ -105,7 +105,7 @@ def train(
 
     Training ends when --stop says so, or at --max-iter, --time-limit or Ctrl-C; in every case the model is valid, it
     is saved, and its duality gap is shown if it has one. An option that cannot act with the others is an error. With
-    --algorithm sgdqn a file that might not fit --memory-limit is not read as a whole, but as a stream. With
+    --algorithm sdm or sgdqn a file that might not fit --memory-limit is not read as a whole, but in blocks. With
     --checkpoint a training that was killed goes on by the same command with --resume.
 
     \b
@@ -118,6 +118,7 @@ def train(
       larank train news.svm.gz news.larank -C 0.5 --formulation weston-watkins
       larank train letter.csv letter.larank --test test.csv --report letter.html
       larank train big.npz big.larank --tol 0.01 --time-limit 60
+      larank train large.svm large.larank --tol 0.01 --memory-limit 1e9
       larank train huge.svm.gz huge.larank --algorithm sgdqn --loss log_loss
       larank train big.npz big.larank --checkpoint big.checkpoint --resume
     """
@@ -134,6 +135,8 @@ def train(
         check_outputs([model_file, report_file, checkpoint_file], [data_file, test_file])
         check_replaceable(model_file)
         is_stream = is_read_as_stream(data_file, estimator)
+        if is_stream and checkpoint_file is not None:
+            raise typer.BadParameter(f"--checkpoint needs {data_file} in memory: raise --memory-limit")
         if is_stream and not quiet:
             say(f"{data_file} is read as a stream: in memory it might take more than --memory-limit allows")
         X, y = (data.stream(), None) if is_stream else data.read()

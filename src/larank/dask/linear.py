@@ -39,6 +39,8 @@ from larank.training.result import Result
 _WITHOUT_ANSWER = ("begin_phase", "take", "scale_costs")  # these calls go along with the next one
 _WITH_CHANGE = ("visit",)  # the change of W comes back with its answer
 _SECURING = 0.03  # the share of the time that coefficients may take on their way here, and certificates as much
+_MULTIPLY_ADDS, _MESSAGE, _BYTES = 1e9, 3e-3, 5e8  # a second, seconds to and fro, and of W a second
+_MESSAGES, _SHORT = 4.0, 0.5  # a round is as long as so many messages, if that is less than such a part of a pass
 _PATIENCE = 0.5  # seconds, or a twentieth of a time limit, for a certificate after Ctrl-C or the limit
 
 
@@ -103,6 +105,10 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
     def _check_acts_on_partitions(self) -> None:
         if self.warm_start:
             raise ValueError(f"warm_start must be False for Dask collections, got {self.warm_start!r}")
+        if self.n_jobs is not None:
+            raise ValueError(
+                f"n_jobs must be None for Dask collections, whose workers have threads; got {self.n_jobs!r}"
+            )
         if math.isinf(self.C):
             raise ValueError("C must be finite for Dask collections, got infinity; a large number would do")
 
@@ -124,6 +130,7 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
                 seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
                 cooling=bool(self.cooling),
                 epsilon=float(self.tol) if self.stop == "violation" else 0.0,
+                passes_per_round=local_work(survey, len(shares)),
             )
             outcome = train(training, limits, progress, interrupt=interrupt)
             support = training.support()
@@ -145,14 +152,7 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
             self.__dict__.pop(name, None)
         self.classes_, self._formulation = survey.classes, self.formulation
         W = training.weights()[:, : len(survey.classes)].T
-        if len(survey.classes) == 2:
-            W = W[1:] - W[:1]
-            if self.formulation == "one-vs-rest":
-                W /= 2
-        n_features = survey.n_features
-        self.coef_ = np.ascontiguousarray(W[:, :n_features])
-        scaling = W.dtype.type(self.intercept_scaling)
-        self.intercept_ = W[:, n_features] * scaling if self.fit_intercept else np.zeros(len(W), W.dtype)
+        self._keep_weights(W)
         self.result_ = Result.of(
             outcome,
             solver="sdm",
@@ -163,6 +163,20 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
             breakdown={},
         )
         self.n_iter_ = math.ceil(self.result_.iterations)
+
+
+def local_work(survey: Survey, n_shares: int) -> float:
+    """The passes over its rows that a share makes in a round, by what a pass and a message take on usual machines.
+
+    Short rounds keep shares together, so that few passes do; a round should not be shorter than a few messages, though.
+    Where a pass is no longer than that, rounds are of a whole one. Not measured, so that a fit can be repeated.
+    """
+    itemsize = survey.dtype.itemsize
+    lanes = math.ceil(len(survey.classes) * itemsize / 64) * 64 // itemsize
+    of_pass = (survey.values + 8 * sum(survey.rows)) * lanes / n_shares / _MULTIPLY_ADDS
+    of_message = _MESSAGE + 2 * n_shares * (survey.n_features + 1) * lanes * itemsize / _BYTES
+    share = _MESSAGES * of_message / of_pass
+    return share if share < _SHORT else 1.0
 
 
 # ---- On the workers ----

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
-from sklearn.utils.class_weight import compute_class_weight
 
-from larank.base import validated
+from larank.base import class_factors, validated
 
 
 @dataclass(frozen=True)
@@ -123,15 +122,7 @@ class Survey:
 
     def class_factors(self, class_weight: Any) -> NDArray[np.float64]:
         """The factor of each class; what "balanced" means depends on the examples of all partitions."""
-        if class_weight == "balanced":
-            factors: NDArray[np.float64] = self.counts.sum() / (len(self.classes) * self.counts)
-        else:
-            factors = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
-        if (factors < 0).any() or not np.isfinite(factors).all():
-            raise ValueError(f"class_weight must not be negative or infinite, got {class_weight!r}")
-        if np.count_nonzero(self.weights * factors) < 2:
-            raise ValueError("sample_weight and class_weight must leave at least two classes with a weight above zero")
-        return factors
+        return class_factors(class_weight, self.classes, self.counts, self.weights)
 
     def describe(self, estimator: Any) -> None:
         """Set what an estimator says about the features it was fitted on."""

@@ -224,6 +224,20 @@ def can_be_read_again(source: Any) -> bool:
     return _iterator(source) is not source
 
 
+def brings_labels(X: Any, y: Any) -> bool:
+    """Whether what `fit` was given brings its own labels: a file, or an iterable of blocks."""
+    is_file = isinstance(X, str | os.PathLike | ExampleFile)
+    if is_file and y is not None:
+        raise ValueError("y must be None where X is a file, which has its own labels")
+    return is_file or (y is None and isinstance(X, Iterable) and not hasattr(X, "shape"))
+
+
+def check_no_weights(sample_weight: Any) -> None:
+    """Raise where weights come beside blocks."""
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be None where X is a stream: blocks (X, y, sample_weight) bring their own")
+
+
 class _SettledLabels:
     """Labels of the type that those of the first block have."""
 

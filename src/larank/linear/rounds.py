@@ -160,9 +160,12 @@ class Partition:
         self.session.begin_phase(own, epsilon, cooling, least, momentum)
 
     def visit(self, W: Weights, sigma: float, passes: float) -> RoundReport:
-        """A round from W on: go on with the phase for so many passes over the rows, or a part of the current loop."""
-        rows = self.session.rows_that_act if passes >= 1 else self.session.loop_size
-        done = self.session.visit(W, sigma, math.ceil(passes * rows))
+        """A round from W on: go on with the phase for so many passes over the rows, or such a part of one."""
+        return self.visit_rows(W, sigma, math.ceil(passes * self.session.rows_that_act))
+
+    def visit_rows(self, W: Weights, sigma: float, visits: int) -> RoundReport:
+        """The same for so many visits."""
+        done = self.session.visit(W, sigma, visits)
         self._W = W
         return self._report(done)
 
@@ -293,13 +296,13 @@ class Rounds:
     passes_per_round : float
         The local work. From 1 on: passes over its rows that a partition makes in one round, where rounds are dear;
         coefficients then move on in every round, and the mean of the last two W is a candidate for the model. Below
-        1: the share of a loop, where rounds are cheap and there are many to a loop.
+        1: the share of a pass, where rounds are cheap and there are many to a loop.
     is_warm : bool
         Whether partitions came with coefficients to go on from; costs are not lowered at first, then.
     """
 
     _LEAST_STEP = 0.1
-    _RAMP_FACTOR, _RAMP_GAP, _RAMP_PATIENCE = 3.2, 0.2, 4  # as in core/linear/sdm.hpp
+    RAMP_FACTOR, RAMP_GAP, RAMP_PATIENCE = 3.2, 0.2, 4  # as in core/linear/sdm.hpp
 
     def __init__(
         self,
@@ -329,7 +332,7 @@ class Rounds:
         self._average_is_better = False
         self._gain = self._square = 0.0  # the linear part of the dual, |W|^2
         self._most_sigma = float(max(1, sum(size.rows_that_act > 0 for size in sizes)))
-        self.sigma = max(1.0, self._most_sigma / 2) if self._is_long else self._most_sigma
+        self.sigma = max(1.0, self._most_sigma / 2) if self._is_long else 1.0
         mean_way = sum(size.way for size in sizes) / self._acting
         self._ramp = min(0.01, 1 / mean_way) if cooling and mean_way > 2 and not is_warm else 1.0
         self._cooling_rate = 0.1 if self._ramp < 1 else 1.0
@@ -443,7 +446,7 @@ class Rounds:
         if self._ramp == 1.0:
             self._estimate = at
             return violation < self._least
-        if at.primal - at.dual < self._RAMP_GAP * at.primal or self._ramp_loops >= self._RAMP_PATIENCE:
+        if at.primal - at.dual < self.RAMP_GAP * at.primal or self._ramp_loops >= self.RAMP_PATIENCE:
             self._raise_costs()
         return False
 
@@ -464,7 +467,7 @@ class Rounds:
 
     def _raise_costs(self) -> None:
         old = self._ramp
-        self._ramp = old * self._RAMP_FACTOR if old * self._RAMP_FACTOR < 0.99 else 1.0
+        self._ramp = old * self.RAMP_FACTOR if old * self.RAMP_FACTOR < 0.99 else 1.0
         self._executor.each("scale_costs", self._ramp)
         factor = self._ramp / old
         self.W *= self.W.dtype.type(factor)
@@ -506,9 +509,8 @@ class Rounds:
 
     def _adapt(self, best: float) -> None:
         """Partitions that agree need sigma near their number, those that do not meet sigma = 1: the step tells."""
-        if self._is_long:
-            factor = min(2.0, max(0.5, best)) ** 0.3
-            self.sigma = min(self._most_sigma, max(1.0, self.sigma / factor))
+        factor = min(2.0, max(0.5, best)) ** 0.3
+        self.sigma = min(self._most_sigma, max(1.0, self.sigma / factor))
 
     def _set_weights(self) -> None:
         W = self._executor.total("weights")

@@ -27,10 +27,13 @@ from larank.base import (
     validated,
 )
 from larank.blocks.ranges import squared_norms
+from larank.blocks.workers import Workers
 from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import RESULT, Schema, floats, integer, labels
+from larank.data.stream import brings_labels, check_no_weights
 from larank.docstrings import with_paragraphs
+from larank.linear.fileblocks import fit_blocks, is_mapped
 from larank.publishing import next_model
 from larank.training import (
     CheckpointFile,
@@ -119,11 +122,18 @@ class LinearMulticlassSVC(LinearClassifier):
     cooling : bool, default=True
         Whether to start with loose tolerances and, where ``C |x|^2`` is large, small costs. Shrinking and cooling
         change the time, not the solution.
+    memory_limit : float, default=2e9
+        The bytes for the model and a block of rows, where `fit` is given a file, blocks or a memory-mapped array larger
+        than that; rows and coefficients then lie in a temporary folder. Arrays in memory do not count.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and as
         many examples and classes. A model loaded from a file has no coefficients to start from.
+    n_jobs : int, optional
+        The threads that visit examples, -1 for all processors; by default one. Several act where the weights are few
+        beside the data, at most one for eight stored values. Their number changes the model, within the tolerance.
     random_state : int, RandomState or None, default=None
-        The seed of the order in which examples are visited. The same integer gives the same model on every machine.
+        The seed of the order in which examples are visited. The same integer gives the same model on every machine,
+        for the same number of threads.
     verbose : int, default=0
         Whether to show progress: 1 is a bar or, where standard error is no terminal, a line every few seconds.
 
@@ -136,7 +146,8 @@ class LinearMulticlassSVC(LinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     dual_coef_ : csr_matrix of shape (n_samples, n_classes)
-        The coefficients ``a`` with ``W = a.T @ X``, up to the averaging that training may apply to ``W``.
+        The coefficients ``a`` with ``W = a.T @ X``, up to the averaging that training may apply to ``W``. It and the
+        next three are of examples in memory: a fit on a file or blocks does not keep them.
     support_ : ndarray
         The examples with a coefficient that is not zero.
     costs_ : ndarray of shape (n_samples,)
@@ -179,7 +190,9 @@ class LinearMulticlassSVC(LinearClassifier):
         class_weight: Mapping[Any, float] | str | None = None,
         shrinking: bool = True,
         cooling: bool = True,
+        memory_limit: float = 2e9,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
@@ -194,30 +207,33 @@ class LinearMulticlassSVC(LinearClassifier):
         self.class_weight = class_weight
         self.shrinking = shrinking
         self.cooling = cooling
+        self.memory_limit = memory_limit
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     @with_paragraphs
     def fit(
         self,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Any,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         checkpoint: PathLike | None = None,
         every: float = 30.0,
         resume: bool = False,
     ) -> Self:
-        """Train on `X` and `y`.
+        """Train on `X` and `y`, or on a file or blocks, which may be larger than memory.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
+        X : array or sparse matrix of shape (n_samples, n_features), path, `ExampleFile` or iterable of blocks
             The examples. float32 and float64 arrays in C order and CSR matrices are used as they are, others are
-            converted.
-        y : array of shape (n_samples,)
-            The labels: integers, strings, booleans.
+            converted; a memory-mapped array larger than `memory_limit` is read in blocks. Without `y` a file in
+            svmlight or CSV format, or an iterable of blocks ``(X, y)`` or ``(X, y, sample_weight)``; it is read once.
+        y : array of shape (n_samples,), optional
+            The labels: integers, strings, booleans. None where `X` brings them.
         [sample_weight]
         [checkpoint]
 
@@ -226,7 +242,13 @@ class LinearMulticlassSVC(LinearClassifier):
         asked = CheckpointRequest(checkpoint, every, resume)
         with next_model(self) as model:
             parameters.check(model)
-            outcome = model._fit(X, y, sample_weight, model._start() if model.warm_start else None, asked)
+            if brings_labels(X, y) or is_mapped(X, model.memory_limit):
+                check_is_in_memory(asked)
+                if y is None:
+                    check_no_weights(sample_weight)
+                outcome = fit_blocks(model, X, y, sample_weight)
+            else:
+                outcome = model._fit(X, y, sample_weight, model._start() if model.warm_start else None, asked)
         self._warn_if_early(outcome)
         return self
 
@@ -385,13 +407,17 @@ class LinearMulticlassSVC(LinearClassifier):
             shrinking=bool(self.shrinking),
             cooling=bool(self.cooling),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            threads=Workers(self.n_jobs).count,
         )
 
     def _keep_model(self, session: _core.SdmSession, X: Any) -> None:
         self.dual_coef_ = csr_matrix(session.coefficients(), shape=(X.shape[0], len(self.classes_)))
         self.support_ = np.flatnonzero(np.diff(self.dual_coef_.indptr))
-        W = session.take_weights().T
-        n_features = X.shape[1]
+        self._keep_weights(session.take_weights().T)
+
+    def _keep_weights(self, W: NDArray[Any]) -> None:
+        """Take the model from W, a row per class, the constant feature last if there is one."""
+        n_features = self.n_features_in_
         if len(self.classes_) == 2:
             W = W[1:] - W[:1]
             if self.formulation == "one-vs-rest":
@@ -400,6 +426,12 @@ class LinearMulticlassSVC(LinearClassifier):
         self.intercept_ = (
             W[:, n_features] * W.dtype.type(self.intercept_scaling) if self.fit_intercept else np.zeros(len(W), W.dtype)
         )
+
+
+def check_is_in_memory(asked: CheckpointRequest) -> None:
+    """Raise where checkpoints are asked for that cannot be."""
+    if asked.checkpoint is not None or asked.resume:
+        raise ValueError("checkpoint and resume act on arrays in memory only, got one with a file or blocks")
 
 
 class _Start(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from functools import partial
 from typing import Any, Self
@@ -48,7 +48,7 @@ from larank.data.schema import (
     record,
     text,
 )
-from larank.data.stream import ExampleFile, blocks_of, can_be_read_again
+from larank.data.stream import ExampleFile, blocks_of, brings_labels, can_be_read_again, check_no_weights
 from larank.docstrings import with_paragraphs
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
 from larank.linear.gradienttraining import GradientTraining, Part, Plan
@@ -276,9 +276,9 @@ class SGDQNClassifier(ScoringClassifier):
         """
         with next_model(self) as model:
             parameters.check(model)
-            if _is_stream(X, y):
+            if brings_labels(X, y):
                 model._check_takes_streams()
-                _check_no_weights(sample_weight)
+                check_no_weights(sample_weight)
                 outcome = model._fit_stream(X, validation)
             else:
                 outcome = model._fit_rows(X, y, sample_weight, validation)
@@ -315,9 +315,9 @@ class SGDQNClassifier(ScoringClassifier):
         """
         with next_model(self) as model:
             parameters.check(model)
-            is_stream = _is_stream(X, y)
+            is_stream = brings_labels(X, y)
             if is_stream:
-                _check_no_weights(sample_weight)
+                check_no_weights(sample_weight)
             outcome = model._go_on(X if is_stream else [(X, y, sample_weight)], classes, is_stream)
         self._warn_if_early(outcome)
         return self
@@ -629,19 +629,6 @@ class SGDQNClassifier(ScoringClassifier):
 
 class _Anonymous(BaseEstimator):  # type: ignore[misc]
     """Whose data are checked for themselves."""
-
-
-def _is_stream(X: Any, y: Any) -> bool:
-    """Whether X brings its own labels: a file, or an iterable of blocks."""
-    is_file = isinstance(X, str | os.PathLike | ExampleFile)
-    if is_file and y is not None:
-        raise ValueError("y must be None where X is a file, which has its own labels")
-    return is_file or (y is None and isinstance(X, Iterable) and not hasattr(X, "shape"))
-
-
-def _check_no_weights(sample_weight: Any) -> None:
-    if sample_weight is not None:
-        raise ValueError("sample_weight must be None where X is a stream: blocks (X, y, sample_weight) bring their own")
 
 
 def _one_part(rows: LabelledRows, n_labels: int) -> Generator[Part]:

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from studies import tables
-from studies.rivals import linear, objectives, sweep
+from studies.rivals import linear, objectives, sweep, threads
 from studies.rivals.contest import Entrant, Settings
 from studies.rivals.libraries import LINEAR, installed
 from studies.rivals.linearruns import LinearRun, Problem, measure_fit, stored
@@ -125,3 +125,11 @@ def test_bars_are_judged_by_precision():
     assert "float64" in told[0]
     assert "float32" in told[1]
     assert "5.00 bare products" in told[2]
+
+
+def test_quick_form_of_threads_compares_one_with_two():
+    found = threads.run(Settings(problems=("letter",), repeats=1, quick=True), lambda _: None)
+    for row in found.rows["rows"]:
+        assert min(row.alone, row.together) > 0
+        assert row.gap <= 1e-3
+    assert not found.lines

@@ -1,0 +1,311 @@
+"""Files and blocks larger than memory: the optimum of all rows, whatever the blocks, and nothing left behind."""
+
+import gzip
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from test_sdm import clusters, small_problems, svc
+
+import larank
+import reference
+from checks import interrupt_when_training, unchanged
+from larank import LinearMulticlassSVC, MemoryLimitError
+from larank.data import DataFormatError, ExampleFile, write_svmlight
+from larank.data.rowstore import place_of
+from larank.training import TrainingWarning
+from reference import FORMULATIONS
+
+formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
+SMALL = 2400.0  # bytes that hold the weights of six features and four classes, and a row or two
+
+
+@pytest.fixture(autouse=True)
+def no_debris(tmp_path_factory, monkeypatch):
+    """Temporary folders are in one of their own, which is empty in the end."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert not list(folder.iterdir())
+
+
+def cut(X, y, ends, weight=None):
+    """Blocks of these rows, as the user's own iterable."""
+    parts = [slice(first, last) for first, last in zip([0, *ends], [*ends, len(y)], strict=True)]
+    return [(X[part], y[part], None if weight is None else weight[part]) for part in parts]
+
+
+def assert_same_optimum(model, other, rel=2e-4):
+    assert model.result_.status == "converged"
+    assert model.result_.primal == pytest.approx(other.result_.primal, rel=rel)
+    assert model.result_.dual == pytest.approx(other.result_.dual, rel=rel)
+    np.testing.assert_array_equal(model.classes_, other.classes_)
+
+
+# The optimum
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(small_problems(), st.sampled_from(FORMULATIONS), st.booleans(), st.booleans(), st.data())
+def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, cooling, is_sparse, data):
+    """However rows are divided: unequally, into empty blocks, into such that miss a class, row by row."""
+    X, y, weight, C, intercept = problem
+    ends = sorted(data.draw(st.lists(st.integers(0, len(y)), max_size=4)))
+    limit = data.draw(st.sampled_from([1700.0, 2600.0, 1e6]))
+    model = svc(formulation, C=min(C, 10.0), tol=1e-4, cooling=cooling, memory_limit=limit)
+    model.set_params(fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
+    model.fit(cut(sparse.csr_matrix(X) if is_sparse else X, y, ends, weight))
+    labels = np.searchsorted(model.classes_, y)
+    Z = reference.with_constant(X, intercept)
+    _, best = reference.optimum(formulation, Z, labels, min(C, 10.0) * weight, len(model.classes_))
+    assert model.result_.status == "converged"
+    assert best * (1 - 1e-6) <= model.result_.primal <= best * (1 + 1.1e-4)
+    assert best * (1 - 1.1e-4) <= model.result_.dual <= best * (1 + 1e-6)
+
+
+@formulations
+@pytest.mark.parametrize("limit", [SMALL, 10_000.0, 2e9], ids=["rows", "some blocks", "one block"])
+@pytest.mark.parametrize("name", ["a.svm", "a.svm.gz", "a.csv"])
+def test_a_file_has_the_optimum_of_its_examples(formulation, limit, name, tmp_path):
+    X, y = clusters(examples=90, empty=0.3)
+    X = np.round(X, 4)
+    path = tmp_path / name
+    if name.endswith("csv"):
+        path.write_text(
+            "".join(",".join(map(repr, [*x, label])) + "\n" for x, label in zip(X.tolist(), y.tolist(), strict=True))
+        )
+    else:
+        write_svmlight(tmp_path / "a.svm", sparse.csr_matrix(X), y)
+        if name.endswith("gz"):
+            path.write_bytes(gzip.compress((tmp_path / "a.svm").read_bytes()))
+    model = svc(formulation, C=0.1, tol=1e-4, memory_limit=limit).fit(path)
+    inside = svc(formulation, C=0.1, tol=1e-5).fit(X, y)
+    assert_same_optimum(model, inside)
+    np.testing.assert_allclose(model.coef_, inside.coef_, atol=2e-2)
+    assert model.result_.operations["blocks_read"] > (40 if limit == SMALL else 0)
+    W = np.column_stack([model.coef_, model.intercept_])
+    primal = reference.primal(formulation, W, reference.with_constant(X, 1.0), y, np.full(90, 0.1))
+    assert model.result_.primal == pytest.approx(primal, rel=1e-9)
+
+
+@formulations
+@pytest.mark.parametrize("class_weight", [None, {1: 3.0}, "balanced"])
+def test_weights_act_as_in_memory(formulation, class_weight):
+    X, y = clusters(examples=92)
+    y[:20], weight = 0, np.linspace(0, 2, 92)
+    model = svc(formulation, class_weight=class_weight, C=0.1, tol=1e-4, memory_limit=12_000.0)
+    model.fit(cut(X, y, [7, 8, 60], weight))
+    assert_same_optimum(
+        model, svc(formulation, class_weight=class_weight, C=0.1, tol=1e-5).fit(X, y, sample_weight=weight)
+    )
+
+
+@pytest.mark.parametrize("stop", ["gap", "violation"])
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_costs_that_are_raised_in_stages_end_at_the_same_optimum(stop, C):
+    X, y = clusters(examples=80, features=6)
+    model = svc(C=C, stop=stop, tol=1e-3 if stop == "gap" else 1e-2, memory_limit=20_000.0).fit(cut(X, y, [40]))
+    assert_same_optimum(model, svc(C=C, tol=1e-6).fit(X, y), rel=1e-2)
+
+
+def test_float32_blocks_make_a_float32_model():
+    X, y = clusters(examples=90)
+    model = svc(tol=1e-3, memory_limit=12_000.0).fit(cut(X.astype(np.float32), y, [30]))
+    assert model.coef_.dtype == np.float32
+    assert model.result_.primal == pytest.approx(svc().fit(X, y).result_.primal, rel=2e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("layout", ["whole", "slice", "columns"])
+def test_a_memory_mapped_array_is_read_in_blocks(dtype, layout, tmp_path, monkeypatch):
+    X, y = clusters(examples=120)
+    whole = np.memmap(tmp_path / "X", dtype, "w+", shape=(150, 6))
+    whole[30:] = np.round(X) if dtype == np.int16 else np.round(X * 8) / 8
+    whole.flush()
+    mapped = np.memmap(tmp_path / "X", dtype, "r", shape=(150, 6))
+    mapped, y = (mapped[30:], y) if layout != "whole" else (mapped, np.concatenate([y[:30], y]))
+    mapped = mapped[:, 1:] if layout == "columns" else mapped
+    monkeypatch.setattr(larank.linear.sdm, "is_mapped", lambda X, memory_limit: isinstance(X, np.memmap))
+    assert (place_of(mapped) is not None) == (dtype != np.int16 and layout != "columns")
+    model = svc(C=0.05, tol=1e-3, memory_limit=8000.0).fit(mapped, y)
+    inside = svc(C=0.05, tol=1e-5).fit(np.array(mapped), y)
+    assert not hasattr(model, "dual_coef_")
+    assert hasattr(inside, "dual_coef_")
+    assert_same_optimum(model, inside, rel=2e-3)
+
+
+def test_a_memory_mapped_array_that_fits_is_used_as_it_is(tmp_path):
+    X, y = clusters(examples=40)
+    mapped = np.memmap(tmp_path / "X", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    model = svc(tol=1e-4).fit(mapped, y)
+    np.testing.assert_array_equal(model.coef_, svc(tol=1e-4).fit(X, y).coef_)
+
+
+def test_the_seed_decides_the_model():
+    X, y = clusters(examples=90, noise=2.0)
+    fits = [svc(tol=1e-2, memory_limit=6000.0, random_state=seed).fit(cut(X, y, [30])).coef_ for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(fits[0], fits[1])
+    assert not np.array_equal(fits[0], fits[2])
+
+
+# What comes in
+
+
+def test_labels_and_features_may_come_in_the_last_block(tmp_path):
+    lines = [f"{'ab'[i % 2]} {i % 3 + 1}:1.5" for i in range(40)] + ["c 9:2", "a"]
+    (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
+    model = svc(tol=1e-3, memory_limit=3500.0).fit(tmp_path / "a.svm")
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.n_features_in_ == 9
+    X, y = larank.data.read(tmp_path / "a.svm")
+    assert_same_optimum(model, svc(tol=1e-5).fit(X, y), rel=2e-3)
+    assert model.predict(X[40:41]).tolist() == ["c"]
+
+
+def test_a_file_may_say_how_wide_it_is_and_count_from_zero(tmp_path):
+    (tmp_path / "a.svm").write_text("1 0:1\n2 1:1\n")
+    model = svc().fit(ExampleFile(tmp_path / "a.svm", n_features=5, zero_based=True))
+    assert model.coef_.shape == (1, 5)
+
+
+def test_an_iterator_is_read_once():
+    X, y = clusters(examples=60)
+    model = svc(tol=1e-3, memory_limit=SMALL).fit(block for block in cut(X, y, [20, 21]))
+    assert_same_optimum(model, svc(tol=1e-5).fit(X, y), rel=2e-3)
+
+
+def test_a_model_of_a_file_is_saved_and_has_no_coefficients_of_examples(tmp_path):
+    X, y = clusters(examples=60)
+    model = svc(tol=1e-3).fit(X, y).fit(cut(X, y, [30]))
+    assert not any(hasattr(model, name) for name in ("dual_coef_", "support_", "costs_", "rest_costs_"))
+    assert 0 < model.result_.support_patterns <= 60
+    larank.save(model, tmp_path / "a.larank")
+    np.testing.assert_array_equal(larank.load(tmp_path / "a.larank").predict(X), model.predict(X))
+
+
+# What goes wrong
+
+
+def test_a_damaged_line_is_named_and_leaves_the_model_as_it_was(tmp_path):
+    X, y = clusters(examples=60)
+    model = svc(tol=1e-3, memory_limit=SMALL).fit(X, y)
+    lines = [f"{i % 2} 1:{i}" for i in range(200)]
+    lines[150] = "1 3:x"
+    (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
+    with unchanged(model, X), pytest.raises(DataFormatError, match=r"a\.svm.*line 151"):
+        model.fit(tmp_path / "a.svm")
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ((np.ones((2, 5)), np.zeros(2, int)), "block 2.*5 features"),
+        ((np.full((2, 6), np.nan), np.zeros(2, int)), "block 2.*NaN"),
+        ((np.ones((2, 6)), np.zeros(2, int), [1, -1]), "block 2.*sample_weight must be finite and not negative"),
+        ((sparse.eye(2, 6, format="csr"), np.zeros(2, int)), "block 2.*all dense|block 2.*dense, or all sparse"),
+        ((np.ones((2, 6), np.float32), np.zeros(2, int)), "block 2.*precision of the first"),
+        ((np.ones((2, 6)), np.array(["a", "b"])), "block 2"),
+        ((np.ones((2, 6)),), "block 2 must be a tuple"),
+    ],
+)
+def test_a_wrong_block_is_named(block, message):
+    X, y = clusters(examples=40)
+    with pytest.raises(ValueError, match=message):
+        svc(memory_limit=3000.0).fit([(X, y), block])
+
+
+def test_streams_without_enough_are_refused():
+    X, y = clusters(examples=10)
+    for blocks, message in (([], "one example"), ([(X, y * 0)], "two classes, got one: 0")):
+        with pytest.raises(ValueError, match=message):
+            svc().fit(blocks)
+    with pytest.raises(ValueError, match="leave at least two classes"):
+        svc().fit([(X, y, (y == 0).astype(float))])
+
+
+def test_what_cannot_act_on_a_file_is_refused(tmp_path):
+    X, y = clusters(examples=10)
+    for parameters, message in (({"warm_start": True}, "warm_start"), ({"C": np.inf}, "C must be finite")):
+        with pytest.raises(ValueError, match=message):
+            svc(**parameters).fit([(X, y)])
+    with pytest.raises(ValueError, match="checkpoint"):
+        svc().fit([(X, y)], checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError, match="sample_weight must be None"):
+        svc().fit([(X, y)], sample_weight=np.ones(10))
+    with pytest.raises(ValueError, match="y must be None"):
+        svc().fit(tmp_path / "a.svm", y)
+
+
+def test_a_memory_limit_that_does_not_hold_the_weights_is_refused():
+    X, y = clusters(examples=10)
+    with pytest.raises(MemoryLimitError, match="block 1: memory_limit=1e"):
+        svc(memory_limit=1000.0).fit([(X, y)])
+
+
+def test_a_reader_that_fails_or_is_interrupted_leaves_nothing_behind():
+    X, y = clusters(examples=40)
+
+    def failing(error):
+        yield X, y
+        raise error
+
+    for error in (OSError("gone"), KeyboardInterrupt()):
+        with pytest.raises(type(error)):
+            svc().fit(failing(error))
+
+
+def test_ctrl_c_ends_training_with_a_valid_model_and_leaves_nothing_behind():
+    X, y = clusters(examples=3000, noise=3.0)
+    model = svc(C=100.0, tol=1e-13, memory_limit=100_000.0)
+    with interrupt_when_training(), pytest.warns(TrainingWarning, match="interrupt"):
+        model.fit(cut(X, y, [1000]))
+    assert model.result_.status == "interrupted"
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_a_time_limit_ends_training_with_a_valid_model():
+    X, y = clusters(examples=3000, noise=3.0)
+    model = svc(C=100.0, tol=1e-13, memory_limit=100_000.0, time_limit=0.3)
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        model.fit(cut(X, y, [1000]))
+    assert model.result_.primal >= model.result_.dual
+
+
+# Memory
+
+
+def test_peak_memory_stays_near_the_limit(tmp_path):
+    """Forty megabytes of values with a limit of six; what a first fit and the reader of files need is there before."""
+    code = """
+import sys, numpy as np
+from pathlib import Path
+from larank import LinearMulticlassSVC
+def status(key):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith(key)))
+random = np.random.default_rng(0)
+def blocks(n):
+    for _ in range(n):
+        X = random.normal(size=(1000, 50))
+        yield X, (X[:, 0] + random.normal(size=1000) > 0).astype(int)
+model = LinearMulticlassSVC(tol=0.1, random_state=0, memory_limit=6e6).fit(blocks(2))
+before = status("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")
+model.fit(blocks(100))
+assert model.result_.status == "converged"
+print(status("VmHWM") - before)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(found.stdout) < 6e6 + 10e6
+
+
+def test_a_subclass_on_partitions_does_not_take_files():
+    dask = pytest.importorskip("larank.dask")
+    assert "memory_limit" in dask.LinearMulticlassSVC().get_params()
+    assert LinearMulticlassSVC().memory_limit == 2e9

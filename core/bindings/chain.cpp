@@ -332,7 +332,36 @@ nb::class_<Session> bind_session(nb::module_& m, const char* name) {
                 return std::make_unique<Session>(copy, s.solver);
             },
             nb::keep_alive<0, 2>(), "copy"_a)
-        .def_prop_ro("bytes", [](const Session& s) { return s.solver.bytes(); })
+        .def_prop_ro("bytes", [](const Session& s) { return s.solver.bytes() + s.solver.average().bytes(); })
+        // A model of its own with the average of the weights, and what the session keeps for it.
+        .def_prop_ro("averages", [](const Session& s) { return s.solver.average().is_kept(); })
+        .def_prop_ro("stretches", [](const Session& s) { return s.solver.average().stretches(); })
+        .def("average",
+             [](const Session& s) {
+                 const nb::gil_scoped_release release;
+                 auto model = std::make_unique<Model>(s.model);
+                 s.solver.average(model->weights);
+                 return model;
+             })
+        .def("early",
+             [](const Session& s) {
+                 const Weights& early = s.solver.average().early();
+                 return nb::make_tuple(sparse_tokens(early), dense_transitions(early));
+             })
+        .def(
+            "restore_average",
+            [](Session& s, int64_t stretches, Vector<double> values, Vector<int32_t> columns, Vector<int64_t> starts,
+               Transitions transitions) {
+                const Weights& weights = s.model.weights;
+                require(stretches >= 0, "stretches must be a count");
+                require(int64_t(starts.shape(0)) <= weights.features() + 1 &&
+                            int64_t(transitions.shape(2)) <= weights.labels(),
+                        "early must not have more features or labels than the model");
+                set_weights(s.solver.average().early(), values, columns, starts, transitions);
+                s.solver.average().set_stretches(stretches);
+            },
+            "stretches"_a, "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(),
+            "transitions"_a.noconvert())
         .def_rw("seen_loss", &Session::seen_loss)
         // What the weights, and what is restored besides, do not tell of how far it is; to be read after these.
         .def("snapshot",
@@ -368,13 +397,14 @@ void bind_chains(nb::module_& m) {
         .def(
             "__init__",
             [](LaRankSession* self, Model& model, double tau, int64_t n_reprocess, int64_t memory_limit, bool returns,
-               uint64_t seed, int64_t max_patterns) {
+               uint64_t seed, int64_t max_patterns, bool averages) {
                 if (!(tau >= 0)) throw std::invalid_argument("tau must not be negative, got " + std::to_string(tau));
                 using Settings = larank::ChainLaRank<Weight>::Settings;
-                new (self) LaRankSession(model, Settings{tau, n_reprocess, memory_limit, returns, seed, max_patterns});
+                new (self) LaRankSession(
+                    model, Settings{tau, n_reprocess, memory_limit, returns, seed, max_patterns, averages});
             },
             nb::keep_alive<1, 2>(), "model"_a, nb::kw_only(), "tau"_a, "n_reprocess"_a, "memory_limit"_a, "returns"_a,
-            "seed"_a, "max_patterns"_a = 0)
+            "seed"_a, "max_patterns"_a = 0, "averages"_a = false)
         .def_prop_ro("support_patterns", [](const LaRankSession& s) { return s.solver.patterns().size(); })
         .def_prop_ro("support_vectors", &support_vectors)
         .def_prop_ro("random_state", [](const LaRankSession& s) { return s.solver.random_state(); })
@@ -392,6 +422,24 @@ void bind_chains(nb::module_& m) {
                 return s.solver.optimize_set(accuracy, small);
             },
             "accuracy"_a, "small"_a)
+        // What `early` does not have: one number for each output of `state`.
+        .def("early_of_outputs",
+             [](LaRankSession& s) {
+                 std::vector<double> values;
+                 s.solver.each_early([&](double early) { values.push_back(early); });
+                 return to_numpy(std::move(values));
+             })
+        .def(
+            "restore_early_of_outputs",
+            [](LaRankSession& s, Vector<double> values) {
+                std::size_t outputs = 0;
+                s.solver.each_early([&](double) { ++outputs; });
+                require(values.shape(0) == outputs && are_finite(values), "values must be a number for each output");
+                const double* next = values.data();
+                s.solver.each_early([&](double& early) { early = *next++; });
+            },
+            "values"_a.noconvert())
+        .def("begin_average", [](LaRankSession& s) { s.solver.begin_average(); })
         .def("end_rounds", [](LaRankSession& s) { s.solver.end_rounds(); })
         .def("state", &patterns_of)
         .def("restore", &restore_patterns, "linear"_a, "sequences"_a, "ids"_a.noconvert(), "costs"_a.noconvert(),
@@ -406,27 +454,11 @@ void bind_chains(nb::module_& m) {
             nb::keep_alive<1, 2>(), "model"_a, nb::kw_only(), "rule"_a, "averages"_a)
         .def_prop_ro("support_patterns", [](const PerceptronSession&) { return 0; })
         .def_prop_ro("support_vectors", [](const PerceptronSession&) { return 0; })
-        .def("average",
-             [](const PerceptronSession& s) {
-                 const Weights mean = s.solver.average();
-                 return nb::make_tuple(sparse_tokens(mean), dense_transitions(mean));
-             })
-        .def("early",
-             [](const PerceptronSession& s) {
-                 return nb::make_tuple(sparse_tokens(s.solver.early()), dense_transitions(s.solver.early()));
-             })
         .def(
             "restore",
-            [](PerceptronSession& s, double linear, int64_t stretches, Vector<double> values, Vector<int32_t> columns,
-               Vector<int64_t> starts, Transitions transitions) {
-                const Weights& weights = s.model.weights;
-                require(std::isfinite(linear) && stretches >= 0, "linear must be finite, and stretches a count");
-                require(int64_t(starts.shape(0)) <= weights.features() + 1 &&
-                            int64_t(transitions.shape(2)) <= weights.labels(),
-                        "early must not have more features or labels than the model");
-                set_weights(s.solver.early(), values, columns, starts, transitions);
-                s.solver.restore(linear, stretches);
+            [](PerceptronSession& s, double linear) {
+                require(std::isfinite(linear), "linear must be finite");
+                s.solver.restore(linear);
             },
-            "linear"_a, "stretches"_a, "values"_a.noconvert(), "columns"_a.noconvert(), "starts"_a.noconvert(),
-            "transitions"_a.noconvert());
+            "linear"_a);
 }

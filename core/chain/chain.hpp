@@ -137,6 +137,11 @@ class ChainWeights {
         return sum;
     }
 
+    void scale(T factor) {
+        for (T& w : tokens_) w *= factor;
+        for (T& w : transitions_) w *= factor;
+    }
+
     // T_s[previous][label].
     T& transition(int64_t s, int32_t previous, int32_t label) { return lag(s)[(previous + 1) * lanes_ + label]; }
     T transition(int64_t s, int32_t previous, int32_t label) const { return transitions().row(s, previous)[label]; }

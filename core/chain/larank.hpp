@@ -13,6 +13,9 @@
 //
 // To a gap, rounds follow the first pass, [thesis] algorithm 5: outputs that violate by epsilon more than those known
 // join a working set, w staying as it is, and then the problem on the set is solved.
+//
+// After passes the model may be the average of w over the stream, of which about the last sixteenth counts: the last
+// weights owe much to the last few stretches.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +25,7 @@
 #include <memory>
 #include <vector>
 
+#include "chain/average.hpp"
 #include "chain/chain.hpp"
 #include "chain/pattern.hpp"
 #include "chain/workingset.hpp"
@@ -40,12 +44,17 @@ class ChainLaRank {
         bool returns;          // whether stretches come again, in a further epoch
         uint64_t seed;
         int64_t max_patterns = 0;  // that are returned to, 0 for any number
+        bool averages = false;
     };
 
     static constexpr int64_t optimize_per_reprocess = 10;  // [thesis] section 5.1.3
 
     ChainLaRank(ChainModel<T>& model, const Settings& settings)
-        : model_(model), search_(model), settings_(settings), random_(settings.seed) {}
+        : model_(model),
+          search_(model),
+          settings_(settings),
+          random_(settings.seed),
+          average_(model.weights.order(), settings.averages, average_power) {}
 
     // Another one at the same point, on a copy of its model; not in the middle of rounds.
     ChainLaRank(ChainModel<T>& copy, const ChainLaRank& other)
@@ -53,6 +62,7 @@ class ChainLaRank {
           search_(copy),
           settings_(other.settings_),
           random_(other.random_),
+          average_(other.average_),
           counts_(other.counts_),
           patterns_(other.patterns_),
           slots_(other.slots_),
@@ -65,6 +75,7 @@ class ChainLaRank {
     // there is no such look at the stretch.
     double process(const Stretch<T>& x, int64_t id, double cost) {
         if (set_) return visit_again(x, id, cost);
+        average_.begin_stretch();
         const double violation = process_new(x, id, cost);
         for (int64_t r = 0; r < settings_.n_reprocess; ++r) {
             process_old();
@@ -165,9 +176,35 @@ class ChainLaRank {
     double linear() const { return linear_; }
     double half_squared_norm() const { return linear_ - dual_; }
     int64_t bytes() const { return bytes_; }
+    const ChainAverage<T>& average() const { return average_; }
+    ChainAverage<T>& average() { return average_; }
+
+    // From the weights to their average.
+    void average(ChainWeights<T>& w) const {
+        average_.take_from(w);
+        for (const ChainPattern<T>& pattern : patterns_) {
+            const Stretch<T> x = pattern.stretch(ones_.data());
+            for (std::size_t n = 0; n < pattern.outputs().size(); ++n)
+                if (const double early = pattern.outputs()[n].early; early != 0)
+                    add_difference(w, x, x.truth, pattern.labels(n), -early * average_.share());
+        }
+    }
+
+    // The average stays what it is, and gives way to that of the stretches to come.
+    void begin_average() {
+        each_early([share = average_.share()](double& early) { early *= share; });
+        average_.begin_anew();
+    }
 
     // The dual objective from the weights as they are.
     double dual_from_weights() const { return linear_ - model_.weights.squared_norm() / 2; }
+
+    // What outputs have left in the average, pattern by pattern.
+    template <class Take>
+    void each_early(Take take) {
+        for (ChainPattern<T>& pattern : patterns_)
+            for (std::size_t n = 0; n < pattern.outputs().size(); ++n) take(pattern.output(n).early);
+    }
 
     // Takes up a state that was kept elsewhere.
     void restore(double linear, std::vector<ChainPattern<T>>&& patterns) {
@@ -190,7 +227,7 @@ class ChainLaRank {
     void exchange(Snapshot& snapshot) {
         Progress progress;
         if constexpr (!Snapshot::reads) progress = this->progress();
-        snapshot(random_, counts_, dual_, linear_, epsilon_, accuracy_, progress);
+        snapshot(random_, average_, counts_, dual_, linear_, epsilon_, accuracy_, progress);
         if constexpr (Snapshot::reads) go_on_from(progress);
     }
 
@@ -198,6 +235,7 @@ class ChainLaRank {
     static constexpr std::size_t is_truth = std::numeric_limits<std::size_t>::max();
     static constexpr int32_t none = -1, frozen = -2;
     static constexpr int64_t most_room = int64_t(1) << 20;  // outputs of one pattern
+    static constexpr int average_power = 16;                // as that of linear machines, kernel/weightaverage.hpp
 
     struct Progress {
         std::vector<int64_t> rooms;      // of the patterns
@@ -401,12 +439,19 @@ class ChainLaRank {
             ++counts_.steps;
             add_difference(model_.weights, x, plus, minus, step);
             dual_ += step * difference - step * step * distance / 2;
+            const double early = step * average_.factor();
             if (from != is_truth) {
                 auto& output = pattern.output(from);
+                output.early -= early;
                 output.alpha = step == room ? 0.0 : output.alpha - step;
                 linear_ -= step * output.loss;
             }
-            if (to != is_truth) pattern.output(to).alpha += step, linear_ += step * pattern.outputs()[to].loss;
+            if (to != is_truth) {
+                auto& output = pattern.output(to);
+                output.early += early;
+                output.alpha += step;
+                linear_ += step * output.loss;
+            }
         }
         remove_zeros(slot);
     }
@@ -414,13 +459,21 @@ class ChainLaRank {
     void remove_zeros(std::size_t slot) {
         ChainPattern<T>& pattern = patterns_[slot];
         for (std::size_t n = pattern.outputs().size(); n-- > 0;)
-            if (pattern.outputs()[n].alpha == 0) pattern.remove(n);
+            if (pattern.outputs()[n].alpha == 0) forget_early(pattern, n), pattern.remove(n);
         if (!pattern.outputs().empty()) return;
         if (settings_.returns) slots_[std::size_t(pattern.id)] = none;
         drop(slot);
     }
 
+    // What an output has left in the average is summed up with the rest.
+    void forget_early(ChainPattern<T>& pattern, std::size_t n) {
+        const Stretch<T> x = pattern.stretch(ones_.data());
+        average_.add(model_.weights, x, x.truth, pattern.labels(n), pattern.outputs()[n].early);
+        pattern.output(n).early = 0;
+    }
+
     void drop(std::size_t slot) {
+        for (std::size_t n = 0; n < patterns_[slot].outputs().size(); ++n) forget_early(patterns_[slot], n);
         bytes_ -= patterns_[slot].bytes();
         if (slot + 1 < patterns_.size()) {
             patterns_[slot] = std::move(patterns_.back());
@@ -433,6 +486,7 @@ class ChainLaRank {
     ChainSearch<T> search_;
     Settings settings_;
     Random random_;
+    ChainAverage<T> average_;
     struct Counts {
         int64_t process_new = 0, process_old = 0, optimize = 0, steps = 0, visit_again = 0, argmax = 0, frozen = 0;
 

@@ -19,6 +19,7 @@ class ChainPattern {
         double alpha;
         double loss;
         double distance;
+        double early;        // see chain/average.hpp
         int32_t only_label;  // of a stretch of one token
     };
 
@@ -72,7 +73,7 @@ class ChainPattern {
 
     void add(const int32_t* y, double loss, double distance) {
         if (int64_t(outputs_.size()) == room_) room_ = std::max<int64_t>(1, 2 * room_);
-        outputs_.push_back({0.0, loss, distance, y[0]});
+        outputs_.push_back({0.0, loss, distance, 0.0, y[0]});
         if (length_ > 1) labels_.insert(labels_.end(), y, y + length_);
     }
 

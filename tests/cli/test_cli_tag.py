@@ -249,7 +249,7 @@ def test_wrong_files_are_refused_in_one_line(model: Path, train_file: Path, tmp_
     ("options", "said"),
     [
         (["--tol", 0.1], "--tol acts with --stop gap only; got --tol 0.1 with --stop epochs"),
-        (["--average"], "--[no-]average acts with --solver perceptron or passive-aggressive only"),
+        (["--average", "--stop", "gap"], "--average acts with --stop epochs only"),
         (["--history", "predicted"], "--history predicted acts with --inference greedy and --stop epochs only"),
         (["--max-iter", 5], "--max-iter acts with --stop gap only"),
         (["--order", 256], "--order must be an integer from 0 to 255, got 256"),

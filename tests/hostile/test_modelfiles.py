@@ -142,4 +142,4 @@ def test_the_weights_of_chains_are_finite_and_of_one_size():
         model.set_weights(entries[0] * np.nan, *entries[1:], np.zeros((1, 3, 2)))
     session = _core.ChainPerceptron(model, rule="perceptron", averages=True)
     with pytest.raises(ValueError, match="more features or labels"):
-        session.restore(0.0, 1, *entries, np.zeros((1, 4, 3)))
+        session.restore_average(1, *entries, np.zeros((1, 4, 3)))

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import chainreference
 from chainreference import (
     Chain,
     Corpus,
@@ -340,7 +339,7 @@ def test_features_and_labels_that_come_later_give_the_model_that_knew_them_and_d
             hooks.process_old(sessions[0])
         check(sessions[0], chain, models[0], dict.fromkeys(range(len(X)), 0.3))
     else:
-        means = [chainreference.whole(*each.average(), features[-1], labels[-1]) for each in sessions]
+        means = [weights(each.average()) for each in sessions]
         np.testing.assert_allclose(*means, atol=1e-9)
 
 
@@ -474,7 +473,7 @@ def online_rule_is_written_out(chain, data, costs, rule, inference, seed, histor
             possible = [after for now in possible for after in written_out(chain, now, x, costs[i], rule)]
         learn(perceptron, data, costs, inference, i, history)
         found = weights(model)
-        mean = chainreference.whole(*perceptron.average(), chain.features, chain.labels)
+        mean = weights(perceptron.average())
         possible = [
             now
             for now in possible
@@ -507,6 +506,38 @@ def test_larank_without_reprocess_is_the_passive_aggressive_rule(inference):
     assert aggressive.seen_loss == pytest.approx(larank.seen_loss)
 
 
+@pytest.mark.parametrize("inference", INFERENCE)
+@pytest.mark.parametrize("bound", [{}, {"max_patterns": 2}, {"memory_limit": 1}], ids=str)
+def test_larank_averages_its_weights_and_late_ones_count_most(inference, bound):
+    chain, data, costs = random_problem(5, 1, sequences=20)
+    model = chain.model()
+    larank = session(model, n_reprocess=3, averages=True, **bound)
+    sum_of_weights = np.zeros(chain.size)
+    for first in range(2 * len(data)):
+        before = larank.stretches
+        learn(larank, data, costs, inference, first % len(data))
+        if inference == "exact":  # of which each sequence is one stretch
+            assert larank.stretches == before + 1
+            sum_of_weights += (float(before + 1) ** 16 - float(before) ** 16) * weights(model)
+            expected = sum_of_weights / float(larank.stretches) ** 16
+            np.testing.assert_allclose(weights(larank.average()), expected, atol=1e-9)
+    assert np.abs(weights(larank.average()) - weights(model)).max() > 1e-3
+
+
+def test_an_average_that_begins_anew_is_what_it_was_and_then_follows_the_stream():
+    chain, data, costs = random_problem(5, 1, sequences=20)
+    model = chain.model()
+    larank = session(model, n_reprocess=3, averages=True)
+    learn(larank, data, costs, "exact", range(15))
+    before = weights(larank.average())
+    assert np.abs(before - weights(model)).max() > 1e-3
+    larank.begin_average()
+    np.testing.assert_allclose(weights(larank.average()), before, atol=1e-12)
+    learn(larank, data, costs, "exact", range(15, 20))
+    np.testing.assert_allclose(weights(larank.average()), weights(model), atol=0.1 * np.abs(weights(model)).max())
+    assert larank.stretches == 5
+
+
 def test_a_restored_perceptron_goes_on_with_its_average():
     chain, data, costs = random_problem(6, 2, sequences=10)
     start = np.random.default_rng(0).normal(size=chain.size) / 10
@@ -517,12 +548,11 @@ def test_a_restored_perceptron_goes_on_with_its_average():
     learn(first, data, costs, "exact", range(5))
     second = _core.ChainPerceptron(models[1], rule="perceptron", averages=True)
     tokens, lags = first.early()
-    second.restore(first.linear, first.argmax_calls, *tokens, lags)
+    second.restore(first.linear)
+    second.restore_average(first.stretches, *tokens, lags)
     learn(second, data, costs, "exact", range(5, 10))
     assert second.linear == pytest.approx(whole.linear)
-    for one, other in zip(second.average()[0], whole.average()[0], strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-12)
-    np.testing.assert_allclose(second.average()[1], whole.average()[1], atol=1e-12)
+    np.testing.assert_allclose(weights(second.average()), weights(whole.average()), atol=1e-12)
 
 
 # Histories

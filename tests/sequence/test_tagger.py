@@ -124,6 +124,13 @@ def test_calls_of_partial_fit_equal_one_fit_in_order(settings: dict[str, Any]) -
     np.testing.assert_allclose(parts.transitions_, whole.transitions_, atol=1e-12)
 
 
+def test_a_few_sentences_teach_a_fitted_tagger_something_new() -> None:
+    X, y = sentences(300)
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    tagger.partial_fit([["the", "Titanic", "sank"]] * 3, [["DET", "SHIP", "VERB"]] * 3)
+    assert tagger.predict([["the", "Titanic", "sank"]]) == [["DET", "SHIP", "VERB"]]
+
+
 def test_new_labels_and_features_join_a_stream() -> None:
     X, y = sentences(100)
     tagger = SequenceTagger(random_state=0).partial_fit(X, y)
@@ -584,7 +591,7 @@ def test_a_clone_has_the_parameters_only() -> None:
         ({"tol": 0.1}, "tol acts with stop='gap' only"),
         ({"stop": "gap", "epochs": 2}, "epochs acts with stop='epochs' only"),
         ({"stop": "gap", "certify": False}, "certify=False acts with"),
-        ({"average": True}, "average acts with"),
+        ({"average": True, "stop": "gap"}, "average=True acts with stop='epochs' only"),
         ({"history": "own"}, "history must be one of"),
         ({"history": "predicted"}, "history='predicted' acts with inference='greedy'"),
         ({"constraints": "IOB"}, "constraints must be 'BIO', 'BILOU', a function"),

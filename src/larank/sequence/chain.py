@@ -52,9 +52,7 @@ class Chain:
 
     def copy(self) -> Chain:
         """Another chain with the same weights."""
-        chain = Chain(self.model.order, self.inference, self.constraints, self.label_costs)
-        chain.model = _core.ChainModel(self.model)
-        return chain
+        return self.with_model(_core.ChainModel(self.model))
 
     def prepared(self, longest: int) -> Chain:
         """This chain, or a copy of it where greedy inference must first learn what such sequences may end with."""
@@ -64,10 +62,10 @@ class Chain:
         chain.model.prepare(longest)
         return chain
 
-    def with_weights(self, tokens: Any, transitions: Any, labels: Sequence[Any]) -> Chain:
+    def with_model(self, model: _core.ChainModel) -> Chain:
         """Another chain of this kind."""
         chain = Chain(self.model.order, self.inference, self.constraints, self.label_costs)
-        chain.set_weights(tokens, transitions, labels)
+        chain.model = model
         return chain
 
     def set_weights(self, tokens: Any, transitions: Any, labels: Sequence[Any]) -> None:

@@ -92,7 +92,10 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     STATE(name, value, scope)
     if sorted_labels(value["labels"]).tolist() != scope.known["classes_"].tolist():
         raise SchemaError(f"{name}['labels'] must be those in classes_, got {value['labels']!r}")
-    needed = {"patterns"} if scope.known["solver"] == "larank" else {"stretches", "early"}
+    is_larank, average = scope.known["solver"] == "larank", {"stretches", "early"}
+    needed = {"patterns"} if is_larank else average
+    if is_larank and "early" in value["session"]:
+        needed = {"patterns", "early_of_outputs", *average}
     if not needed <= value["session"].keys():
         raise SchemaError(f"{name}['session'] must have {', '.join(sorted(needed))}, got {sorted(value['session'])}")
 
@@ -159,8 +162,12 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     history : {"true", "predicted"}, default="true"
         The labels before a token in greedy training: the true ones, or what the model predicts at that time. With
         predicted ones the problem changes on the way, so there is no certificate.
-    average : bool, default=False
-        Whether the perceptron and the passive-aggressive rule predict with the average of all their weights.
+    average : bool or "auto", default="auto"
+        Whether the model is the average of the weights over the stream, and not the last ones, which owe much to the
+        last few sequences. The perceptron and the passive-aggressive rule take the average of all; for LaRank about the
+        last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. After `fit`, the average
+        of `partial_fit` begins anew, so that a few sequences are enough to teach it something. Weights take twice the
+        memory.
     shuffle : bool, default=True
         Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of some 50 000
         tokens.
@@ -232,7 +239,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         repair: bool = False,
         label_costs: Mapping[tuple[Any, Any], float] | None = None,
         history: str = "true",
-        average: bool = False,
+        average: bool | str = "auto",
         shuffle: bool = True,
         certify: bool = True,
         max_patterns: int | None = None,
@@ -568,6 +575,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         )
         epochs = math.inf if is_gap else self.epochs
         outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
+        self._learner.begin_stream()
         self._warn_of_costs()
         return outcome
 
@@ -598,13 +606,15 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     def _begin(self, X: Any, seed: int, *, returns: bool) -> None:
         """A model that has seen nothing."""
         encoder = encoder_for(X, self.templates, self.columns)
-        self._learner = self._new_learner(encoder, LabelNumbers(), seed, returns=returns)
+        self._learner = self._new_learner(encoder, LabelNumbers(), seed, self._averages, returns=returns)
         self._began_with = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
 
-    def _new_learner(self, encoder: Encoder, labels: LabelNumbers, seed: int, *, returns: bool) -> Learner:
+    def _new_learner(
+        self, encoder: Encoder, labels: LabelNumbers, seed: int, averages: bool, *, returns: bool
+    ) -> Learner:
         chain = Chain(self.order, self.inference, self.constraints, self.label_costs)
         if self.solver != "larank":
-            session = _core.ChainPerceptron(chain.model, rule=self.solver, averages=bool(self.average))
+            session = _core.ChainPerceptron(chain.model, rule=self.solver, averages=averages)
             return Learner(encoder, labels, chain, session)
         larank = _core.ChainLaRank(
             chain.model,
@@ -614,6 +624,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             returns=returns,
             seed=seed,
             max_patterns=int(self.max_patterns or 0),
+            averages=averages,
         )
         return Learner(encoder, labels, chain, larank)
 
@@ -691,7 +702,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
                 training.close()
         if hasattr(self, "calibration_"):
             del self.calibration_
-        self._learner.count(training.stretches)
+        self._learner.stretches += training.stretches
         self.classes_ = sorted_labels(self._learner.labels.labels)
         session = self._learner.session
         self.result_ = Result.of(
@@ -739,13 +750,18 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _has_dual(self) -> bool:
-        return self.solver != "perceptron" and self.history == "true" and not self.average
+        """Whether the primal objective of the model and a dual one are known."""
+        is_bound = self.solver == "larank" or not self._averages
+        return self.solver != "perceptron" and self.history == "true" and is_bound
+
+    @property
+    def _averages(self) -> bool:
+        """Whether the model is an average. Where a gap is to be closed, the last weights do that."""
+        return self.solver == "larank" and self.stop == "epochs" if self.average == "auto" else bool(self.average)
 
     @property
     def _chain(self) -> Chain:
-        """The model that predicts: the one that is trained, or the average of its weights."""
-        is_averaged = isinstance(self._learner.session, _core.ChainPerceptron) and self.average
-        return self._learner.average() if is_averaged else self._learner.chain
+        return self._learner.model()
 
     def _workers(self) -> Workers:
         return Workers(blas_threads() if self.n_jobs is None else self.n_jobs)
@@ -797,8 +813,10 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         self._began_with = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
 
     def _restored(self, state: Mapping[str, Any], encoder: Encoder) -> Learner:
-        seed = int(state["session"]["seed"])
-        learner = self._new_learner(encoder, LabelNumbers(state["labels"]), seed, returns=False)
+        session = state["session"]
+        averages = "early" in session if self.solver == "larank" else self._averages
+        labels, seed = LabelNumbers(state["labels"]), int(session["seed"])
+        learner = self._new_learner(encoder, labels, seed, averages, returns=False)
         learner.restore(state)
         learner.stretches = int(state["stretches"])
         return learner

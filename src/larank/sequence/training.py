@@ -96,6 +96,7 @@ STATE = record(
         patterns=optional(_PATTERNS),
         stretches=optional(integer()),
         early=optional(_early),
+        early_of_outputs=optional(floats("n_outputs")),
     ),
 )
 
@@ -169,17 +170,21 @@ class Learner:
                     turns.trainer = None
                 turns.changed.notify_all()
 
-    def average(self) -> Chain:
-        """The chain with the average of all weights so far; of the perceptron and the passive-aggressive rule."""
-        assert isinstance(self.session, _core.ChainPerceptron)
+    def model(self) -> Chain:
+        """The chain that predicts: the one that is trained, or a copy with the average of its weights."""
+        if not self.session.averages:
+            return self.chain
         if self._average is None:
-            tokens, transitions = self.session.average()
-            self._average = self.chain.with_weights(tokens, transitions, self.labels.labels)
+            self._average = self.chain.with_model(self.session.average())
         return self._average
 
-    def count(self, stretches: int) -> None:
-        """So many stretches were learnt."""
-        self.stretches += stretches
+    def begin_stream(self) -> None:
+        """What comes next is no part of what was learnt until now: LaRank's average follows it at once."""
+        if isinstance(self.session, _core.ChainLaRank):
+            self.session.begin_average()
+
+    def learns(self) -> None:
+        """The weights are about to change."""
         self._average = None
 
     def recover(self, trained: Learner) -> None:
@@ -202,8 +207,10 @@ class Learner:
         session: dict[str, Any] = {"linear": self.session.linear, "seed": 0}
         if isinstance(self.session, _core.ChainLaRank):
             session |= {"seed": self.session.random_state, "patterns": self.session.state()}
-        else:
-            session |= {"stretches": self.session.argmax_calls, "early": self.session.early()}
+        if self.session.averages or isinstance(self.session, _core.ChainPerceptron):
+            session |= {"stretches": self.session.stretches, "early": self.session.early()}
+        if self.session.averages and isinstance(self.session, _core.ChainLaRank):
+            session["early_of_outputs"] = self.session.early_of_outputs()
         return {
             "tokens": self.chain.model.tokens(),
             "transitions": self.chain.model.transitions(),
@@ -226,11 +233,13 @@ class Learner:
             values = values if has_values else None
             sequences = _core.ChainSequences(starts, indptr, indices, values, self.chain.model.features)
             session.restore(kept["linear"], sequences, ids, costs, *rest)
+            if "early_of_outputs" in kept:
+                session.restore_early_of_outputs(kept["early_of_outputs"])
         else:
-            tokens, transitions = kept["early"]
-            values, columns, starts = tokens
-            lags = np.ascontiguousarray(transitions)
-            session.restore(kept["linear"], kept["stretches"], values, columns, starts, lags)
+            session.restore(kept["linear"])
+        if "early" in kept:
+            (values, columns, starts), transitions = kept["early"]
+            session.restore_average(kept["stretches"], values, columns, starts, np.ascontiguousarray(transitions))
 
 
 def _without_values(ids: Any, costs: Any, lengths: Any, indptr: Any, indices: Any, _: Any, *rest: Any) -> list[Any]:
@@ -302,6 +311,7 @@ class ChainTraining:
             self._begin_epoch()
             return False
         assert self.current is not None
+        self.learner.learns()
         now = self.current
         end = int(np.searchsorted(now.tokens_until, now.tokens_until[self.position] + self.step_tokens))
         end = min(max(end, self.position + 1), len(now.order))
@@ -431,17 +441,17 @@ class ChainTraining:
         return ObjectiveValues(self.session.half_squared_norm + loss, self.session.dual, math.nan)
 
     def evaluate(self) -> FromScratch:
-        """Both objectives in a fresh pass over the corpus."""
+        """Both objectives in a fresh pass over the corpus: that of the model, and the dual one of coefficients."""
         if not self.has_dual:
             return ObjectiveValues(math.nan, math.nan, math.nan)
-        half_norm = self.chain.model.squared_norm / 2
+        chain = self.learner.model()
         losses: list[float] = []
         for labelled in self.corpus.blocks_so_far():
-            for some in self.chain.losses(labelled, self.workers):
+            for some in chain.losses(labelled, self.workers):
                 losses.append(some)
                 yield
-        loss = math.fsum(losses)
-        return ObjectiveValues(half_norm + loss, self.session.linear - half_norm, math.nan)
+        primal = chain.model.squared_norm / 2 + math.fsum(losses)
+        return ObjectiveValues(primal, self.session.linear - self.chain.model.squared_norm / 2, math.nan)
 
     def certificate_seconds(self) -> float:
         """One search for labels per token, in all threads, where training has made several in one."""

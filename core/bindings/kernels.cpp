@@ -1,4 +1,6 @@
 // Maps from inner products to kernel values, kernels of two rows, products of rows, and sums of kernel values.
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "bindings/arrays.hpp"
@@ -27,13 +29,32 @@ void map_products(larank::ProductKernel kernel, Strided<T> tile, const larank::M
     larank::units<T>().map_products[int(kernel)](view, with);
 }
 
-template <class T, larank::RowKernel kernel>
-void compare_rows(Table<T> X, Table<T> Z, double gamma, Strided<T> out) {
+// What rows of X become with rows of Z.
+template <class T>
+larank::Tile<T> tile_of_products(Table<T> X, Table<T> Z, Strided<T> out) {
     const larank::Tile<T> view = tile_of(out);
     if (X.shape(1) != Z.shape(1) || int64_t(X.shape(0)) != view.rows || int64_t(Z.shape(0)) != view.columns)
         throw std::invalid_argument(
             "X and Z must have the same features, and out one row per row of X and one column "
             "per row of Z");
+    return view;
+}
+
+template <class T>
+void wide_products(Table<T> X, Table<T> Z, Strided<T> out) {
+    const larank::Tile<T> view = tile_of_products(X, Z, out);
+    const auto multiply = larank::units<T>().wide_products;
+    if (!multiply)
+        throw std::invalid_argument("wide products need AVX-512, got the SIMD level '" + larank::simd_level() + "'");
+    nb::gil_scoped_release release;
+    const int64_t features = int64_t(X.shape(1));
+    larank::AlignedArray<T> panel(std::max<int64_t>(1, features) * larank::panel_columns<T>);
+    multiply(X.data(), Z.data(), features, panel.data(), view);
+}
+
+template <class T, larank::RowKernel kernel>
+void compare_rows(Table<T> X, Table<T> Z, double gamma, Strided<T> out) {
+    const larank::Tile<T> view = tile_of_products(X, Z, out);
     nb::gil_scoped_release release;
     larank::units<T>().compare_rows[int(kernel)](X.data(), Z.data(), int64_t(X.shape(1)), T(gamma), view);
 }
@@ -94,14 +115,12 @@ void bind_kernel_maps_of(nb::module_& m) {
     m.def(
         "dense_products",
         [](Table<T> X, Table<T> Z, Strided<T> out) {
-            const larank::Tile<T> view = tile_of(out);
-            if (X.shape(1) != Z.shape(1) || int64_t(X.shape(0)) != view.rows || int64_t(Z.shape(0)) != view.columns)
-                throw std::invalid_argument(
-                    "X and Z must have the same features, and out one row per row of X and one column per row of Z");
+            const larank::Tile<T> view = tile_of_products(X, Z, out);
             nb::gil_scoped_release release;
             larank::dense_products(X.data(), Z.data(), int64_t(X.shape(1)), view);
         },
         "X"_a.noconvert(), "Z"_a.noconvert(), "out"_a.noconvert());
+    m.def("wide_products", &wide_products<T>, "X"_a.noconvert(), "Z"_a.noconvert(), "out"_a.noconvert());
     m.def(
         "sparse_products",
         [](Vector<T> x_values, Vector<int32_t> x_columns, Vector<int64_t> x_starts, Vector<T> z_values,
@@ -123,4 +142,5 @@ void bind_kernel_maps_of(nb::module_& m) {
 void bind_kernel_maps(nb::module_& m) {
     bind_kernel_maps_of<float>(m);
     bind_kernel_maps_of<double>(m);
+    m.def("has_wide_products", [] { return larank::units<float>().wide_products != nullptr; });
 }

@@ -132,12 +132,19 @@ void bind_kernel_larank(nb::module_& m, const char* name) {
         .def(
             "__init__",
             [](S* self, const std::string& schedule, int64_t n_reprocess, const Names& operations, double tau,
-               uint64_t seed, int64_t memory_limit, int64_t max_patterns, const std::string& forget) {
-                new (self)
-                    S(options_of(schedule, n_reprocess, operations, tau, seed, max_patterns, forget), memory_limit);
+               uint64_t seed, int64_t memory_limit, bool averages, int64_t max_patterns, const std::string& forget) {
+                new (self) S(options_of(schedule, n_reprocess, operations, tau, seed, max_patterns, forget),
+                             memory_limit, averages);
             },
             nb::kw_only(), "schedule"_a, "n_reprocess"_a, "operations"_a, "tau"_a, "seed"_a, "memory_limit"_a,
-            "max_patterns"_a = 0, "forget"_a = "least")
+            "averages"_a = false, "max_patterns"_a = 0, "forget"_a = "least")
+        .def_prop_ro("averages", [](const S& s) { return s.solver.machine().averages(); })
+        .def(
+            "model_half_squared_norm",
+            [](S& s, nb::handle source) {
+                return s.work(source, [](Solver& solver) { return solver.machine().model_squared_norm() / 2; });
+            },
+            "source"_a)
         .def("process_new_only", [](S& s) { s.solver.process_new_only(); })
         // The margin below which an example of either of two classes is a violating one.
         .def_prop_ro("reach", [](const S&) { return 1.0; })

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "bindings/arrays.hpp"
+#include "blocks/libraries.hpp"
 #include "simd/units.hpp"
 
 NB_MODULE(_core, m) {
@@ -13,6 +14,7 @@ NB_MODULE(_core, m) {
     m.def("simd_level", &larank::simd_level);
     m.def("simd_levels", &larank::simd_levels);
     m.def("set_simd_level", &larank::set_simd_level, "level"_a);
+    m.def("loaded_libraries", &larank::loaded_libraries);
     bind_support(m);
     bind_sdm(m);
     bind_sdmpart(m);

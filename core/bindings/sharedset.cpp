@@ -129,6 +129,7 @@ void bind_shared_set(nb::module_& m, const char* name) {
         .def_prop_ro("counters", [](const S& s) { return s.solver.counters(); })
         .def_prop_ro("support_patterns", [](const S& s) { return s.solver.support_patterns(); })
         .def_prop_ro("support_vectors", [](const S& s) { return s.solver.support_vectors(); })
+        .def_prop_ro("moves", [](const S& s) { return s.solver.moves(); })
         .def_prop_ro("bytes", [](const S& s) { return s.solver.bytes(); });
 }
 

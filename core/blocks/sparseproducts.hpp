@@ -1,8 +1,9 @@
 // Inner products of two sets of sparse rows.
 //
-// Some rows of the left side at a time are turned to columns. A feature that many of them use is spread out over all of
-// them, and rows on the right meet it like an example meets W, in the hot unit of the linear solvers. A feature that
-// few of them use is a short list.
+// Some rows of one side at a time are turned to columns. A feature that several of them use is spread out over all of
+// them, and rows of the other side meet it like an example meets W, in the hot unit of the linear solvers. Vectors that
+// are mostly zeros cost less than lists of the rows that use a feature: those mispredict branches. A feature that one
+// row alone uses, as most do in texts, has that row and its value.
 #pragma once
 
 #include <algorithm>
@@ -32,38 +33,27 @@ class SpreadRows {
 
     // Takes rows first .. first + count of `from`, at most `most` of them.
     void take(const CsrRows<T>& from, int64_t first, int64_t count) {
-        for (const int32_t column : used_) place_[std::size_t(column)] = 0;
-        used_.clear();
-        ends_.assign(1, 0);
+        forget();
         for_each(from, first, count, [&](int64_t, int32_t column, T) {
-            int32_t& at = place_[std::size_t(column)];
-            if (at == 0) {
-                used_.push_back(column);
-                ends_.push_back(0);
-                at = int32_t(used_.size());
-            }
-            ++ends_[std::size_t(at)];
+            if (place_[std::size_t(column)]++ == 0) used_.push_back(column);
         });
         lanes_ = padded<T>(count);
-        int32_t dense = 0;
-        int64_t listed = 0;
-        std::vector<int64_t> next;
-        for (std::size_t at = 1; at < ends_.size(); ++at) {
-            const bool many = ends_[at] > few;
-            if (!many) listed += ends_[at];
-            place_[std::size_t(used_[at - 1])] = many ? ++dense : -int32_t(next.size() + 1);
-            if (!many) next.push_back(listed);
+        int32_t spread = 0, single = 0;
+        for (const int32_t column : used_) {
+            int32_t& place = place_[std::size_t(column)];
+            place = place > 1 ? ++spread : --single;
         }
-        ends_ = next;
-        next.insert(next.begin(), 0);
-        spread_.assign(std::size_t(dense * lanes_), T(0));
-        list_.resize(std::size_t(listed));
+        if (int64_t(spread_.size()) < spread * lanes_) spread_.resize(std::size_t(spread * lanes_), T(0));
+        singles_.resize(std::size_t(-single));
         for_each(from, first, count, [&](int64_t i, int32_t column, T value) {
-            const int32_t at = place_[std::size_t(column)];
-            if (at > 0)
-                spread_[std::size_t((at - 1) * lanes_ + i)] += value;
-            else
-                list_[std::size_t(next[std::size_t(-at - 1)]++)] = {i, value};
+            const int32_t place = place_[std::size_t(column)];
+            if (place > 0) {
+                const int64_t at = (place - 1) * lanes_ + i;
+                spread_[std::size_t(at)] += value;
+                written_.push_back(at);
+            } else {
+                singles_[std::size_t(-place - 1)] = {int32_t(i), value};
+            }
         });
     }
 
@@ -71,35 +61,38 @@ class SpreadRows {
 
     // out = the products of a row with those taken, over all lanes.
     void times(const CsrRows<T>& with, int64_t row, T* out) {
-        columns_.clear();
-        values_.clear();
-        lists_.clear();
-        for (int64_t e = with.starts[row]; e < with.starts[row + 1]; ++e) {
-            const int32_t at = place_[std::size_t(with.columns[e])];
-            if (at > 0) {
-                columns_.push_back(at - 1);
-                values_.push_back(with.values[e]);
-            } else if (at < 0) {
-                lists_.push_back({-at - 1, with.values[e]});
-            }
+        const int64_t first = with.starts[row], count = with.starts[row + 1] - first;
+        if (int64_t(columns_.size()) < count) columns_.resize(std::size_t(count)), values_.resize(std::size_t(count));
+        if (int64_t(alone_.size()) < count) alone_.resize(std::size_t(count));
+        std::size_t spread = 0, alone = 0;  // nobody can foresee which an entry is: both are written, and one counts
+        for (int64_t e = first; e < first + count; ++e) {
+            const int32_t place = place_[std::size_t(with.columns[e])];
+            columns_[spread] = place - 1, values_[spread] = with.values[e];
+            spread += place > 0;
+            alone_[alone] = {-place - 1, with.values[e]};
+            alone += place < 0;
         }
-        const Row<T> dense{values_.data(), columns_.data(), nullptr, int64_t(values_.size()), 0, 0};
-        units<T>().scores(dense, spread_.data(), lanes_, true, out);
-        for (const Entry& list : lists_) {
-            const int64_t from = list.row ? ends_[std::size_t(list.row - 1)] : 0;
-            for (int64_t e = from; e < ends_[std::size_t(list.row)]; ++e)
-                out[list_[std::size_t(e)].row] += list.value * list_[std::size_t(e)].value;
+        const Row<T> met{values_.data(), columns_.data(), nullptr, int64_t(spread), 0, 0};
+        units<T>().scores(met, spread_.data(), lanes_, false, out);
+        for (std::size_t n = 0; n < alone; ++n) {
+            const Entry& single = singles_[std::size_t(alone_[n].number)];
+            out[single.number] += alone_[n].value * single.value;
         }
     }
 
   private:
-    // A vector of lanes serves this many rows at the cost of one in a list, or so.
-    static constexpr int64_t few = 8;
-
     struct Entry {
-        int64_t row;
+        int32_t number;  // of a row, or of a single
         T value;
     };
+
+    // Few of the places that are spread out have a value: those are set back to zero one by one.
+    void forget() {
+        for (const int64_t at : written_) spread_[std::size_t(at)] = T(0);
+        for (const int32_t column : used_) place_[std::size_t(column)] = 0;
+        written_.clear();
+        used_.clear();
+    }
 
     template <class Visit>
     static void for_each(const CsrRows<T>& rows, int64_t first, int64_t count, Visit visit) {
@@ -109,21 +102,21 @@ class SpreadRows {
     }
 
     int64_t lanes_ = 0;
-    std::vector<int32_t> place_;  // of each feature: 0 is not used, n > 0 spread out as row n - 1, -n < 0 list n - 1
+    std::vector<int32_t> place_;  // of each feature: 0 is not used, n > 0 spread out as row n - 1, -n < 0 single n - 1
     std::vector<int32_t> used_;
     LargeVector<T> spread_;
-    std::vector<Entry> list_;
-    std::vector<int64_t> ends_;
+    std::vector<int64_t> written_;
+    std::vector<Entry> singles_;  // the row and its value
     std::vector<int32_t> columns_;
     std::vector<T> values_;
-    std::vector<Entry> lists_;
+    std::vector<Entry> alone_;
 };
 
-// out = left right'. Columns of both lie below `features`.
+// out = left right', where the left side is spread out.
 template <class T>
-void sparse_products(const CsrRows<T>& left, const CsrRows<T>& right, int64_t features, const Tile<T>& out) {
+void products_of_spread_left(const CsrRows<T>& left, const CsrRows<T>& right, SpreadRows<T>& spread,
+                             const Tile<T>& out) {
     constexpr int64_t together = lane_count<T>;  // so that rows of `out` are written a cache line at a time
-    SpreadRows<T> spread(features);
     AlignedArray<T> found(together * SpreadRows<T>::most);
     for (int64_t first = 0; first < left.rows; first += SpreadRows<T>::most) {
         const int64_t rows = std::min(SpreadRows<T>::most, left.rows - first);
@@ -136,6 +129,31 @@ void sparse_products(const CsrRows<T>& left, const CsrRows<T>& right, int64_t fe
                     out.values[(first + i) * out.stride + j + b] = found.data()[b * spread.lanes() + i];
         }
     }
+}
+
+// The same, where the right side is.
+template <class T>
+void products_of_spread_right(const CsrRows<T>& left, const CsrRows<T>& right, SpreadRows<T>& spread,
+                              const Tile<T>& out) {
+    AlignedArray<T> found(SpreadRows<T>::most);
+    for (int64_t first = 0; first < right.rows; first += SpreadRows<T>::most) {
+        const int64_t rows = std::min(SpreadRows<T>::most, right.rows - first);
+        spread.take(right, first, rows);
+        for (int64_t i = 0; i < left.rows; ++i) {
+            spread.times(left, i, found.data());
+            std::copy(found.data(), found.data() + rows, out.values + i * out.stride + first);
+        }
+    }
+}
+
+// Columns of both lie below `features`. The side that has fewer rows is spread out, for that takes time, too.
+template <class T>
+void sparse_products(const CsrRows<T>& left, const CsrRows<T>& right, int64_t features, const Tile<T>& out) {
+    SpreadRows<T> spread(features);
+    if (left.rows <= right.rows)
+        products_of_spread_left(left, right, spread, out);
+    else
+        products_of_spread_right(left, right, spread, out);
 }
 
 }  // namespace larank

@@ -9,7 +9,8 @@
 // and w changes by sum_y (beta_i^y)^2 r(a), the square of its length. What a pattern has inherited, gamma_j, is not
 // touched by steps. It is the pattern just born that leaves: it has the fewest coefficients, and where it stays others
 // are worn away. If it lies so far from all others that most of it would be lost, the one that adds least to the
-// function goes instead. Machines of weights keep what a pattern adds to them, and lose nothing; there the oldest goes.
+// function and to its average over the stream goes instead, its average the same way. Machines of weights keep what a
+// pattern adds to them, and lose nothing; there the oldest goes.
 #pragma once
 
 #include <algorithm>
@@ -73,7 +74,7 @@ class Forgetting {
         const auto length = [&](int32_t slot) {
             double squares = 0;
             for (const SupportVector& v : table[slot].vectors)
-                squares += machine.coefficient(v) * machine.coefficient(v);
+                for (const double value : {machine.coefficient(v), machine.averaged(v)}) squares += value * value;
             return table[slot].diagonal * squares;
         };
         return *std::min_element(table.present().begin(), table.present().end(),

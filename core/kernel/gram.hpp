@@ -98,7 +98,8 @@ class Gram {
     int64_t bytes() const { return pool_->bytes() + bytes_beside_values(); }
     int64_t bytes_beside_values() const { return int64_t(rows_.size() * sizeof(Row) + births_.capacity() * 4); }
     int64_t resident() const { return resident_; }
-    void be_tight() { pool_->be_tight(); }  // memory is short
+    void grow_little() { pool_->grow_little(); }  // few rows will grow
+    void be_tight() { pool_->be_tight(); }        // memory is short
 
     // Brings all rows up to date at once, which is cheaper than many rows that catch up alone; and births that every
     // row has seen can be forgotten.

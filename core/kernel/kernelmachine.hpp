@@ -3,14 +3,20 @@
 // Each class keeps its support vectors side by side, with their coefficients and scores, and, where memory allows, the
 // sets E(y, i) = { k(x_i, x_j) : (x_j, y) in S } of [larank] section 3: a change of one coefficient is one
 // streaming pass over one such set. Where memory does not allow them, the values are gathered from the pattern's row.
+//
+// Where patterns are let go (kernel/forgetting.hpp), the model is an average of the coefficients over the stream, as
+// kernel/looks.hpp has it, from the first that left on. Those who stay hardly change from there, so an average needs
+// no others.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "blocks/rowsums.hpp"
 #include "kernel/gram.hpp"
+#include "kernel/looks.hpp"
 #include "kernel/patternrows.hpp"
 #include "kernel/support.hpp"
 #include "memory/heap.hpp"
@@ -23,7 +29,8 @@ class KernelMachine {
   public:
     using Value = T;
 
-    explicit KernelMachine(int64_t memory_limit) : rows_(memory_limit, 1, 256) {}
+    explicit KernelMachine(int64_t memory_limit, bool averages = false)
+        : rows_(memory_limit, 1, 256), averages_(averages) {}
 
     PatternRows<T>& rows() { return rows_; }
     const PatternRows<T>& rows() const { return rows_; }
@@ -130,10 +137,61 @@ class KernelMachine {
         const double change = -coefficient(v);
         v.beta = 0;
         if (std::size_t(v.place) < list.inherited.size()) list.inherited[std::size_t(v.place)] = 0;
+        if (std::size_t(v.place) < list.averaged.size()) list.averaged[std::size_t(v.place)] = 0;
         change_scores(slot, v, change);
     }
     // Its own and what it has inherited from patterns that were let go, see kernel/forgetting.hpp.
     double coefficient(const SupportVector& v) const { return v.beta + inherited(v); }
+
+    // The average of the coefficients until the last look, 0 where there was none, and until now, which is not
+    // remembered.
+    bool averages() const { return averages_; }
+    double averaged(const SupportVector& v) const { return value_of(v, classes_[std::size_t(v.label)].averaged); }
+    double model_coefficient(const SupportVector& v) const {
+        if (!looks_.have_begun()) return coefficient(v);
+        return averaged(v) + looks_.share() * (coefficient(v) - averaged(v));
+    }
+    void after_example() {
+        if (!averages_) return;
+        looks_.after_example();
+        if (!have_left_ || looks_.since_last() < examples_between_looks || !looks_.are_due()) return;
+        for (ClassList& list : classes_) list.look(looks_.share());
+        looks_.look();
+    }
+    // A pattern leaves: its average goes the way of its coefficients, in these shares to patterns that have vectors of
+    // its classes.
+    void begin_leaving(int32_t slot) {
+        have_left_ = true;
+        left_.clear();
+        for (const SupportVector& v : table()[slot].vectors)
+            if (averaged(v) != 0) left_.emplace_back(v.label, averaged(v));
+    }
+    void inherit_average(int32_t slot, double share) {
+        for (const auto& [label, value] : left_) {
+            ClassList& list = classes_[std::size_t(label)];
+            list.averaged.resize(list.slots.size());
+            list.averaged[std::size_t(table()[slot].find(label)->place)] += share * value;
+        }
+    }
+    // |w|^2 of the model, by the rows of all patterns.
+    double model_squared_norm() {
+        const std::vector<int32_t> present = table().present();
+        std::vector<std::vector<double>> values;
+        for (const ClassList& list : classes_) values.emplace_back(list.slots.size());
+        table().each_vector([&](int32_t, const Pattern&, const SupportVector& v) {
+            values[std::size_t(v.label)][std::size_t(v.place)] = model_coefficient(v);
+        });
+        double sum = 0;
+        for (const int32_t slot : present) {
+            require(slot);
+            for (const SupportVector& v : table()[slot].vectors) {
+                const ClassList& list = classes_[std::size_t(v.label)];
+                sum += model_coefficient(v) * units<T>().dot_row_at(rows_[slot], list.slots.data(),
+                                                                    values[std::size_t(v.label)].data(), list.size());
+            }
+        }
+        return sum;
+    }
 
     // beta_i^y <- beta, while the scores wait for `sum_up_scores`.
     void replace_coefficient(SupportVector& v, double beta) {
@@ -188,7 +246,7 @@ class KernelMachine {
     void remove_zeros(int32_t slot) {
         table().remove_zeros(
             slot, [&](const SupportVector& v) { classes_[std::size_t(v.label)].free.push_back(v.place); },
-            [&](const SupportVector& v) { return inherited(v) != 0; });
+            [&](const SupportVector& v) { return inherited(v) != 0 || averaged(v) != 0; });
     }
 
     // What an OPTIMIZE on this pattern will read, the two stages some time apart.
@@ -211,7 +269,6 @@ class KernelMachine {
         stay_within_limit(-1);
     }
     // Sets grow when they catch up, and must not go before both coefficients of a step are changed.
-    void after_example() const {}
     void after_step(int32_t slot) {
         if (have_sets_grown_) stay_within_limit(slot);
         have_sets_grown_ = false;
@@ -221,7 +278,7 @@ class KernelMachine {
     // All but kernel values, which `bring_all_rows` has computed again.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(table(), classes_);
+        snapshot(table(), classes_, averages_, have_left_, looks_);
         if constexpr (Snapshot::reads) {
             check_classes();
             for (ClassList& list : classes_) list.sets = Gram<T>(1, sets_);
@@ -245,23 +302,31 @@ class KernelMachine {
     // charging more buys little dual for the time. docs/kernel/larank.md says what was tried.
     static constexpr int64_t kernel_value_work = 10, visit_work = 50;
     static constexpr int64_t births_to_settle = 64;  // of a class: most of its sets will be used soon
+    // A look costs about as much as the scores of an example.
+    static constexpr int64_t examples_between_looks = 64;
+    static constexpr int average_doublings = 1;  // to the power of 2; 4 and 8 lost up to 0.7 points on noisy streams
 
     struct ClassList {
         std::vector<int32_t> slots;
         LargeVector<double> beta, scores, remembered_beta, remembered_scores;
         LargeVector<double> inherited;  // the part of beta that is; those beyond its end have none
+        LargeVector<double> averaged;   // likewise
         std::vector<int32_t> free;
         Gram<T> sets;
 
         int64_t size() const { return int64_t(slots.size()); }
         int64_t bytes() const {
             return int64_t(slots.capacity() * 4 + 2 * (beta.capacity() + scores.capacity()) * 8 +
-                           inherited.capacity() * 8);
+                           (inherited.capacity() + averaged.capacity()) * 8);
+        }
+        void look(double share) {
+            averaged.resize(slots.size());
+            for (std::size_t n = 0; n < averaged.size(); ++n) averaged[n] += share * (beta[n] - averaged[n]);
         }
 
         template <class Snapshot>
         void exchange(Snapshot& snapshot) {
-            snapshot(slots, beta, scores, inherited, free);
+            snapshot(slots, beta, scores, inherited, averaged, free);
         }
     };
 
@@ -275,6 +340,8 @@ class KernelMachine {
             must_hold(are_finite(list.beta) && are_finite(list.scores), "a score is not finite");
             must_hold(list.inherited.size() <= list.slots.size() && are_finite(list.inherited),
                       "what support vectors have inherited makes no sense");
+            must_hold(list.averaged.size() <= list.slots.size() && are_finite(list.averaged),
+                      "the average of coefficients makes no sense");
             places += list.slots.size(), free += list.free.size();
             for (const int32_t place : list.free)
                 must_hold(list.beta[std::size_t(place)] == 0, "a free place is in use");
@@ -289,8 +356,8 @@ class KernelMachine {
         });
     }
 
-    double inherited(const SupportVector& v) const {
-        const auto& values = classes_[std::size_t(v.label)].inherited;
+    double inherited(const SupportVector& v) const { return value_of(v, classes_[std::size_t(v.label)].inherited); }
+    static double value_of(const SupportVector& v, const LargeVector<double>& values) {
         return std::size_t(v.place) < values.size() ? values[std::size_t(v.place)] : 0.0;
     }
 
@@ -347,6 +414,9 @@ class KernelMachine {
     typename Gram<T>::Pool sets_ = std::make_shared<RowPool<T>>();  // of all classes
     std::vector<ClassList> classes_;
     bool keeps_sets_ = true, have_sets_grown_ = false;
+    bool averages_, have_left_ = false;  // patterns, to others
+    Looks looks_{average_doublings};
+    std::vector<std::pair<int32_t, double>> left_;  // by a pattern that leaves: the average of its coefficients
 };
 
 }  // namespace larank

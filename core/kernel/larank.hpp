@@ -122,7 +122,7 @@ class LaRank {
     SupportArrays support() const {
         return arrays_of(table(), [this](SupportArrays& arrays, int32_t, const Pattern& p) {
             for (const SupportVector& v : p.vectors)
-                if (machine().coefficient(v) != 0) arrays.put(v.label, machine().coefficient(v));
+                if (const double value = machine().model_coefficient(v); value != 0) arrays.put(v.label, value);
         });
     }
     template <class Row>

@@ -281,7 +281,7 @@ class LaSVM : public PatternSolver<T, LaSVM<T>> {
         return total;
     }
     void stay_within_limit(int32_t kept = -1) {
-        if (rows_.bytes() > bytes_of_small_gram) rows_.be_tight();  // few of so many rows will grow
+        if (rows_.bytes() > bytes_of_small_gram) rows_.grow_little();  // few of so many
         Base::stay_within_limit(kept);
     }
 

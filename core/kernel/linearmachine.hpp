@@ -91,6 +91,7 @@ class LinearMachine {
 
     static constexpr bool compares_patterns = false;
     double coefficient(const SupportVector& v) const { return v.beta; }
+    double model_coefficient(const SupportVector& v) const { return v.beta; }
     void require(int32_t) const {}
     bool has_row(int32_t) const { return true; }
     bool can_step(int32_t) const { return true; }

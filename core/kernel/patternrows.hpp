@@ -186,7 +186,7 @@ class PatternRows {
         if (2 * (bytes() + beside) > memory_limit_) gram_.be_tight();
         return bytes() + beside <= memory_limit_;
     }
-    void be_tight() { gram_.be_tight(); }
+    void grow_little() { gram_.grow_little(); }
     // Rows that were asked for are here twice for a moment, and their source has room for a few more.
     int64_t bytes_on_the_way() const { return int64_t(rows_of_a_share()) * bytes_of_row() * 5 / 4; }
     // What is left for others beside the rows in use and on the way.

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,27 @@ class SharedList {
         else
             units<T>().add_row_values_at(row, ids_.data(), change, size(), scores_.data());
     }
+    // From here on: how far coefficients and scores have come, and what is yet to be added to both.
+    void mark() {
+        marked_beta_ = beta_, marked_scores_ = scores_, change_.resize(beta_.size()), raised_.resize(beta_.size());
+    }
+    double change_since(int32_t place) const { return beta_[std::size_t(place)] - marked_beta_[std::size_t(place)]; }
+    double raised_since(int32_t place) const {
+        return scores_[std::size_t(place)] - marked_scores_[std::size_t(place)];
+    }
+    double change(int32_t place) const { return change_[std::size_t(place)]; }
+    double raised(int32_t place) const { return raised_[std::size_t(place)]; }
+    void set_change(int32_t place, double change) { change_[std::size_t(place)] = change; }
+    // What the change adds to the scores.
+    void raise(const T* matrix, int64_t examples) {
+        for (int64_t i = 0; i < size(); ++i)
+            raised_[std::size_t(i)] = stride_ ? units<T>().dot_row(square_ + i * stride_, change_.data(), size())
+                                              : units<T>().dot_row_at(matrix + ids_[std::size_t(i)] * examples,
+                                                                      ids_.data(), change_.data(), size());
+    }
+    void add_raised(double share) {
+        for (std::size_t i = 0; i < scores_.size(); ++i) scores_[i] += share * raised_[i];
+    }
     // S(x_i, y) by the row of the example.
     double sum(const T* row) const { return units<T>().dot_row_at(row, ids_.data(), beta_.data(), size()); }
 
@@ -105,7 +127,7 @@ class SharedList {
     static constexpr int64_t line = 64 / int64_t(sizeof(T));
 
     std::vector<int32_t> ids_;
-    LargeVector<double> beta_, scores_;
+    LargeVector<double> beta_, scores_, marked_beta_, marked_scores_, change_, raised_;
     T* square_ = nullptr;
     int64_t stride_ = 0;
 };
@@ -125,7 +147,10 @@ class SharedSet {
           lists_(std::size_t(problem.classes)),
           costs_(std::size_t(problem.examples), 0.0),
           all_scores_(std::size_t(problem.examples * problem.classes), 0.0),
-          work_(padded<double>(problem.classes)) {}
+          work_(padded<double>(problem.classes)) {
+        for (int64_t id = 0; id < problem.examples; ++id)
+            members_[std::size_t(id)].diagonal = double(problem.matrix[id * problem.examples + id]);
+    }
 
     const SharedProblem<T>& problem() const { return problem_; }
     void set_costs(const double* costs) { costs_.assign(costs, costs + problem_.examples); }
@@ -138,7 +163,7 @@ class SharedSet {
     int64_t bytes() const {
         return int64_t(members_.size() * sizeof(Member) + all_scores_.capacity() * 8 +
                        squares_.capacity() * sizeof(T)) +
-               vectors_ * 64;
+               vectors_ * 96;
     }
 
     // PROCESSNEW, [larank] algorithm 2, with all classes at once.
@@ -159,11 +184,15 @@ class SharedSet {
             level_ = fall_of_level * largest_violation();
             if (!std::isfinite(level_)) throw NotFinite();
             if (!begin_level()) return true;
+            mark();
         }
         while (visits > 0) {
-            visits -= int64_t(sweep_.size()) + 1;
+            const int64_t visited = int64_t(sweep_.size()) + 1;
+            visits -= visited;
+            visits_before_move_ -= visited;
             sweep();
-            if (!moved_.empty())
+            const bool is_moved = visits_before_move_ < 0 && move_on();
+            if (!moved_.empty() && !is_moved)
                 sweep_ = std::exchange(moved_, {});
             else if (!begin_level())
                 return true;
@@ -172,6 +201,8 @@ class SharedSet {
         }
         return false;
     }
+
+    int64_t moves() const { return moves_; }
 
     // The scores of the examples from `first` to `last`, a row for each.
     void look(int64_t first, int64_t last, double* scores) const {
@@ -184,10 +215,12 @@ class SharedSet {
         const std::size_t values = std::size_t(problem_.classes * width);
         std::vector<double> sums(values);
         std::vector<T> some(values);
+        const bool is_fine = needs_fine_sums();
         for (int64_t at = first; at < last; at += width) {
             const int64_t count = std::min(width, last - at);
             std::fill(sums.begin(), sums.end(), 0.0);
-            for (std::size_t n = 0; n < present_.size(); n += members_at_once) {
+            for (std::size_t m = 0; is_fine && m < present_.size(); ++m) add_member(m, at, count, width, sums.data());
+            for (std::size_t n = 0; !is_fine && n < present_.size(); n += members_at_once) {
                 std::fill(some.begin(), some.end(), T(0));
                 const std::size_t end = std::min(present_.size(), n + members_at_once);
                 for (std::size_t m = n; m < end; ++m) add_member(m, at, count, width, some.data());
@@ -343,7 +376,9 @@ class SharedSet {
     static constexpr double share_watched = 0.08;                    // of the members, at most
     static constexpr std::size_t first_to_join = 512;                // or as many as there are members
     static constexpr double least_diagonal = 1e-12;
-    static constexpr int64_t least_share = 6;  // of the examples per class, if the scores of all are kept
+    static constexpr int64_t sweeps_before_move = 10, values_of_a_visit = 100;
+    static constexpr double rounding_of_sums = 32;  // units in the last place of the largest coefficient
+    static constexpr int64_t least_share = 6;       // of the examples per class, if the scores of all are kept
 
     struct Vector {
         int32_t label, place;
@@ -352,6 +387,7 @@ class SharedSet {
     struct Member {
         std::vector<Vector> vectors;  // the first one is the label's
         int32_t position = -1;
+        double diagonal = 0;  // k(x, x), which in the matrix is far from anything else
     };
 
     // The arrays of a row problem.
@@ -389,7 +425,7 @@ class SharedSet {
     const T* row(int32_t id) const { return problem_.matrix + id * problem_.examples; }
     int32_t label(int32_t id) const { return problem_.labels[id]; }
     double cost(int32_t id) const { return costs_[std::size_t(id)]; }
-    double diagonal(int32_t id) const { return double(row(id)[id]); }
+    double diagonal(int32_t id) const { return members_[std::size_t(id)].diagonal; }
     double delta(int32_t id, int32_t y) const { return problem_.delta[label(id) * problem_.classes + y]; }
     bool is_member(int32_t id) const { return members_[std::size_t(id)].position >= 0; }
     const double* scores_of(const double* scores, int32_t id) const { return scores + id * problem_.classes; }
@@ -594,14 +630,23 @@ class SharedSet {
         while (true) {
             level_ = std::max(level_, tau_);
             sweep_.clear();
-            for (const int32_t id : present_)
-                if (violation(id) > level_) sweep_.push_back(id);
+            for (std::size_t n = 0; n < present_.size(); ++n) {
+                fetch_ahead(n);
+                if (violation(present_[n]) > level_) sweep_.push_back(present_[n]);
+            }
             is_sweeping_ = int64_t(sweep_.size()) * rest_share > support_patterns();
             if (is_sweeping_) return true;
             is_sweeping_ = level_ > tau_;
             if (!is_sweeping_) return false;
             level_ *= fall_of_level;
         }
+    }
+    // What the members after the n-th are read by, from all over memory.
+    void fetch_ahead(std::size_t n) const {
+        constexpr std::size_t of_vectors = 6, of_member = 12;
+        if (n + of_member >= present_.size()) return;
+        prefetch(&members_[std::size_t(present_[n + of_member])]);
+        prefetch(members_[std::size_t(present_[n + of_vectors])].vectors.data());
     }
     void sweep() {
         constexpr std::size_t ahead = 2;
@@ -614,14 +659,115 @@ class SharedSet {
         }
     }
 
-    void add_member(std::size_t m, int64_t at, int64_t count, int64_t width, T* sums) const {
+    // Moves on are due after some sweeps, and after as much work as they take.
+    void mark() {
+        if (is_dense_) return void(visits_before_move_ = std::numeric_limits<int64_t>::max());
+        int64_t values = 0;
+        for (SharedList<T>& list : lists_) list.mark(), values += list.size() * list.size();
+        visits_before_move_ = std::max(sweeps_before_move * support_patterns(), values / values_of_a_visit);
+    }
+
+    // Steps zigzag where kernel values are badly conditioned. What they have come to since the mark, d, is a better
+    // direction than that of any of them. The dual along it is known without kernel values:
+    //
+    //   D(beta + t d) = D(beta) + t <g, d> - t^2 / 2 <d, K d>,   g_i(y) = -Delta(y_i, y) - S(x_i, y),
+    //
+    // where K d is what scores have changed by. Each pattern goes to the largest value, t = <g, d> / <d, K d>, or until
+    // one of its coefficients meets a bound. That change e is feasible, and so is every part of it; with t' = <g, e> /
+    // <e, K e> the part min(1, t') has the largest dual. As <g, e> > 0 is asked for, the dual rises.
+    bool move_on() {
+        double slope = 0, bend = 0;
+        for (const int32_t id : present_)
+            for (const Vector& v : members_[std::size_t(id)].vectors) {
+                const SharedList<T>& list = lists_[std::size_t(v.label)];
+                slope += list.change_since(v.place) * gradient(id, v);
+                bend += list.change_since(v.place) * list.raised_since(v.place);
+            }
+        const bool is_rising = slope > 0 && bend > 0 && set_changes(slope / bend) && take_changes();
+        moves_ += is_rising;
+        mark();
+        return is_rising;
+    }
+    double gradient(int32_t id, const Vector& v) const {
+        return -delta(id, v.label) - lists_[std::size_t(v.label)].score(v.place);
+    }
+    // Of all coefficients: `length` times the way since the mark, or to the bound of their pattern.
+    bool set_changes(double length) {
+        for (const int32_t id : present_) {
+            const auto& vectors = members_[std::size_t(id)].vectors;
+            double reach = length;
+            for (const Vector& v : vectors) {
+                const double way = lists_[std::size_t(v.label)].change_since(v.place);
+                if (way != 0) reach = std::min(reach, (bound(id, v.label, way > 0) - v.beta) / way);
+            }
+            for (const Vector& v : vectors) {
+                SharedList<T>& list = lists_[std::size_t(v.label)];
+                list.set_change(v.place, std::max(0.0, reach) * list.change_since(v.place));
+            }
+        }
+        return std::isfinite(length);
+    }
+    double bound(int32_t id, int32_t y, bool is_upper) const {
+        constexpr double none = std::numeric_limits<double>::infinity();
+        const bool is_summed = problem_.formulation == Formulation::weston_watkins;
+        if (y == label(id)) return is_upper ? (is_summed ? none : cost(id)) : 0;
+        return is_upper ? 0 : (is_summed ? -cost(id) : -none);
+    }
+    bool take_changes() {
+        double slope = 0, bend = 0;
+        for (SharedList<T>& list : lists_) list.raise(problem_.matrix, problem_.examples);
+        for (const int32_t id : present_)
+            for (const Vector& v : members_[std::size_t(id)].vectors) {
+                const SharedList<T>& list = lists_[std::size_t(v.label)];
+                slope += list.change(v.place) * gradient(id, v);
+                bend += list.change(v.place) * list.raised(v.place);
+            }
+        if (!(slope > 0 && bend > 0)) return false;
+        const double share = std::min(1.0, slope / bend);
+        for (const int32_t id : present_) change_own(id, share);
+        for (SharedList<T>& list : lists_) list.add_raised(share);
+        return true;
+    }
+    void change_own(int32_t id, double share) {
+        auto& vectors = members_[std::size_t(id)].vectors;
+        double others = 0;
+        for (std::size_t n = vectors.size(); n-- > 0;) {
+            Vector& v = vectors[n];
+            SharedList<T>& list = lists_[std::size_t(v.label)];
+            const double beta = v.beta + share * list.change(v.place);
+            v.beta = n == 0 ? -others : std::abs(beta) <= at_bound * cost(id) ? 0 : std::min(0.0, beta);
+            if (problem_.formulation == Formulation::weston_watkins && n > 0) v.beta = settled(v.beta, -cost(id));
+            if (problem_.formulation == Formulation::crammer_singer && n == 0)
+                v.beta = std::min(settled(v.beta, cost(id)), cost(id));
+            list.set_coefficient(v.place, v.beta);
+            others += v.beta;
+        }
+    }
+
+    static void add_row(const T* k, double beta, int64_t count, float* sums) {
+        if constexpr (std::is_same_v<T, float>) units<T>().add_row_in_type(k, T(beta), count, sums);
+    }
+    static void add_row(const T* k, double beta, int64_t count, double* sums) {
+        units<T>().add_row_values(k, beta, count, sums);
+    }
+
+    // Whether sums of some members in the precision of the matrix could be wrong by as much as tau: large coefficients
+    // of both signs leave little of their sum.
+    bool needs_fine_sums() const {
+        double largest = 0;
+        for (const int32_t id : present_)
+            for (const Vector& v : members_[std::size_t(id)].vectors) largest = std::max(largest, std::abs(v.beta));
+        return rounding_of_sums * double(std::numeric_limits<T>::epsilon()) * largest > tau_;
+    }
+
+    template <class Sum>
+    void add_member(std::size_t m, int64_t at, int64_t count, int64_t width, Sum* sums) const {
         constexpr std::size_t ahead = 2;
         constexpr int64_t line = 64 / int64_t(sizeof(T));
         if (m + ahead < present_.size())
             for (int64_t j = 0; j < count; j += line) prefetch(row(present_[m + ahead]) + at + j);
         for (const Vector& v : members_[std::size_t(present_[m])].vectors)
-            if (v.beta != 0)
-                units<T>().add_row_in_type(row(present_[m]) + at, T(v.beta), count, sums + v.label * width);
+            if (v.beta != 0) add_row(row(present_[m]) + at, v.beta, count, sums + v.label * width);
     }
 
     // Where a convex function is smallest, by golden section.
@@ -654,7 +800,7 @@ class SharedSet {
     double tau_ = 0, level_ = 0;
     std::vector<int32_t> sweep_, moved_;
     bool is_sweeping_ = false, is_dense_ = true, keeps_squares_ = true;
-    int64_t vectors_ = 0;
+    int64_t vectors_ = 0, moves_ = 0, visits_before_move_ = 0;
     StepCounters counters_;
 };
 

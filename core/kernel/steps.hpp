@@ -153,6 +153,7 @@ class Steps {
         machine_.require(slot);
         Pattern& p = machine_.table()[slot];
         std::vector<SupportVector> left = p.vectors;
+        machine_.begin_leaving(slot);
         own_scores_.resize(left.size());
         machine_.scores_of_vectors(slot, own_scores_.data());
         for (std::size_t n = 0; n < left.size(); ++n) {
@@ -380,6 +381,7 @@ class Steps {
             dual_ -= change * (own_scores_[std::size_t(&own - p.vectors.data())] + change * p.diagonal / 2);
             machine_.inherit_coefficient(slot, own, change);
         }
+        machine_.inherit_average(slot, share);
         machine_.remove_zeros(slot);
         machine_.after_step(slot);
     }

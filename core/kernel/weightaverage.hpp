@@ -1,11 +1,8 @@
-// The average of weights over a stream, in which those after s examples count like s^15.
+// The average of weights over a stream, in which those after s examples count like s^15: kernel/looks.hpp.
 //
-//   A <- A + (1 - (s / t)^16) (W - A)    at a look after t examples, the last one having been after s
-//
-// The last weights of a noisy stream owe much to its last few examples; the average does not. Nobody needs to say where
-// it begins, nor how long the stream will be. The power was chosen among 1, 2, 4, 8 and 16: all serve noisy streams,
-// but on texts of many rare features, where weights grow to the end, the model should not be much older than its
-// examples.
+// The last weights of a noisy stream owe much to its last few examples; the average does not. The power was chosen
+// among 1, 2, 4, 8 and 16: all serve noisy streams, but on texts of many rare features, where weights grow to the end,
+// the model should not be much older than its examples.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/looks.hpp"
 #include "memory/aligned.hpp"
 #include "memory/snapshot.hpp"
 
@@ -31,23 +29,22 @@ class WeightAverage {
     void set_work(int64_t work) { work_ = work; }
     void add_work(int64_t work) { work_ += work; }
 
-    // A look is a pass over W. It waits for as much other work as makes it cheap, and for so many examples that what it
-    // adds counts in single precision.
+    // A look is a pass over W. It waits for as much other work as makes it cheap.
     void after_example(const AlignedArray<T>& W) {
         if (!is_kept_) return;
-        ++examples_;
-        if (work_ < work_between * W.size() || examples_ - looked_ < examples_ / most_looks) return;
-        if (looked_ == 0)
-            A_ = W;
-        else
+        looks_.after_example();
+        if (work_ < work_between * W.size() || !looks_.are_due()) return;
+        if (looks_.have_begun())
             move(A_, W);
-        looked_ = examples_;
+        else
+            A_ = W;
+        looks_.look();
         work_ = 0;
     }
 
     // The average, W included.
     AlignedArray<T> until_now(const AlignedArray<T>& W) const {
-        if (looked_ == 0) return W;
+        if (!looks_.have_begun()) return W;
         AlignedArray<T> average = A_;
         move(average, W);
         return average;
@@ -56,7 +53,7 @@ class WeightAverage {
     // Goes on from an average of so many examples.
     void set(AlignedArray<T> average, int64_t examples) {
         A_ = std::move(average);
-        looked_ = examples_ = examples;
+        looks_.set(examples);
     }
 
     // Gives the array another layout, if there is one.
@@ -69,13 +66,11 @@ class WeightAverage {
     template <class Snapshot>
     void exchange(Snapshot& snapshot, int64_t size) {
         std::vector<T> average(A_.data(), A_.data() + A_.size());
-        snapshot(is_kept_, average, examples_, looked_, work_);
+        snapshot(is_kept_, average, looks_, work_);
         if constexpr (!Snapshot::reads) return;
-        const bool is_there = looked_ > 0;
-        must_hold(looked_ >= 0 && looked_ <= examples_ && work_ >= 0,
-                  "an average of weights is of no part of a stream");
-        must_hold(is_kept_ || examples_ == 0, "there is an average of weights that is not kept");
-        must_hold(int64_t(average.size()) == (is_there ? size : 0) && are_finite(average),
+        must_hold(work_ >= 0, "the work since a look is a count");
+        must_hold(is_kept_ || looks_.examples() == 0, "there is an average of weights that is not kept");
+        must_hold(int64_t(average.size()) == (looks_.have_begun() ? size : 0) && are_finite(average),
                   "the average of the weights does not fit them");
         A_ = AlignedArray<T>(int64_t(average.size()));
         std::copy(average.begin(), average.end(), A_.data());
@@ -83,22 +78,19 @@ class WeightAverage {
 
   private:
     static constexpr int64_t work_between = 64;  // times the size of W
-    static constexpr int64_t most_looks = 1024;
+    static constexpr int doublings = 4;          // to the power of 16
 
     // The average of the last look to that of now.
     void move(AlignedArray<T>& average, const AlignedArray<T>& W) const {
-        const T share = T(1 - power(double(looked_) / double(examples_)));
+        const T share = T(looks_.share());
         T* const a = average.data();
         const T* const w = W.data();
         for (int64_t n = 0; n < W.size(); ++n) a[n] += share * (w[n] - a[n]);
     }
-    static double power(double base) {  // the 16th
-        for (int n = 0; n < 4; ++n) base *= base;
-        return base;
-    }
 
     bool is_kept_;
-    int64_t examples_ = 0, looked_ = 0, work_ = 0;
+    Looks looks_{doublings};
+    int64_t work_ = 0;
     AlignedArray<T> A_{0};  // in the layout of W; empty before the first look
 };
 

@@ -99,9 +99,11 @@ class RowPool {
         unused_.push_back(piece.slab);
     }
 
-    // Memory is short: rows and slabs are made no larger than they must be.
+    // Few rows will grow: they are made little larger than they must be.
+    void grow_little() { grows_little_ = true; }
+    // Memory is short: so are rows and slabs, and none is made ahead.
     void be_tight() {
-        is_tight_ = true;
+        grows_little_ = is_tight_ = true;
         if (next_.valid()) next_ = {};
     }
     // Gives a slab that nobody uses back to the system; false if there is none.
@@ -141,11 +143,11 @@ class RowPool {
         return at == open_.end() ? -1 : at->second.back();
     }
 
-    // More than asked for, by half or, where memory is short, by an eighth; in steps of an eighth, so that rows asked
-    // for at about the same time share slabs.
+    // More than asked for, by half or, where few will grow, by an eighth; in steps of an eighth, so that rows asked for
+    // at about the same time share slabs.
     int64_t room_for(int64_t columns) const {
         constexpr int64_t line = 64 / int64_t(sizeof(T));
-        const int64_t wanted = columns + (is_tight_ ? columns / 8 : columns / 2);
+        const int64_t wanted = columns + (grows_little_ ? columns / 8 : columns / 2);
         int64_t room = 2 * line;
         while (room < wanted) room = (room + room / 8 + line) / line * line;
         return room;
@@ -211,7 +213,7 @@ class RowPool {
     std::vector<int32_t> unused_;
     std::map<int64_t, std::vector<int32_t>> open_;  // slabs with free rows, by room
     int64_t in_use_ = 0, held_ = 0;
-    bool is_tight_ = false;
+    bool grows_little_ = false, is_tight_ = false;
 };
 
 }  // namespace larank

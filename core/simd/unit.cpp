@@ -3,6 +3,7 @@
 
 #include "blocks/kernelmap.hpp"
 #include "blocks/lattice.hpp"
+#include "blocks/widepanels.hpp"
 #include "chain/maxplus.hpp"
 #include "kernel/gradient.hpp"
 #include "kernel/kernelrow.hpp"
@@ -62,6 +63,11 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.lattice_numbers[int(LatticeNumber::half_word)] = lattice_numbers<int16_t, T>;
     units.lattice_sums[int(LatticeNumber::byte)] = lattice_sums<uint8_t>;
     units.lattice_sums[int(LatticeNumber::half_word)] = lattice_sums<int16_t>;
+#ifdef __AVX512F__
+    units.wide_products = wide_products<T>;
+#else
+    units.wide_products = nullptr;
+#endif
     units.compare_rows[int(RowKernel::laplacian)] = compare_rows_and_decay<AbsoluteDifference, T>;
     units.compare_rows[int(RowKernel::chi_squared)] = compare_rows_and_decay<ChiSquared, T>;
     units.compare_rows[int(RowKernel::intersection)] = intersection<T>;

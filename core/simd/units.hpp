@@ -83,6 +83,10 @@ struct Tile {
     int64_t stride;
 };
 
+// Rows side by side that others are multiplied with.
+template <class T>
+constexpr int64_t panel_columns = 2 * lane_count<T>;
+
 enum class ProductKernel { rbf, polynomial, sigmoid };
 enum class RowKernel { laplacian, chi_squared, intersection };
 
@@ -181,6 +185,8 @@ struct Units {
     bool (*lattice_numbers[2])(const T* X, int64_t rows, int64_t features, const LatticeTable<T>& lattice,
                                uint32_t* out);
     void (*lattice_sums[2])(const uint32_t* rows, int64_t count, int64_t words, int64_t* sums, int64_t* squares);
+    // Many dense rows with many, see blocks/widepanels.hpp; null in units of other instruction sets.
+    void (*wide_products)(const T* X, const T* Z, int64_t features, T* panel, const Tile<T>& out);
     // Indexed by RowKernel: out = k(row of X, row of Z), dense rows of `features` values one after another.
     void (*compare_rows[3])(const T* X, const T* Z, int64_t features, T gamma, const Tile<T>& out);
 };

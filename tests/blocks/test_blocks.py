@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.metrics import pairwise
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from larank.blocks import check_gram, provider_for
+from larank.blocks import check_gram, provider_for, workers
 from larank.blocks.definite import indefinite_values
 from larank.blocks.kernels import kernel_for, kernel_names
 
@@ -133,6 +133,11 @@ def test_blas_has_one_thread_while_a_block_is_entered():
         with blocks.threads(), blocks.threads():
             assert blas_threads() == {1}
         assert blas_threads() == {2}
+
+
+def test_libraries_of_linear_algebra_are_found_without_looking_at_python_modules():
+    found = [library.info()["filepath"] for library in workers._Threadpools().lib_controllers]
+    assert sorted(found) == sorted(pool["filepath"] for pool in threadpool_info())
 
 
 def test_two_providers_share_the_limit():

@@ -163,7 +163,7 @@ def test_powers_are_products(degree):
     assert tile.tolist() == [[4.0**degree, (-3.0) ** degree, 1.0]]
 
 
-@given(st.integers(0, 2**32), st.integers(1, 300), st.integers(1, 40), st.integers(1, 80), st.sampled_from(DTYPES))
+@given(st.integers(0, 2**32), st.integers(1, 300), st.integers(1, 300), st.integers(1, 80), st.sampled_from(DTYPES))
 def test_products_of_sparse_rows_are_right_and_bit_identical_at_every_level(seed, rows, others, features, dtype):
     rng = np.random.default_rng(seed)
     X = sparse.random(rows, features, 0.2, "csr", dtype, rng)
@@ -202,6 +202,34 @@ def test_products_of_dense_rows_are_right_symmetric_and_bit_identical_at_every_l
     assert products("scalar", Z, X).T.tobytes() == scalar.tobytes()
     for level in LEVELS[1:]:
         assert products(level, X, Z).tobytes() == scalar.tobytes(), level
+
+
+@pytest.mark.skipif(not _core.has_wide_products(), reason="this machine has no wide products (AVX-512)")
+@given(st.integers(0, 2**32), st.integers(2, 70), st.integers(2, 70), st.integers(0, 80), st.sampled_from(DTYPES))
+def test_wide_products_are_right_symmetric_and_depend_on_the_two_rows_alone(seed, rows, others, features, dtype):
+    rng = np.random.default_rng(seed)
+    X, Z = (rng.normal(size=(count, features)).astype(dtype) for count in (rows, others))
+    _core.set_simd_level(LEVELS[-1])
+
+    def products(X, Z):
+        table = np.full((len(X), len(Z) + 3), np.nan, dtype)
+        _core.wide_products(X, Z, table[:, : len(Z)])
+        assert np.isnan(table[:, len(Z) :]).all()
+        return table[:, : len(Z)].copy()
+
+    found = products(X, Z)
+    rounding = max(1, features) * np.finfo(dtype).eps
+    size = np.abs(X).astype(float) @ np.abs(Z).T.astype(float)
+    assert (np.abs(found - X.astype(float) @ Z.T.astype(float)) <= rounding * size).all()
+    assert products(Z, X).T.tobytes() == found.tobytes()
+    some, few = rng.permutation(rows)[: rows // 2], rng.permutation(others)[: others // 2]
+    assert products(X[some], Z[few]).tobytes() == found[np.ix_(some, few)].tobytes()
+
+
+def test_wide_products_are_an_error_where_there_are_none():
+    _core.set_simd_level("scalar")
+    with pytest.raises(ValueError, match="AVX-512, got the SIMD level 'scalar'"):
+        _core.wide_products(np.zeros((2, 4)), np.zeros((3, 4)), np.zeros((2, 3)))
 
 
 def test_wrong_types_and_shapes_are_errors_and_never_copies():

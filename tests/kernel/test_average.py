@@ -134,7 +134,7 @@ def test_other_averages_are_refused(average):
 
 
 def test_averages_are_of_weights():
-    with pytest.raises(ValueError, match=r"average=True acts with kernel='linear' only"):
+    with pytest.raises(ValueError, match=r"average cannot act with kernel='rbf' and max_patterns=None"):
         LaRankClassifier(average=True).fit(*noisy(50))
 
 

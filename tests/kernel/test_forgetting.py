@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from larank import LaRankClassifier
 from larank.data import models
 
-TAU, MOST_HEIRS, MOST_LOST, RIDGE = 0.08, 8, 0.9, 1e-3
+TAU, MOST_HEIRS, MOST_LOST, RIDGE, BETWEEN_LOOKS = 0.08, 8, 0.9, 1e-3, 64
 
 
 def noisy(rows, seed=0, features=6, classes=4, spread=0.5):
@@ -28,17 +28,30 @@ def bounded(max_patterns, forget="least", **parameters):
 
 
 class Reference:
-    """PROCESSNEW alone with a bound on patterns, from all kernel values: rows of coefficients, own and inherited."""
+    """PROCESSNEW alone with a bound on patterns, from all kernel values: rows of coefficients, own and inherited.
 
-    def __init__(self, K, y, C, max_patterns, forget):
-        self.K, self.present = K, []
-        self.own, self.inherited = np.zeros((2, len(y), y.max() + 1))
-        arrived = set()
+    Where looks are taken, `averaged` is the average of their sums, in which those after s examples count like s.
+    """
+
+    def __init__(self, K, y, C, max_patterns, forget, *, averages=False):
+        self.K, self.present, self.have_left = K, [], False
+        self.own, self.inherited, self.averaged = np.zeros((3, len(y), y.max() + 1))
+        arrived, looked = set(), 0
         for i, label in enumerate(y):
             arrived.add(label)
             self.process_new(i, label, C, sorted(arrived))
             if len(self.present) > max_patterns:
                 self.let_go(forget)
+            if averages and self.have_left and i + 1 - looked >= BETWEEN_LOOKS:
+                self.look(looked, i + 1)
+                looked = i + 1
+        self.model = self.averaged + self.share(looked, len(y)) * (self.coefficients - self.averaged)
+
+    def share(self, looked, now):
+        return 1 - (looked / now) ** 2
+
+    def look(self, looked, now):
+        self.averaged += self.share(looked, now) * (self.coefficients - self.averaged)
 
     @property
     def coefficients(self):
@@ -64,11 +77,14 @@ class Reference:
             return
         going, heirs, shares, lost = self.bequest(self.present[-1])
         if lost > MOST_LOST:
-            lengths = [self.K[j, j] * (self.coefficients[j] ** 2).sum() for j in self.present]
+            both = self.coefficients**2 + self.averaged**2
+            lengths = [self.K[j, j] * both[j].sum() for j in self.present]
             going, heirs, shares, lost = self.bequest(self.present[int(np.argmin(lengths))])
-        left = self.coefficients[going].copy()
+        left, average = self.coefficients[going].copy(), self.averaged[going].copy()
         self.leave(going)
+        self.have_left = True
         self.inherited[heirs] += shares[:, None] * left
+        self.averaged[heirs] += shares[:, None] * average
 
     def bequest(self, i):
         others = [j for j in self.present if j != i]
@@ -79,7 +95,7 @@ class Reference:
 
     def leave(self, i):
         self.present.remove(i)
-        self.own[i] = self.inherited[i] = 0
+        self.own[i] = self.inherited[i] = self.averaged[i] = 0
 
 
 @pytest.mark.parametrize("forget", ["least", "oldest"])
@@ -89,10 +105,31 @@ def test_what_is_let_go_and_what_others_inherit_is_as_written_down(forget, max_p
     K = rbf_kernel(X, gamma=gamma)
     y[:4] = range(4)  # labels are numbered as they arrive
     expected = Reference(K, y, 0.7, max_patterns, forget)
-    model = bounded(max_patterns, forget, kernel="precomputed", C=0.7, operations=("new",)).fit(K, y)
+    settings = {"kernel": "precomputed", "C": 0.7, "operations": ("new",), "average": False}
+    model = bounded(max_patterns, forget, **settings).fit(K, y)
     assert model.result_.operations["forgotten"] > 10
     np.testing.assert_array_equal(np.sort(model.support_), np.sort(expected.present))
     np.testing.assert_allclose(model.dual_coef_.toarray(), expected.coefficients[model.support_], atol=1e-9)
+
+
+@pytest.mark.parametrize(("max_patterns", "gamma"), [(5, 0.1), (12, 0.1), (12, 2.0)])
+def test_the_model_is_the_average_of_coefficients_as_written_down(max_patterns, gamma):
+    X, y = noisy(500)
+    K = rbf_kernel(X, gamma=gamma)
+    y[:4] = range(4)
+    expected = Reference(K, y, 0.7, max_patterns, "least", averages=True)
+    model = bounded(max_patterns, kernel="precomputed", C=0.7, operations=("new",)).fit(K, y)
+    np.testing.assert_allclose(model.dual_coef_.toarray(), expected.model[model.support_], atol=1e-9)
+    assert np.abs(expected.model - expected.coefficients).max() > 0.1
+
+
+def test_the_average_of_a_noisy_stream_is_better_than_its_last_coefficients():
+    X, y = noisy(12_000, spread=1.5)
+    errors = {}
+    for average in ("auto", False):
+        model = bounded(60, average=average).fit(X[:8000], y[:8000])
+        errors[average] = 1 - model.score(X[8000:], y[8000:])
+    assert errors["auto"] < errors[False] - 0.01
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
@@ -115,9 +152,10 @@ def test_letting_the_oldest_go_keeps_coefficients_feasible_and_the_dual_known(ke
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("forget", ["least", "oldest"])
-def test_the_primal_objective_of_fit_is_that_of_the_model(kernel, forget):
+@pytest.mark.parametrize("average", ["auto", False])
+def test_the_primal_objective_of_fit_is_that_of_the_model(kernel, forget, average):
     X, y = noisy(500)
-    model = bounded(30, forget, kernel=kernel, C=0.5, average=False).fit(X, y)
+    model = bounded(30, forget, kernel=kernel, C=0.5, average=average).fit(X, y)
     scores = model.decision_function(X)
     margins = scores[np.arange(len(y)), y][:, None] - scores
     losses = np.maximum(0, (np.arange(4) != y[:, None]) - margins).max(axis=1)
@@ -229,6 +267,11 @@ def test_a_checkpoint_goes_on_to_the_same_model(tmp_path):
         ({"max_patterns": 1}, "max_patterns must be an integer >= 2, got 1"),
         ({"max_patterns": 5, "forget": "newest"}, "forget must be one of 'least', 'oldest'; got 'newest'"),
         ({"forget": "oldest"}, "forget cannot act with max_patterns=None"),
+        ({"average": True}, "average cannot act with kernel='rbf' and max_patterns=None"),
+        (
+            {"average": True, "max_patterns": 5, "forget": "oldest"},
+            "average cannot act with kernel='rbf' and forget='oldest'",
+        ),
         ({"max_patterns": 5, "epochs": 2}, "max_patterns acts with stop='epochs' and epochs=1 or 'auto' only"),
         ({"max_patterns": 5, "stop": "gap"}, "max_patterns acts with"),
         ({"max_patterns": 5, "C": math.inf}, "max_patterns cannot act with C=inf"),

@@ -67,6 +67,81 @@ def test_coefficients_can_be_set_and_scores_follow():
     np.testing.assert_allclose(scores, 0.5 * K[:, members.ids] @ members.dense, atol=1e-9)
 
 
+def zigzagging(seed, classes=3, features=4):
+    """Kernel values of few features and labels that noise has mixed: steps get nowhere soon."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, features)) * np.geomspace(1, 0.05, features)
+    labels = (X @ rng.normal(size=(features, classes)) + 0.01 * rng.normal(size=(80, classes))).argmax(axis=1)
+    return X, labels.astype(np.int32)
+
+
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
+@pytest.mark.parametrize("memory_limit", [0, 10**9])
+@pytest.mark.parametrize("seed", range(3))
+def test_moves_of_all_coefficients_are_feasible_raise_the_dual_and_keep_scores_right(formulation, memory_limit, seed):
+    X, labels = zigzagging(seed)
+    X, labels = np.tile(X, (6, 1)), np.tile(labels, 6)  # so that few are support vectors
+    X = X + 0.01 * np.random.default_rng(seed).normal(size=X.shape)
+    K, costs = np.ascontiguousarray(X @ X.T), np.where(np.arange(len(X)) % 2, 30.0, 100.0)
+    delta = 1 - np.eye(labels.max() + 1)
+    session = _core.SharedSet64(K, labels, delta, memory_limit)
+    session.set_costs(costs)
+    session.set_formulation(formulation)
+    session.set_tau(0.1)
+    session.process(np.arange(len(labels)))
+    while not session.converge(10**5):
+        pass
+    session.prune()
+    session.set_tau(1e-6)
+    scores, before = np.zeros((len(labels), len(delta))), -np.inf
+    for _ in range(400):
+        rested = session.converge(1)
+        members = Expansion.of(session)
+        beta, is_label = members.dense, np.arange(len(delta)) == labels[members.ids][:, None]
+        bounds = costs[members.ids][:, None]
+        assert np.abs(beta.sum(axis=1)).max() <= 1e-12 * 100
+        assert (beta[~is_label] <= 0).all()
+        largest = beta if formulation == "crammer-singer" else -np.where(is_label, 0, beta)
+        assert (largest <= bounds).all()
+        session.look(0, len(labels), scores)
+        np.testing.assert_allclose(scores, K[:, members.ids] @ beta, atol=1e-7)
+        at = session.judge(scores, 1.0, 1.0, 1e-9)
+        dual = at.linear - at.half_squared_norm
+        assert dual >= before - 1e-9 * abs(dual)
+        before = dual
+        if rested:
+            break
+    assert session.moves > 0
+
+
+@pytest.mark.parametrize("formulation", ["crammer-singer", "weston-watkins"])
+def test_with_moves_the_optimum_is_that_of_a_general_solver(formulation):
+    X, labels = zigzagging(0)
+    costs = np.full(len(X), 20.0)
+    session, _, at = trained(np.ascontiguousarray(X @ X.T), labels, costs, formulation)
+    _, wanted = reference.optimum(formulation, X, labels, costs, 3)
+    assert session.moves > 0
+    assert at.linear - at.half_squared_norm == pytest.approx(wanted, rel=1e-4)
+
+
+def test_a_look_in_single_precision_is_right_where_large_coefficients_cancel():
+    X, labels = zigzagging(1)
+    K = gram(X).astype(np.float32)
+    session = _core.SharedSet32(K, labels, 1 - np.eye(3), 10**9)
+    session.set_costs(np.full(len(X), 1e6))
+    session.set_tau(1e-3)
+    session.process(np.arange(len(X)))
+    session.prune()
+    members = Expansion.of(session)
+    pushed = 1e5 * np.sign(members.dense)
+    pushed[np.arange(len(pushed)), labels[members.ids]] -= pushed.sum(axis=1)
+    session.set_coefficients(members.ids, pushed)
+    scores = np.zeros((len(X), 3))
+    session.look(0, len(X), scores)
+    wanted = K[:, members.ids].astype(np.float64) @ pushed
+    np.testing.assert_allclose(scores, wanted, atol=1e-6)
+
+
 def test_costs_that_bind_nobody_need_no_further_look():
     X, y = clouds(150, 3, seed=5)
     models = MulticlassSVC(gamma=5.0, tol=1e-3, random_state=0).path(X, y, [1.0, 1e4, 1e5, 1e6])

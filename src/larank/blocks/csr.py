@@ -22,7 +22,8 @@ _Index = NDArray[np.int64]
 class CsrProvider(TiledProvider):
     """Sparse rows: products in the core, where a few rows of the batch at a time are spread out."""
 
-    _tile_columns = 4096  # every tile spreads the batch out again
+    _tile_rows = 128  # as many as are spread out at a time,
+    _tile_columns = 4096  # and every tile spreads them out again
 
     def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
         if not isinstance(kernel, ProductKernel):

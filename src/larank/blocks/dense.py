@@ -1,4 +1,4 @@
-"""Dense rows: products by BLAS or in the core and the fused map of the kernel, or rows compared feature by feature."""
+"""Dense rows: products in the core or by BLAS and the fused map of the kernel, or rows compared feature by feature."""
 
 from __future__ import annotations
 
@@ -111,6 +111,8 @@ class DenseProvider(TiledProvider):
         assert isinstance(self.kernel, ProductKernel)
         if len(X) in self._FEW_ROWS:
             _core.dense_products(X, Z, out)
+        elif len(X) > 1 and _core.has_wide_products():
+            _core.wide_products(X, Z, out)
         else:
             np.matmul(X, Z.T, out=out)
         multiplied = time.perf_counter()

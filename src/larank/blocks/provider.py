@@ -424,6 +424,7 @@ class Provider(ABC):
 class TiledProvider(Provider):
     """Provider whose values are computed here, tile by tile."""
 
+    _tile_rows = ROWS_AT_ONCE
     _tile_columns = 1024
 
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
@@ -458,7 +459,8 @@ class TiledProvider(Provider):
             self._count(0, *self._fill_tile(left, tile[0], right, tile[1], out[tile]))
 
     def _tiles(self, left: Batch, right: Batch) -> list[tuple[slice, slice]]:
-        return [(r, c) for r in pieces(len(left), ROWS_AT_ONCE) for c in self._columns(len(left), len(right))]
+        columns = self._columns(min(len(left), self._tile_rows), len(right))
+        return [(rows, some) for rows in pieces(len(left), self._tile_rows) for some in columns]
 
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, some rows at a time."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -15,11 +16,13 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from larank import _core
 from larank.blocks.pages import zeros
 
 _Result = TypeVar("_Result")
 _BACKGROUND = "larank-background"
 _NOTHING = object()
+_MODULES = tuple(suffix for suffix in EXTENSION_SUFFIXES if suffix != ".so")  # how paths of Python modules end
 _PATIENCE = 0.0001  # seconds between two looks at what could be helped with
 
 
@@ -229,6 +232,20 @@ def blas_threads() -> int:
     return max((library.num_threads for library in _threadpools().select(user_api="blas").lib_controllers), default=1)
 
 
+class _Threadpools(ThreadpoolController):  # type: ignore[misc]
+    """The thread pools of all libraries.
+
+    Python modules, of which there may be hundreds, have none; to follow the links of all their paths takes some 10 ms.
+    """
+
+    def _load_libraries(self) -> None:
+        libraries = [path for path in _core.loaded_libraries() if not path.endswith(_MODULES)]
+        if not libraries:
+            super()._load_libraries()
+        for path in libraries:
+            self._make_controller_from_path(path)
+
+
 @lru_cache(maxsize=1)
 def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()
+    return _Threadpools()

@@ -358,12 +358,14 @@ class ActiveSetTraining:
         """
         began = self._visits()
         at_once = min(_VISITS_AT_ONCE, max(_VISITS_OF_FACES, _SWEEPS_AT_ONCE * self.session.support_patterns))
+        before_newton = 0.0  # visits, once they are asked for
         while not (rested := self._move_members(at_once)):
             if self._visits() - began > _MOST_SWEEPS * self.session.support_patterns:
                 break
-            if self._visits() - self.visits_at_newton > self._visits_before_newton():
+            before_newton = before_newton or self._visits_before_newton()
+            if self._visits() - self.visits_at_newton > before_newton:
                 yield from self._newton_steps()
-                self.visits_at_newton = self._visits()
+                self.visits_at_newton, before_newton = self._visits(), 0.0
             yield False
         self.has_rested = bool(rested)
         self.session.prune()

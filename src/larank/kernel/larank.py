@@ -4,7 +4,7 @@ The session (`core/kernel/larank.hpp`) takes new examples and goes back to old o
 taken after sweeps over the support patterns, and the stream goes on as if they had not been. Every epoch leaves
 smaller violations alone than the one before. With the linear kernel the session keeps weights instead of kernel values,
 and the model is their average over the stream. Where there may be so many patterns and no more, one leaves for every
-one that comes (`core/kernel/forgetting.hpp`).
+one that comes (`core/kernel/forgetting.hpp`), and the model is the average of the coefficients of those that stay.
 """
 
 from __future__ import annotations
@@ -76,19 +76,28 @@ class LaRank(Algorithm):
         if self.model.kernel != "linear":
             return super().machine(X, seed)
         self.model._resolved_kernel(X)  # checks its parameters
-        model = self.model
-        # Hard margins are those of the last weights: the average has others, from before they were met.
-        # Where the oldest patterns are let go, the stream drifts, and old weights mislead.
-        drifts = model.max_patterns is not None and model.forget == "oldest"
-        averages = math.isfinite(model.C) and not drifts if model.average == "auto" else bool(model.average)
-        options = {"features": X.shape[1], "intercept": bool(model.fit_intercept), "averages": averages}
+        options = {"features": X.shape[1], "intercept": bool(self.model.fit_intercept), "averages": self._averages}
         session = session_class("LinearLaRank", X.dtype)(**self._settings(seed), **options)
         return LinearMachine(session, X)
 
     def session(self, dtype: np.dtype[Any], seed: int) -> Any:
         """A compiled session that has seen nothing."""
-        limit = int(self.model.memory_limit)
-        return session_class("KernelLaRank", dtype)(**self._settings(seed), memory_limit=limit)
+        options = {"memory_limit": int(self.model.memory_limit), "averages": self._averages}
+        return session_class("KernelLaRank", dtype)(**self._settings(seed), **options)
+
+    @property
+    def _averages(self) -> bool:
+        """Whether the model is an average: not of kernel coefficients, unless the patterns are few that stay.
+
+        Hard margins are those of the last weights: the average has others, from before they were met. Where the oldest
+        patterns are let go, the stream drifts, and old weights mislead.
+        """
+        model = self.model
+        if model.average != "auto":
+            return bool(model.average)
+        if not math.isfinite(model.C) or (model.kernel != "linear" and model.max_patterns is None):
+            return False
+        return model.max_patterns is None or model.forget == "least"
 
     def _settings(self, seed: int) -> dict[str, Any]:
         operations = self.model.operations
@@ -258,9 +267,10 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     [fit_intercept]
     [cost_matrix]
     average : bool or "auto", default="auto"
-        Whether a linear model is the average of the weights over the stream, where late ones count most, and not the
-        last ones, which owe much to the last few examples if labels are noisy. "auto" does so with the linear kernel
-        and a finite `C`, but not with ``forget="oldest"``. Say False where a stream drifts, and old weights mislead.
+        Whether the model is the average of the weights over the stream, where late ones count most, and not the last
+        ones, which owe much to the last few examples if labels are noisy. "auto" does so with the linear kernel or
+        `max_patterns`, and a finite `C`, but not with ``forget="oldest"``. Other kernels without `max_patterns` have
+        no average. Say False where a stream drifts, and old weights mislead.
     schedule : {"adaptive", "fixed"}, default="adaptive"
         How the three operations take turns: in proportion to the dual increase they bring for their work, or each new
         example followed by `n_reprocess` times one PROCESSOLD and ten OPTIMIZE.
@@ -289,9 +299,10 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     [model]
     [n_support_]
     dual_coef_ : csr_matrix of shape (n_support, n_classes)
-        The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive. They are
-        those of the last weights, with or without `average`. With `max_patterns` and ``forget="least"`` they contain
-        what a pattern has inherited, which may be of any sign; weights of the linear kernel are made of more patterns.
+        The coefficients ``beta``. Those of a pattern add up to zero; only the one of its label is positive. The linear
+        kernel's are those of the last weights, with or without `average`. With `max_patterns` and ``forget="least"``
+        they contain what a pattern has inherited, which may be of any sign, and are averages; weights of the linear
+        kernel are made of more patterns.
     support_costs_ : ndarray of shape (n_support,)
         The bound of each pattern's largest coefficient: `C` times its weights.
     [intercept_]

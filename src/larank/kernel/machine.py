@@ -619,7 +619,10 @@ class Machine:
 
     def model_half_squared_norm(self, half_squared_norm: float) -> float:
         """The same for half the squared norm."""
-        return half_squared_norm
+        if not getattr(self.session, "averages", False):  # not every algorithm can
+            return half_squared_norm
+        norm: float = self.session.model_half_squared_norm(KernelSource(self.session, self.provider))
+        return norm
 
     def patterns(self, expansion: Expansion) -> Any:
         """The examples with coefficients, as they were given."""

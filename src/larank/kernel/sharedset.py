@@ -48,6 +48,9 @@ class SharedTraining(ActiveSetTraining):
         self.outside = 0.0  # the worst violation of an example that is no member
         self.seconds_of_look = 0.0
 
+    def _counts(self) -> dict[str, int]:
+        return {**super()._counts(), "moves": self.session.moves}
+
     def certificate_seconds(self) -> float:
         """As long as the last look took."""
         return 0.0 if self.is_certified else self.seconds_of_look

@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from larank.data.files import atomic_write
-from studies import drawing, epochs, faults, memorylimits, streams, timelimits
+from studies import drawing, epochs, faults, files, memorylimits, onepass, streams, timelimits
 from studies.agreement import campaign
 from studies.measure import load_average, versions
 from studies.papers import active as active_figures
@@ -36,6 +36,7 @@ from studies.rivals import (
     sequence,
     sgd,
     tagging,
+    threads,
 )
 from studies.rivals import primal as primal_rivals
 from studies.study import Outcome, Study
@@ -50,6 +51,7 @@ _SINGLE = (
     ospas,
     concepts,
     linear,
+    threads,
     primal_rivals,
     sgd,
     kernel,
@@ -65,10 +67,12 @@ _SINGLE = (
     ambiguous,
     campaign,
     epochs,
+    onepass,
     streams,
     memorylimits,
     timelimits,
     faults,
+    files,
 )
 STUDIES: dict[str, Study] = {
     study.name: study for study in (*larank.STUDIES, *mcsvm.STUDIES, *(module.STUDY for module in _SINGLE))

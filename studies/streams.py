@@ -1,4 +1,4 @@
-"""`python -m studies streams`: kernel streams without an end, or that drift, beside scikit-learn's learners."""
+"""`python -m studies streams`: kernel streams without an end, or that drift, beside scikit-learn's and river's."""
 
 from __future__ import annotations
 
@@ -84,6 +84,35 @@ class Window:
     def predict(self, X: Any) -> Any:
         """Labels."""
         return self._model.predict(X)
+
+
+class River:
+    """A model of river, which learns and predicts one row at a time."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def partial_fit(self, X: Any, y: _Labels) -> None:
+        """Row by row."""
+        for row, label in zip(X.tolist(), y.tolist(), strict=True):
+            self._model.learn_one(dict(enumerate(row)), label)
+
+    def predict(self, X: Any) -> Any:
+        """Labels, as one after the other."""
+        return np.array([self._model.predict_one(dict(enumerate(row))) for row in X.tolist()])
+
+
+def _river() -> Mapping[str, Callable[[], Any]]:
+    """Those that follow drift, with their defaults, if river is installed."""
+    try:
+        from river import forest, linear_model, preprocessing, tree
+    except ImportError:
+        return {}
+    return {
+        "river, adaptive random forest": lambda: River(forest.ARFClassifier(seed=0)),
+        "river, Hoeffding adaptive tree": lambda: River(tree.HoeffdingAdaptiveTreeClassifier(seed=0)),
+        "river, scaled softmax": lambda: River(preprocessing.StandardScaler() | linear_model.SoftmaxRegression()),
+    }
 
 
 def larank(max_patterns: int | None, forget: str = "least", cost: float = C) -> LaRankClassifier:
@@ -257,6 +286,7 @@ def _followers(size: int) -> Mapping[str, Callable[[], Any]]:
         f"SVC, last {2 * size} rows": lambda: Window(SVC(C=C, gamma=GAMMA), 2 * size),
         f"15 neighbours, last {2 * size} rows": lambda: Window(KNeighborsClassifier(15), 2 * size),
         f"SGD, {size} Fourier features": lambda: fourier(size),
+        **_river(),
     }
 
 
@@ -268,6 +298,8 @@ def run(scope: _Scope, say: Say) -> Found:
         is_bounded = name != "LaRankClassifier"
         looks = scope.looks if is_bounded else [look for look in scope.looks if look <= MOST_UNBOUNDED]
         lengths += _endless(name, make(), looks, scope.chunk, scope.seed, say)
+    if not _river():
+        say("river is not installed, left out")
     drifts = [
         _drift(name, make(), scope.drift_rows, scope.drift_chunk, scope.seed, say)
         for name, make in _followers(scope.size).items()
@@ -283,4 +315,4 @@ class _Streams(Study):
         return _Scope((10_000, 50_000, 100_000, 500_000, 1_000_000), 10_000, 40_000, 500, 1000)
 
 
-STUDY = _Streams("streams", "kernel streams without an end, and streams that drift", (), run)
+STUDY = _Streams("streams", "kernel streams without an end, and streams that drift", (), run, libraries=("river",))

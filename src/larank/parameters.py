@@ -325,7 +325,7 @@ _CHECKS: Mapping[str, Check] = {
 }
 _CHECKS_OF: Mapping[tuple[str, str], Check] = {
     **dict.fromkeys((("LaRankClassifier", "certify"), ("LaSVMClassifier", "certify")), _flag_or_auto),
-    ("LaRankClassifier", "average"): _flag_or_auto,
+    **dict.fromkeys((("LaRankClassifier", "average"), ("SequenceTagger", "average")), _flag_or_auto),
     **dict.fromkeys([(name, "C") for name in _HARD_MARGINS], _cost_or_infinity),
     ("LaRankClassifier", "epochs"): _count_or_auto,
     ("LaSVMClassifier", "epochs"): _count_or_auto,
@@ -442,6 +442,15 @@ def _looks_at_scores(selection: Any) -> bool:
     return bool(getattr(selection, "needs_scores", _is_among(("gradient", "active", "autoactive"), selection)))
 
 
+class _NotLinear(tuple[Any, ...]):
+    """Every kernel but the linear one, functions too; those in it are examples."""
+
+    def __contains__(self, value: object) -> bool:
+        return not (isinstance(value, str) and value == "linear")
+
+
+_NOT_LINEAR = _NotLinear(("rbf",))
+_NO_AVERAGE = "patterns that have left would stay in the average"
 _STOPS_BY_PROOF = ("gap", "violation")
 _SOLVERS_WITH_PROOF = ("active-set", "larank", *_CUTTING_PLANES, *_DESCENTS)
 
@@ -480,14 +489,18 @@ RULES = (
     _must("sharpness", "0", bool, epochs=(1,), because="candidates are weighed between passes; stop must be 'epochs'"),
     # How the solvers work.
     acts("C", solver=("larank", *_CUTTING_PLANES, "passive-aggressive"), of="StructuredSVC"),
-    acts("average", True, kernel=("linear",), of="LaRankClassifier"),
+    *(
+        Rule("average", True, not_with={"kernel": _NOT_LINEAR, **other}, because=_NO_AVERAGE, of="LaRankClassifier")
+        for other in ({"max_patterns": (None,)}, {"forget": ("oldest",)})
+    ),
     acts("schedule", solver=("larank",)),
     acts("n_reprocess", solver=("larank",)),
     acts("n_reprocess", schedule=("fixed",)),
-    acts("average", solver=("perceptron", "passive-aggressive")),
+    acts("average", solver=("perceptron", "passive-aggressive"), of="StructuredSVC"),
+    acts("average", True, stop=("epochs",), of="SequenceTagger", because="a gap is closed by the last weights"),
     acts("label_costs", solver=("larank", "passive-aggressive"), because="the perceptron knows right and wrong"),
     acts("repair", constraints=("BIO", "BILOU"), because="other labels cannot be read as conlleval reads tags"),
-    acts("budget", decision=("last",), because="support patterns that have left would stay in the average"),
+    acts("budget", decision=("last",), because=_NO_AVERAGE),
     acts("C", math.inf, solver=("active-set",), of="MulticlassSVC"),
     acts("init", solver=("active-set",)),
     acts("shrinking", solver=("active-set",)),

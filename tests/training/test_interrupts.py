@@ -96,7 +96,7 @@ def test_ctrl_c_ends_an_active_learner_that_has_taken_note_of_the_labels():
         return A @ B.T
 
     pressed = [True]
-    learner = ActiveLearner(LaRankClassifier(kernel, batch_size=8), X, random_state=0)
+    learner = ActiveLearner(LaRankClassifier(kernel, batch_size=8, random_state=0), X, random_state=0)
     learner.teach(index=np.arange(20), y=y[:20])
     pressed.clear()
     with (

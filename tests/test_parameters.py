@@ -102,7 +102,8 @@ def breaking(kind, rule):
         choices = getattr(check_of(kind, name), "choices", (1, 2))
         others[name] = values[0] if rule.not_with else next((c for c in choices if c not in values), values[0])
     own = getattr(check_of(kind, rule.parameter), "choices", ())
-    for value in (0.5, 2, 1.5, True, False, "active", {("a", "b"): 2.0}, None, np.inf, *own):
+    some = (0.5, 2, 1.5, True, False, "active", {("a", "b"): 2.0}, None, np.inf, parameters.OPERATIONS[:1])
+    for value in (*some, *own):
         try:
             parameters.check_value(kind, rule.parameter, value)
         except ValueError:

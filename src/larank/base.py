@@ -71,7 +71,7 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_: NDArray[Any]
 
     @of_one_model
-    def decision_function(self, X: Any) -> NDArray[np.floating[Any]]:
+    def decision_function(self, X: Any) -> Any:
         """Scores of the classes, or with two classes the score of the second against the first.
 
         Parameters
@@ -84,6 +84,9 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples, n_classes) or (n_samples,)
             The label with the largest score is the prediction.
         """
+        return self._in_kind(X, self._finite_decisions(X))
+
+    def _finite_decisions(self, X: Any) -> NDArray[np.floating[Any]]:
         check_is_fitted(self)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._decisions(X)
@@ -100,7 +103,7 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What `decision_function` returns, of a fitted model."""
 
     @of_one_model
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """The label with the largest score for each example.
 
         Parameters
@@ -113,10 +116,13 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_samples,)
             Labels out of `classes_`.
         """
-        scores = self.decision_function(X)
+        scores = self._finite_decisions(X)
         best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[best.astype(np.intp)]
-        return labels
+        return self._in_kind(X, self.classes_[best.astype(np.intp)])
+
+    def _in_kind(self, X: Any, values: NDArray[Any]) -> Any:
+        """What is returned for X: an array of the same library, where the estimator knows it."""
+        return values
 
 
 def validated(

@@ -89,6 +89,11 @@ memory_limit : float, default=2e9
 batch_size : int, default=256
     The number of examples whose kernel values are computed together. It changes the time, and the model only where
     rounding of kernel values does.""",
+    "device": """\
+device : {"cpu", "cuda"}, "cuda:N" or torch.device, optional
+    Where to train and predict by block steps, which are matrix products from end to end: "cuda" is a GPU by PyTorch or
+    CuPy, "cpu" the same with NumPy, for comparison. By default the compiled machine trains, in threads. On a device
+    examples are dense, kernels are "linear", "poly", "rbf" or "sigmoid", and `memory_limit` is of its memory.""",
     "running": """\
 n_jobs : int, optional
     The threads for kernel values, -1 for all processors; by default as many as the linear algebra library uses. With

@@ -8,6 +8,7 @@ knows them by name.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -277,6 +278,14 @@ _FLAGS = (
     "shuffle",
 )
 
+
+def _device(name: str, value: Any) -> Any:
+    is_named = isinstance(value, str) and re.fullmatch(r"cpu|cuda(:\d+)?", value)
+    if is_named or type(value).__module__.partition(".")[0] == "torch":
+        return value
+    raise ValueError(f"{name} must be None, 'cpu', 'cuda', 'cuda:' with a number or a torch.device, got {value!r}")
+
+
 # A parameter may also be None where that is its default. Parameters that are not here need the data, or what the
 # caller knows of kernels, strategies or templates.
 _CHECKS: Mapping[str, Check] = {
@@ -287,6 +296,7 @@ _CHECKS: Mapping[str, Check] = {
     "Cs": _costs_to_try,
     "algorithm": OneOf(("process-reprocess", "simple")),
     "coef0": finite,
+    "device": _device,
     "decision": OneOf(("last", "average")),
     "feature_map": OneOf(_FEATURE_MAPS),
     "forget": OneOf(("least", "oldest")),
@@ -505,6 +515,13 @@ RULES = (
     acts("init", solver=("active-set",)),
     acts("shrinking", solver=("active-set",)),
     acts("formulation", "weston-watkins", solver=("active-set",)),
+    # On a device.
+    *(acts(name, device=(None,)) for name in ("schedule", "n_reprocess", "operations", "max_patterns", "batch_size")),
+    acts("average", True, device=(None,), of="LaRankClassifier"),
+    acts("selection", device=(None,), of="LaRankClassifier"),
+    acts("C", math.inf, device=(None,), because="hard margins need more precision"),
+    acts("init", device=(None,), of="MulticlassSVC"),
+    acts("solver", device=(None,), of="MulticlassSVC"),
     # Kernels behind a map.
     acts("smoothing", loss=("smoothed_hinge",)),
     acts("feature_map", "none", kernel=("linear",), because="other kernels need one"),

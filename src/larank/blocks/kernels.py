@@ -65,6 +65,10 @@ class ProductKernel(Kernel, ABC):
         """Turn a tile of inner products into kernel values, in place."""
 
     @abstractmethod
+    def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        """The same on arrays of any library, by its functions `xp`, in a new array or in place."""
+
+    @abstractmethod
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         """k(x, x) of examples with these squared norms."""
 
@@ -90,6 +94,9 @@ class Linear(ProductKernel, name="linear"):
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
         pass
 
+    def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        return products
+
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         return norms
 
@@ -103,6 +110,10 @@ class Rbf(ProductKernel, name="rbf"):
 
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
         _core.map_rbf(tile, row_norms, column_norms, self.gamma)
+
+    def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        distances = row_norms + column_norms - 2 * products
+        return xp.exp(-self.gamma * xp.where(distances > 0, distances, 0 * distances))
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.ones(len(norms))
@@ -123,6 +134,9 @@ class Polynomial(ProductKernel, name="poly"):
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
         _core.map_polynomial(tile, self.gamma, self.coef0, self.degree)
 
+    def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        return (self.gamma * products + self.coef0) ** self.degree
+
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
             values: NDArray[np.float64] = (self.gamma * norms + self.coef0) ** self.degree
@@ -139,6 +153,9 @@ class Sigmoid(ProductKernel, name="sigmoid"):
 
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
         _core.map_sigmoid(tile, self.gamma, self.coef0)
+
+    def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        return xp.tanh(self.gamma * products + self.coef0)
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
@@ -217,6 +234,9 @@ class Products(ProductKernel):
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
         pass
 
+    def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        return products
+
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         return norms
 
@@ -242,6 +262,9 @@ class _BiasedProductKernel(ProductKernel):
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
         self.inner.map(tile, row_norms, column_norms)
         tile += 1
+
+    def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        return self.inner.mapped(xp, products, row_norms, column_norms) + 1
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.inner.diagonal(norms) + 1
@@ -381,6 +404,8 @@ _GAMMAS: dict[str, Callable[[Any], float]] = {"scale": _scale, "auto": _auto}
 
 def _variance(X: Any) -> float:
     """The variance of all entries, in float64, without a copy of X."""
+    if hasattr(X, "variance"):  # it is on a device
+        return float(X.variance())
     size = int(X.shape[0]) * int(X.shape[1])
     if issparse(X):
         mean = float(X.data.sum(dtype=np.float64)) / size

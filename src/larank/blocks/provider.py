@@ -573,7 +573,7 @@ def precision(X: Any) -> Any:
 
 def rows_of(X: Any, rows: Any) -> Any:
     """Some examples of an array, a CSR matrix or a sequence."""
-    if isinstance(rows, slice) or isinstance(X, np.ndarray) or sparse.issparse(X):
+    if isinstance(rows, slice) or hasattr(X, "shape"):
         return X[rows]
     return [X[row] for row in np.asarray(rows).tolist()]
 
@@ -582,7 +582,7 @@ def row_nbytes(X: Any) -> float:
     """The memory of an example of X, on average; of an object what refers to it."""
     if sparse.issparse(X):
         return float((X.data.nbytes + X.indices.nbytes) / max(1, X.shape[0]) + X.indptr.itemsize)
-    return float(X.nbytes) / max(1, len(X)) if isinstance(X, np.ndarray) else 8.0
+    return float(X.nbytes) / max(1, len(X)) if hasattr(X, "nbytes") else 8.0
 
 
 def length(X: Any) -> int:

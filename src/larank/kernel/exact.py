@@ -17,6 +17,7 @@ from larank import parameters
 from larank.base import advised, check_two_classes, checked_cost_matrix, classes_of, example_costs, functions, hardened
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
+from larank.blocks.device import DeviceArray
 from larank.blocks.kernels import Kernel, ProductKernel
 from larank.blocks.provider import rows_of
 from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
@@ -25,6 +26,7 @@ from larank.data.models import persistable
 from larank.data.schema import Schema, csr, floats, number
 from larank.docstrings import with_paragraphs
 from larank.kernel.activeset import ActiveSetSettings, ActiveSetTraining
+from larank.kernel.deviceset import DeviceTraining
 from larank.kernel.machine import (
     FITTED,
     WEIGHTS,
@@ -106,6 +108,7 @@ class MulticlassSVC(ExactClassifier):
     [class_weight]
     memory_limit : float, default=4e9
         The bytes for support patterns, coefficients and kept kernel values. A smaller limit means more computation.
+    [device]
     [running]
 
     Attributes
@@ -159,6 +162,7 @@ class MulticlassSVC(ExactClassifier):
         shrinking: bool = True,
         class_weight: Mapping[Any, float] | str | None = None,
         memory_limit: float = 4e9,
+        device: Any = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -179,6 +183,7 @@ class MulticlassSVC(ExactClassifier):
         self.shrinking = shrinking
         self.class_weight = class_weight
         self.memory_limit = memory_limit
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -204,8 +209,9 @@ class MulticlassSVC(ExactClassifier):
 
         [fitted]
         """
-        if checkpoint is not None and self.solver != "active-set":
-            raise ValueError(f"checkpoint needs solver='active-set'; got solver={self.solver!r}")
+        if checkpoint is not None and (self.solver != "active-set" or self.device is not None):
+            got = f"solver={self.solver!r}, device={self.device!r}"
+            raise ValueError(f"checkpoint needs solver='active-set' and device=None; got {got}")
         with next_model(self) as model:
             X, problem, provider = model._problem(X, y, sample_weight)
             asked = CheckpointRequest(checkpoint, every, resume)
@@ -232,7 +238,7 @@ class MulticlassSVC(ExactClassifier):
         first = clone(self).set_params(C=1.0)
         data, problem, provider = first._problem(X, y, sample_weight)
         with first_interrupt() as interrupt:
-            if len(Cs) >= _STEPS_THAT_SHARE:
+            if len(Cs) >= _STEPS_THAT_SHARE and self.device is None:
                 problem, provider = first._with_shared_values(problem, provider)
             weights = problem.costs
             with provider.threads():
@@ -255,11 +261,15 @@ class MulticlassSVC(ExactClassifier):
         parameters.check(self)
         X, y = self._validated(X, y, reset=True)
         problem, kernel = self.stated(X, y, sample_weight)
-        provider = provider_for(kernel, problem.X, n_jobs=self._threads())
-        provider.expect(problem.X, self.memory_limit)
+        here = problem.X
+        if isinstance(here, DeviceArray):  # of which the provider is asked nothing, or little
+            here = np.asarray(here[:1] if kernel.is_definite else here)
+        provider = provider_for(kernel, here, n_jobs=self._threads())
+        if self.device is None:
+            provider.expect(problem.X, self.memory_limit)
         if problem.is_hard:
             problem = replace(problem, costs=finite_costs(hardened(problem.costs, provider.measure(problem.X)[0])))
-        provider.indefinite = indefinite_values(provider, problem.X, np.flatnonzero(problem.costs > 0))
+        provider.indefinite = indefinite_values(provider, here, np.flatnonzero(problem.costs > 0))
         return X, problem, provider
 
     def stated(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> tuple[Problem, Kernel]:
@@ -305,8 +315,10 @@ class MulticlassSVC(ExactClassifier):
     def _training(self, problem: Problem, provider: Provider) -> Any:
         if self.solver == "active-set":
             settings = ActiveSetSettings(self.tol, self.init, bool(self.shrinking), self.memory_limit)
-            kind = SharedTraining if isinstance(provider, SharedProvider) else ActiveSetTraining
-            return kind(settings, problem, provider, check_random_state(self.random_state))
+            arguments = settings, problem, provider, check_random_state(self.random_state)
+            if self.device is not None:
+                return DeviceTraining(self.device, *arguments)
+            return (SharedTraining if isinstance(provider, SharedProvider) else ActiveSetTraining)(*arguments)
         published = Published() if isinstance(self.solver, str) else self.solver
         return PublishedTraining(published, problem, provider, self.memory_limit)
 
@@ -336,7 +348,8 @@ class MulticlassSVC(ExactClassifier):
         self.intercept_ = training.scale * self._intercept(beta)
         if self.kernel != "precomputed":
             training.make_room_for_model()
-            self.support_vectors_ = rows_of(X, ids)
+            vectors = rows_of(X, ids)
+            self.support_vectors_ = np.asarray(vectors) if isinstance(vectors, DeviceArray) else vectors
         if self.kernel == "linear":
             weights = self.dual_coef_.T @ self.support_vectors_
             weights = training.scale * (weights.toarray() if issparse(weights) else weights)

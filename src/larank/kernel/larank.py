@@ -21,6 +21,7 @@ from larank.base import checked_cost_matrix, functions, hard_objective, smallest
 from larank.data.models import persistable
 from larank.data.schema import RANDOM_STATE, csr, floats, number, row, several
 from larank.docstrings import with_paragraphs
+from larank.kernel.devicemachine import DeviceMachine
 from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
@@ -52,7 +53,7 @@ class LaRank(Algorithm):
     kept = ("_tau",)
     fixed = (
         *(*Algorithm.fixed, "fit_intercept", "cost_matrix", "average", "schedule", "n_reprocess", "operations"),
-        *("max_patterns", "forget"),
+        *("max_patterns", "forget", "device"),
     )
 
     @property
@@ -72,7 +73,10 @@ class LaRank(Algorithm):
             checked_cost_matrix(self.model.cost_matrix, len(classes))
 
     def machine(self, X: Any, seed: int) -> Machine:
-        """One that keeps weights, for the linear kernel."""
+        """One on a device, if it is given; one that keeps weights, for the linear kernel."""
+        if self.model.device is not None:
+            kernel, limit = self.model._kernel_from(X), float(self.model.memory_limit)
+            return DeviceMachine(kernel, X, self.model.device, limit, TAU, seed)
         if self.model.kernel != "linear":
             return super().machine(X, seed)
         self.model._resolved_kernel(X)  # checks its parameters
@@ -292,6 +296,7 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
     [class_weight]
     [certify_some]
     [memory]
+    [device]
     [running]
 
     Attributes
@@ -357,6 +362,7 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
         certify: bool | str = "auto",
         memory_limit: float = 2e9,
         batch_size: int = 256,
+        device: Any = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -387,6 +393,7 @@ class LaRankClassifier(CountsSupport, CheckpointedClassifier):
         self.certify = certify
         self.memory_limit = memory_limit
         self.batch_size = batch_size
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

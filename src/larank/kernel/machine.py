@@ -24,7 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_n_features
 
 from larank import _core, parameters
 from larank.base import (
@@ -43,6 +46,7 @@ from larank.base import (
 )
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
+from larank.blocks.device import DeviceArray, device_scores, on_device
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_bytes, takes_sparse, with_bias
 from larank.blocks.provider import BYTES, length, precision, row_nbytes, rows_of
 from larank.blocks.ranges import check_features
@@ -166,6 +170,7 @@ class KernelClassifier(ScoringClassifier):
     time_limit: float | None
     memory_limit: float
     n_jobs: int | None
+    device: Any = None  # a parameter of some
     support_: NDArray[np.int64]
     dual_coef_: Any  # in the shape that users of such a machine expect
     result_: Result
@@ -183,9 +188,36 @@ class KernelClassifier(ScoringClassifier):
 
     def _validated(self, X: Any, *y: Any, reset: bool) -> Any:
         """Checked data: arrays and CSR matrices, or, for a callable kernel, any sequence."""
+        if self.device is not None and (there := on_device(X)) is not None:
+            return self._validated_on_device(there, *y, reset=reset)
         sparse, objects = self.kernel != "precomputed", callable(self.kernel)
         as_bytes = takes_bytes(self.kernel)
         return validated(self, X, *y, reset=reset, sparse=sparse, objects=objects, as_bytes=as_bytes)
+
+    def _validated_on_device(self, X: DeviceArray, *y: Any, reset: bool) -> Any:
+        """Examples that are on a device stay there; labels come to the host."""
+        if len(X.shape) != 2 or not X.shape[0]:
+            raise ValueError(f"X must be an array of two dimensions with one example at least, got shape {X.shape}")
+        precision(X)
+        if not X.is_finite():
+            raise ValueError("X must have finite numbers only, got NaN or infinity")
+        _check_n_features(self, X, reset=reset)
+        if not y:
+            return X
+        labels = column_or_1d(np.asarray(on_device(y[0]) or y[0]))
+        check_consistent_length(X, labels)
+        check_classification_targets(labels)
+        return X, labels
+
+    def _in_kind(self, X: Any, values: NDArray[Any]) -> Any:
+        there = on_device(X) if self.device is not None else None
+        return values if there is None else there.like(values)
+
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """The share of examples whose label is predicted; with `sample_weight`, of their weights."""
+        predicted = self.predict(X)
+        labels, predicted = (np.asarray(on_device(each) or each) for each in (y, predicted))
+        return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
 
     def _check_parameters(self) -> None:
         """Raise for a parameter that is not accepted; those that need the data are looked at in training."""
@@ -238,6 +270,8 @@ class KernelClassifier(ScoringClassifier):
         if self.kernel == "precomputed":
             return np.asarray(self._coefficients.T.dot(X[:, self.support_].T).T, dtype=np.float64)
         support = self.support_vectors_
+        if self.device is not None:
+            return device_scores(self.device, self._resolved_kernel(X), X, support, self._coefficients)
         if issparse(support) and not issparse(X):
             X = csr_matrix(X)
         elif issparse(X) and not issparse(support):
@@ -572,6 +606,7 @@ class Machine:
     left_out = 0  # examples of the stream that teach nothing
     calls = 0  # of partial_fit
     is_wanted = False  # whether somebody waits for a model that was left to readers
+    is_its_model = False  # whether the model alone tells all that a stream needs to go on
     _snapshot: NDArray[np.uint8] | None = None  # of the session before the call, where nobody had read its model
 
     def __init__(self, session: Any, provider: Provider) -> None:
@@ -608,6 +643,10 @@ class Machine:
     def feed(self, blocks: Iterator[Examples]) -> Feed:
         """Work on a part of a stream."""
         return KernelFeed(self.session, self.provider, blocks)
+
+    def block_size(self) -> int | None:
+        """The examples of a block, where the machine decides."""
+        return None
 
     def scores(self, X: Any, expansion: Expansion, coefficients: _Float) -> _Float:
         """Of any examples."""
@@ -979,7 +1018,7 @@ class OnlineClassifier(KernelClassifier):
             self._check_columns(X, 0 if first else self._seen, columns)
         elif not first:
             kept = self.support_vectors_ if unread is None else self._machine.provider.patterns(np.zeros(0, np.int64))
-            if not callable(self.kernel) or issparse(X) or issparse(kept):
+            if not isinstance(X, DeviceArray) and (not callable(self.kernel) or issparse(X) or issparse(kept)):
                 if not callable(self.kernel):
                     check_features(X, is_training=False, dtype=precision(kept))
                 X = _like(kept, X)
@@ -1023,6 +1062,8 @@ class OnlineClassifier(KernelClassifier):
     def _checkpoint(self, settings: Settings, asked: CheckpointRequest | None, **data: Any) -> CheckpointFile | None:
         if asked is not None and asked.checkpoint is not None and settings.strategy.needs_scores:
             raise ValueError(f"checkpoint needs selection='random'; got selection={settings.selection!r}")
+        if asked is not None and asked.checkpoint is not None and self.device is not None:
+            raise ValueError(f"checkpoint needs device=None; got device={self.device!r}")
         return CheckpointFile.asked_for(asked, self, **data)
 
     def _train(self, training: StreamTraining, limits: Limits, checkpoint: CheckpointFile | None = None) -> Outcome:
@@ -1079,7 +1120,7 @@ class OnlineClassifier(KernelClassifier):
         self.result_ = training.result(outcome)
         self.n_iter_ = max(1, math.ceil(self.result_.iterations))
         is_stream = getattr(self, "_machine", None) is machine
-        if (is_stream or algorithm.needs_snapshot) and self.kernel != "precomputed":
+        if (is_stream or algorithm.needs_snapshot) and self.kernel != "precomputed" and not machine.is_its_model:
             self._waiting_vectors = machine.waiting(self.support_)
             self._snapshot = machine.session.snapshot()
         return outcome
@@ -1499,6 +1540,8 @@ class StreamTraining:
 
     def _batch_size(self) -> int:
         """As asked for, or less where the kernel values of two blocks would take too much of the memory."""
+        if (wanted := self.machine.block_size()) is not None:
+            return wanted
         values = self.machine.block_values(self.settings.memory_limit)
         slots = self.session.slots
         size = (math.sqrt(slots * slots + 4 * values) - slots) / 4  # 2 size (slots + 2 size) = values
@@ -1528,6 +1571,8 @@ class StreamTraining:
     def estimate(self) -> ObjectiveValues | None:
         """The objectives as they were seen on the way, now and then."""
         if self.visited < self.next_estimate and self.visited % max(1, self.size):
+            return None
+        if self.size and not self.visited:  # the first block is not done
             return None
         self.next_estimate = self.visited + self.between
         return self.algorithm.estimate(self)

@@ -1,0 +1,480 @@
+"""Block steps: on NumPy here, and with the same claims on PyTorch and on a GPU where they are."""
+
+import importlib.util
+import math
+import signal
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from threadpoolctl import threadpool_limits
+
+import larank
+import reference
+from larank import LaRankClassifier, MulticlassSVC
+from larank.blocks import device as devices
+from larank.blocks.device import DeviceKernel, DeviceMemoryError, HostDevice, device_for
+from larank.blocks.kernels import kernel_for, with_bias
+from larank.data import load_letter
+from larank.kernel.blockstep import Constraints, ascended, projected
+from larank.kernel.blockwise import Blockwise
+from larank.kernel.stream import Examples
+from larank.training import TrainingWarning
+
+LETTER = load_letter()
+X, Y = (LETTER.X_train[:600] / 15).astype(np.float32), LETTER.y_train[:600]
+FORMULATIONS = ("crammer-singer", "weston-watkins")
+
+
+def _devices():
+    found = ["cpu"]
+    if importlib.util.find_spec("torch") and importlib.util.find_spec("array_api_compat"):
+        import torch
+
+        found.append(torch.device("cpu"))
+        if torch.cuda.is_available():
+            found.append("cuda")
+    return found
+
+
+DEVICES = _devices()
+on_devices = pytest.mark.parametrize("device", DEVICES, ids=repr)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Products of small blocks are not worth several, which wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
+def limits(there, labels, costs, n_classes, formulation, dtype=np.float64):
+    """The constraints of patterns, written out."""
+    is_label = np.arange(n_classes) == labels[:, None]
+    C = costs[:, None] * np.ones(n_classes)
+    lower, upper = None, np.where(is_label, C, 0.0)
+    if formulation == "weston-watkins":
+        lower, upper = np.where(is_label, -np.inf, -C), np.where(is_label, np.inf, 0.0)
+        lower = there.put(lower, dtype)
+    margins = there.put(1.0 - is_label, dtype)
+    return Constraints(margins, lower, there.put(upper, dtype), there.put(costs[:, None], dtype))
+
+
+def problems(seed, n=12, n_classes=3):
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(n, 4))
+    labels = np.concatenate([np.arange(n_classes), random.integers(0, n_classes, n - n_classes)]).astype(np.int32)
+    costs = random.uniform(0.2, 3.0, n)
+    K = np.exp(-0.3 * ((points[:, None] - points) ** 2).sum(axis=2))
+    return points, labels, costs, K
+
+
+def dual_of(beta, K, labels):
+    delta = 1 - np.eye(beta.shape[1])
+    return -(delta[labels] * beta).sum() - 0.5 * (beta * (K @ beta)).sum()
+
+
+# The step
+
+
+@on_devices
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), size=st.floats(1e-3, 1e3))
+def test_a_projection_is_within_the_constraints_and_no_other_point_is_nearer(device, formulation, seed, size):
+    there, random = device_for(device), np.random.default_rng(seed)
+    labels, costs = random.integers(0, 4, 6), random.uniform(0.1, 5, 6)
+    on = limits(there, labels, costs, 4, formulation)
+    V = size * random.normal(size=(6, 4))
+    found = there.get(projected(there.xp, there.put(V, np.float64), on))
+    np.testing.assert_allclose(found.sum(axis=1), 0, atol=1e-9 * size)
+    is_label = np.arange(4) == labels[:, None]
+    assert (found[~is_label] <= 1e-12).all()
+    if formulation == "crammer-singer":
+        assert (found[is_label] <= costs * (1 + 1e-9) + 1e-12).all()
+    else:
+        assert (found >= np.where(is_label, -np.inf, -costs[:, None]) - 1e-9).all()
+    for _ in range(20):  # <V - P, Z - P> <= 0 for every feasible Z
+        others = -random.dirichlet(np.ones(3), 6) * (costs * random.uniform(0, 1, 6))[:, None]
+        Z = np.zeros((6, 4))
+        Z[~is_label] = others.ravel()
+        Z[is_label] = -others.sum(axis=1)
+        assert (((V - found) * (Z - found)).sum(axis=1) <= 1e-7 * size * (1 + costs)).all()
+
+
+@on_devices
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("seed", range(4))
+def test_block_steps_on_everybody_reach_the_optimum_of_a_general_solver(device, formulation, seed):
+    there = device_for(device)
+    _, labels, costs, K = problems(seed)
+    on = limits(there, labels, costs, 3, formulation)
+    beta, k = there.zeros((12, 3), np.float64), there.put(K, np.float64)
+    total = 0.0
+    for _ in range(60):
+        d, gain, _, _ = ascended(there.xp, k, beta, on.margins + k @ beta, on)
+        beta, total = beta + d, total + gain
+    best = reference.kernel_optimum(K, labels, costs, 1 - np.eye(3), formulation)
+    assert total == pytest.approx(best, rel=1e-6)
+    assert dual_of(there.get(beta), K, labels) == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10**6), blocks=st.integers(1, 12), shift=st.floats(-2.0, 0.0), steps=st.integers(1, 120))
+def test_no_block_step_lowers_the_dual_whatever_the_matrix(formulation, seed, blocks, shift, steps):
+    there, random = HostDevice(), np.random.default_rng(seed)
+    _, labels, costs, K = problems(seed)
+    K = K + shift * np.eye(len(K))  # indefinite where it is below the smallest eigenvalue
+    on = limits(there, labels, costs, 3, formulation)
+    beta, before = np.zeros((12, 3)), 0.0
+    for _ in range(6):
+        B = random.choice(12, blocks, replace=False)
+        d, gain, _, _ = ascended(np, K[np.ix_(B, B)], beta[B], (on.margins + K @ beta)[B], on.at(B), steps)
+        beta[B] += d
+        after = dual_of(beta, K, labels)
+        assert gain >= 0
+        assert after == pytest.approx(before + gain, abs=1e-9)
+        before = after
+
+
+def test_a_wrong_eigenvalue_is_made_good_by_a_plain_step(monkeypatch):
+    _, labels, costs, K = problems(1)
+    on = limits(HostDevice(), labels, costs, 3, "crammer-singer")
+    monkeypatch.setattr("larank.kernel.blockstep._largest_eigenvalue", lambda *_: 0.0)
+    d, gain, _, is_plain = ascended(np, K, np.zeros((12, 3)), on.margins, on)
+    assert is_plain
+    assert gain > 0
+    assert dual_of(d, K, labels) == pytest.approx(gain)
+
+
+# Kernels
+
+
+@on_devices
+@pytest.mark.parametrize("name", ["linear", "poly", "rbf", "sigmoid"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernel_values_are_those_of_the_host(device, name, dtype):
+    kernel = with_bias(kernel_for(name, gamma=0.3, degree=3, coef0=0.5))
+    A, B = X[:30].astype(dtype), X[30:50].astype(dtype)
+    values = DeviceKernel(device_for(device), kernel, np.dtype(dtype), A)
+    found = values.device.get(values.values(values.rows(A), values.rows(B)))
+    D = ((A[:, None].astype(float) - B) ** 2).sum(axis=2)
+    P = A.astype(float) @ B.T.astype(float)
+    expected = {"linear": P, "poly": (0.3 * P + 0.5) ** 3, "rbf": np.exp(-0.3 * D), "sigmoid": np.tanh(0.3 * P + 0.5)}
+    np.testing.assert_allclose(found, expected[name] + 1, rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+def test_distances_far_from_the_origin_are_precise():
+    moved = X[:200] + np.float32(1000)
+    near = LaRankClassifier(gamma=1.0, C=10, device="cpu", random_state=0).fit(moved, Y[:200])
+    far = LaRankClassifier(gamma=1.0, C=10, random_state=0).fit(moved, Y[:200])
+    assert near.score(moved, Y[:200]) > 0.95
+    assert far.score(moved, Y[:200]) > 0.95
+
+
+# The exact machine
+
+
+@on_devices
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_the_optimum_and_the_certificate_are_those_of_the_compiled_solver(device, formulation, kernel):
+    settings = {"kernel": kernel, "formulation": formulation, "gamma": 1.0, "C": 2.0, "tol": 1e-4, "random_state": 0}
+    weight = np.random.default_rng(0).uniform(0, 2, 300)
+    data = X[:300].astype(np.float64), Y[:300], weight
+    here = MulticlassSVC(**settings).fit(*data)
+    there = MulticlassSVC(device=device, **settings).fit(*data)
+    assert there.result_.status == "converged"
+    assert there.result_.relative_gap <= 1e-4
+    assert there.result_.exact
+    assert there.result_.dual <= here.result_.primal * (1 + 1e-9)
+    assert here.result_.dual <= there.result_.primal * (1 + 1e-9)
+    np.testing.assert_allclose(there.decision_function(X[:50]), here.decision_function(X[:50]), atol=0.05)
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 10**6), formulation=st.sampled_from(FORMULATIONS), intercept=st.booleans())
+def test_the_optimum_is_that_of_a_general_solver(seed, formulation, intercept):
+    points, labels, costs, _ = problems(seed, n=15)
+    delta = np.random.default_rng(seed).uniform(0.5, 2, (3, 3)) * (1 - np.eye(3))
+    model = MulticlassSVC(
+        formulation=formulation,
+        gamma=0.3,
+        C=1.0,
+        fit_intercept=intercept,
+        cost_matrix=delta,
+        tol=1e-6,
+        device="cpu",
+        random_state=0,
+    ).fit(points, labels, costs)
+    K = np.exp(-0.3 * ((points[:, None] - points) ** 2).sum(axis=2)) + intercept
+    best = reference.kernel_optimum(K, labels, costs, delta, formulation)
+    assert model.result_.dual == pytest.approx(best, rel=2e-5)
+    assert model.result_.primal == pytest.approx(best, rel=2e-5)
+    beta = np.zeros((15, 3))
+    beta[model.support_] = model.dual_coef_.toarray()
+    primal, dual, _ = reference.kernel_certificate(beta, K, labels, costs, delta, formulation, model.scale_)
+    assert model.result_.primal == pytest.approx(primal, rel=1e-9)
+    assert model.result_.dual == pytest.approx(dual, rel=1e-9)
+
+
+def test_a_path_raises_costs():
+    models = MulticlassSVC(gamma=1.0, device="cpu", random_state=0).path(X[:300], Y[:300], [1, 10, 0.1])
+    for model in models:
+        alone = MulticlassSVC(gamma=1.0, C=model.C, random_state=0).fit(X[:300], Y[:300])
+        assert model.result_.relative_gap <= 1e-3
+        assert model.result_.primal == pytest.approx(alone.result_.primal, rel=2e-3)
+
+
+# Streams
+
+
+@on_devices
+@pytest.mark.parametrize("formulation", ["kernel", "linear"])
+def test_one_pass_is_close_to_the_optimum_and_certified(device, formulation):
+    kernel = {"kernel": "linear"} if formulation == "linear" else {"gamma": 1.0}
+    model = LaRankClassifier(C=10, device=device, epochs=1, certify=True, random_state=0, **kernel).fit(X, Y)
+    best = MulticlassSVC(C=10, random_state=0, **kernel).fit(X, Y).result_
+    assert model.result_.exact
+    assert 0.9 * best.dual < model.result_.dual <= best.primal * (1 + 1e-6)
+    assert model.result_.primal >= best.dual
+    K = X @ X.T.astype(float) if kernel == {"kernel": "linear"} else None
+    if K is None:
+        K = np.exp(-((X[:, None].astype(float) - X) ** 2).sum(axis=2))
+    beta = np.zeros((600, 26))
+    beta[model.support_] = model.dual_coef_.toarray()
+    labels = np.searchsorted(model.classes_, Y)
+    primal, dual, _ = reference.kernel_certificate(beta, K, labels, np.full(600, 10.0), 1 - np.eye(26))
+    assert model.result_.primal == pytest.approx(primal, rel=1e-5)
+    assert model.result_.dual == pytest.approx(dual, rel=1e-5)
+    np.testing.assert_allclose(beta.sum(axis=1), 0, atol=1e-10)
+    assert beta.max() <= 10
+
+
+def test_passes_close_the_gap():
+    model = LaRankClassifier(C=1, gamma=1.0, stop="gap", tol=0.01, device="cpu", random_state=0).fit(X[:300], Y[:300])
+    assert model.result_.status == "converged"
+    assert model.result_.relative_gap <= 0.01
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 600])
+def test_a_stream_in_any_split_is_a_good_model(size):
+    rows = 600 if size > 1 else 60
+    model = LaRankClassifier(C=10, gamma=1.0, device="cpu", random_state=0)
+    for first in range(0, rows, size):
+        model.partial_fit(X[first : first + size], Y[first : first + size])
+    assert set(model.classes_) == set(Y[:rows])
+    assert model.score(X[:rows], Y[:rows]) > 0.9
+    labels = np.searchsorted(model.classes_, Y[:rows])
+    K = np.exp(-((X[:rows, None].astype(float) - X[:rows]) ** 2).sum(axis=2))
+    beta = np.zeros((rows, len(model.classes_)))
+    beta[model.support_] = model.dual_coef_.toarray()
+    delta = 1 - np.eye(len(model.classes_))
+    primal, dual, _ = reference.kernel_certificate(beta, K, labels, np.full(rows, 10.0), delta)
+    assert 0 < dual <= primal
+    assert model.result_.dual == pytest.approx(dual, rel=1e-4)
+
+
+@on_devices
+def test_a_seed_makes_the_model(device):
+    settings = {"C": 10, "gamma": 1.0, "device": device}
+    first, second = (LaRankClassifier(random_state=3, **settings).fit(X, Y) for _ in range(2))
+    assert (first.dual_coef_ != second.dual_coef_).nnz == 0
+    third, fourth = (MulticlassSVC(random_state=3, **settings).fit(X[:200], Y[:200]) for _ in range(2))
+    assert (third.dual_coef_ != fourth.dual_coef_).nnz == 0
+
+
+def test_a_saved_stream_goes_on_as_the_one_in_memory(tmp_path):
+    whole = LaRankClassifier(C=10, gamma=1.0, device="cpu", random_state=0).partial_fit(X[:300], Y[:300])
+    larank.save(whole, tmp_path / "model.larank")
+    loaded = larank.load(tmp_path / "model.larank")
+    assert loaded.device == "cpu"
+    for model in (whole, loaded):
+        model.partial_fit(X[300:], Y[300:])
+    np.testing.assert_array_equal(whole.support_, loaded.support_)
+    np.testing.assert_allclose(whole.decision_function(X), loaded.decision_function(X), atol=1e-3)
+
+
+@on_devices
+def test_a_model_predicts_on_either_side(device):
+    model = LaRankClassifier(C=10, gamma=1.0, device=device, random_state=0).fit(X, Y)
+    there = model.decision_function(X)
+    here = model.set_params(device=None).decision_function(X)
+    np.testing.assert_allclose(there, here, atol=1e-4)
+    assert model.partial_fit(X[:10], Y[:10]).score(X, Y) > 0.9  # the compiled machine goes on from it
+
+
+def test_bytes_are_taken_as_they_are():
+    data = LETTER.X_train[:400].astype(np.uint8)
+    model = LaRankClassifier(C=10, gamma=0.02, device="cpu", random_state=0).fit(data, LETTER.y_train[:400])
+    assert model.support_vectors_.dtype == np.uint8
+    np.testing.assert_array_equal(model.support_vectors_, data[model.support_])
+
+
+# Arrays of other libraries
+
+
+@pytest.mark.skipif(len(DEVICES) == 1, reason="PyTorch is not installed")
+@pytest.mark.parametrize("device", DEVICES[1:], ids=repr)
+@pytest.mark.parametrize("kind", [LaRankClassifier, MulticlassSVC])
+def test_device_arrays_are_taken_in_place_and_answered_in_kind(device, kind):
+    import torch
+
+    labels = np.unique(Y, return_inverse=True)[1]
+    there, y = torch.as_tensor(X, device=device), torch.as_tensor(labels, device=device)
+    for gamma in ("scale", 1.0):
+        model = kind(C=10, gamma=gamma, device=device, random_state=0).fit(there, y)
+        same = kind(C=10, gamma=gamma, device=device, random_state=0).fit(X, labels)
+        assert isinstance(model.support_vectors_, np.ndarray)
+        np.testing.assert_allclose(model.gamma_, same.gamma_, rtol=1e-6)
+        answers = model.predict(there), model.decision_function(there)
+        for answer in answers:
+            assert isinstance(answer, torch.Tensor)
+            assert answer.device.type == torch.device(device).type
+        assert model.score(there, y) > 0.9
+        assert np.mean(np.asarray(answers[0].cpu()) == same.predict(X)) > 0.95
+    with pytest.raises(ValueError, match=r"X has 15 features, but .* is expecting 16"):
+        model.predict(there[:, :15])
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        model.predict(there * float("nan"))
+    with pytest.raises(ValueError, match=r"two dimensions.*got shape"):
+        model.fit(there[0], y)
+    if kind is LaRankClassifier:
+        assert model.partial_fit(there[:50], y[:50]).score(there, y) > 0.9
+    words = kind(gamma=1.0, device=device, random_state=0).fit(there, Y)
+    assert isinstance(words.predict(there), np.ndarray)
+
+
+# Memory
+
+
+def session(memory_limit, formulation="crammer-singer"):
+    values = DeviceKernel(HostDevice(), kernel_for("rbf", gamma=1.0), np.dtype(np.float32), X)
+    made = Blockwise(values, memory_limit, 0.01, 0, keeps_originals=False)
+    labels = np.unique(Y, return_inverse=True)[1].astype(np.int32)
+    made.set_margins(np.eye(26))
+    made.set_formulation(formulation)
+    return made, Examples(X, np.arange(600), labels, np.full(600, 2.0))
+
+
+def test_kernel_values_that_there_is_no_room_for_are_computed_again():
+    duals = []
+    for limit in (1e9, 1e4):
+        made, examples = session(limit)
+        for first in range(0, 600, 200):
+            for _ in made.process(examples.at(np.arange(first, first + 200))):
+                pass
+        while not made.finish_some():
+            pass
+        duals.append(made.dual)
+        assert ("without" in made.plan()) == (limit < 1e6)
+    assert duals[0] == pytest.approx(duals[1], rel=1e-3)
+
+
+def test_scores_stay_those_of_the_coefficients_while_patterns_come_and_go():
+    made, examples = session(1e9)
+    for first in range(0, 600, 100):
+        for _ in made.process(examples.at(np.arange(first, first + 100))):
+            assert made.dual >= 0
+        made.prune()
+        kept = made.member_scores()
+        made.refresh()
+        np.testing.assert_allclose(kept, made.member_scores(), atol=1e-4)
+    assert made.counters.forgotten > 0
+
+
+class Small(HostDevice):
+    """A device that has no memory for many patterns."""
+
+    def zeros(self, shape, dtype):
+        if math.prod(shape) > 40_000:
+            raise MemoryError
+        return super().zeros(shape, dtype)
+
+
+def test_a_device_without_memory_tells_the_plan_and_leaves_the_model_as_it_was(monkeypatch):
+    model = LaRankClassifier(C=10, gamma=1.0, device="cpu", random_state=0).partial_fit(X[:50], Y[:50])
+    before = model.decision_function(X)
+    monkeypatch.setattr(devices, "HostDevice", Small)
+    monkeypatch.delattr(model, "_machine")
+    with pytest.raises(DeviceMemoryError, match=r"device='cpu' is used up: .* patterns of 16 features, .*memory_limit"):
+        model.partial_fit(X, Y)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    assert model.partial_fit(X[50:100], Y[50:100]).score(X[:100], Y[:100]) > 0.9
+
+
+# Ends
+
+
+def test_time_limits_and_interrupts_end_training_with_a_valid_model():
+    with pytest.warns(TrainingWarning, match="time_limit=1e-09"):
+        model = LaRankClassifier(C=10, gamma=1.0, device="cpu", time_limit=1e-9, random_state=0).fit(X, Y)
+    assert model.result_.status == "time_limit"
+    assert model.predict(X[:5]).shape == (5,)
+    with pytest.warns(TrainingWarning, match="max_iter=1"):
+        MulticlassSVC(C=100, gamma=1.0, tol=1e-9, max_iter=1, device="cpu", random_state=0).fit(X, Y)
+
+
+def test_ctrl_c_ends_training_with_a_valid_model(monkeypatch):
+    step = Blockwise.step
+
+    def pressed(self, places):
+        if self.counters.blocks == 2:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, places)
+
+    monkeypatch.setattr(Blockwise, "step", pressed)
+    with pytest.warns(TrainingWarning, match="by an interrupt"):
+        model = LaRankClassifier(C=10, gamma=1.0, device="cpu", random_state=0).fit(X, Y)
+    assert model.result_.status == "interrupted"
+    assert len(model.support_)
+
+
+# Wrong input
+
+
+@pytest.mark.parametrize(
+    ("parameters", "data", "said"),
+    [
+        (
+            {"device": "gpu"},
+            X,
+            "device must be None, 'cpu', 'cuda', 'cuda:' with a number or a torch.device, got 'gpu'",
+        ),
+        ({"device": 0}, X, "device must be None, 'cpu'"),
+        ({"device": "cpu"}, csr_matrix(X), "device='cpu' takes dense arrays, got a sparse matrix"),
+        (
+            {"device": "cpu", "kernel": "laplacian"},
+            X,
+            "device='cpu' takes kernels of inner products and distances only",
+        ),
+        ({"device": "cpu", "kernel": lambda A, B: A @ B.T}, X, "inner products and distances only.*got 'a callable"),
+        ({"device": "cpu", "C": math.inf}, X, "C=inf acts with device=None only: hard margins need more precision"),
+        ({"device": "cpu", "schedule": "fixed"}, X, "schedule acts with device=None only"),
+        ({"device": "cpu", "max_patterns": 10}, X, "max_patterns acts with device=None only"),
+        ({"device": "cpu", "selection": "gradient"}, X, "selection acts with device=None only"),
+        ({"device": "cpu", "average": True, "kernel": "linear"}, X, "average=True acts with device=None only"),
+    ],
+)
+def test_what_a_device_cannot_do_is_said(parameters, data, said):
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        LaRankClassifier(**parameters).fit(data, Y)
+
+
+def test_a_device_that_is_not_there_is_named_with_what_would_do(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    said = r"device='cuda:3' is not there: torch is not installed, cupy is not installed.*larank\[gpu\].*device='cpu'"
+    with pytest.raises(ValueError, match=said):
+        LaRankClassifier(device="cuda:3").fit(X, Y)
+
+
+def test_checkpoints_need_the_host(tmp_path):
+    for kind in (LaRankClassifier, MulticlassSVC):
+        with pytest.raises(ValueError, match=r"device=None; got .*device='cpu'"):
+            kind(device="cpu").fit(X, Y, checkpoint=tmp_path / "state")

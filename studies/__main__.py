@@ -16,7 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from larank.data.files import atomic_write
-from studies import drawing, epochs, faults, files, invariant, memorylimits, onepass, streams, timelimits
+from studies import drawing, epochs, faults, files, invariant, memorylimits, onepass, streams, timelimits, workers
 from studies.agreement import campaign
 from studies.measure import load_average, versions
 from studies.papers import active as active_figures
@@ -74,6 +74,7 @@ _SINGLE = (
     faults,
     files,
     invariant,
+    workers,
 )
 STUDIES: dict[str, Study] = {
     study.name: study for study in (*larank.STUDIES, *mcsvm.STUDIES, *(module.STUDY for module in _SINGLE))

@@ -18,7 +18,7 @@ from studies.study import Outcome, Say, Study
 from studies.tables import Table
 
 _C = 10.0
-_LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def run(scope: Scope, say: Say) -> Found:
     letter = load_letter()
     X, y = letter.X_train[: scope.examples] / 15, letter.y_train[: scope.examples]
     optimum = larank.LinearMulticlassSVC(C=_C, tol=1e-5, random_state=0).fit(X, y).result_.dual
-    options = {"n_workers": 2, "threads_per_worker": 1, "silence_logs": 50, **_LOOPBACK}
+    options = {"n_workers": 2, "threads_per_worker": 1, "silence_logs": 50, **LOOPBACK}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         parts = da.from_array(X, chunks=(len(X) // 4, -1)), da.from_array(y, chunks=len(X) // 4)
         model = larank.dask.LinearMulticlassSVC(C=_C, tol=scope.tol, random_state=0).fit(*parts)

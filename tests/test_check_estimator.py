@@ -45,7 +45,11 @@ KERNELS = {
 }
 # Estimators, names of settings that are no variants in `checks`, and their parameters.
 FURTHER = {
-    "LaRankClassifier": {"fixed": {"schedule": "fixed"}, "gap": {"stop": "gap"}, "gradient": {"selection": "gradient"}},
+    "LaRankClassifier": {
+        **{"fixed": {"schedule": "fixed"}, "gap": {"stop": "gap"}, "gradient": {"selection": "gradient"}},
+        "device": {"device": "cpu"},
+    },
+    "MulticlassSVC": {"device": {"device": "cpu"}},
     "LaSVMClassifier": {"gap": {"stop": "gap"}, "active": {"selection": "active"}},
     "SGDQNClassifier": {"one-vs-rest": {"formulation": "one-vs-rest"}},
     "TrackingSVC": {"simple": {"algorithm": "simple"}},

@@ -178,7 +178,7 @@ class KernelClassifier(ScoringClassifier):
     def __sklearn_tags__(self) -> Any:
         """Sparse input is welcome; precomputed kernels are pairwise."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = takes_sparse(self.kernel)
+        tags.input_tags.sparse = takes_sparse(self.kernel) and self.device is None
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 

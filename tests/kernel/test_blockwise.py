@@ -51,16 +51,9 @@ def one_thread():
         yield
 
 
-def limits(there, labels, costs, n_classes, formulation, dtype=np.float64):
-    """The constraints of patterns, written out."""
-    is_label = np.arange(n_classes) == labels[:, None]
-    C = costs[:, None] * np.ones(n_classes)
-    lower, upper = None, np.where(is_label, C, 0.0)
-    if formulation == "weston-watkins":
-        lower, upper = np.where(is_label, -np.inf, -C), np.where(is_label, np.inf, 0.0)
-        lower = there.put(lower, dtype)
-    margins = there.put(1.0 - is_label, dtype)
-    return Constraints(margins, lower, there.put(upper, dtype), there.put(costs[:, None], dtype))
+def limits(there, labels, costs, n_classes, formulation):
+    margins = (1 - np.eye(n_classes))[labels]
+    return Constraints.of(there, np.float64, labels, costs, margins, formulation)
 
 
 def problems(seed, n=12, n_classes=3):

@@ -23,7 +23,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from larank.blocks.device import Array
+import numpy as np
+from numpy.typing import NDArray
+
+from larank.blocks.device import Array, Device
 
 STEPS = 120  # of a block step at most,
 _LOOKS = 10  # and from one look at where they lead to the next
@@ -41,23 +44,52 @@ class Constraints:
     lower: Array | None  # none for Crammer-Singer
     upper: Array
     costs: Array  # C_i, one column
+    ranks: Array  # 1, 2, ... in a row, one for each class
+    zero: Array
+
+    @classmethod
+    def of(
+        cls,
+        device: Device,
+        dtype: Any,
+        labels: NDArray[np.int32],
+        costs: NDArray[np.float64],
+        margins: NDArray[np.float64],
+        formulation: str,
+    ) -> Constraints:
+        """Those of patterns with these labels and costs; `margins` has a row for each of them."""
+        classes = np.arange(margins.shape[1])
+        is_label, C = labels[:, None] == classes, costs[:, None]
+        lower, upper = None, np.where(is_label, C, 0.0)
+        if formulation == "weston-watkins":
+            lower, upper = np.where(is_label, -np.inf, -C), np.where(is_label, np.inf, 0.0)
+            lower = device.put(lower, dtype)
+        return cls(
+            *(
+                device.put(margins, dtype),
+                lower,
+                device.put(upper, dtype),
+                device.put(C, dtype),
+                device.put(classes[None] + 1, dtype),
+                device.put(np.zeros(()), dtype),
+            )
+        )
 
     def at(self, places: Array) -> Constraints:
         """Those of some patterns."""
         lower = None if self.lower is None else self.lower[places]
-        return Constraints(self.margins[places], lower, self.upper[places], self.costs[places])
+        chosen = self.margins[places], lower, self.upper[places], self.costs[places]
+        return Constraints(*chosen, self.ranks, self.zero)
 
 
 def projected(xp: Any, V: Array, on: Constraints) -> Array:
     """The nearest coefficients within the constraints, row by row."""
     if on.lower is not None:
         return _projected_on_box(xp, V, on)
-    # upper - beta is not negative and adds up to C_i: a point of a simplex
-    Z = on.upper - V
-    ordered = -xp.sort(-Z, axis=1)
-    excess = (xp.cumsum(ordered, axis=1) - on.costs) / xp.cumsum(0 * ordered + 1, axis=1)
-    left = Z - xp.max(excess, axis=1, keepdims=True)
-    return on.upper - xp.where(left > 0, left, 0 * left)
+    # upper - beta is not negative and adds up to C_i: a point of a simplex, found by a sort.
+    W = V - on.upper
+    theta = xp.min((xp.cumsum(xp.sort(W, axis=1), axis=1) + on.costs) / on.ranks, axis=1, keepdims=True)
+    return on.upper + xp.minimum(W - theta, on.zero)
 
 
 def _projected_on_box(xp: Any, V: Array, on: Constraints) -> Array:

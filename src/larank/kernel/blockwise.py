@@ -567,17 +567,8 @@ class Blockwise:
     def _limits(self) -> Constraints:
         """The constraints of all patterns."""
         if self._constraints is None:
-            is_label = self.labels[:, None] == np.arange(self.columns)
-            costs = self.costs[:, None]
-            lower = None
-            upper = np.where(is_label, costs, 0.0)
-            if self.formulation == "weston-watkins":
-                lower, upper = np.where(is_label, -np.inf, -costs), np.where(is_label, np.inf, 0.0)
-            put = self.device.put
-            self._constraints = Constraints(
-                put(self.margins[self.labels], self.dtype),
-                None if lower is None else put(lower, self.dtype),
-                put(upper, self.dtype),
-                put(costs, self.dtype),
+            margins = self.margins[self.labels]
+            self._constraints = Constraints.of(
+                self.device, self.dtype, self.labels, self.costs, margins, self.formulation
             )
         return self._constraints

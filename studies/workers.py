@@ -1,4 +1,7 @@
-"""`python -m studies workers`: one Dask worker and two, in turns, on a linear fit and on a bag of sentences."""
+"""`python -m studies workers`: one Dask worker and two, in turns, on a linear fit and on a bag of sentences.
+
+And the rounds that a fit takes on partitions of one process, as many as are wanted.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,25 @@ import numpy as np
 
 from larank import LinearMulticlassSVC, SequenceTagger
 from larank.data import load_letter
+from larank.linear.rounds import LinearProblem, LocalExecutor, Rounds, partitions_of
+from larank.training import Limits, progress_for, train
 from studies.datasets import LINEAR, is_available, load, load_sequences
 from studies.faults import LOOPBACK
 from studies.study import Outcome, Say, Study
 from studies.tables import Table
 
 BARS = {"fit": 0.8, "tag": 1 / 1.7}
+PARTS = ("fit", "tag", "rounds")
 PARTITIONS = 8
+TOL, MOST_PASSES = 0.01, 120
+# Data, whether there is an intercept, and passes a round.
+ROUNDS = (
+    ("covtype", True, 1.0),
+    ("covtype", True, 3.0),
+    ("news20", False, 3.0),
+    ("news20", True, 3.0),
+    ("mnist", True, 3.0),
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +43,8 @@ class Scope:
     rows: int
     times: int
     turns: int
+    parts: tuple[str, ...]
+    partitions: int
     is_quick: bool
 
 
@@ -70,6 +87,8 @@ class Found(Outcome):
         """Two workers over the best of one."""
         lines = []
         for work, bar in BARS.items():
+            if not any(run.work == work for run in self.runs):
+                continue
             of = {run.how: run.seconds for run in self.runs if run.work == work}
             alone = of["one thread"] if work == "fit" else of["one worker"]
             ratio, against = of["two workers"] / alone, "one thread" if work == "fit" else "one worker"
@@ -79,8 +98,35 @@ class Found(Outcome):
 
 
 def run(scope: Scope, say: Say) -> Found:
-    """Both kinds of work."""
-    return Found((*_fits(scope, say), *_taggings(scope, say)))
+    """What is wanted of it."""
+    work = {"fit": _fits, "tag": _taggings, "rounds": _rounds}
+    return Found(tuple(found for part in scope.parts for found in work[part](scope, say)))
+
+
+def _rounds(scope: Scope, say: Say) -> Sequence[Run]:
+    """Crammer-Singer, C = 1, rows cut into partitions of one size as they come."""
+    found: list[Run] = []
+    for name, has_intercept, passes in (("letter", True, 3.0),) if scope.is_quick else ROUNDS:
+        X, y = _rows(scope) if scope.is_quick else _data(name)
+        labels = np.unique(y, return_inverse=True)[1].astype(np.int32)
+        problem = LinearProblem("crammer-singer", int(labels.max()) + 1, float(has_intercept))
+        ones = np.ones(len(labels))
+        parts = partitions_of(X, labels, ones, ones, problem, scope.partitions)
+        rounds = Rounds(LocalExecutor(parts), seed=0, passes_per_round=passes, target=TOL)
+        began = time.perf_counter()
+        with progress_for(0) as progress:
+            at = train(rounds, Limits(TOL, MOST_PASSES, None), progress).objectives
+        gap = (at.primal - at.dual) / at.primal
+        how = f"{scope.partitions} partitions, {passes:g} passes a round"
+        how += "" if has_intercept else ", no intercept"
+        found.append(Run(f"rounds, {name}", how, time.perf_counter() - began, gap, rounds.iterations(), rounds.rounds))
+        say(f"{name}, {how}: {rounds.rounds} rounds, gap {gap:.1e}")
+    return found
+
+
+def _data(name: str) -> tuple[Any, Any]:
+    data = load(name, LINEAR)
+    return data.X_train, data.y_train
 
 
 def _cluster(workers: int) -> Any:
@@ -97,7 +143,7 @@ def _fits(scope: Scope, say: Say) -> Sequence[Run]:
 
     X, y = _rows(scope)
     best: dict[str, Run] = {}
-    settings = {"tol": 0.01, "random_state": 0}
+    settings = {"tol": TOL, "random_state": 0}
     with _cluster(1) as one, _cluster(2) as two, Client(one) as client_of_one, Client(two) as client_of_two:
         kept = {}
         for how, client in (("one worker", client_of_one), ("two workers", client_of_two)):
@@ -165,20 +211,27 @@ class _Workers(Study):
         """How much of it."""
         parser.add_argument("--rows", type=int, default=522_911, help="of covtype (all of its training rows)")
         parser.add_argument("--times", type=int, default=50, help="that the test sentences are tagged (50)")
+        parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="fit, tag, rounds (all)")
+        parser.add_argument("--partitions", type=int, default=8, help="of the rounds in one process (8)")
         parser.add_argument("--turns", type=int, default=3, help="of which the best counts (3)")
 
     def scope(self, arguments: argparse.Namespace) -> Scope:
         """What was chosen; quickly, two thousand letters and two hundred sentences."""
         at = arguments
-        if min(at.rows, at.times, at.turns) < 1:
-            raise ValueError(f"--rows, --times and --turns must be 1 or more, got {at.rows}, {at.times}, {at.turns}")
-        return Scope(2000, 2, 1, True) if at.quick else Scope(at.rows, at.times, at.turns, False)
+        counts = {name: getattr(at, name) for name in ("rows", "times", "turns", "partitions")}
+        for name, count in counts.items():
+            if count < 1:
+                raise ValueError(f"--{name} must be 1 or more, got {count}")
+        parts = tuple(at.parts)
+        if at.quick:
+            return Scope(2000, 2, 1, parts, 4, True)
+        return Scope(at.rows, at.times, at.turns, parts, at.partitions, False)
 
 
 STUDY = _Workers(
     "workers",
     "One Dask worker and two, on a linear fit and on tagging",
-    ("covtype", "conll2000"),
+    ("covtype", "conll2000", "news20", "mnist"),
     run,
     libraries=("dask", "distributed"),
 )

@@ -6,6 +6,7 @@
 // What a part computes must therefore not depend on the thread that does it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -21,9 +22,11 @@ namespace larank {
 class Team {
   public:
     explicit Team(int64_t parts) : seats_(std::size_t(parts)) {
-        threads_.reserve(std::size_t(parts));
+        const int64_t processors = std::max<int64_t>(1, std::thread::hardware_concurrency());
+        const int64_t count = std::min(parts, processors);  // more would take turns at looking
+        threads_.reserve(std::size_t(count));
         try {
-            for (int64_t part = 1; part < parts; ++part) threads_.emplace_back([this, part] { serve(part); });
+            for (int64_t part = 1; part < count; ++part) threads_.emplace_back([this, part] { serve(part); });
         } catch (const std::system_error&) {  // then there are fewer
         }
     }

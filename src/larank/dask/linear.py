@@ -131,6 +131,7 @@ class LinearMulticlassSVC(OnPartitions, Ordinary):
                 cooling=bool(self.cooling),
                 epsilon=float(self.tol) if self.stop == "violation" else 0.0,
                 passes_per_round=local_work(survey, len(shares)),
+                target=float(self.tol) if self.stop == "gap" else 0.0,
             )
             outcome = train(training, limits, progress, interrupt=interrupt)
             support = training.support()

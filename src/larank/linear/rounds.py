@@ -295,13 +295,17 @@ class Rounds:
         The largest violation to stop at; 0 where the gap decides.
     passes_per_round : float
         The local work. From 1 on: passes over its rows that a partition makes in one round, where rounds are dear;
-        coefficients then move on in every round, and the mean of the last two W is a candidate for the model. Below
-        1: the share of a pass, where rounds are cheap and there are many to a loop.
+        coefficients then move on in every round where W is large beside the data, else never, and the mean of the
+        last two W is a candidate for the model. Below 1: the share of a pass, where rounds are cheap and there are
+        many to a loop.
     is_warm : bool
         Whether partitions came with coefficients to go on from; costs are not lowered at first, then.
+    target : float
+        The relative gap that training will stop at. It is known after full loops only, so close to it they come soon.
     """
 
     _LEAST_STEP = 0.1
+    _NEAR = 3.0  # times the target
     RAMP_FACTOR, RAMP_GAP, RAMP_PATIENCE = 3.2, 0.2, 4  # as in core/linear/sdm.hpp
 
     def __init__(
@@ -313,7 +317,9 @@ class Rounds:
         epsilon: float = 0.0,
         passes_per_round: float = 1.0,
         is_warm: bool = False,
+        target: float = 0.0,
     ) -> None:
+        self._target, self._is_near = target, False
         self._executor, self._seed, self._cooling, self._least = executor, seed, cooling, epsilon
         self.passes_per_round = passes_per_round
         sizes: list[PartitionSize] = executor.each("size")
@@ -343,7 +349,9 @@ class Rounds:
         self._in_phase = False
         self._full_loop_is_over = False
         self._shrunk_visits = self._ramp_loops = 0
-        self._patience = 0 if self._is_long else 15
+        self._patience: float = 15
+        if self._is_long:  # on text moves halve the rounds, elsewhere they led astray
+            self._patience = math.inf if keeps_average else 0
         self._moves_in_row = 0
         self._before = self.W
         self._start: Weights | None = None  # where the next round begins, if not at W
@@ -445,6 +453,7 @@ class Rounds:
             self._epsilon = max(self._least, min(self._epsilon, self._cooling_rate * mean))
         if self._ramp == 1.0:
             self._estimate = at
+            self._is_near = at.primal - at.dual < self._NEAR * self._target * at.primal
             return violation < self._least
         if at.primal - at.dual < self.RAMP_GAP * at.primal or self._ramp_loops >= self.RAMP_PATIENCE:
             self._raise_costs()
@@ -459,7 +468,8 @@ class Rounds:
                 self._average_weight = min(self._average_weight, kept)
             self._average_weight += max(visits, 1)
             self._average += (max(visits, 1) / self._average_weight) * (self.W - self._average)
-        is_used_up = self._shrunk_visits > (2 if self._is_slow() else 5) * self._acting
+        passes = 2 if self._is_near or self._is_slow() else 5
+        is_used_up = self._shrunk_visits > passes * self._acting
         if is_used_up or is_idle:
             self._in_phase = False
             if self._ramp == 1.0:

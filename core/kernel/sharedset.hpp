@@ -49,7 +49,7 @@ class SharedList {
     void set_coefficient(int32_t place, double beta) { beta_[std::size_t(place)] = beta; }
     void prefetch_row(int32_t place) const {
         constexpr int64_t lines = 4;
-        for (int64_t l = 0; l < lines && stride_ > 0; ++l) prefetch(square_ + place * stride_ + l * line);
+        for (int64_t l = 0; l < lines && stride_ > 0; ++l) prefetch(square_row(place) + l * line);
     }
 
     // Its values in the square are still to be filled.
@@ -67,9 +67,9 @@ class SharedList {
     // Row and column of the square, by the kernel values of the example with all others.
     void fill(int32_t place, const T* row) {
         if (!stride_) return;
-        T* const own = square_ + place * stride_;
+        T* const own = square_row(place);
         for (int64_t j = 0; j < size(); ++j) own[j] = row[ids_[std::size_t(j)]];
-        T* column = square_ + place;
+        T* column = square_.data() + place;
         for (int64_t j = 0; j < size(); ++j, column += stride_) *column = own[j];
     }
 
@@ -77,25 +77,26 @@ class SharedList {
     // spread over the cache.
     int64_t wanted_stride() const { return (((size() + size() / 4) / line + 1) | 1) * line; }
     // The square goes to other memory; the values are those it had, or of the matrix. A growing list has one member
-    // more.
-    void move_square(T* square, const T* matrix, int64_t examples, bool is_growing) {
+    // more. Room for rows is no memory until they come.
+    void move_square(const T* matrix, int64_t examples, bool is_growing) {
         const int64_t stride = wanted_stride(), known = size() - int64_t(is_growing);
+        Pages<T> square(stride * stride);
         for (int64_t i = 0; i < known; ++i) {
-            T* const own = square + i * stride;
+            T* const own = square.data() + i * stride;
             const T* const row = matrix + ids_[std::size_t(i)] * examples;
             if (stride_)
-                std::copy_n(square_ + i * stride_, known, own);
+                std::copy_n(square_row(i), known, own);
             else
                 for (int64_t j = 0; j < size(); ++j) own[j] = row[ids_[std::size_t(j)]];
         }
-        square_ = square, stride_ = stride;
+        square_ = std::move(square), stride_ = stride;
     }
-    void forget_square() { square_ = nullptr, stride_ = 0; }
+    void forget_square() { square_ = Pages<T>(), stride_ = 0; }
 
     // The scores of the class after a change of one coefficient: S(x_j, y) += change k(x_i, x_j), [larank] eq. (8).
     void follow(int32_t place, double change, const T* row) {
         if (stride_)
-            units<T>().add_row_values(square_ + place * stride_, change, size(), scores_.data());
+            units<T>().add_row_values(square_row(place), change, size(), scores_.data());
         else
             units<T>().add_row_values_at(row, ids_.data(), change, size(), scores_.data());
     }
@@ -113,7 +114,7 @@ class SharedList {
     // What the change adds to the scores.
     void raise(const T* matrix, int64_t examples) {
         for (int64_t i = 0; i < size(); ++i)
-            raised_[std::size_t(i)] = stride_ ? units<T>().dot_row(square_ + i * stride_, change_.data(), size())
+            raised_[std::size_t(i)] = stride_ ? units<T>().dot_row(square_row(i), change_.data(), size())
                                               : units<T>().dot_row_at(matrix + ids_[std::size_t(i)] * examples,
                                                                       ids_.data(), change_.data(), size());
     }
@@ -126,9 +127,11 @@ class SharedList {
   private:
     static constexpr int64_t line = 64 / int64_t(sizeof(T));
 
+    T* square_row(int64_t place) const { return square_.data() + place * stride_; }
+
     std::vector<int32_t> ids_;
     LargeVector<double> beta_, scores_, marked_beta_, marked_scores_, change_, raised_;
-    T* square_ = nullptr;
+    Pages<T> square_;
     int64_t stride_ = 0;
 };
 
@@ -152,6 +155,8 @@ class SharedSet {
             members_[std::size_t(id)].diagonal = double(problem.matrix[id * problem.examples + id]);
     }
 
+    SharedSet(SharedSet&&) = default;
+
     const SharedProblem<T>& problem() const { return problem_; }
     void set_costs(const double* costs) { costs_.assign(costs, costs + problem_.examples); }
     void set_tau(double tau) { tau_ = tau; }
@@ -162,7 +167,7 @@ class SharedSet {
     int64_t support_vectors() const { return vectors_; }
     int64_t bytes() const {
         return int64_t(members_.size() * sizeof(Member) + all_scores_.capacity() * 8 +
-                       squares_.capacity() * sizeof(T)) +
+                       std::size_t(values_in_squares_) * sizeof(T)) +
                vectors_ * 96;
     }
 
@@ -450,7 +455,7 @@ class SharedSet {
         member.vectors.push_back({y, place, 0.0});
         ++vectors_;
         if (!is_dense_ && keeps_squares_) {
-            if (list.size() > list.stride()) lay_squares(&list);
+            if (list.size() > list.stride()) lay_square(list, true);
             if (keeps_squares_) list.fill(place, row(id));
         }
         return &member.vectors.back();
@@ -474,31 +479,25 @@ class SharedSet {
         is_dense_ = false;
         LargeVector<double>().swap(all_scores_);
     }
-    // All squares side by side, with room to grow; where there is no memory for them, there are none. The last of
-    // `growing` is not yet in its square.
-    void lay_squares(SharedList<T>* growing) {
-        int64_t values = 0;
-        for (const SharedList<T>& list : lists_) values += list.wanted_stride() * list.wanted_stride();
+    // The square of a list gets room to grow; where there is no memory for that, no list has one. The last of a growing
+    // list is not yet in its square.
+    void lay_square(SharedList<T>& list, bool is_growing) {
+        const int64_t values = list.wanted_stride() * list.wanted_stride();
         keeps_squares_ = bytes() + values * int64_t(sizeof(T)) <= memory_limit_;
         if (!keeps_squares_) {
-            for (SharedList<T>& list : lists_) list.forget_square();
-            LargeVector<T>().swap(squares_);
+            for (SharedList<T>& other : lists_) other.forget_square();
+            values_in_squares_ = 0;
             return;
         }
-        LargeVector<T> squares(static_cast<std::size_t>(values));
-        T* next = squares.data();
-        for (SharedList<T>& list : lists_) {
-            const int64_t size = list.wanted_stride();
-            list.move_square(next, problem_.matrix, problem_.examples, &list == growing);
-            next += size * size;
-        }
-        squares_.swap(squares);
+        values_in_squares_ += values - list.stride() * list.stride();
+        list.move_square(problem_.matrix, problem_.examples, is_growing);
     }
     // Where lists have become much shorter, or there are no squares yet.
     void fit_squares() {
-        int64_t values = 0;
-        for (const SharedList<T>& list : lists_) values += list.wanted_stride() * list.wanted_stride();
-        if (keeps_squares_ && (squares_.empty() || 2 * values < int64_t(squares_.size()))) lay_squares(nullptr);
+        for (SharedList<T>& list : lists_) {
+            const int64_t values = list.wanted_stride() * list.wanted_stride(), before = list.stride() * list.stride();
+            if (keeps_squares_ && (before == 0 || 2 * values < before)) lay_square(list, false);
+        }
     }
 
     // The solution for the first `count` of `work_`, of which `label` is the place of the label's.
@@ -793,14 +792,13 @@ class SharedSet {
     std::vector<Member> members_;   // of all examples
     std::vector<int32_t> present_;  // those that are members
     std::vector<SharedList<T>> lists_;
-    LargeVector<T> squares_;  // of all lists
     std::vector<double> costs_;
     LargeVector<double> all_scores_;  // [classes][examples], while they are kept
     mutable Work work_;
     double tau_ = 0, level_ = 0;
     std::vector<int32_t> sweep_, moved_;
     bool is_sweeping_ = false, is_dense_ = true, keeps_squares_ = true;
-    int64_t vectors_ = 0, moves_ = 0, visits_before_move_ = 0;
+    int64_t vectors_ = 0, moves_ = 0, visits_before_move_ = 0, values_in_squares_ = 0;
     StepCounters counters_;
 };
 

@@ -87,6 +87,8 @@ void bind_shared_set(nb::module_& m, const char* name) {
             "converge", [](S& s, int64_t visits) { return s.solver.converge(visits); }, "visits"_a,
             nb::call_guard<nb::gil_scoped_release>())
         .def(
+            "begin_look", [](S& s) { return s.solver.begin_look(); }, nb::call_guard<nb::gil_scoped_release>())
+        .def(
             "look",
             [](S& s, int64_t first, int64_t last, Scores scores) {
                 check_scores(s, scores);

@@ -1,6 +1,6 @@
 // The active set of kernel/activeset.hpp where the kernel values of all examples are in memory, as one matrix.
 //
-// Nothing is fed or asked for: examples are numbers of rows, and a look is a sum of rows. What a look has found of an
+// Nothing is fed or asked for: examples are numbers of rows, and a look adds rows to the scores. What a look has found of an
 // example is enough to let it join, or take up further classes, without a step: its scores are those of the look. A
 // step (`solve_row` of linear/rowqp.hpp) is the exact solution for one example and all classes it has coefficients for,
 // everything else held fixed, [mcsvm] section 5.
@@ -49,7 +49,7 @@ class SharedList {
     void set_coefficient(int32_t place, double beta) { beta_[std::size_t(place)] = beta; }
     void prefetch_row(int32_t place) const {
         constexpr int64_t lines = 4;
-        for (int64_t l = 0; l < lines && stride_ > 0; ++l) prefetch(square_ + place * stride_ + l * line);
+        for (int64_t l = 0; l < lines && stride_ > 0; ++l) prefetch(square_row(place) + l * line);
     }
 
     // Its values in the square are still to be filled.
@@ -67,9 +67,9 @@ class SharedList {
     // Row and column of the square, by the kernel values of the example with all others.
     void fill(int32_t place, const T* row) {
         if (!stride_) return;
-        T* const own = square_ + place * stride_;
+        T* const own = square_row(place);
         for (int64_t j = 0; j < size(); ++j) own[j] = row[ids_[std::size_t(j)]];
-        T* column = square_ + place;
+        T* column = square_.data() + place;
         for (int64_t j = 0; j < size(); ++j, column += stride_) *column = own[j];
     }
 
@@ -77,25 +77,26 @@ class SharedList {
     // spread over the cache.
     int64_t wanted_stride() const { return (((size() + size() / 4) / line + 1) | 1) * line; }
     // The square goes to other memory; the values are those it had, or of the matrix. A growing list has one member
-    // more.
-    void move_square(T* square, const T* matrix, int64_t examples, bool is_growing) {
+    // more. Room for rows is no memory until they come.
+    void move_square(const T* matrix, int64_t examples, bool is_growing) {
         const int64_t stride = wanted_stride(), known = size() - int64_t(is_growing);
+        Pages<T> square(stride * stride);
         for (int64_t i = 0; i < known; ++i) {
-            T* const own = square + i * stride;
+            T* const own = square.data() + i * stride;
             const T* const row = matrix + ids_[std::size_t(i)] * examples;
             if (stride_)
-                std::copy_n(square_ + i * stride_, known, own);
+                std::copy_n(square_row(i), known, own);
             else
                 for (int64_t j = 0; j < size(); ++j) own[j] = row[ids_[std::size_t(j)]];
         }
-        square_ = square, stride_ = stride;
+        square_ = std::move(square), stride_ = stride;
     }
-    void forget_square() { square_ = nullptr, stride_ = 0; }
+    void forget_square() { square_ = Pages<T>(), stride_ = 0; }
 
     // The scores of the class after a change of one coefficient: S(x_j, y) += change k(x_i, x_j), [larank] eq. (8).
     void follow(int32_t place, double change, const T* row) {
         if (stride_)
-            units<T>().add_row_values(square_ + place * stride_, change, size(), scores_.data());
+            units<T>().add_row_values(square_row(place), change, size(), scores_.data());
         else
             units<T>().add_row_values_at(row, ids_.data(), change, size(), scores_.data());
     }
@@ -113,7 +114,7 @@ class SharedList {
     // What the change adds to the scores.
     void raise(const T* matrix, int64_t examples) {
         for (int64_t i = 0; i < size(); ++i)
-            raised_[std::size_t(i)] = stride_ ? units<T>().dot_row(square_ + i * stride_, change_.data(), size())
+            raised_[std::size_t(i)] = stride_ ? units<T>().dot_row(square_row(i), change_.data(), size())
                                               : units<T>().dot_row_at(matrix + ids_[std::size_t(i)] * examples,
                                                                       ids_.data(), change_.data(), size());
     }
@@ -126,9 +127,11 @@ class SharedList {
   private:
     static constexpr int64_t line = 64 / int64_t(sizeof(T));
 
+    T* square_row(int64_t place) const { return square_.data() + place * stride_; }
+
     std::vector<int32_t> ids_;
     LargeVector<double> beta_, scores_, marked_beta_, marked_scores_, change_, raised_;
-    T* square_ = nullptr;
+    Pages<T> square_;
     int64_t stride_ = 0;
 };
 
@@ -152,6 +155,8 @@ class SharedSet {
             members_[std::size_t(id)].diagonal = double(problem.matrix[id * problem.examples + id]);
     }
 
+    SharedSet(SharedSet&&) = default;
+
     const SharedProblem<T>& problem() const { return problem_; }
     void set_costs(const double* costs) { costs_.assign(costs, costs + problem_.examples); }
     void set_tau(double tau) { tau_ = tau; }
@@ -162,8 +167,8 @@ class SharedSet {
     int64_t support_vectors() const { return vectors_; }
     int64_t bytes() const {
         return int64_t(members_.size() * sizeof(Member) + all_scores_.capacity() * 8 +
-                       squares_.capacity() * sizeof(T)) +
-               vectors_ * 96;
+                       std::size_t(values_in_squares_) * sizeof(T)) +
+               vectors_ * 136;
     }
 
     // PROCESSNEW, [larank] algorithm 2, with all classes at once.
@@ -204,32 +209,36 @@ class SharedSet {
 
     int64_t moves() const { return moves_; }
 
-    // The scores of the examples from `first` to `last`, a row for each.
-    void look(int64_t first, int64_t last, double* scores) const {
-        if (!is_dense_) return sum_up(first, last, scores);
-        for (int64_t y = 0; y < problem_.classes; ++y)
-            for (int64_t j = first; j < last; ++j) scores[j * problem_.classes + y] = all_scores_of(y)[j];
-    }
-    void sum_up(int64_t first, int64_t last, double* scores) const {
-        constexpr int64_t width = 256, members_at_once = 128;
-        const std::size_t values = std::size_t(problem_.classes * width);
-        std::vector<double> sums(values);
-        std::vector<T> some(values);
-        const bool is_fine = needs_fine_sums();
-        for (int64_t at = first; at < last; at += width) {
-            const int64_t count = std::min(width, last - at);
-            std::fill(sums.begin(), sums.end(), 0.0);
-            for (std::size_t m = 0; is_fine && m < present_.size(); ++m) add_member(m, at, count, width, sums.data());
-            for (std::size_t n = 0; !is_fine && n < present_.size(); n += members_at_once) {
-                std::fill(some.begin(), some.end(), T(0));
-                const std::size_t end = std::min(present_.size(), n + members_at_once);
-                for (std::size_t m = n; m < end; ++m) add_member(m, at, count, width, some.data());
-                for (std::size_t v = 0; v < values; ++v) sums[v] += double(some[v]);
-            }
-            for (int64_t j = 0; j < count; ++j)
-                for (int64_t y = 0; y < problem_.classes; ++y)
-                    scores[(at + j) * problem_.classes + y] = sums[std::size_t(y * width + j)];
+    // Before a look at all examples; returns how many rows of the matrix it will read. It adds to the scores of the
+    // look before what coefficients have changed by since. When the rounding of coarse sums could come to tau, all
+    // scores are summed up afresh.
+    int64_t begin_look() {
+        terms_ = std::exchange(gone_, {});
+        add_terms([](const Vector& v) { return v.beta - v.seen; }, terms_);
+        is_fine_ = rounding_of(terms_) > tau_;
+        if (!is_fine_) rounding_ += rounding_of(terms_);
+        is_afresh_ = rounding_ > tau_;
+        if (is_afresh_) {
+            terms_ = all_terms();
+            is_fine_ = rounding_of(terms_) > tau_;
+            rounding_ = is_fine_ ? 0 : rounding_of(terms_);
         }
+        for (const int32_t id : present_)
+            for (Vector& v : members_[std::size_t(id)].vectors) v.seen = v.beta;
+        if (is_dense_) rounding_ = 0;
+        int64_t rows = 0;
+        for (std::size_t n = 0; n < terms_.size(); ++n) rows += n == 0 || terms_[n].id != terms_[n - 1].id;
+        return rows;
+    }
+    // The scores of the examples from `first` to `last`, a row for each: those of the look before become those of now.
+    void look(int64_t first, int64_t last, double* scores) const {
+        if (is_dense_) {
+            for (int64_t y = 0; y < problem_.classes; ++y)
+                for (int64_t j = first; j < last; ++j) scores[j * problem_.classes + y] = all_scores_of(y)[j];
+            return;
+        }
+        if (is_afresh_) std::fill(scores + first * problem_.classes, scores + last * problem_.classes, 0.0);
+        sum_up(terms_, is_fine_, first, last, scores);
     }
 
     // By the scores of all examples as they are now. The primal is that of the best multiple of w from `low` to `high`.
@@ -338,7 +347,8 @@ class SharedSet {
             for (int32_t place = 0; place < list.size(); ++place) list.set_score(place, list.sum(row(list.id(place))));
         if (is_dense_) {
             std::vector<double> scores(all_scores_.size());
-            sum_up(0, problem_.examples, scores.data());
+            const std::vector<Term> terms = all_terms();
+            sum_up(terms, rounding_of(terms) > tau_, 0, problem_.examples, scores.data());
             for (int64_t y = 0; y < problem_.classes; ++y)
                 for (int64_t j = 0; j < problem_.examples; ++j)
                     all_scores_of(y)[j] = scores[std::size_t(j * problem_.classes + y)];
@@ -382,7 +392,12 @@ class SharedSet {
 
     struct Vector {
         int32_t label, place;
-        double beta;
+        double beta, seen;  // now, and by the last look
+    };
+    // A coefficient, or what one has changed by.
+    struct Term {
+        int32_t id, label;
+        double value;
     };
     struct Member {
         std::vector<Vector> vectors;  // the first one is the label's
@@ -447,10 +462,10 @@ class SharedSet {
         if (member.position < 0) member.position = int32_t(present_.size()), present_.push_back(id);
         SharedList<T>& list = lists_[std::size_t(y)];
         const int32_t place = is_dense_ ? -1 : list.add(id, 0, score);
-        member.vectors.push_back({y, place, 0.0});
+        member.vectors.push_back({y, place, 0.0, 0.0});
         ++vectors_;
         if (!is_dense_ && keeps_squares_) {
-            if (list.size() > list.stride()) lay_squares(&list);
+            if (list.size() > list.stride()) lay_square(list, true);
             if (keeps_squares_) list.fill(place, row(id));
         }
         return &member.vectors.back();
@@ -458,6 +473,7 @@ class SharedSet {
     void remove_vector(int32_t id, std::size_t n) {
         auto& vectors = members_[std::size_t(id)].vectors;
         const Vector v = vectors[n];
+        if (v.seen != 0) gone_.push_back({id, v.label, -v.seen});
         if (!is_dense_) {
             SharedList<T>& list = lists_[std::size_t(v.label)];
             find(list.id(int32_t(list.size()) - 1), v.label)->place = v.place;
@@ -474,31 +490,25 @@ class SharedSet {
         is_dense_ = false;
         LargeVector<double>().swap(all_scores_);
     }
-    // All squares side by side, with room to grow; where there is no memory for them, there are none. The last of
-    // `growing` is not yet in its square.
-    void lay_squares(SharedList<T>* growing) {
-        int64_t values = 0;
-        for (const SharedList<T>& list : lists_) values += list.wanted_stride() * list.wanted_stride();
+    // The square of a list gets room to grow; where there is no memory for that, no list has one. The last of a growing
+    // list is not yet in its square.
+    void lay_square(SharedList<T>& list, bool is_growing) {
+        const int64_t values = list.wanted_stride() * list.wanted_stride();
         keeps_squares_ = bytes() + values * int64_t(sizeof(T)) <= memory_limit_;
         if (!keeps_squares_) {
-            for (SharedList<T>& list : lists_) list.forget_square();
-            LargeVector<T>().swap(squares_);
+            for (SharedList<T>& other : lists_) other.forget_square();
+            values_in_squares_ = 0;
             return;
         }
-        LargeVector<T> squares(static_cast<std::size_t>(values));
-        T* next = squares.data();
-        for (SharedList<T>& list : lists_) {
-            const int64_t size = list.wanted_stride();
-            list.move_square(next, problem_.matrix, problem_.examples, &list == growing);
-            next += size * size;
-        }
-        squares_.swap(squares);
+        values_in_squares_ += values - list.stride() * list.stride();
+        list.move_square(problem_.matrix, problem_.examples, is_growing);
     }
     // Where lists have become much shorter, or there are no squares yet.
     void fit_squares() {
-        int64_t values = 0;
-        for (const SharedList<T>& list : lists_) values += list.wanted_stride() * list.wanted_stride();
-        if (keeps_squares_ && (squares_.empty() || 2 * values < int64_t(squares_.size()))) lay_squares(nullptr);
+        for (SharedList<T>& list : lists_) {
+            const int64_t values = list.wanted_stride() * list.wanted_stride(), before = list.stride() * list.stride();
+            if (keeps_squares_ && (before == 0 || 2 * values < before)) lay_square(list, false);
+        }
     }
 
     // The solution for the first `count` of `work_`, of which `label` is the place of the label's.
@@ -751,23 +761,57 @@ class SharedSet {
         units<T>().add_row_values(k, beta, count, sums);
     }
 
-    // Whether sums of some members in the precision of the matrix could be wrong by as much as tau: large coefficients
-    // of both signs leave little of their sum.
-    bool needs_fine_sums() const {
-        double largest = 0;
+    // Of all coefficients, where it is not zero.
+    template <class Function>
+    void add_terms(Function value, std::vector<Term>& terms) const {
         for (const int32_t id : present_)
-            for (const Vector& v : members_[std::size_t(id)].vectors) largest = std::max(largest, std::abs(v.beta));
-        return rounding_of_sums * double(std::numeric_limits<T>::epsilon()) * largest > tau_;
+            for (const Vector& v : members_[std::size_t(id)].vectors)
+                if (value(v) != 0) terms.push_back({id, v.label, value(v)});
+    }
+    std::vector<Term> all_terms() const {
+        std::vector<Term> terms;
+        add_terms([](const Vector& v) { return v.beta; }, terms);
+        return terms;
+    }
+    // What sums of some terms in the precision of the matrix could be wrong by: large ones of both signs leave little
+    // of their sum.
+    static double rounding_of(const std::vector<Term>& terms) {
+        double largest = 0;
+        for (const Term& term : terms) largest = std::max(largest, std::abs(term.value));
+        return rounding_of_sums * double(std::numeric_limits<T>::epsilon()) * largest;
     }
 
+    // Adds to the scores of the examples from `first` to `last`; coarsely, some terms at a time are summed up in the
+    // precision of the matrix.
+    void sum_up(const std::vector<Term>& terms, bool is_fine, int64_t first, int64_t last, double* scores) const {
+        constexpr int64_t width = 256;
+        constexpr std::size_t terms_at_once = 320;
+        const std::size_t values = std::size_t(problem_.classes * width);
+        std::vector<double> sums(values);
+        std::vector<T> some(values);
+        for (int64_t at = first; at < last; at += width) {
+            const int64_t count = std::min(width, last - at);
+            std::fill(sums.begin(), sums.end(), 0.0);
+            for (std::size_t n = 0; is_fine && n < terms.size(); ++n) add_term(terms, n, at, count, width, sums.data());
+            for (std::size_t n = 0; !is_fine && n < terms.size(); n += terms_at_once) {
+                std::fill(some.begin(), some.end(), T(0));
+                const std::size_t end = std::min(terms.size(), n + terms_at_once);
+                for (std::size_t m = n; m < end; ++m) add_term(terms, m, at, count, width, some.data());
+                for (std::size_t v = 0; v < values; ++v) sums[v] += double(some[v]);
+            }
+            for (int64_t j = 0; j < count; ++j)
+                for (int64_t y = 0; y < problem_.classes; ++y)
+                    scores[(at + j) * problem_.classes + y] += sums[std::size_t(y * width + j)];
+        }
+    }
     template <class Sum>
-    void add_member(std::size_t m, int64_t at, int64_t count, int64_t width, Sum* sums) const {
-        constexpr std::size_t ahead = 2;
+    void add_term(const std::vector<Term>& terms, std::size_t n, int64_t at, int64_t count, int64_t width,
+                  Sum* sums) const {
+        constexpr std::size_t ahead = 5;
         constexpr int64_t line = 64 / int64_t(sizeof(T));
-        if (m + ahead < present_.size())
-            for (int64_t j = 0; j < count; j += line) prefetch(row(present_[m + ahead]) + at + j);
-        for (const Vector& v : members_[std::size_t(present_[m])].vectors)
-            if (v.beta != 0) add_row(row(present_[m]) + at, v.beta, count, sums + v.label * width);
+        if (n + ahead < terms.size() && terms[n + ahead].id != terms[n + ahead - 1].id)
+            for (int64_t j = 0; j < count; j += line) prefetch(row(terms[n + ahead].id) + at + j);
+        add_row(row(terms[n].id) + at, terms[n].value, count, sums + terms[n].label * width);
     }
 
     // Where a convex function is smallest, by golden section.
@@ -793,14 +837,16 @@ class SharedSet {
     std::vector<Member> members_;   // of all examples
     std::vector<int32_t> present_;  // those that are members
     std::vector<SharedList<T>> lists_;
-    LargeVector<T> squares_;  // of all lists
     std::vector<double> costs_;
     LargeVector<double> all_scores_;  // [classes][examples], while they are kept
+    std::vector<Term> terms_, gone_;  // of the look, and what it is to take back of coefficients that are no more
+    bool is_fine_ = false, is_afresh_ = false;
+    double rounding_ = 0;  // of the scores of the last look
     mutable Work work_;
     double tau_ = 0, level_ = 0;
     std::vector<int32_t> sweep_, moved_;
     bool is_sweeping_ = false, is_dense_ = true, keeps_squares_ = true;
-    int64_t vectors_ = 0, moves_ = 0, visits_before_move_ = 0;
+    int64_t vectors_ = 0, moves_ = 0, visits_before_move_ = 0, values_in_squares_ = 0;
     StepCounters counters_;
 };
 

@@ -25,6 +25,7 @@ def trained(K, labels, costs, formulation="crammer-singer", memory_limit=10**9, 
         while not session.converge(10**5):
             pass
         session.prune()
+        session.begin_look()
         session.look(0, len(labels), scores)
         at = session.judge(scores, 0.9, 1.1, 1e-9)
         if at.primal - (at.linear - at.half_squared_norm) <= 1e-6 * at.primal:
@@ -63,6 +64,7 @@ def test_coefficients_can_be_set_and_scores_follow():
     session, scores, _ = trained(K, labels, np.ones(len(y)))
     members = Expansion.of(session)
     session.set_coefficients(members.ids, 0.5 * members.dense)
+    session.begin_look()
     session.look(0, len(y), scores)
     np.testing.assert_allclose(scores, 0.5 * K[:, members.ids] @ members.dense, atol=1e-9)
 
@@ -103,6 +105,7 @@ def test_moves_of_all_coefficients_are_feasible_raise_the_dual_and_keep_scores_r
         assert (beta[~is_label] <= 0).all()
         largest = beta if formulation == "crammer-singer" else -np.where(is_label, 0, beta)
         assert (largest <= bounds).all()
+        session.begin_look()
         session.look(0, len(labels), scores)
         np.testing.assert_allclose(scores, K[:, members.ids] @ beta, atol=1e-7)
         at = session.judge(scores, 1.0, 1.0, 1e-9)
@@ -137,9 +140,30 @@ def test_a_look_in_single_precision_is_right_where_large_coefficients_cancel():
     pushed[np.arange(len(pushed)), labels[members.ids]] -= pushed.sum(axis=1)
     session.set_coefficients(members.ids, pushed)
     scores = np.zeros((len(X), 3))
+    session.begin_look()
     session.look(0, len(X), scores)
     wanted = K[:, members.ids].astype(np.float64) @ pushed
     np.testing.assert_allclose(scores, wanted, atol=1e-6)
+
+
+def test_rounding_does_not_add_up_from_look_to_look():
+    X, labels = zigzagging(2)
+    K = gram(X).astype(np.float32)
+    session = _core.SharedSet32(K, labels, 1 - np.eye(3), 10**9)
+    session.set_costs(np.full(len(X), 1e4))
+    session.set_tau(1.0)
+    session.process(np.arange(len(X)))
+    session.prune()
+    members = Expansion.of(session)
+    scores, rng = np.zeros((len(X), 3)), np.random.default_rng(0)
+    for tau in [1.0] * 50 + [1e-5]:  # coarse sums will do for the first, but not for the last
+        session.set_tau(tau)
+        beta = 1e3 * rng.uniform(0, 1, len(members.ids))[:, None] * np.sign(members.dense)
+        beta[np.arange(len(beta)), labels[members.ids]] -= beta.sum(axis=1)
+        session.set_coefficients(members.ids, beta)
+        session.begin_look()
+        session.look(0, len(X), scores)
+        np.testing.assert_allclose(scores, K[:, members.ids].astype(np.float64) @ beta, atol=tau)
 
 
 def test_costs_that_bind_nobody_need_no_further_look():

@@ -25,7 +25,7 @@ _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
 _ROWS_AT_ONCE = 64
-_COLUMNS_AT_ONCE = 2048
+_COLUMNS_AT_ONCE = 1008  # no power of two, or the columns of a tile would be in few lines of the cache when transposed
 
 
 class SharedValues:

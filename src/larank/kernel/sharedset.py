@@ -90,14 +90,15 @@ class SharedTraining(ActiveSetTraining):
         self.session.set_coefficients(members.ids, newton.beta)
 
     def _look(self, *, everything: bool) -> Generator[bool, None, None]:
-        """Compute the scores of all examples, unless they are as they were, and the objectives."""
+        """Bring the scores of all examples up to date, and the objectives."""
         began, moves = time.perf_counter(), (self.session.counters.steps, self.newton_steps)
         if moves != self.seen:
-            rows = pieces(len(self.scores), _EXAMPLES_OF_A_LOOK)
-            self.provider.each(lambda some: self.session.look(some.start, some.stop, self.scores), rows)
+            rows_read = self.session.begin_look()
+            parts = pieces(len(self.scores), _EXAMPLES_OF_A_LOOK)
+            self.provider.each(lambda some: self.session.look(some.start, some.stop, self.scores), parts)
             self.seen = moves
             self.looks += 1
-            self.provider.kernel_values += self.session.support_patterns * len(self.scores)  # read, not computed
+            self.provider.kernel_values += rows_read * len(self.scores)  # not computed
             self.visited += len(self.scores)
             self.seconds_of_look = time.perf_counter() - began
             yield False

@@ -516,7 +516,10 @@ RULES = (
     acts("shrinking", solver=("active-set",)),
     acts("formulation", "weston-watkins", solver=("active-set",)),
     # On a device.
-    *(acts(name, device=(None,)) for name in ("schedule", "n_reprocess", "operations", "max_patterns", "batch_size")),
+    *(
+        acts(name, device=(None,))
+        for name in ("schedule", "n_reprocess", "operations", "max_patterns", "batch_size", "n_jobs")
+    ),
     acts("average", True, device=(None,), of="LaRankClassifier"),
     acts("selection", device=(None,), of="LaRankClassifier"),
     acts("C", math.inf, device=(None,), because="hard margins need more precision"),

@@ -127,7 +127,9 @@ class TorchDevice(Device):
 
     def put(self, values: Any, dtype: Any) -> Array:
         wanted, values = self._type(dtype), values.array if isinstance(values, DeviceArray) else values
-        if not isinstance(values, self._torch.Tensor):
+        if isinstance(values, self._torch.Tensor):
+            values = values.detach()
+        else:
             values = self._torch.from_numpy(np.ascontiguousarray(values))
             if self._device.type == "cuda" and values.numel() > 1 << 16:
                 values = values.pin_memory()  # is copied while the device works
@@ -151,7 +153,7 @@ class TorchDevice(Device):
             self._torch.cuda.empty_cache()
 
     def _type(self, dtype: Any) -> Any:
-        return getattr(self._torch, np.dtype(dtype).name)
+        return getattr(self._torch, np.dtype(dtype).name)  # they have NumPy's names
 
 
 class CupyDevice(Device):
@@ -234,7 +236,7 @@ class DeviceArray:
     ndim = 2
 
     def __init__(self, array: Array) -> None:
-        self.array = array
+        self.array = array.detach() if _library(array) == "torch" else array
         self.shape = tuple(int(size) for size in array.shape)
         self.dtype = np.dtype(str(array.dtype).removeprefix("torch."))
         self.nbytes = math.prod(self.shape) * self.dtype.itemsize
@@ -251,14 +253,18 @@ class DeviceArray:
         values = array.detach().cpu().numpy() if self._is_torch else array.get()
         return np.array(values, dtype)
 
-    def is_finite(self) -> bool:
-        """Whether all numbers are."""
-        return bool(self._xp.isfinite(self.array).all())
+    def largest_squared_norm(self) -> float:
+        """Of a row, in double precision; no number where one is none."""
+        values = self._doubles()
+        return float((values * values).sum(1).max())
 
     def variance(self) -> float:
         """Of all numbers, in double precision."""
-        values = self.array.double() if self._is_torch else self.array.astype(np.float64)
+        values = self._doubles()
         return float(((values - values.mean()) ** 2).mean())
+
+    def _doubles(self) -> Array:
+        return self.array.double() if self._is_torch else self.array.astype(np.float64)
 
     def like(self, values: NDArray[Any]) -> Any:
         """These numbers in an array of the same library on the same device; what are no numbers stay as they are."""
@@ -285,7 +291,18 @@ def _library(array: Any) -> str:
 
 def on_device(array: Any) -> DeviceArray | None:
     """An array of PyTorch or CuPy with what is asked of NumPy's; None for others."""
-    return DeviceArray(array) if _library(array) in ("torch", "cupy") and hasattr(array, "shape") else None
+    library = _library(array)
+    if library not in ("torch", "cupy") or not hasattr(array, "shape"):
+        return None
+    if library == "torch":
+        torch = importlib.import_module("torch")
+        if array.layout != torch.strided:
+            raise ValueError(f"X must be a dense tensor, got the layout {array.layout}")
+        if array.dtype in (torch.float16, torch.bfloat16):
+            array = array.float()
+        elif not array.dtype.is_floating_point and array.dtype not in (torch.uint8, torch.int8):
+            array = array.double()
+    return DeviceArray(array)
 
 
 @dataclass(frozen=True)
@@ -314,7 +331,7 @@ class DeviceKernel:
         if not isinstance(kernel, ProductKernel):
             raise ValueError(
                 f"device={device.name!r} takes kernels of inner products and distances only: 'linear', 'poly', 'rbf' "
-                f"or 'sigmoid'; got {kernel.name or 'a callable kernel'!r}"
+                f"or 'sigmoid'; got {kernel.name or 'a callable kernel'!r}; device=None takes all"
             )
         self.device, self.kernel, self.dtype = device, kernel, dtype
         self.location = np.zeros(X.shape[1])

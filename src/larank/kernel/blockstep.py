@@ -32,20 +32,20 @@ STEPS = 120  # of a block step at most,
 _LOOKS = 10  # and from one look at where they lead to the next
 _POWER_ITERATIONS = 6
 _MARGIN_OF_POWER = 1.05  # by which the largest eigenvalue may be above what they found
-_NEWTON_STEPS = 12
-_FINEST = 1e-7  # of the largest cost: smaller moves are not worth another step
+_TINY = 1e-30
+_FINEST = 1e-7  # of the largest coefficient: smaller moves are not worth another step
 
 
 @dataclass
 class Constraints:
-    """The rows of a block: margins, and the bounds of coefficients whose sum is zero."""
+    """The rows of a block: margins, and what bounds coefficients whose sum is zero."""
 
     margins: Array  # Delta(y_i, y)
-    lower: Array | None  # none for Crammer-Singer
-    upper: Array
+    is_label: Array
     costs: Array  # C_i, one column
-    ranks: Array  # 1, 2, ... in a row, one for each class
+    ranks: Array  # 1, 2, ... in a row, one for each class but one
     zero: Array
+    is_paired: bool  # whether each wrong class has its own bound, as Weston and Watkins have it
 
     @classmethod
     def of(
@@ -59,53 +59,62 @@ class Constraints:
     ) -> Constraints:
         """Those of patterns with these labels and costs; `margins` has a row for each of them."""
         classes = np.arange(margins.shape[1])
-        is_label, C = labels[:, None] == classes, costs[:, None]
-        lower, upper = None, np.where(is_label, C, 0.0)
-        if formulation == "weston-watkins":
-            lower, upper = np.where(is_label, -np.inf, -C), np.where(is_label, np.inf, 0.0)
-            lower = device.put(lower, dtype)
         return cls(
-            *(
-                device.put(margins, dtype),
-                lower,
-                device.put(upper, dtype),
-                device.put(C, dtype),
-                device.put(classes[None] + 1, dtype),
-                device.put(np.zeros(()), dtype),
-            )
+            device.put(margins, dtype),
+            device.put(labels[:, None] == classes, np.bool_),
+            device.put(costs[:, None], dtype),
+            device.put(classes[None, 1:], dtype),
+            device.put(np.zeros(()), dtype),
+            formulation == "weston-watkins",
         )
 
     def at(self, places: Array) -> Constraints:
         """Those of some patterns."""
-        lower = None if self.lower is None else self.lower[places]
-        chosen = self.margins[places], lower, self.upper[places], self.costs[places]
-        return Constraints(*chosen, self.ranks, self.zero)
+        chosen = self.margins[places], self.is_label[places], self.costs[places]
+        return Constraints(*chosen, self.ranks, self.zero, self.is_paired)
 
 
 def projected(xp: Any, V: Array, on: Constraints) -> Array:
-    """The nearest coefficients within the constraints, row by row."""
-    if on.lower is not None:
-        return _projected_on_box(xp, V, on)
-    # upper - beta is not negative and adds up to C_i: a point of a simplex, found by a sort.
-    W = V - on.upper
-    theta = xp.min((xp.cumsum(xp.sort(W, axis=1), axis=1) + on.costs) / on.ranks, axis=1, keepdims=True)
-    return on.upper + xp.minimum(W - theta, on.zero)
+    """The nearest coefficients within the constraints, row by row.
+
+    Those of wrong classes are V - theta, cut off at zero and, where each has its own bound, at -C. That of the label is
+    V - theta, or C where that bounds it. A sort over the classes finds theta, without differences from a large C.
+    """
+    if V.shape[1] == 1:
+        return 0 * V
+    own = xp.sum(xp.where(on.is_label, V, on.zero), axis=1, keepdims=True)
+    others = xp.sort(xp.where(on.is_label, xp.max(V) + 1, V), axis=1)[:, :-1]
+    if on.is_paired:
+        theta = _paired_theta(xp, own, others, on)
+        cut = xp.maximum(xp.minimum(V - theta, on.zero), -on.costs)
+        return xp.where(on.is_label, -xp.sum(xp.where(on.is_label, on.zero, cut), axis=1, keepdims=True), cut)
+    sums = xp.cumsum(others, axis=1)
+    free = xp.minimum(own, xp.min((sums + own) / (on.ranks + 1), axis=1, keepdims=True))
+    bounded = xp.min((sums + on.costs) / on.ranks, axis=1, keepdims=True)
+    theta = xp.where(own - free > on.costs, bounded, free)
+    return xp.where(on.is_label, xp.minimum(own - theta, on.costs), xp.minimum(V - theta, on.zero))
 
 
-def _projected_on_box(xp: Any, V: Array, on: Constraints) -> Array:
-    """V - theta, cut off at the bounds, with theta such that rows add up to zero: Newton's method within a bracket."""
-    assert on.lower is not None
-    one, size = 0 * V + 1, xp.sum(xp.abs(V), axis=1, keepdims=True) + on.costs * V.shape[1]
-    low, high, theta = -size, size, 0 * size
-    for _ in range(_NEWTON_STEPS):
-        moved = V - theta
-        is_free = (moved > on.lower) & (moved < on.upper)
-        cut = xp.where(is_free, moved, xp.where(moved > on.lower, on.upper, on.lower))
-        rest = xp.sum(cut, axis=1, keepdims=True)
-        low, high = xp.where(rest > 0, theta, low), xp.where(rest > 0, high, theta)
-        theta = theta + rest / xp.sum(xp.where(is_free, one, 0 * one), axis=1, keepdims=True)  # the label is free
-        theta = xp.where((theta >= low) & (theta <= high), theta, (low + high) / 2)
-    return xp.where(is_free, V - theta, cut)
+def _paired_theta(xp: Any, own: Array, others: Array, on: Constraints) -> Array:
+    """Where theta + sum_y (theta - V_y, cut off at 0 and C) is V of the label: on a line between two of its corners."""
+    corners = xp.concatenate([others, others + on.costs], axis=1)
+    order = xp.argsort(corners, axis=1)
+    corners = xp.take_along_axis(corners, order, axis=1)
+    turns = xp.where(order < others.shape[1], 1 + 0 * corners, -1 + 0 * corners)
+    slopes = 1 + xp.cumsum(turns, axis=1)
+    risen = xp.cumsum(slopes[:, :-1] * (corners[:, 1:] - corners[:, :-1]), axis=1)
+    values = xp.concatenate([corners[:, :1], corners[:, :1] + risen], axis=1)
+    theta = corners + (own - values) / slopes  # of the line after each corner
+    is_after = own >= values
+    last = xp.sum(xp.where(is_after, 1 + 0 * values, 0 * values), axis=1, keepdims=True)
+    place = xp.where(last > 0, last - 1, 0 * last)
+    found = xp.sum(xp.where(_counted(xp, values) == place, theta, on.zero), axis=1, keepdims=True)
+    return xp.where(last > 0, found, own)
+
+
+def _counted(xp: Any, table: Array) -> Array:
+    """0, 1, 2, ... in every row."""
+    return xp.cumsum(0 * table + 1, axis=1) - 1
 
 
 def ascended(
@@ -128,29 +137,34 @@ def ascended(
     steps : int
         Gradients at most.
     """
-    bounds = xp.sum(xp.abs(K), axis=1)[:, None]  # of D, such that K <= diag(D): no step of 1 / D leads down
-    scales = xp.max(xp.abs(K), axis=1)[:, None]
+    # A row without kernel values may step as far as it likes.
+    scales = _or_ones(xp, xp.max(xp.abs(K), axis=1)[:, None])
+    bounds = _or_ones(xp, xp.sum(xp.abs(K), axis=1)[:, None])  # D, with K <= diag(D): no step of 1 / D leads down
     gradients, L = 0, _largest_eigenvalue(xp, K, scales)
     if 0 < L < math.inf:
         d, gradients = _accelerated(xp, K, beta, slopes, on, L * scales, steps)
         taken, gain = _best_part(xp, K, d, slopes)
         if gain > 0:
             return taken, gain, gradients, False
-    if not 0 < float(xp.min(bounds)) <= float(xp.max(bounds)) < math.inf:
+    if not float(xp.max(bounds)) < math.inf:
         return 0 * beta, 0.0, gradients, True
     taken, gain = _best_part(xp, K, projected(xp, beta - slopes / bounds, on) - beta, slopes)
     return taken, gain, gradients + 1, True
 
 
+def _or_ones(xp: Any, sizes: Array) -> Array:
+    """Sizes, the largest of them in place of zeros, and 1 where all are zero."""
+    largest = xp.max(sizes)
+    return xp.where(sizes > 0, sizes, xp.where(largest > 0, largest, 1 + 0 * largest))
+
+
 def _largest_eigenvalue(xp: Any, K: Array, scales: Array) -> float:
-    """Of K / scales, by power iterations, with some room; 0 where there is none."""
-    if not float(xp.min(scales)) > 0:
-        return 0.0
+    """Of K / scales, by power iterations, with some room."""
     v = 0 * scales + 1
     for _ in range(_POWER_ITERATIONS):
         v = K @ v / scales
-        v = v / xp.max(xp.abs(v))
-    return _MARGIN_OF_POWER * float(xp.sum(v * (K @ v))) / float(xp.sum(v * v * scales))
+        v = v / (xp.max(xp.abs(v)) + _TINY)
+    return _MARGIN_OF_POWER * float(xp.sum(v * (K @ v))) / (float(xp.sum(v * v * scales)) + _TINY) or 1.0
 
 
 def _accelerated(
@@ -158,7 +172,7 @@ def _accelerated(
 ) -> tuple[Array, int]:
     """Where projected gradients with momentum lead: the change, and how many there were."""
     now = there = beta
-    momentum, least = 1.0, _FINEST * float(xp.max(on.costs))
+    momentum = 1.0
     for done in range(1, steps + 1):
         following = projected(xp, there - (slopes + K @ (there - beta)) / D, on)
         moved, pulled = following - now, there - following
@@ -166,7 +180,7 @@ def _accelerated(
         there = following + (momentum - 1) / further * moved
         now, momentum = following, further
         if done % _LOOKS == 0:  # for a look waits for the device
-            if float(xp.max(xp.abs(moved))) <= least:
+            if float(xp.max(xp.abs(moved))) <= _FINEST * float(xp.max(xp.abs(now))):
                 break
             if float(xp.sum(D * pulled * moved)) > 0:
                 there, momentum = now, 1.0

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from larank import _core
 from larank.blocks.device import Array, DeviceKernel, Rows
 from larank.kernel.blockstep import STEPS, Constraints, ascended
 from larank.kernel.stream import Examples
@@ -31,7 +32,7 @@ _GROWTH = 1.5
 _MANY_ZEROS = 0.125  # of the patterns: then those without coefficients leave
 _KAPPA = 1e-6  # of its bound: a coefficient so close to it is at it
 _LEAST_CHUNK = 256
-_ROUNDED = 1 - 1e-15  # that no sum exceeds a bound
+_SEEDS = 2**31  # there are so many
 _SWEEPS_OF_FINISH = 3
 
 _Index = NDArray[np.int64]
@@ -157,12 +158,13 @@ class Blockwise:
     @property
     def state(self) -> tuple[float, float, float, list[float], int]:
         """What a model does not tell of a stream, in the form that other sessions have."""
-        return 0.0, 0.0, self.loss, [float(self._draws), 0.0, 0.0], self._seed
+        dual = self.dual
+        return dual, dual + self.half_squared_norm, self.loss, [1.0, 1.0, 1.0], self._draws * _SEEDS + self._seed
 
     @state.setter
     def state(self, state: Any) -> None:
-        _, _, self.loss, (draws, _, _), self._seed = state
-        self._draws = int(draws)
+        _, _, self.loss, _, random = state
+        self._draws, self._seed = divmod(int(random), _SEEDS)
 
     @property
     def bytes(self) -> int:
@@ -202,12 +204,18 @@ class Blockwise:
         own = np.arange(self._size), self.labels
         beta[own] = 0.0
         np.minimum(beta, 0.0, out=beta)
+        beta[beta > _KAPPA * beta.min(axis=1, keepdims=True)] = 0.0  # what rounding has left
+        bounds = self.costs[:, None]
         if self.formulation == "weston-watkins":
-            np.maximum(beta, -self.costs[:, None], out=beta)
-        else:
-            sums = -beta.sum(axis=1)
-            beta *= np.minimum(1.0, _ROUNDED * self.costs / np.maximum(sums, 1e-300))[:, None]
-        beta[own] = -beta.sum(axis=1)
+            beta[beta < -(1 - _KAPPA) * bounds] = 0.0
+            beta -= np.where(self._host_beta() < -(1 - _KAPPA) * bounds, bounds, 0.0)
+            beta[own] = 0.0
+            beta[own] = -beta.sum(axis=1)
+            return beta
+        sums = -beta.sum(axis=1)
+        is_bounded = sums > (1 - _KAPPA) * self.costs
+        beta[is_bounded] *= (self.costs[is_bounded] / sums[is_bounded])[:, None]
+        beta[own] = np.where(is_bounded, self.costs, sums)
         return beta
 
     def member_scores(self) -> NDArray[np.float64]:
@@ -354,7 +362,7 @@ class Blockwise:
     def _random(self) -> np.random.Generator:
         """What is drawn follows from the seed and from how often something was drawn."""
         self._draws += 1
-        return np.random.default_rng((self._seed % 2**63, self._draws))
+        return np.random.default_rng((self._seed, self._draws))
 
     # Patterns come and go.
 
@@ -449,6 +457,12 @@ class Blockwise:
         """For so many, and some more; the matrix goes where it would take too much."""
         if patterns <= self._room:
             return
+        needed = patterns * (self.features + 1 + 4 * self.columns + self.device.patterns_at_once) * self.dtype.itemsize
+        if needed > self.memory_limit:
+            raise _core.MemoryLimitError(
+                f"memory_limit must be at least {needed} bytes for {patterns} patterns and the kernel values of a "
+                f"block of them with all others on device={self.device.name!r}, got {self.memory_limit:.0f}"
+            )
         room = max(patterns, int(_GROWTH * self._room))
         size, limit = self.dtype.itemsize, _SHARE_OF_MATRIX * self.memory_limit
         if self._keeps_matrix and (room * room + self._size * self._size) * size > limit:
@@ -498,10 +512,10 @@ class Blockwise:
         """How far the coefficients of each pattern are from optimal, given those of the others."""
         on, beta = self._limits(), self._used(self._beta)
         slopes = on.margins + self._used(self._F)
-        xp, costs = self.xp, on.costs * _KAPPA
+        xp, bounds = self.xp, on.costs * (1 - _KAPPA)
         low, high = xp.min(slopes) - 1, xp.max(slopes) + 1
-        may_rise = beta < on.upper - costs
-        may_fall = slopes > low if on.lower is None else beta > on.lower + costs
+        may_rise = xp.where(on.is_label, (beta < bounds) | on.is_paired, beta < 0)
+        may_fall = on.is_label | (beta > -bounds) if on.is_paired else slopes > low
         worst = xp.max(xp.where(may_fall, slopes, low), axis=1)
         least = xp.min(xp.where(may_rise, slopes, high), axis=1)
         return self.device.get(worst - least).astype(np.float64)

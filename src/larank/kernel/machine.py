@@ -49,7 +49,7 @@ from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.device import DeviceArray, device_scores, on_device
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_bytes, takes_sparse, with_bias
 from larank.blocks.provider import BYTES, length, precision, row_nbytes, rows_of
-from larank.blocks.ranges import check_features
+from larank.blocks.ranges import LARGEST, check_features
 from larank.blocks.workers import blas_threads
 from larank.data.files import PathLike
 from larank.data.schema import (
@@ -198,9 +198,13 @@ class KernelClassifier(ScoringClassifier):
         """Examples that are on a device stay there; labels come to the host."""
         if len(X.shape) != 2 or not X.shape[0]:
             raise ValueError(f"X must be an array of two dimensions with one example at least, got shape {X.shape}")
-        precision(X)
-        if not X.is_finite():
+        dtype, largest = precision(X), X.largest_squared_norm()
+        if not math.isfinite(largest):
             raise ValueError("X must have finite numbers only, got NaN or infinity")
+        if largest > LARGEST[dtype]:
+            raise ValueError(
+                f"X must have examples whose squared norm is at most {LARGEST[dtype]:g} in {dtype}, got {largest:g}"
+            )
         _check_n_features(self, X, reset=reset)
         if not y:
             return X
@@ -1123,6 +1127,9 @@ class OnlineClassifier(KernelClassifier):
         if (is_stream or algorithm.needs_snapshot) and self.kernel != "precomputed" and not machine.is_its_model:
             self._waiting_vectors = machine.waiting(self.support_)
             self._snapshot = machine.session.snapshot()
+        else:  # of another machine
+            for name in ("_snapshot", "_waiting_vectors"):
+                self.__dict__.pop(name, None)
         return outcome
 
     def _keep_model(self, algorithm: Algorithm, machine: Machine) -> None:
@@ -1185,7 +1192,7 @@ class OnlineClassifier(KernelClassifier):
         elif not self._is_running():
             self._machine = algorithm.machine(X, 0)
             self._machine.recall(getattr(self, "_indefinite", ""))
-            if hasattr(self, "_snapshot"):
+            if hasattr(self, "_snapshot") and not self._machine.is_its_model:
                 self._machine.resume(self._snapshot, self._patterns_of_snapshot)
             else:
                 algorithm.restore(self._machine)

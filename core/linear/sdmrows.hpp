@@ -176,10 +176,9 @@ class SdmRows {
 
     // What the scores of an example will read before they ask for anything themselves, on its way during a row QP.
     void prefetch_first_weights(const T* W, int64_t i) const {
-        constexpr int64_t rows = 12;
         if (i < 0 || !X_.columns32) return;
         const int32_t* const columns = X_.columns32 + X_.begin(i);
-        for (int64_t j = 0; j < std::min(rows, X_.count(i)); ++j)
+        for (int64_t j = 0; j < std::min(prefetch_distance, X_.count(i)); ++j)
             for (int64_t m = 0; m < lanes_; m += lane_count<T>) prefetch(W + columns[j] * lanes_ + m);
     }
 

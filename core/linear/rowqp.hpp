@@ -64,28 +64,32 @@ struct CrammerSinger {
 
         // From the largest g down, all that matters is of the size of the change.
         const Lanes<T> peak = broadcast(highest);
-        Lanes<T> total = zero;
+        Lanes<T> total = zero, sums = zero, terms = zero;
         lanes.each([&](int64_t at, auto is_label, auto) {
-            const Lanes<T> a = lanes.coefficients(at);
-            store(v + at, (load(v + at) - peak) * scale);
+            const Lanes<T> a = lanes.coefficients(at), wanted = (load(v + at) - peak) * scale;
+            const Lanes<T> likely = select(is_label, one, select(a == zero, select(wanted == zero, one, zero), one));
+            store(v + at, wanted);
             store(change + at, select(is_label, cost, zero) - a);
             total = total + a;
+            sums = sums + select(likely > zero, wanted, zero);
+            terms = terms + likely;
         });
-        const Lanes<T> level = broadcast(threshold(row, vectors, v, change, sum(total)));
+        const T all = sum(total), start = (sum(sums) - all) / sum(terms);
+        const Lanes<T> level = broadcast(threshold(vectors, v, change, all, start));
         for (int64_t at = 0; at < vectors * lane_count<T>; at += lane_count<T>)
             store(change + at, smaller(load(change + at), level - load(v + at)));
         return step;
     }
 
-    // theta with sum min(room, theta - v) = -total, v = g/A. The sum is concave in theta: from a lower bound (what puts
-    // the label's coefficient at 0) Newton's iterates only rise and the set of lanes below their room only shrinks:
-    // when its size stays, it is the solution's. C enters through lanes at their bounds alone, so that theta is as
-    // precise as the coefficients however large C is.
+    // theta with sum min(room, theta - v) = -total, v = g/A. The sum is concave in theta: from a lower bound Newton's
+    // iterates only rise, and when the set of lanes below their room stays, so does theta. Any set of lanes, had none
+    // of it a bound, gives such a lower bound: the start is that of the label, the lanes with a coefficient and the one
+    // of the largest g, which mostly is the solution's. C enters through lanes at their bounds alone, so that theta is
+    // as precise as the coefficients however large C is.
     template <class T, class Vectors>
-    static T threshold(const RowProblem<T>& row, Vectors vectors, const T* v, const T* room, T total) {
+    static T threshold(Vectors vectors, const T* v, const T* room, T total, T start) {
         const Lanes<T> zero = broadcast(T(0)), one = broadcast(T(1));
-        T theta = v[row.label] - row.coefficients[row.label], size = infinity<T>;
-        for (;;) {
+        for (T theta = start;;) {
             const Lanes<T> level = broadcast(theta);
             Lanes<T> sums = zero, terms = zero;
             for (int64_t at = 0; at < vectors * lane_count<T>; at += lane_count<T>) {
@@ -94,10 +98,9 @@ struct CrammerSinger {
                 sums = sums + select(bounded, zero - most, wanted);
                 terms = terms + select(bounded, zero, one);
             }
-            const T now = sum(terms);
-            if (!(now < size)) return theta;
-            size = now;
-            theta = (sum(sums) - total) / size;
+            const T next = (sum(sums) - total) / sum(terms);
+            if (!(next > theta)) return theta;
+            theta = next;
         }
     }
 };

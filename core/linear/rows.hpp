@@ -16,9 +16,6 @@
 namespace larank {
 inline namespace LARANK_UNIT {
 
-// Rows of W asked for ahead of their use; 8 and 16 are slower on news20.
-constexpr int64_t prefetch_distance = 12;
-
 // Where the j-th stored value of a row lives in W. A dense row stores every feature, a CSR row names its columns.
 struct EveryColumn {
     int64_t operator[](int64_t j) const { return j; }

@@ -176,10 +176,9 @@ class SdmRows {
 
     // What the scores of an example will read before they ask for anything themselves, on its way during a row QP.
     void prefetch_first_weights(const T* W, int64_t i) const {
-        constexpr int64_t rows = 12;
         if (i < 0 || !X_.columns32) return;
         const int32_t* const columns = X_.columns32 + X_.begin(i);
-        for (int64_t j = 0; j < std::min(rows, X_.count(i)); ++j)
+        for (int64_t j = 0; j < std::min(prefetch_distance, X_.count(i)); ++j)
             for (int64_t m = 0; m < lanes_; m += lane_count<T>) prefetch(W + columns[j] * lanes_ + m);
     }
 
@@ -293,16 +292,16 @@ class SdmRows {
     void take_step(Visitor& at, int64_t i) {
         note(at, i);
         units<T>().add_row(at.row, scaled_change(at, lanes_), lanes_, at.W.data());
-        T* a = at.a.data();
-        const T* change = at.change.data();
+        // Which coefficients are zero no branch can foretell: all are written, and those overwritten by the next.
+        at.kept.resize(std::size_t(options_.classes));
+        Entry* const list = at.kept.data();
         int64_t count = 0;
         for (int64_t m = 0; m < options_.classes; ++m) {
-            a[m] += change[m];
-            count += a[m] != 0;
+            const T value = at.a.data()[m] + at.change.data()[m];
+            list[count] = {value, int32_t(m)};
+            count += value != 0;
         }
-        auto* entry = coefficients_.resize(i, count, at.pool);
-        for (int64_t m = 0; m < options_.classes; ++m)
-            if (a[m] != 0) *entry++ = {a[m], int32_t(m)};
+        coefficients_.assign(i, list, count, at.pool);
     }
 
     void take_step_of_few(Visitor& at, int64_t i) {
@@ -424,12 +423,13 @@ class SdmRows {
     double gain(int64_t i) const { return gain(i, coefficients_.begin(i), coefficients_.end(i)); }
     // The same with these coefficients.
     double gain(int64_t i, const Entry* first, const Entry* last) const {
+        const bool counts_all = options_.formulation == Formulation::one_vs_rest;
         double all = 0;
         for (auto e = first; e != last; ++e) {
-            if (options_.formulation == Formulation::one_vs_rest)
+            if (counts_all)
                 all += std::abs(double(e->value));
-            else if (e->label != example(i).label)
-                all -= double(e->value);
+            else  // a product, for no branch can foretell where the label stands
+                all -= double(e->value) * double(e->label != example(i).label);
         }
         return all;
     }

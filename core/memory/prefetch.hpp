@@ -1,7 +1,12 @@
 // Asks for a cache line ahead of its use.
 #pragma once
 
+#include <cstdint>
+
 namespace larank {
+
+// Rows of W asked for ahead of their use; 12 takes up to a tenth longer on news20 and reuters_r52.
+constexpr int64_t prefetch_distance = 20;
 
 // GCC takes a function that does nothing but __builtin_prefetch for one without effect and drops the calls to it.
 inline void prefetch(const void* address) {

@@ -493,6 +493,30 @@ def test_a_device_without_memory_tells_the_plan_and_leaves_the_model_as_it_was(m
     assert model.partial_fit(X[50:100], Y[50:100]).score(X[:100], Y[:100]) > 0.9
 
 
+class Broken(HostDevice):
+    """A device that stops answering after some copies."""
+
+    left = 40
+
+    def put(self, values, dtype):
+        Broken.left -= 1
+        if Broken.left < 0:
+            raise RuntimeError("the device does not answer")
+        return super().put(values, dtype)
+
+
+def test_a_device_that_fails_in_the_middle_leaves_the_model_as_it_was(monkeypatch):
+    model = LaRankClassifier(C=10, gamma=1.0, device="cpu", random_state=0).partial_fit(X[:50], Y[:50])
+    before = model.decision_function(X)
+    monkeypatch.setattr(devices, "HostDevice", Broken)
+    monkeypatch.delattr(model, "_machine")
+    with pytest.raises(RuntimeError, match="does not answer"):
+        model.partial_fit(X, Y)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    assert model.partial_fit(X[50:100], Y[50:100]).score(X[:100], Y[:100]) > 0.9
+
+
 # Ends
 
 

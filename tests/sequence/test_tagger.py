@@ -124,6 +124,17 @@ def test_calls_of_partial_fit_equal_one_fit_in_order(settings: dict[str, Any]) -
     np.testing.assert_allclose(parts.transitions_, whole.transitions_, atol=1e-12)
 
 
+@settings
+def test_what_is_sent_for_predictions_is_small_and_predicts_alike(settings: dict[str, Any]) -> None:
+    X, y = sentences(300)
+    tagger = SequenceTagger(random_state=0, **settings).fit(X, y)
+    sent = pickle.loads(pickle.dumps(tagger._for_prediction()))
+    assert sent.predict(X) == tagger.predict(X)
+    if tagger.solver == "larank":  # the others keep no patterns
+        assert len(pickle.dumps(sent)) < 0.8 * len(pickle.dumps(tagger))
+    tagger.partial_fit(X[:10], y[:10])  # which nobody holds
+
+
 def test_a_few_sentences_teach_a_fitted_tagger_something_new() -> None:
     X, y = sentences(300)
     tagger = SequenceTagger(random_state=0).fit(X, y)

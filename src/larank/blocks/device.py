@@ -130,7 +130,7 @@ class TorchDevice(Device):
         if isinstance(values, self._torch.Tensor):
             values = values.detach()
         else:
-            values = self._torch.from_numpy(np.ascontiguousarray(values))
+            values = self._torch.from_numpy(np.require(values, requirements=["C", "W"]))
             if self._device.type == "cuda" and values.numel() > 1 << 16:
                 values = values.pin_memory()  # is copied while the device works
         return values.to(device=self._device, non_blocking=True).to(wanted)
@@ -146,7 +146,7 @@ class TorchDevice(Device):
         return array.to(self._type(dtype))
 
     def is_exhausted(self, error: BaseException) -> bool:
-        return isinstance(error, self._torch.OutOfMemoryError | MemoryError)
+        return isinstance(error, self._torch.cuda.OutOfMemoryError | MemoryError)
 
     def release(self) -> None:
         if self._device.type == "cuda":

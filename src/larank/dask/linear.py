@@ -40,7 +40,7 @@ _WITHOUT_ANSWER = ("begin_phase", "take", "scale_costs")  # these calls go along
 _WITH_CHANGE = ("visit",)  # the change of W comes back with its answer
 _SECURING = 0.03  # the share of the time that coefficients may take on their way here, and certificates as much
 _MULTIPLY_ADDS, _MESSAGE, _BYTES = 1e9, 3e-3, 5e8  # a second, seconds to and fro, and of W a second
-_MESSAGES, _SHORT = 4.0, 0.5  # a round is as long as so many messages, if that is less than such a part of a pass
+_MESSAGES, _SHORT = 8.0, 0.5  # a round is as long as so many messages, if that is less than such a part of a pass
 _PATIENCE = 0.5  # seconds, or a twentieth of a time limit, for a certificate after Ctrl-C or the limit
 
 

@@ -68,7 +68,7 @@ def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         Their labels, and optionally their weights.
     """
     parts = aligned_partitions(X=X, y=y, sample_weight=sample_weight)
-    shared, names = delayed(model), list(parts)
+    shared, names = delayed(_sent(model)), list(parts)
     each = [
         delayed(_scored)(shared, **dict(zip(names, part, strict=True))) for part in zip(*parts.values(), strict=True)
     ]
@@ -84,6 +84,7 @@ def asked(model: Any, method: str, X: Any) -> Any:
     ask = getattr(model, method, None)
     if ask is None:
         raise AttributeError(f"{type(model).__name__} has no {method}")
+    model = _sent(model)
     if isinstance(X, da.Array):
         return _of_array(model, method, with_whole_rows(X))
     if is_frame(X):
@@ -93,6 +94,11 @@ def asked(model: Any, method: str, X: Any) -> Any:
         return X.map_partitions(_of_list, model=delayed(model), method=method)
     shared = delayed(model)
     return [delayed(_of_part)(part, shared, method) for part in partitions_of("X", X)]
+
+
+def _sent(model: Any) -> Any:
+    """What travels to the workers: of a tagger, which keeps patterns to go on training, only what predicts."""
+    return model._for_prediction() if isinstance(model, SequenceTagger) else model
 
 
 # ---- Arrays ----

@@ -26,7 +26,7 @@ from larank.data.files import PathLike
 from larank.data.models import persistable
 from larank.data.schema import RESULT, SchemaError, Scope, floats, integer, labels, optional
 from larank.docstrings import with_paragraphs
-from larank.publishing import next_model, of_one_model, one_model
+from larank.publishing import copied, next_model, of_one_model, one_model
 from larank.sequence.beam import beam_paths
 from larank.sequence.chain import Chain, as_core
 from larank.sequence.confidence import (
@@ -828,6 +828,21 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         for name in ("_began_with", "_pin"):
             state.pop(name, None)
         return {**state, "_state": model._state} if state.pop("_learner", None) is not None else state
+
+    def _for_prediction(self) -> Self:
+        """A model that predicts alike, without what training needs to go on: a fraction to send elsewhere."""
+        check_is_fitted(self, "classes_")
+        model = copied(one_model(self))
+        learner, chain = model._learner, model._learner.model()
+        session: dict[str, Any] = {"linear": 0.0, "seed": 0}
+        if self.solver == "larank":
+            empty = model._new_learner(learner.encoder, LabelNumbers(), 0, False, returns=False)
+            session["patterns"] = empty.session.state()
+        weights = {"tokens": chain.model.tokens(), "transitions": chain.model.transitions()}
+        state = {**weights, "labels": learner.labels.labels, "stretches": 0, "session": session}
+        model._learner = model._restored(state, learner.encoder)
+        model.__dict__.pop("_pin", None)
+        return model
 
     def _hold(self) -> bool:
         """Keep others from training the weights of this copy in place."""

@@ -1,9 +1,9 @@
 // The active set of kernel/activeset.hpp where the kernel values of all examples are in memory, as one matrix.
 //
-// Nothing is fed or asked for: examples are numbers of rows, and a look adds rows to the scores. What a look has found of an
-// example is enough to let it join, or take up further classes, without a step: its scores are those of the look. A
-// step (`solve_row` of linear/rowqp.hpp) is the exact solution for one example and all classes it has coefficients for,
-// everything else held fixed, [mcsvm] section 5.
+// Nothing is fed or asked for: examples are numbers of rows, and a look adds rows to the scores. What a look has found
+// of an example is enough to let it join, or take up further classes, without a step: its scores are those of the look.
+// A step (`solve_row` of linear/rowqp.hpp) is the exact solution for one example and all classes it has coefficients
+// for, everything else held fixed, [mcsvm] section 5.
 //
 // While a large part of all examples are support vectors of each class, the scores of all examples are kept up to date:
 // a change of one coefficient is one pass over a row of the matrix. Later each class keeps its support vectors side by

@@ -835,9 +835,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         model = copied(one_model(self))
         learner, chain = model._learner, model._learner.model()
         session: dict[str, Any] = {"linear": 0.0, "seed": 0}
-        if self.solver == "larank":
-            empty = model._new_learner(learner.encoder, LabelNumbers(), 0, False, returns=False)
-            session["patterns"] = empty.session.state()
+        empty = model._new_learner(learner.encoder, LabelNumbers(), 0, False, returns=False).session
+        if isinstance(empty, _core.ChainLaRank):
+            session["patterns"] = empty.state()
         weights = {"tokens": chain.model.tokens(), "transitions": chain.model.transitions()}
         state = {**weights, "labels": learner.labels.labels, "stretches": 0, "session": session}
         model._learner = model._restored(state, learner.encoder)

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from types import MethodType
 from typing import Any, TypeVar, cast
 
@@ -153,6 +154,8 @@ def validated(
     as_bytes : bool
         Whether arrays of bytes are used as they are, too.
     """
+    if isinstance(X, str | PathLike):
+        raise ValueError(f"X must hold examples, got {X!r}; larank.data.read reads files, as the command larank does")
     if objects and _is_sequence_of_objects(X):
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
             X = X.astype(object)  # an array of strings cannot hold longer ones

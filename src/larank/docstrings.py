@@ -193,9 +193,10 @@ list of estimators
     The fitted models, in the order of `Cs`. Ctrl-C ends the path: models for larger costs are missing, unless
     `on_interrupt` has it raise.""",
     "stream": """\
-Calls with parts of a stream make the same model as one call with all of it, or as `fit` without `shuffle`, if `gamma`
-is a number and kernel values are the same to the last digit. Those made of inner products may not be; then the models
-differ as with another seed. A class takes part from its first example on. There is no certificate from scratch:
+Calls with parts of a stream make the same model as one call with all of it, or as one epoch of `fit` without `shuffle`,
+if `gamma` is a number and kernel values are the same to the last digit. Those made of inner products may not be; then
+the models differ as with another seed. A class takes part from its first example on; examples that come while there is
+no other class teach nothing. There is no certificate from scratch:
 `result_` holds an estimate.
 
 Parameters

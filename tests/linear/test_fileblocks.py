@@ -309,3 +309,14 @@ def test_a_subclass_on_partitions_does_not_take_files():
     dask = pytest.importorskip("larank.dask")
     assert "memory_limit" in dask.LinearMulticlassSVC().get_params()
     assert LinearMulticlassSVC().memory_limit == 2e9
+
+
+def test_threads_are_for_arrays_in_memory(tmp_path):
+    with pytest.raises(ValueError, match="n_jobs acts on arrays in memory only, got 2 with a file or blocks"):
+        LinearMulticlassSVC(n_jobs=2).fit([(np.eye(3), np.arange(3))])
+
+
+def test_a_path_is_no_example(tmp_path):
+    model = LinearMulticlassSVC().fit(np.eye(3), np.arange(3))
+    with pytest.raises(ValueError, match=r"X must hold examples, got 'big.svm'; larank.data.read reads files"):
+        model.predict("big.svm")

@@ -171,7 +171,7 @@ def _check_memory(model: Any, store: RowStore, n_labels: int) -> None:
     if needed > model.memory_limit:
         raise MemoryLimitError(
             f"memory_limit={model.memory_limit:.3g} bytes do not hold the weights of {store.n_features} features and "
-            f"{n_labels} classes; at least {needed} would do"
+            f"{n_labels} classes so far; at least {needed} bytes for these, and more for those to come"
         )
 
 
@@ -515,5 +515,7 @@ def _trained(model: Any, found: _Gathered, blocks: _Blocks) -> Outcome:
 def _check_acts_on_blocks(model: Any) -> None:
     if model.warm_start:
         raise ValueError("warm_start acts on arrays in memory only, got True with a file or blocks")
+    if model.n_jobs is not None and model.n_jobs != 1:
+        raise ValueError(f"n_jobs acts on arrays in memory only, got {model.n_jobs!r} with a file or blocks")
     if math.isinf(model.C):
         raise ValueError("C must be finite for files and blocks, got infinity; a large number would do")

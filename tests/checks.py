@@ -502,6 +502,7 @@ WRONG = {
     "certify": ("True", _NO_FLAGS, {}),
     "coef0": ("a finite number", (np.nan, np.inf, "0"), {}),
     "cooling": (_FLAG, _NO_FLAGS, {}),
+    "device": ("None, 'cpu', 'cuda'.*", ("gpu", "cuda:x", 0, True), {}),
     "cv": ("None, an integer >= 2, a splitter or an iterable.*", (1, -3, "five", 2.5), {}),
     "decision": ("one of 'last', 'average'", ("vote", None), {}),
     "degree": (_COUNT, (0, 1.5, "3"), {}),

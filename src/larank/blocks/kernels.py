@@ -64,9 +64,9 @@ class ProductKernel(Kernel, ABC):
     def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
         """Turn a tile of inner products into kernel values, in place."""
 
-    @abstractmethod
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
         """The same on arrays of any library, by its functions `xp`, in a new array or in place."""
+        raise ValueError(f"kernel={self.name!r} has no map for arrays on a device; device=None takes it")
 
     @abstractmethod
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:

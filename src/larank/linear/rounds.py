@@ -295,8 +295,8 @@ class Rounds:
         The largest violation to stop at; 0 where the gap decides.
     passes_per_round : float
         The local work. From 1 on: passes over its rows that a partition makes in one round, where rounds are dear;
-        coefficients then move on in every round where W is large beside the data, else never, and the mean of the
-        last two W is a candidate for the model. Below 1: the share of a pass, where rounds are cheap and there are
+        coefficients then move on in every round, at once where W is large beside the data, and the mean of the last
+        two W is a candidate for the model. Below 1: the share of a pass, where rounds are cheap and there are
         many to a loop.
     is_warm : bool
         Whether partitions came with coefficients to go on from; costs are not lowered at first, then.
@@ -349,9 +349,9 @@ class Rounds:
         self._in_phase = False
         self._full_loop_is_over = False
         self._shrunk_visits = self._ramp_loops = 0
-        self._patience: float = 15
-        if self._is_long:  # on text moves halve the rounds, elsewhere they led astray
-            self._patience = math.inf if keeps_average else 0
+        self._patience = 15
+        if self._is_long:  # on text moves halve the rounds, elsewhere they lead astray at first
+            self._patience = 30 if keeps_average else 0
         self._moves_in_row = 0
         self._before = self.W
         self._start: Weights | None = None  # where the next round begins, if not at W

@@ -46,7 +46,6 @@ class BlockCounters:
     blocks: int = 0
     finishing_blocks: int = 0
     gradients: int = 0
-    plain_steps: int = 0
     forgotten: int = 0
     selection_seconds: float = 0.0
     step_seconds: float = 0.0
@@ -498,13 +497,12 @@ class Blockwise:
             columns = self._columns(at)
             K = columns[:, at]
             beta, slopes = self._used(self._beta)[at], on.margins + self._used(self._F)[at]
-            d, gain, gradients, is_plain = ascended(xp, K, beta, slopes, on, gradients)
+            d, gain, gradients, _ = ascended(xp, K, beta, slopes, on, gradients)
             if gain > 0:
                 self._beta[at] = beta + d
                 self._F[: self._size] = self._used(self._F) + columns.T @ d
         self.counters.blocks += 1
         self.counters.gradients += gradients
-        self.counters.plain_steps += is_plain
         self.counters.step_seconds += time.perf_counter() - began
         return gain
 

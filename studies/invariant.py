@@ -1,9 +1,12 @@
-"""`python -m studies invariant`: a stream of deformed digits, and plain ones to a gap, by block steps on a device."""
+"""`python -m studies invariant`: a stream of deformed digits, and other large tasks, by block steps on a device."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
+import os
+import resource
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -11,18 +14,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.preprocessing import StandardScaler
 
 from larank import LaRankClassifier, MulticlassSVC
-from larank.blocks.device import Device, device_for
-from studies.datasets import KERNEL, Dataset, load
+from larank.blocks.device import CupyDevice, Device, TorchDevice, device_for, device_scores
+from larank.blocks.kernels import kernel_for
+from studies.datasets import COVTYPE_TRAIN, KERNEL, LOGISTIC, Dataset, load
+from studies.rivals import libraries
+from studies.rivals.libraries.solver import TrainingSet
 from studies.study import Outcome, Say, Study
 from studies.tables import Table
 
 SIDE = 28
 C, GAMMA = 1000.0, 0.005  # [larank] section 4.1, of pixels in [-1, 1]
-PARTS = ("stream", "exact")
-# Of the deformations: the grid of the elastic ones has a point every so many pixels, moved by about as many.
-GRID, ELASTIC, DEGREES, SCALE, SHIFT = 4.0, 1.0, 7.5, 0.075, 1.0
+PARTS = ("stream", "exact", "covtype", "predict")
+FOREST_C, FOREST_GAMMA = 3.0, 0.3  # of standardised columns; the best of six pairs on 20 000 rows
+MADE_AT_ONCE = 1 << 14  # digits, each of which takes some 100 kB on the way
+# Of the deformations: the grid of the elastic ones has a point every so many pixels, and they move a pixel by so much
+# in each direction (standard deviation), which was chosen among 0.3, 0.6 and 1 on the last 10 000 training digits.
+GRID, ELASTIC, DEGREES, SCALE, SHIFT = 4.0, 0.6, 7.5, 0.075, 1.0
 
 
 class Deformer:
@@ -44,7 +55,7 @@ class Deformer:
     def __call__(self, rows: NDArray[np.intp], random: np.random.Generator) -> Any:
         """The digits in these rows, deformed: bytes, on the device."""
         n, put = len(rows), self.device.put
-        bends = put(random.standard_normal((2, n, self.points, self.points), np.float32), np.float32)
+        bends = _normal(self.device, random, (2, n, self.points, self.points))
         by = ELASTIC * (self.spread @ bends[0] @ self.spread.T), ELASTIC * (self.spread @ bends[1] @ self.spread.T)
         turn = np.deg2rad(DEGREES) * random.uniform(-1, 1, n)
         scale = 1 + SCALE * random.uniform(-1, 1, n)
@@ -74,6 +85,18 @@ class Deformer:
         return cast(xp.floor(total + 0.5), np.uint8).reshape(len(images), -1)
 
 
+def _normal(device: Device, random: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    """Drawn where they are used: a hundred numbers for a digit take longer than all else if they come from the host."""
+    if isinstance(device, TorchDevice):
+        torch = importlib.import_module("torch")
+        seeded = torch.Generator(device.name).manual_seed(int(random.integers(2**62)))
+        return torch.randn(shape, generator=seeded, device=device.name)
+    if isinstance(device, CupyDevice):
+        drawn = device.xp.random.default_rng(int(random.integers(2**62)))
+        return drawn.standard_normal(shape, dtype=np.float32)
+    return random.standard_normal(shape, np.float32)
+
+
 @dataclass(frozen=True)
 class Scope:
     """How many digits, from how many, in calls of how many, where; and what else is measured."""
@@ -86,6 +109,8 @@ class Scope:
     memory_limit: float
     tol: float
     seed: int
+    forests: tuple[int, int]  # rows for the device, and for the compiled machine
+    patterns: int  # of a model that predicts
 
 
 @dataclass(frozen=True)
@@ -95,16 +120,20 @@ class Point:
     rows: int
     seconds: float  # of training and of making digits
     made_in: float
+    per_second: float  # rows of the last call
     test_error: float
     dual: float
     patterns: int
+    megabytes: float  # of the device at most, or of the process
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A solver on plain digits."""
+    """A solver on a data set."""
 
+    problem: str
     solver: str
+    rows: int
     seconds: float
     status: str
     relative_gap: float
@@ -115,36 +144,73 @@ class Fit:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """Scores of all test digits by a large model, the best of three."""
+
+    patterns: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Found(Outcome):
     """What there is of each part."""
 
     device: str
     stream: tuple[Point, ...]
     fits: tuple[Fit, ...]
+    predictions: tuple[Prediction, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The rows."""
-        return {
-            "device": self.device,
-            "stream": [asdict(point) for point in self.stream],
-            "fits": [asdict(fit) for fit in self.fits],
-        }
+        tables = {"stream": self.stream, "fits": self.fits, "predictions": self.predictions}
+        return {"device": self.device, **{name: [asdict(row) for row in rows] for name, rows in tables.items()}}
 
     def to_tables(self) -> Sequence[Table]:
-        """One for the stream, one for plain digits."""
+        """One for each part that was wanted."""
         tables = []
         if self.stream:
-            columns = ["digits", "seconds", "of these making digits", "test error %", "dual", "patterns"]
+            columns = [
+                "digits",
+                "seconds",
+                "of these making digits",
+                "digits/s",
+                "test error %",
+                "dual",
+                "patterns",
+                "MB",
+            ]
             tables.append(Table(f"Deformed digits on {self.device}", columns))
             for p in self.stream:
-                row = (str(p.rows), f"{p.seconds:.1f}", f"{p.made_in:.1f}", f"{p.test_error:.2f}", f"{p.dual:.0f}")
-                tables[-1].add(*row, str(p.patterns))
+                row = (
+                    str(p.rows),
+                    f"{p.seconds:.1f}",
+                    f"{p.made_in:.1f}",
+                    f"{p.per_second:.0f}",
+                    f"{p.test_error:.2f}",
+                )
+                tables[-1].add(*row, f"{p.dual:.0f}", str(p.patterns), f"{p.megabytes:.0f}")
         if self.fits:
-            columns = ["solver", "seconds", "status", "relative gap", "dual", "test error %", "patterns", "predict s"]
-            tables.append(Table("Plain digits", columns))
+            columns = [
+                "problem",
+                "solver",
+                "rows",
+                "seconds",
+                "status",
+                "relative gap",
+                "dual",
+                "test error %",
+                "patterns",
+            ]
+            tables.append(Table("Fits", [*columns, "predict s"]))
             for f in self.fits:
-                row = (f.solver, f"{f.seconds:.2f}", f.status, f"{f.relative_gap:.1e}", f"{f.dual:.1f}")
-                tables[-1].add(*row, f"{f.test_error:.2f}", str(f.patterns), f"{f.predict_seconds:.3f}")
+                row = (f.problem, f.solver, str(f.rows), f"{f.seconds:.2f}", f.status, f"{f.relative_gap:.1e}")
+                row = (*row, f"{f.dual:.1f}", f"{f.test_error:.2f}")
+                tables[-1].add(*row, str(f.patterns), f"{f.predict_seconds:.3f}")
+        if self.predictions:
+            tables.append(Table(f"Predictions on {self.device}", ["patterns", "digits", "seconds"]))
+            for each in self.predictions:
+                tables[-1].add(str(each.patterns), str(each.rows), f"{each.seconds:.3f}")
         return tables
 
 
@@ -155,13 +221,19 @@ def digits(count: int) -> Dataset:
     return Dataset(as_bytes[0], data.y_train[:count], as_bytes[1], data.y_test)
 
 
+def _arrays(data: Dataset) -> tuple[NDArray[Any], ...]:
+    return data.X_train, data.y_train, data.X_test, data.y_test
+
+
 def run(scope: Scope, say: Say) -> Found:
     """The parts that are wanted."""
+    device, wanted = device_for(scope.device), scope.parts
     data = digits(scope.digits)
-    device = device_for(scope.device)
-    stream = tuple(_streamed(scope, device, data, say)) if "stream" in scope.parts else ()
-    fits = tuple(_fitted(scope, data, say)) if "exact" in scope.parts else ()
-    return Found(device.name, stream, fits)
+    stream = tuple(_streamed(scope, device, data, say)) if "stream" in wanted else ()
+    fits = tuple(_digit_fits(scope, data, say)) if "exact" in wanted else ()
+    fits += tuple(_forest_fits(scope, say)) if "covtype" in wanted else ()
+    predictions = (_predicted(scope, device, data, say),) if "predict" in wanted else ()
+    return Found(device.name, stream, fits, predictions)
 
 
 def _streamed(scope: Scope, device: Device, data: Dataset, say: Say) -> Iterator[Point]:
@@ -170,42 +242,89 @@ def _streamed(scope: Scope, device: Device, data: Dataset, say: Say) -> Iterator
     settings = {"C": C, "gamma": gamma, "memory_limit": scope.memory_limit, "random_state": scope.seed}
     model = LaRankClassifier(device=scope.device, **settings)
     seconds = made = 0.0
-    at_once = max(1, min(scope.batch, device.examples_at_once))
     for first in range(0, scope.rows, scope.batch):
         count = min(scope.batch, scope.rows - first)
         began = time.perf_counter()
         rows = random.integers(0, len(data.X_train), count)
-        cuts = range(0, count, at_once)
-        X = device.xp.concatenate([deform(rows[cut : cut + at_once], random) for cut in cuts])
+        cuts = range(0, count, MADE_AT_ONCE)
+        X = device.xp.concatenate([deform(rows[cut : cut + MADE_AT_ONCE], random) for cut in cuts])
+        device.get(X[:1])  # the device has made them
         made += time.perf_counter() - began
         model.partial_fit(X, data.y_train[rows])
-        seconds += time.perf_counter() - began
-        error = 100 * (1 - model.score(data.X_test, data.y_test))
-        point = Point(first + count, seconds, made, error, model.result_.dual, model.result_.support_patterns)
+        took = time.perf_counter() - began
+        seconds += took
+        error, at = 100 * (1 - model.score(data.X_test, data.y_test)), model.result_
+        per_second, megabytes = count / took, _peak_megabytes(device)
+        point = Point(first + count, seconds, made, per_second, error, at.dual, at.support_patterns, megabytes)
         say(f"{point.rows} digits: {seconds:.1f} s, error {error:.2f} %, {point.patterns} patterns")
         yield point
 
 
-def _fitted(scope: Scope, data: Dataset, say: Say) -> Iterator[Fit]:
-    X, test = ((each.astype(np.float32) / 127.5 - 1) for each in (data.X_train, data.X_test))
-    settings = {
-        "C": C,
-        "gamma": GAMMA,
-        "tol": scope.tol,
-        "memory_limit": scope.memory_limit,
-        "random_state": scope.seed,
-    }
+def _peak_megabytes(device: Device) -> float:
+    if device.name.startswith("cuda") and isinstance(device, TorchDevice):
+        return float(importlib.import_module("torch").cuda.max_memory_allocated()) / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def _digit_fits(scope: Scope, data: Dataset, say: Say) -> Iterator[Fit]:
+    """Plain digits to a gap, and by oneDAL's solver where it is installed."""
+    data = Dataset(*(each.astype(np.float32) / 127.5 - 1 if each.ndim == 2 else each for each in _arrays(data)))
+    settings = {"C": C, "gamma": GAMMA, "tol": scope.tol}
+    settings |= {"memory_limit": scope.memory_limit, "random_state": scope.seed}
     for device in (scope.device, None):
-        model = MulticlassSVC(device=device, **settings)
+        yield _fit("digits", MulticlassSVC(device=device, **settings), data, say)
+    rival = libraries.KERNEL["intelex"]
+    if libraries.installed(rival):
         began = time.perf_counter()
-        model.fit(X, data.y_train)
-        seconds = time.perf_counter() - began
+        fit = rival.fit(TrainingSet(data.X_train, data.y_train, C, GAMMA), threads=os.cpu_count() or 1)
+        seconds, began = time.perf_counter() - began, time.perf_counter()
+        error = 100 * np.mean(fit.predict(data.X_test) != data.y_test)
+        took = time.perf_counter() - began
+        row = ("digits", "intelex", len(data.y_train), seconds, "its own", np.nan, np.nan, float(error))
+        yield Fit(*row, fit.support_patterns, took)
+
+
+def _forest_fits(scope: Scope, say: Say) -> Iterator[Fit]:
+    """One pass over all rows on the device, and by the compiled machine over some."""
+    all_rows = load("covtype", LOGISTIC)
+    for device, rows in zip((scope.device, None), scope.forests, strict=True):
+        scaler = StandardScaler().fit(all_rows.X_train[:rows])
+        X, X_test = (scaler.transform(each) for each in (all_rows.X_train[:rows], all_rows.X_test))
+        settings = {"C": FOREST_C, "gamma": FOREST_GAMMA, "epochs": 1, "memory_limit": scope.memory_limit}
+        model = LaRankClassifier(device=device, random_state=scope.seed, **settings)
+        yield _fit("covtype", model, Dataset(X, all_rows.y_train[:rows], X_test, all_rows.y_test), say)
+
+
+def _fit(problem: str, model: Any, data: Dataset, say: Say) -> Fit:
+    began = time.perf_counter()
+    model.fit(data.X_train, data.y_train)
+    seconds, began = time.perf_counter() - began, time.perf_counter()
+    error = 100 * (1 - model.score(data.X_test, data.y_test))
+    took, at = time.perf_counter() - began, model.result_
+    name = "compiled" if model.device is None else f"block steps, {device_for(model.device).name}"
+    say(f"{problem}, {name}: {seconds:.2f} s, error {error:.2f} %")
+    gap = np.nan if at.relative_gap is None else at.relative_gap
+    row = (problem, name, len(data.y_train), seconds, at.status, gap, at.dual, error)
+    return Fit(*row, at.support_patterns, took)
+
+
+def _predicted(scope: Scope, device: Device, data: Dataset, say: Say) -> Prediction:
+    """By deformed digits with coefficients for two classes each."""
+    random, count = np.random.default_rng(scope.seed), scope.patterns
+    deform = Deformer(device, data.X_train)
+    cuts = [random.integers(0, len(data.X_train), min(MADE_AT_ONCE, count - n)) for n in range(0, count, MADE_AT_ONCE)]
+    support = np.concatenate([device.get(deform(cut, random)) for cut in cuts])
+    two = np.stack([random.permutation(10)[:2] for _ in range(count)]).ravel()
+    values = np.tile([1.0, -1.0], count)
+    coefficients = csr_matrix((values, two, 2 * np.arange(count + 1)), shape=(count, 10))
+    kernel = kernel_for("rbf", gamma=GAMMA / 127.5**2)
+    seconds = math.inf
+    for _ in range(3):
         began = time.perf_counter()
-        error = 100 * (1 - model.score(test, data.y_test))
-        took, at = time.perf_counter() - began, model.result_
-        name = "compiled" if device is None else f"block steps, {device_for(device).name}"
-        say(f"{name}: {seconds:.2f} s, gap {at.relative_gap:.1e}")
-        yield Fit(name, seconds, at.status, at.relative_gap, at.dual, error, at.support_patterns, took)
+        device_scores(scope.device, kernel, data.X_test, support, coefficients)
+        seconds = min(seconds, time.perf_counter() - began)
+    say(f"{len(data.X_test)} digits with {count} patterns: {seconds:.3f} s")
+    return Prediction(count, len(data.X_test), seconds)
 
 
 class _Invariant(Study):
@@ -215,20 +334,27 @@ class _Invariant(Study):
         parser.add_argument("--rows", type=int, default=20_000, help="digits of the stream (20 000)")
         parser.add_argument("--batch", type=int, default=None, help="of a call of partial_fit (a tenth of the rows)")
         parser.add_argument("--digits", type=int, default=60_000, help="training digits to deform, or to fit (60 000)")
-        parser.add_argument("--parts", nargs="+", choices=PARTS, default=["stream"], help="stream, exact")
+        parser.add_argument("--parts", nargs="+", choices=PARTS, default=["stream"], help=", ".join(PARTS))
         parser.add_argument("--memory-limit", type=float, default=4e9, help="bytes on the device (4e9)")
         parser.add_argument("--tol", type=float, default=1e-3, help="relative gap of plain digits (0.001)")
+        parser.add_argument("--patterns", type=int, default=75_000, help="of a model that predicts (75 000)")
         parser.add_argument("--seed", type=int, default=0)
 
     def scope(self, arguments: argparse.Namespace) -> Scope:
         """What was chosen; quickly, a few hundred digits."""
         at = arguments
-        if min(at.rows, at.digits) < 1 or (at.batch is not None and at.batch < 1):
-            raise ValueError(f"--rows, --digits and --batch must be 1 or more, got {at.rows}, {at.digits}, {at.batch}")
+        numbers = {"rows": at.rows, "batch": at.batch or 1, "digits": at.digits, "patterns": at.patterns}
+        for name, number in numbers.items():
+            if number < 1:
+                raise ValueError(f"--{name} must be 1 or more, got {number}")
+        same = at.memory_limit, 0.01 if at.quick else at.tol, at.seed
         if at.quick:
-            return Scope(at.device, 600, 400, 300, PARTS, at.memory_limit, 0.01, at.seed)
+            return Scope(at.device, 600, 400, 300, PARTS, *same, (1000, 500), 500)
         batch = at.batch or math.ceil(at.rows / 10)
-        return Scope(at.device, at.rows, at.digits, batch, tuple(at.parts), at.memory_limit, at.tol, at.seed)
+        forests = COVTYPE_TRAIN, 100_000
+        return Scope(at.device, at.rows, at.digits, batch, tuple(at.parts), *same, forests, at.patterns)
 
 
-STUDY = _Invariant("invariant", "A stream of deformed digits by block steps, on a device or the host", ("mnist",), run)
+STUDY = _Invariant(
+    "invariant", "A stream of deformed digits by block steps, on a device or the host", ("mnist", "covtype"), run
+)

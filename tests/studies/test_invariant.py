@@ -23,9 +23,11 @@ def test_deformed_digits_are_the_digits_a_little_moved() -> None:
     assert middle.std() > 0.2
 
 
-@pytest.mark.skipif(not is_available("mnist"), reason="MNIST is not here")
+@pytest.mark.skipif(not (is_available("mnist") and is_available("covtype")), reason="MNIST or covtype is not here")
 def test_the_quick_form_streams_and_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["invariant", "--quick"]) == 0
     out = capsys.readouterr().out
     assert "Deformed digits on cpu" in out
     assert out.count("converged") == 2
+    assert out.count("covtype") == 2
+    assert "Predictions on cpu" in out

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib
 import math
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,7 @@ class Device(ABC):
     xp: Any
     # What keeps it busy: patterns of a block step, and examples that are scored at once.
     patterns_at_once = 2560
-    examples_at_once = 1 << 16
+    examples_at_once = 1 << 18
 
     @abstractmethod
     def put(self, values: Any, dtype: Any) -> Array:
@@ -69,6 +70,10 @@ class Device(ABC):
     @abstractmethod
     def is_exhausted(self, error: BaseException) -> bool:
         """Whether the error says that there is no memory left."""
+
+    def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Work on arrays that stay where they are, to be done many times: for less where launches can be recorded."""
+        return work
 
     def index(self, places: Any) -> Array:
         """Rows or columns to choose."""
@@ -151,6 +156,29 @@ class TorchDevice(Device):
     def release(self) -> None:
         if self._device.type == "cuda":
             self._torch.cuda.empty_cache()
+
+    def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
+        """As a CUDA graph: one launch for all of them."""
+        if self._device.type != "cuda":
+            return work
+        cuda = self._torch.cuda
+        try:
+            with cuda.device(self._device):
+                beside = cuda.Stream()
+                beside.wait_stream(cuda.current_stream())
+                with cuda.stream(beside):
+                    work()  # libraries that are called for the first time must not be recorded
+                cuda.current_stream().wait_stream(beside)
+                graph = cuda.CUDAGraph()
+                with cuda.graph(graph):
+                    work()
+        except RuntimeError as error:
+            if self.is_exhausted(error):
+                raise
+            warnings.warn(f"device={self.name!r} works without CUDA graphs: {error}", RuntimeWarning, stacklevel=2)
+            return work
+        replay: Callable[[], None] = graph.replay
+        return replay
 
     def _type(self, dtype: Any) -> Any:
         return getattr(self._torch, np.dtype(dtype).name)  # they have NumPy's names
@@ -363,15 +391,14 @@ class DeviceKernel:
     def scores(self, X: Any, patterns: Rows, coefficients: Array) -> NDArray[np.float64]:
         """The same for examples of the host, which go there some at a time, in the precision of the coefficients."""
         size, dtype = int(X.shape[0]), self.device.get(coefficients[:0]).dtype
-        out = np.zeros((size, int(coefficients.shape[1])))
-        if not len(patterns):
-            return out
+        if not len(patterns) or not size:
+            return np.zeros((size, int(coefficients.shape[1])))
         right = Rows(self.device.cast(patterns.X, dtype), self.device.cast(patterns.norms, dtype))
         at_once = max(1, min(self.device.examples_at_once, _TILE // len(patterns)))
-        for first in range(0, size, at_once):
-            some = slice(first, min(first + at_once, size))
-            out[some] = self.device.get(self.sums(self.rows(X[some], dtype), right, coefficients))
-        return out
+        cuts = range(0, size, at_once)
+        # All are asked for before the first is waited for, so the next examples go there while the device works.
+        parts = [self.sums(self.rows(X[cut : cut + at_once], dtype), right, coefficients) for cut in cuts]
+        return self.device.get(self.device.xp.concatenate(parts)).astype(np.float64)
 
 
 def check_is_dense(device: Any, X: Any) -> None:

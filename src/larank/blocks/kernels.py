@@ -65,7 +65,7 @@ class ProductKernel(Kernel, ABC):
         """Turn a tile of inner products into kernel values, in place."""
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
-        """The same on arrays of any library, by its functions `xp`, in a new array or in place."""
+        """The same on arrays of any library, by its functions `xp`, in place."""
         raise ValueError(f"kernel={self.name!r} has no map for arrays on a device; device=None takes it")
 
     @abstractmethod
@@ -112,8 +112,11 @@ class Rbf(ProductKernel, name="rbf"):
         _core.map_rbf(tile, row_norms, column_norms, self.gamma)
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
-        distances = row_norms + column_norms - 2 * products
-        return xp.exp(-self.gamma * xp.where(distances > 0, distances, 0 * distances))
+        products *= 2 * self.gamma
+        products -= self.gamma * row_norms
+        products -= self.gamma * column_norms
+        xp.minimum(products, 0 * row_norms[:1], out=products)  # no distance is below zero
+        return xp.exp(products, out=products)
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.ones(len(norms))
@@ -135,7 +138,10 @@ class Polynomial(ProductKernel, name="poly"):
         _core.map_polynomial(tile, self.gamma, self.coef0, self.degree)
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
-        return (self.gamma * products + self.coef0) ** self.degree
+        products *= self.gamma
+        products += self.coef0
+        products **= self.degree
+        return products
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
@@ -155,7 +161,9 @@ class Sigmoid(ProductKernel, name="sigmoid"):
         _core.map_sigmoid(tile, self.gamma, self.coef0)
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
-        return xp.tanh(self.gamma * products + self.coef0)
+        products *= self.gamma
+        products += self.coef0
+        return xp.tanh(products, out=products)
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):
@@ -264,7 +272,9 @@ class _BiasedProductKernel(ProductKernel):
         tile += 1
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
-        return self.inner.mapped(xp, products, row_norms, column_norms) + 1
+        values = self.inner.mapped(xp, products, row_norms, column_norms)
+        values += 1
+        return values
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.inner.diagonal(norms) + 1

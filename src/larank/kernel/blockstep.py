@@ -20,7 +20,8 @@ Arrays may be of any library; `xp` are its functions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,10 @@ class Constraints:
     margins: Array  # Delta(y_i, y)
     is_label: Array
     costs: Array  # C_i, one column
-    ranks: Array  # 1, 2, ... in a row, one for each class but one
+    bounds: Array  # of Crammer and Singer: C_i for the label, zero for others
+    ranks: Array  # 2, 3, ... and 1, 2, ...: two rows, with a column for each class but one
     zero: Array
+    infinity: Array
     is_paired: bool  # whether each wrong class has its own bound, as Weston and Watkins have it
 
     @classmethod
@@ -59,40 +62,51 @@ class Constraints:
     ) -> Constraints:
         """Those of patterns with these labels and costs; `margins` has a row for each of them."""
         classes = np.arange(margins.shape[1])
+        is_label = labels[:, None] == classes
         return cls(
             device.put(margins, dtype),
-            device.put(labels[:, None] == classes, np.bool_),
+            device.put(is_label, np.bool_),
             device.put(costs[:, None], dtype),
-            device.put(classes[None, 1:], dtype),
+            device.put(costs[:, None] * is_label, dtype),
+            device.put(np.stack([classes[1:] + 1, classes[1:]]), dtype),
             device.put(np.zeros(()), dtype),
+            device.put(np.full((), np.inf), dtype),
             formulation == "weston-watkins",
         )
 
     def at(self, places: Array) -> Constraints:
         """Those of some patterns."""
-        chosen = self.margins[places], self.is_label[places], self.costs[places]
-        return Constraints(*chosen, self.ranks, self.zero, self.is_paired)
+        return replace(self, **{name: getattr(self, name)[places] for name in _OF_ROWS})
+
+    def take(self, others: Constraints) -> None:
+        """Become those of as many other patterns, in the same memory."""
+        for name in _OF_ROWS:
+            getattr(self, name)[...] = getattr(others, name)
+
+
+_OF_ROWS = ("margins", "is_label", "costs", "bounds")
 
 
 def projected(xp: Any, V: Array, on: Constraints) -> Array:
-    """The nearest coefficients within the constraints, row by row.
+    """The nearest coefficients within the constraints, row by row: V - theta, cut off at the bounds.
 
-    Those of wrong classes are V - theta, cut off at zero and, where each has its own bound, at -C. That of the label is
-    V - theta, or C where that bounds it. A sort over the classes finds theta, without differences from a large C.
+    What is left of a row adds up to zero. That sum is the smallest of linear functions of theta, all falling: the j
+    smallest V of wrong classes minus theta each, with V - theta of the label or with C. So theta is the smallest of
+    their roots, and a sort over the classes finds it, without differences from a large C. Where each wrong class has a
+    bound of its own, theta is between two corners of the sum.
     """
     if V.shape[1] == 1:
         return 0 * V
     own = xp.sum(xp.where(on.is_label, V, on.zero), axis=1, keepdims=True)
-    others = xp.sort(xp.where(on.is_label, xp.max(V) + 1, V), axis=1)[:, :-1]
+    others = xp.sort(xp.where(on.is_label, on.infinity, V), axis=1)[:, :-1]
     if on.is_paired:
         theta = _paired_theta(xp, own, others, on)
         cut = xp.maximum(xp.minimum(V - theta, on.zero), -on.costs)
         return xp.where(on.is_label, -xp.sum(xp.where(on.is_label, on.zero, cut), axis=1, keepdims=True), cut)
-    sums = xp.cumsum(others, axis=1)
-    free = xp.minimum(own, xp.min((sums + own) / (on.ranks + 1), axis=1, keepdims=True))
-    bounded = xp.min((sums + on.costs) / on.ranks, axis=1, keepdims=True)
-    theta = xp.where(own - free > on.costs, bounded, free)
-    return xp.where(on.is_label, xp.minimum(own - theta, on.costs), xp.minimum(V - theta, on.zero))
+    heads = xp.concatenate([own, on.costs], axis=1)
+    roots = (xp.cumsum(others, axis=1)[:, None, :] + heads[:, :, None]) / on.ranks
+    theta = xp.minimum(own, xp.min(roots, axis=(1, 2))[:, None])
+    return xp.minimum(V - theta, on.bounds)
 
 
 def _paired_theta(xp: Any, own: Array, others: Array, on: Constraints) -> Array:
@@ -117,15 +131,92 @@ def _counted(xp: Any, table: Array) -> Array:
     return xp.cumsum(0 * table + 1, axis=1) - 1
 
 
+class Ascent:
+    """Projected gradients with momentum on blocks of one shape.
+
+    From one look at where they lead to the next they work in memory that stays where it is, so a device can record
+    them once and play them again.
+    """
+
+    def __init__(self, device: Device, on: Constraints) -> None:
+        self._device, self._xp = device, device.xp
+        self._dtype = device.get(on.zero).dtype
+        self._everybody = device.index(np.arange(on.margins.shape[0]))
+        self._on = on.at(self._everybody)
+        self._beta, self._base, self._there, self._now = (0 * on.margins for _ in range(4))
+        self._D = 0 * on.costs
+        self._iteration = self._D @ self._D.T
+        self._momenta = device.zeros((_LOOKS,), self._dtype)
+        self._look = device.zeros((3,), self._dtype)
+        self._play: Callable[[], None] = self._advance
+
+    def record(self) -> None:
+        """For there will be many blocks of this shape."""
+        self._play = self._device.recorded(self._advance)
+
+    def is_for(self, on: Constraints) -> bool:
+        """Whether these constraints have its shape and kind."""
+        return self._beta.shape == on.margins.shape and self._on.is_paired == on.is_paired
+
+    def run(self, K: Array, beta: Array, slopes: Array, on: Constraints, D: Array, steps: int) -> tuple[Array, int]:
+        """Where they lead from beta if row i steps by 1 / D_i: the change, until the next run, and their number."""
+        self._on.take(on)
+        self._beta[...], self._D[...] = beta, D
+        # A gradient step from beta + e leads to beta + e - (slopes + K e) / D.
+        self._base[...] = beta - slopes / D
+        self._iteration[...] = -K / D
+        self._iteration[self._everybody, self._everybody] += 1
+        self._there[...] = 0
+        self._now[...] = 0
+        momentum, done = 1.0, 0
+        while done < steps:
+            momenta = np.zeros(_LOOKS)
+            for step in range(_LOOKS):
+                further = (1 + math.sqrt(1 + 4 * momentum * momentum)) / 2
+                momenta[step], momentum = (momentum - 1) / further, further
+            self._momenta[...] = self._device.put(momenta, self._dtype)
+            if steps - done < _LOOKS:
+                self._advance(steps - done)
+                return self._now, steps
+            self._play()
+            done += _LOOKS
+            moved, largest, astray = self._device.get(self._look)
+            if moved <= _FINEST * largest:
+                break
+            if astray > 0:
+                self._there[...] = self._now
+                momentum = 1.0
+        return self._now, done
+
+    def _advance(self, steps: int = _LOOKS) -> None:
+        """So many of them; and at the end how far the last one moved, and if it went against the gradient."""
+        xp, there, now = self._xp, self._there, self._now
+        for step in range(steps):
+            began, before = there, now
+            coefficients = projected(xp, self._iteration @ there + self._base, self._on)
+            now = coefficients - self._beta
+            there = now + self._momenta[step] * (now - before)
+        moved = now - before
+        astray = xp.sum(self._D * (began - now) * moved)
+        self._look[...] = xp.stack([xp.max(xp.abs(moved)), xp.max(xp.abs(coefficients)), astray])
+        self._there[...], self._now[...] = there, now
+
+
 def ascended(
-    xp: Any, K: Array, beta: Array, slopes: Array, on: Constraints, steps: int = STEPS
+    device: Device,
+    K: Array,
+    beta: Array,
+    slopes: Array,
+    on: Constraints,
+    steps: int = STEPS,
+    ascent: Ascent | None = None,
 ) -> tuple[Array, float, int, bool]:
     """The block step: a change d of beta, what it adds to the dual, the gradients it took, and if it was a plain one.
 
     Parameters
     ----------
-    xp : namespace
-        Functions of the arrays.
+    device : Device
+        Where the arrays are.
     K : array of shape (n, n)
         Kernel values of the block.
     beta : array of shape (n, classes)
@@ -136,19 +227,22 @@ def ascended(
         Of the block.
     steps : int
         Gradients at most.
+    ascent : Ascent, optional
+        That of an earlier block of the same shape.
     """
+    xp = device.xp
     # A row without kernel values may step as far as it likes.
     scales = _or_ones(xp, xp.max(xp.abs(K), axis=1)[:, None])
-    bounds = _or_ones(xp, xp.sum(xp.abs(K), axis=1)[:, None])  # D, with K <= diag(D): no step of 1 / D leads down
-    gradients, L = 0, _largest_eigenvalue(xp, K, scales)
+    gradients, L = 0, _largest_eigenvalue(device, K, scales)
     if 0 < L < math.inf:
-        d, gradients = _accelerated(xp, K, beta, slopes, on, L * scales, steps)
-        taken, gain = _best_part(xp, K, d, slopes)
+        d, gradients = (ascent or Ascent(device, on)).run(K, beta, slopes, on, L * scales, steps)
+        taken, gain = _best_part(device, K, d, slopes)
         if gain > 0:
             return taken, gain, gradients, False
+    bounds = _or_ones(xp, xp.sum(xp.abs(K), axis=1)[:, None])  # D, with K <= diag(D): no step of 1 / D leads down
     if not float(xp.max(bounds)) < math.inf:
         return 0 * beta, 0.0, gradients, True
-    taken, gain = _best_part(xp, K, projected(xp, beta - slopes / bounds, on) - beta, slopes)
+    taken, gain = _best_part(device, K, projected(xp, beta - slopes / bounds, on) - beta, slopes)
     return taken, gain, gradients + 1, True
 
 
@@ -158,38 +252,20 @@ def _or_ones(xp: Any, sizes: Array) -> Array:
     return xp.where(sizes > 0, sizes, xp.where(largest > 0, largest, 1 + 0 * largest))
 
 
-def _largest_eigenvalue(xp: Any, K: Array, scales: Array) -> float:
+def _largest_eigenvalue(device: Device, K: Array, scales: Array) -> float:
     """Of K / scales, by power iterations, with some room."""
-    v = 0 * scales + 1
+    xp, v = device.xp, 0 * scales + 1
     for _ in range(_POWER_ITERATIONS):
         v = K @ v / scales
         v = v / (xp.max(xp.abs(v)) + _TINY)
-    return _MARGIN_OF_POWER * float(xp.sum(v * (K @ v))) / (float(xp.sum(v * v * scales)) + _TINY) or 1.0
+    curved, length = device.get(xp.stack([xp.sum(v * (K @ v)), xp.sum(v * v * scales)]))
+    return _MARGIN_OF_POWER * float(curved) / (float(length) + _TINY) or 1.0
 
 
-def _accelerated(
-    xp: Any, K: Array, beta: Array, slopes: Array, on: Constraints, D: Array, steps: int
-) -> tuple[Array, int]:
-    """Where projected gradients with momentum lead: the change, and how many there were."""
-    now = there = beta
-    momentum = 1.0
-    for done in range(1, steps + 1):
-        following = projected(xp, there - (slopes + K @ (there - beta)) / D, on)
-        moved, pulled = following - now, there - following
-        further = (1 + math.sqrt(1 + 4 * momentum * momentum)) / 2
-        there = following + (momentum - 1) / further * moved
-        now, momentum = following, further
-        if done % _LOOKS == 0:  # for a look waits for the device
-            if float(xp.max(xp.abs(moved))) <= _FINEST * float(xp.max(xp.abs(now))):
-                break
-            if float(xp.sum(D * pulled * moved)) > 0:
-                there, momentum = now, 1.0
-    return now - beta, done
-
-
-def _best_part(xp: Any, K: Array, d: Array, slopes: Array) -> tuple[Array, float]:
+def _best_part(device: Device, K: Array, d: Array, slopes: Array) -> tuple[Array, float]:
     """Of the way d, as much as raises the dual most, and by how much it does."""
-    down, curved = float(xp.sum(d * slopes)), float(xp.sum(d * (K @ d)))
+    xp = device.xp
+    down, curved = (float(each) for each in device.get(xp.stack([xp.sum(d * slopes), xp.sum(d * (K @ d))])))
     if not down < 0:  # also where it is no number
         return 0 * d, 0.0
     s = min(1.0, -down / curved) if curved > 0 else 1.0

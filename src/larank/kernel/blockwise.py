@@ -3,9 +3,9 @@
 Support patterns, the kernel values K between them, coefficients beta and scores F = K beta lie on one device;
 `kernel/blockstep.py` has the dual problem and the step that raises it on a block of patterns.
 
-A stream comes in chunks. A chunk is scored; examples that violate their margin by more than tau join as patterns, a
-block of them at a time, each scored again before it joins. A block step on the newcomers and some on older patterns
-follow, half of which violate optimality most. Patterns whose coefficients vanish leave.
+A stream comes in chunks. A chunk is scored; of the examples that violate their margin by more than tau some thousands
+join as patterns, a block of them at a time, each scored again before it joins. A block step on the newcomers and some
+on older patterns follow, half of which violate optimality most. Patterns whose coefficients vanish leave.
 
 K is kept as long as memory allows, and from there on computed again block by block.
 """
@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from larank import _core
 from larank.blocks.device import Array, DeviceKernel, Rows
-from larank.kernel.blockstep import STEPS, Constraints, ascended
+from larank.kernel.blockstep import STEPS, Ascent, Constraints, ascended
 from larank.kernel.stream import Examples
 
+_NEWCOMERS = 2560  # of a chunk at most: examples are cheap on a device, and patterns are not
 _OLDER_BLOCKS = 3  # steps on older patterns after each on newcomers
 _SHARE_OF_MATRIX = 0.8  # of the memory limit
 _GROWTH = 1.5
@@ -129,6 +130,7 @@ class Blockwise:
         self._beta: Array = None
         self._F: Array = None
         self._constraints: Constraints | None = None
+        self._ascent: Ascent | None = None  # of full blocks
 
     # What others ask.
 
@@ -322,7 +324,9 @@ class Blockwise:
         self.loss += float(block.costs @ losses)
         self.counters.examples += len(block)
         is_new = ~np.isin(block.ids, self.ids)
-        waiting = self._random().permutation(np.flatnonzero((losses > self.tau) & is_new))
+        waiting = np.flatnonzero((losses > self.tau) & is_new)
+        # Who comes first is drawn, with odds of the losses.
+        waiting = waiting[np.argsort(self._random().exponential(size=len(waiting)) / losses[waiting])][:_NEWCOMERS]
         at_once = self.device.patterns_at_once
         for first in range(0, len(waiting), at_once):
             some = block.at(waiting[first : first + at_once])
@@ -491,13 +495,13 @@ class Blockwise:
     def step(self, places: _Index, gradients: int = STEPS) -> float:
         """A block step on these patterns, of so many gradients at most; what it adds to the dual objective."""
         began = time.perf_counter()
-        xp, at = self.xp, self.device.index(places)
+        at = self.device.index(places)
         with self.device.within(self.plan()):
             on = self._limits().at(at)
             columns = self._columns(at)
             K = columns[:, at]
             beta, slopes = self._used(self._beta)[at], on.margins + self._used(self._F)[at]
-            d, gain, gradients, _ = ascended(xp, K, beta, slopes, on, gradients)
+            d, gain, gradients, _ = ascended(self.device, K, beta, slopes, on, gradients, self._ascent_for(on))
             if gain > 0:
                 self._beta[at] = beta + d
                 self._F[: self._size] = self._used(self._F) + columns.T @ d
@@ -505,6 +509,16 @@ class Blockwise:
         self.counters.gradients += gradients
         self.counters.step_seconds += time.perf_counter() - began
         return gain
+
+    def _ascent_for(self, on: Constraints) -> Ascent | None:
+        """What is kept for full blocks."""
+        shape = self.device.patterns_at_once, self.columns
+        if on.margins.shape != shape:
+            return None
+        if self._ascent is None or not self._ascent.is_for(on):
+            self._ascent = Ascent(self.device, on)
+            self._ascent.record()
+        return self._ascent
 
     def violations(self) -> NDArray[np.float64]:
         """How far the coefficients of each pattern are from optimal, given those of the others."""
@@ -527,8 +541,10 @@ class Blockwise:
             chosen = np.arange(self._size)
         else:
             worst = np.argpartition(-violations, at_once // 2)[: at_once // 2]
-            others = np.setdiff1d(np.arange(self._size), worst, assume_unique=True)
-            chosen = np.concatenate([worst, self._random().choice(others, at_once - len(worst), replace=False)])
+            is_other = np.ones(self._size, bool)
+            is_other[worst] = False
+            others = self._random().choice(np.flatnonzero(is_other), at_once - len(worst), replace=False)
+            chosen = np.concatenate([worst, others])
         self.counters.selection_seconds += time.perf_counter() - began
         return chosen, float(violations.max())
 

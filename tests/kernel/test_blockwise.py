@@ -4,7 +4,10 @@ import importlib.util
 import math
 import signal
 import sys
+import types
+from contextlib import nullcontext
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -210,7 +213,7 @@ def test_gradients_that_are_recorded_can_be_played_on_other_blocks(formulation):
     for seed in range(5):
         _, labels, costs, K = problems(seed)
         on, k = limits(there, labels, costs, 3, formulation), there.put(K, np.float64)
-        arguments = k, there.zeros((12, 3), np.float64), on.margins, on, 60
+        arguments = k, there.zeros((12, 3), np.float64), on.margins, on, 60, 0.0
         played, recorded = ascended(there, *arguments, ascent), ascended(there, *arguments)
         assert played[1] == recorded[1]
         assert played[2] == recorded[2]
@@ -494,6 +497,97 @@ def test_device_arrays_are_taken_in_place_and_answered_in_kind(device, kind):
         assert model.partial_fit(there[:50], y[:50]).score(there, y) > 0.9
     words = kind(gamma=1.0, device=device, random_state=0).fit(there, Y)
     assert isinstance(words.predict(there), np.ndarray)
+
+
+class Elsewhere(np.ndarray):
+    """An array that is as strict as one of CuPy: it has nothing to do with arrays of the host but by `get`."""
+
+    __module__ = "cupy"
+    device = nullcontext()
+
+    def get(self):
+        return np.array(self.view(np.ndarray))
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        refuse_host_arrays(inputs)
+        out = kwargs.pop("out", None)
+        there = {"out": tuple(each.view(np.ndarray) for each in out)} if out else {}
+        found = getattr(ufunc, method)(*(to_host(each) for each in inputs), **there, **kwargs)
+        return out[0] if out else elsewhere(found)
+
+    def __array_function__(self, function, types, args, kwargs):
+        refuse_host_arrays(args)
+        args = [[to_host(each) for each in one] if isinstance(one, list) else to_host(one) for one in args]
+        return elsewhere(function(*args, **kwargs))
+
+    def __setitem__(self, places, values):
+        refuse_host_arrays([values])
+        super().__setitem__(places, to_host(values))
+
+
+def to_host(value):
+    return value.view(np.ndarray) if isinstance(value, Elsewhere) else value
+
+
+def elsewhere(values):
+    return np.asarray(values).view(Elsewhere)
+
+
+def refuse_host_arrays(values):
+    for value in values:
+        if type(value) is np.ndarray and value.ndim:
+            raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+
+
+@pytest.fixture
+def a_stand_in_for_cupy(monkeypatch):
+    """CuPy's face on NumPy's arrays: shows that its calls are there and nothing is mixed, not that a GPU works."""
+    cupy = types.ModuleType("cupy")
+    for name in (
+        "where",
+        "sort",
+        "sum",
+        "max",
+        "min",
+        "abs",
+        "minimum",
+        "maximum",
+        "cumsum",
+        "argsort",
+        "stack",
+        "exp",
+    ):
+        setattr(cupy, name, getattr(np, name))
+    cupy.concatenate, cupy.take_along_axis, cupy.tanh = np.concatenate, np.take_along_axis, np.tanh
+    cupy.asarray = lambda values, dtype=None: elsewhere(np.array(to_host(values), dtype))
+    cupy.zeros = lambda shape, dtype: elsewhere(np.zeros(shape, dtype))
+    cupy.asnumpy = lambda array: array.get()
+    cupy.get_default_memory_pool = lambda: SimpleNamespace(free_all_blocks=lambda: None)
+    cupy.__version__ = "0"
+    one = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=RuntimeError)
+    memory = SimpleNamespace(OutOfMemoryError=MemoryError)
+    cupy.cuda = SimpleNamespace(Device=lambda number: SimpleNamespace(use=lambda: None), runtime=one, memory=memory)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(devices.CupyDevice, "patterns_at_once", 256)
+    monkeypatch.setattr(devices.CupyDevice, "examples_at_once", 2048)
+    return cupy
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_cupy_is_called_as_it_wants_to_be(a_stand_in_for_cupy, formulation):
+    settings = {"C": 10, "gamma": 1.0, "random_state": 0}
+    there = LaRankClassifier(device="cuda", **settings).fit(X, Y)
+    here = LaRankClassifier(device="cpu", **settings).fit(X, Y)
+    assert there.result_.dual == pytest.approx(here.result_.dual, rel=1e-4)
+    exact = MulticlassSVC(device="cuda", formulation=formulation, tol=0.01, **settings).fit(X[:200], Y[:200])
+    assert exact.result_.status == "converged"
+    data = a_stand_in_for_cupy.asarray(X)
+    in_place = LaRankClassifier(device="cuda", **settings).fit(data, Y)
+    assert (in_place.dual_coef_ != there.dual_coef_).nnz == 0
+    scores = in_place.decision_function(data)
+    assert isinstance(scores, Elsewhere)
+    np.testing.assert_allclose(scores.get(), there.decision_function(X), atol=1e-6)
 
 
 # Memory

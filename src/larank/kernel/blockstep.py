@@ -10,7 +10,8 @@ With scores F = K beta, the step holds all coefficients but those of a block B o
 
 by accelerated projected gradient: steps of 1 / D_i for row i, where D_i is the largest value in row i of K_BB times the
 largest eigenvalue of diag(D)^-1 K_BB, with Nesterov's momentum, which begins anew where it leads astray. A row is
-projected on its constraints by a sort over the classes. Of the way d that this has gone the best part is taken,
+projected on its constraints by a sort over the classes. Once nothing pulls at a row by more than half of tau, or after
+so many gradients, the way ends. Of the way d that this has gone the best part is taken,
 s = -<d, Delta_B + F_B> / <d, K_BB d> or all of it, so the dual objective never falls; a way that leads down gives place
 to one plain step, with bounds D_i that hold.
 
@@ -35,6 +36,7 @@ _POWER_ITERATIONS = 6
 _MARGIN_OF_POWER = 1.05  # by which the largest eigenvalue may be above what they found
 _TINY = 1e-30
 _FINEST = 1e-7  # of the largest coefficient: smaller moves are not worth another step
+_SHARE_OF_TAU = 0.5  # a smaller pull of the gradient leaves no violation above tau
 
 
 @dataclass
@@ -147,7 +149,7 @@ class Ascent:
         self._D = 0 * on.costs
         self._iteration = self._D @ self._D.T
         self._momenta = device.zeros((_LOOKS,), self._dtype)
-        self._look = device.zeros((3,), self._dtype)
+        self._look = device.zeros((4,), self._dtype)
         self._play: Callable[[], None] = self._advance
 
     def record(self) -> None:
@@ -158,7 +160,9 @@ class Ascent:
         """Whether these constraints have its shape and kind."""
         return self._beta.shape == on.margins.shape and self._on.is_paired == on.is_paired
 
-    def run(self, K: Array, beta: Array, slopes: Array, on: Constraints, D: Array, steps: int) -> tuple[Array, int]:
+    def run(
+        self, K: Array, beta: Array, slopes: Array, on: Constraints, D: Array, steps: int, tau: float
+    ) -> tuple[Array, int]:
         """Where they lead from beta if row i steps by 1 / D_i: the change, until the next run, and their number."""
         self._on.take(on)
         self._beta[...], self._D[...] = beta, D
@@ -180,8 +184,8 @@ class Ascent:
                 return self._now, steps
             self._play()
             done += _LOOKS
-            moved, largest, astray = self._device.get(self._look)
-            if moved <= _FINEST * largest:
+            moved, largest, pull, astray = self._device.get(self._look)
+            if moved <= _FINEST * largest or pull <= _SHARE_OF_TAU * tau:
                 break
             if astray > 0:
                 self._there[...] = self._now
@@ -189,7 +193,7 @@ class Ascent:
         return self._now, done
 
     def _advance(self, steps: int = _LOOKS) -> None:
-        """So many of them; and at the end how far the last one moved, and if it went against the gradient."""
+        """So many of them; and of the last one the move, the pull of the gradient, and if the two were at odds."""
         xp, there, now = self._xp, self._there, self._now
         for step in range(steps):
             began, before = there, now
@@ -197,8 +201,9 @@ class Ascent:
             now = coefficients - self._beta
             there = now + self._momenta[step] * (now - before)
         moved = now - before
-        astray = xp.sum(self._D * (began - now) * moved)
-        self._look[...] = xp.stack([xp.max(xp.abs(moved)), xp.max(xp.abs(coefficients)), astray])
+        pulls = self._D * (began - now)
+        sizes = [xp.max(xp.abs(each)) for each in (moved, coefficients, pulls)]
+        self._look[...] = xp.stack([*sizes, xp.sum(pulls * moved)])
         self._there[...], self._now[...] = there, now
 
 
@@ -209,6 +214,7 @@ def ascended(
     slopes: Array,
     on: Constraints,
     steps: int = STEPS,
+    tau: float = 0.0,
     ascent: Ascent | None = None,
 ) -> tuple[Array, float, int, bool]:
     """The block step: a change d of beta, what it adds to the dual, the gradients it took, and if it was a plain one.
@@ -227,6 +233,8 @@ def ascended(
         Of the block.
     steps : int
         Gradients at most.
+    tau : float
+        Violations of the block that are left alone.
     ascent : Ascent, optional
         That of an earlier block of the same shape.
     """
@@ -235,7 +243,7 @@ def ascended(
     scales = _or_ones(xp, xp.max(xp.abs(K), axis=1)[:, None])
     gradients, L = 0, _largest_eigenvalue(device, K, scales)
     if 0 < L < math.inf:
-        d, gradients = (ascent or Ascent(device, on)).run(K, beta, slopes, on, L * scales, steps)
+        d, gradients = (ascent or Ascent(device, on)).run(K, beta, slopes, on, L * scales, steps, tau)
         taken, gain = _best_part(device, K, d, slopes)
         if gain > 0:
             return taken, gain, gradients, False

@@ -492,7 +492,7 @@ class Blockwise:
 
     # Block steps.
 
-    def step(self, places: _Index, gradients: int = STEPS) -> float:
+    def step(self, places: _Index, gradients: int = STEPS, tau: float | None = None) -> float:
         """A block step on these patterns, of so many gradients at most; what it adds to the dual objective."""
         began = time.perf_counter()
         at = self.device.index(places)
@@ -501,7 +501,8 @@ class Blockwise:
             columns = self._columns(at)
             K = columns[:, at]
             beta, slopes = self._used(self._beta)[at], on.margins + self._used(self._F)[at]
-            d, gain, gradients, _ = ascended(self.device, K, beta, slopes, on, gradients, self._ascent_for(on))
+            tau, ascent = self.tau if tau is None else tau, self._ascent_for(on)
+            d, gain, gradients, _ = ascended(self.device, K, beta, slopes, on, gradients, tau, ascent)
             if gain > 0:
                 self._beta[at] = beta + d
                 self._F[: self._size] = self._used(self._F) + columns.T @ d

@@ -86,7 +86,7 @@ class DeviceTraining(ActiveSetTraining):
                 self.has_rested = worst <= self.tau
                 if self.has_rested:
                     break
-                gained += session.step(block, _GRADIENTS)
+                gained += session.step(block, _GRADIENTS, self.tau)
                 yield False
             if self.has_rested:
                 break

@@ -137,7 +137,7 @@ def spoiled(line: int, before: str, after: str) -> Any:
 def test_a_cell_that_is_no_number_is_named_with_file_line_and_column(trained: Path) -> None:
     new = people(trained, lambda lines: [*lines[:99], '990,1,3,"A, Mr",male,old,7.5,,S', *lines[99:]])
     for arguments in (["predict", trained / "m.larank", new], ["eval", trained / "m.larank", new]):
-        assert "new.csv, line 100, column 'Age': 'old' is not a number, as in training" in failure(*arguments)
+        assert "new.csv, line 100, column 'Age': 'old' is not a number" in failure(*arguments)
     line = failure("train", new, trained / "n.larank", "--label", "Survived")
     assert "new.csv, line 100, column 'Age': 'old' is not a number, but 200 of 201 values are" in line
     assert "--column 'Age=category'" in line

@@ -490,7 +490,7 @@ def test_published_by_name_is_published_with_its_defaults():
 def test_cycling_ends_with_the_passes_asked_for():
     X, y = data(60, 3)
     endless = Published(selection="cycle", active_set=False, cooling="none")
-    with pytest.warns(TrainingWarning, match="after max_iter=200 passes"):
+    with pytest.warns(TrainingWarning, match="by max_iter=200"):
         model = svc(solver=endless, max_iter=200).fit(X, y)
     assert model.result_.dual == pytest.approx(svc(tol=1e-6).fit(X, y).result_.dual, rel=2e-2)
 

@@ -484,7 +484,7 @@ def test_the_order_of_the_costs_of_a_path_changes_nothing_but_the_order_of_its_m
 def test_an_early_end_is_said_at_the_line_that_called():
     X, y = clusters(14)
     for call in (lambda: svc(max_iter=1).fit(X, y), lambda: svc(max_iter=1).path(X, y, [1.0])):
-        with pytest.warns(TrainingWarning, match="ended after max_iter=1 passes.*relative duality gap is") as caught:
+        with pytest.warns(TrainingWarning, match="ended by max_iter=1,.*relative duality gap is") as caught:
             call()
         assert caught[0].filename == __file__
 

@@ -127,7 +127,7 @@ def _label_lines(estimator: Any, pieces: Iterator[_Piece]) -> Iterator[str]:
 def _table_lines(
     estimator: Any, pieces: Iterator[_Piece], names: Sequence[str], asked: str | None, delimiter: str
 ) -> Iterator[str]:
-    yield _lines([names], delimiter)
+    text = _lines([names], delimiter)  # is written with the first rows, so that what fails at once writes nothing
     for piece in pieces:
         columns: list[Sequence[str]] = [[format_label(label) for label in estimator.predict(piece.X)]]
         if piece.identifiers is not None:
@@ -135,7 +135,9 @@ def _table_lines(
         if asked is not None:
             numbers = getattr(estimator, asked)(piece.X).reshape(piece.X.shape[0], -1)
             columns += [[f"{number:.9g}" for number in column] for column in numbers.T]
-        yield _lines(zip(*columns, strict=True), delimiter)
+        yield text + _lines(zip(*columns, strict=True), delimiter)
+        text = ""
+    yield text
 
 
 def _lines(rows: Any, delimiter: str) -> str:

@@ -97,7 +97,7 @@ def numbers_of(series: polars.Series, style: NumberStyle) -> polars.Series:
         if found is None:
             words = words_of(series)
             found = numbers_in(words, style)
-            _check(found, words, series.name, "is not a number, as in training")
+            _check(found, words, series.name, "is not a number")
     elif dtype.is_numeric() or dtype in (polars.Boolean, polars.Null):
         found = series.cast(polars.Float64)
     elif dtype in (polars.Duration, polars.Time):
@@ -155,7 +155,7 @@ def _check(found: polars.Series, words: polars.Series, column: str, problem: str
 
 
 def _of_another_kind(series: polars.Series, wanted: str) -> Exception:
-    return ColumnError(f"column {series.name!r} must hold {wanted}, as in training; got values of type {series.dtype}")
+    return ColumnError(f"column {series.name!r} must hold {wanted}; got values of type {series.dtype}")
 
 
 def raw_numbers(frame: polars.DataFrame) -> polars.DataFrame:

@@ -255,7 +255,7 @@ def warn_if_early(
         If an interrupt ended training, where `on_interrupt` has it so. The model is fitted by then.
     """
     reasons = {
-        "max_iter": limit_of_iterations or f"after max_iter={max_iter} passes over the data",
+        "max_iter": limit_of_iterations or f"by max_iter={max_iter}",
         "time_limit": f"after time_limit={time_limit} seconds",
         "precision": limit_of_precision,
         "interrupted": "by an interrupt",

@@ -394,11 +394,14 @@ class DeviceKernel:
         if not len(patterns) or not size:
             return np.zeros((size, int(coefficients.shape[1])))
         right = Rows(self.device.cast(patterns.X, dtype), self.device.cast(patterns.norms, dtype))
-        at_once = max(1, min(self.device.examples_at_once, _TILE // len(patterns)))
-        cuts = range(0, size, at_once)
-        # All are asked for before the first is waited for, so the next examples go there while the device works.
-        parts = [self.sums(self.rows(X[cut : cut + at_once], dtype), right, coefficients) for cut in cuts]
-        return self.device.get(self.device.xp.concatenate(parts)).astype(np.float64)
+        at_once = max(1, min(self.device.examples_at_once, _TILE // max(len(patterns), len(self.location))))
+        found, scores = [], None
+        for cut in range(0, size, at_once):
+            some = self.rows(X[cut : cut + at_once], dtype)  # go there while the device works on those before
+            if scores is not None:
+                found.append(self.device.get(scores))
+            scores = self.sums(some, right, coefficients)
+        return np.concatenate([*found, self.device.get(scores)]).astype(np.float64)
 
 
 def check_is_dense(device: Any, X: Any) -> None:

@@ -291,7 +291,7 @@ def _streamed(scope: Scope, device: Device, data: Dataset, say: Say) -> Iterator
 
 def _peak_megabytes(device: Device) -> float:
     if device.name.startswith("cuda") and isinstance(device, TorchDevice):
-        return float(importlib.import_module("torch").cuda.max_memory_allocated()) / 1e6
+        return float(importlib.import_module("torch").cuda.max_memory_allocated(device.name)) / 1e6
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 

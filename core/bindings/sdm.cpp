@@ -8,8 +8,9 @@
 
 namespace {
 
-// A session of either precision behind one Python class; it keeps the arrays it looks at alive.
-class SdmSession {
+// A session of either precision behind one Python class; it keeps the arrays it looks at alive. What is deleted through
+// it is aligned as it is.
+class alignas(larank::cache_lines) SdmSession {
   public:
     virtual ~SdmSession() = default;
     virtual bool advance(int64_t work) = 0;
@@ -79,6 +80,7 @@ class SdmSessionOf final : public SdmSession {
         if (ended_) throw std::logic_error("the session ended when its weights were taken");
     }
 
+    static_assert(alignof(larank::Sdm<T>) <= alignof(SdmSession));
     std::vector<nb::object> arrays_;
     larank::Sdm<T> solver_;
     bool ended_ = false;

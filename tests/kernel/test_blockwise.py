@@ -1,10 +1,12 @@
 """Block steps: on NumPy here, and with the same claims on PyTorch and on a GPU where they are."""
 
+import gc
 import importlib.util
 import math
 import signal
 import sys
 import types
+import weakref
 from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
@@ -220,6 +222,29 @@ def test_gradients_that_are_recorded_can_be_played_on_other_blocks(formulation):
         np.testing.assert_array_equal(there.get(played[0]), there.get(recorded[0]))
 
 
+def test_a_recording_that_does_nothing_is_not_played():
+    there = HostDevice()
+    _, labels, costs, _ = problems(0)
+    ascent = Ascent(there, limits(there, labels, costs, 3, "crammer-singer"))
+    there.recorded = lambda work: lambda: None
+    ascent.record()
+    assert ascent._play is None
+
+
+def test_memory_of_a_block_step_goes_without_a_collection():
+    _, labels, costs, _ = problems(0)
+    ascent = Ascent(HostDevice(), limits(HostDevice(), labels, costs, 3, "crammer-singer"))
+    ascent.record()
+    gone, was_enabled = weakref.ref(ascent), gc.isenabled()
+    gc.disable()
+    try:
+        del ascent
+        assert gone() is None
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 @on_devices
 def test_what_is_kept_for_full_blocks_changes_nothing(device, monkeypatch):
     model = LaRankClassifier(C=10, gamma=1.0, device=device, random_state=0)
@@ -243,6 +268,14 @@ def test_kernel_values_are_those_of_the_host(device, name, dtype):
     P = A.astype(float) @ B.T.astype(float)
     expected = {"linear": P, "poly": (0.3 * P + 0.5) ** 3, "rbf": np.exp(-0.3 * D), "sigmoid": np.tanh(0.3 * P + 0.5)}
     np.testing.assert_allclose(found, expected[name] + 1, rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+def test_a_large_gamma_of_large_distances_is_no_overflow():
+    kernel = kernel_for("rbf", gamma=1e12)
+    points = 1e14 * np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    values = DeviceKernel(HostDevice(), kernel, np.dtype(np.float32), points)
+    found = values.values(values.rows(points[:10]), values.rows(points[10:]))
+    assert (found == 0).all()
 
 
 def test_distances_far_from_the_origin_are_precise():

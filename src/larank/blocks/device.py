@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -36,6 +37,14 @@ __all__ = [
 Array = Any  # of whatever library
 _TILE = 1 << 26  # kernel values that are there at once, beside those that are kept
 _SOME = 4096  # examples whose mean is taken
+
+
+# Of CUDA graphs. One is recorded at a time in a process, on a stream for each GPU, for libraries keep memory for every
+# stream they have seen. After a graph that could not be recorded there are no others; it is kept, since the allocator
+# of PyTorch may still refer to it.
+_recording = threading.Lock()
+_streams: dict[str, Any] = {}
+_unrecorded: list[Any] = []
 
 
 class DeviceMemoryError(MemoryError):
@@ -71,9 +80,9 @@ class Device(ABC):
     def is_exhausted(self, error: BaseException) -> bool:
         """Whether the error says that there is no memory left."""
 
-    def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Work on arrays that stay where they are, to be done many times: for less where launches can be recorded."""
-        return work
+    def recorded(self, work: Callable[[], None]) -> Callable[[], None] | None:
+        """What does the same to the same arrays for less, without Python; None where launches cannot be recorded."""
+        return None
 
     def index(self, places: Any) -> Array:
         """Rows or columns to choose."""
@@ -157,26 +166,30 @@ class TorchDevice(Device):
         if self._device.type == "cuda":
             self._torch.cuda.empty_cache()
 
-    def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
+    def recorded(self, work: Callable[[], None]) -> Callable[[], None] | None:
         """As a CUDA graph: one launch for all of them."""
-        if self._device.type != "cuda":
-            return work
+        if self._device.type != "cuda" or _unrecorded:
+            return None
         cuda = self._torch.cuda
-        try:
-            with cuda.device(self._device):
-                beside = cuda.Stream()
-                beside.wait_stream(cuda.current_stream())
+        here = cuda.current_stream(self._device)
+        # The inner context of the stream is left by a failure as it was; the outer one brings this stream back.
+        with _recording, cuda.device(self._device), cuda.stream(here):
+            if self.name not in _streams:
+                _streams[self.name] = cuda.Stream(self._device)
+            beside, graph = _streams[self.name], cuda.CUDAGraph()
+            try:
+                beside.wait_stream(here)
                 with cuda.stream(beside):
-                    work()  # libraries that are called for the first time must not be recorded
-                cuda.current_stream().wait_stream(beside)
-                graph = cuda.CUDAGraph()
-                with cuda.graph(graph):
+                    work()  # what libraries do when they are first called must not be recorded
+                here.wait_stream(beside)
+                with cuda.graph(graph, stream=beside, capture_error_mode="thread_local"):
                     work()
-        except RuntimeError as error:
-            if self.is_exhausted(error):
-                raise
-            warnings.warn(f"device={self.name!r} works without CUDA graphs: {error}", RuntimeWarning, stacklevel=2)
-            return work
+            except RuntimeError as error:
+                _unrecorded.append(graph)
+                if self.is_exhausted(error):
+                    raise
+                warnings.warn(f"device={self.name!r} works without CUDA graphs: {error}", RuntimeWarning, stacklevel=2)
+                return None
         replay: Callable[[], None] = graph.replay
         return replay
 
@@ -397,7 +410,7 @@ class DeviceKernel:
         at_once = max(1, min(self.device.examples_at_once, _TILE // max(len(patterns), len(self.location))))
         found, scores = [], None
         for cut in range(0, size, at_once):
-            some = self.rows(X[cut : cut + at_once], dtype)  # go there while the device works on those before
+            some = self.rows(X[cut : cut + at_once], dtype)  # made ready while the device works on those before
             if scores is not None:
                 found.append(self.device.get(scores))
             scores = self.sums(some, right, coefficients)

@@ -112,10 +112,11 @@ class Rbf(ProductKernel, name="rbf"):
         _core.map_rbf(tile, row_norms, column_norms, self.gamma)
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
-        products *= 2 * self.gamma
-        products -= self.gamma * row_norms
-        products -= self.gamma * column_norms
+        products -= row_norms / 2
+        products -= column_norms / 2
         xp.minimum(products, 0 * row_norms[:1], out=products)  # no distance is below zero
+        with np.errstate(over="ignore"):  # to values of zero
+            products *= 2 * self.gamma
         return xp.exp(products, out=products)
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:

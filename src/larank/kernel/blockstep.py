@@ -36,7 +36,7 @@ _POWER_ITERATIONS = 6
 _MARGIN_OF_POWER = 1.05  # by which the largest eigenvalue may be above what they found
 _TINY = 1e-30
 _FINEST = 1e-7  # of the largest coefficient: smaller moves are not worth another step
-_SHARE_OF_TAU = 0.5  # a smaller pull of the gradient leaves no violation above tau
+_SHARE_OF_TAU = 0.5  # a smaller pull of the gradient leaves hardly a violation above tau
 
 
 @dataclass
@@ -150,11 +150,16 @@ class Ascent:
         self._iteration = self._D @ self._D.T
         self._momenta = device.zeros((_LOOKS,), self._dtype)
         self._look = device.zeros((4,), self._dtype)
-        self._play: Callable[[], None] = self._advance
+        self._play: Callable[[], None] | None = None
 
     def record(self) -> None:
         """For there will be many blocks of this shape."""
-        self._play = self._device.recorded(self._advance)
+        play = self._device.recorded(self._advance)
+        if play is not None:
+            self._look[...] = math.nan
+            play()
+            if np.isfinite(self._device.get(self._look)).all():  # it does something
+                self._play = play
 
     def is_for(self, on: Constraints) -> bool:
         """Whether these constraints have its shape and kind."""
@@ -182,7 +187,7 @@ class Ascent:
             if steps - done < _LOOKS:
                 self._advance(steps - done)
                 return self._now, steps
-            self._play()
+            (self._play or self._advance)()
             done += _LOOKS
             moved, largest, pull, astray = self._device.get(self._look)
             if moved <= _FINEST * largest or pull <= _SHARE_OF_TAU * tau:

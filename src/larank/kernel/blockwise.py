@@ -4,8 +4,9 @@ Support patterns, the kernel values K between them, coefficients beta and scores
 `kernel/blockstep.py` has the dual problem and the step that raises it on a block of patterns.
 
 A stream comes in chunks. A chunk is scored; of the examples that violate their margin by more than tau some thousands
-join as patterns, a block of them at a time, each scored again before it joins. A block step on the newcomers and some
-on older patterns follow, half of which violate optimality most. Patterns whose coefficients vanish leave.
+join as patterns, a block of them at a time, those of later blocks scored again before they do. A block step on the
+newcomers and some on older patterns follow, half of which violate optimality most. Patterns whose coefficients vanish
+leave.
 
 K is kept as long as memory allows, and from there on computed again block by block.
 """

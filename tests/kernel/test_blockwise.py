@@ -453,6 +453,19 @@ def test_a_stream_in_any_split_is_a_good_model(size):
     assert model.result_.dual == pytest.approx(dual, rel=1e-4)
 
 
+def test_violators_that_a_chunk_leaves_out_are_counted_and_join_later(monkeypatch, tmp_path):
+    settings = {"C": 10, "gamma": 1.0, "device": "cpu", "random_state": 0}
+    everybody = LaRankClassifier(epochs=1, **settings).fit(X, Y)
+    assert everybody.result_.operations["left_out"] == 0
+    monkeypatch.setattr("larank.kernel.blockwise._NEWCOMERS", 60)
+    once, often = (LaRankClassifier(epochs=epochs, **settings).fit(X, Y) for epochs in (1, 10))
+    assert once.result_.operations["left_out"] > 0
+    assert once.result_.support_patterns < often.result_.support_patterns
+    assert often.result_.dual == pytest.approx(everybody.result_.dual, rel=0.05)
+    larank.save(once, tmp_path / "model.larank")
+    assert larank.load(tmp_path / "model.larank").result_.operations == once.result_.operations
+
+
 @on_devices
 def test_a_seed_makes_the_model(device):
     settings = {"C": 10, "gamma": 1.0, "device": device}

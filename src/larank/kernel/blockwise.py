@@ -49,6 +49,7 @@ class BlockCounters:
     finishing_blocks: int = 0
     gradients: int = 0
     forgotten: int = 0
+    left_out: int = 0  # violators of chunks that had too many
     selection_seconds: float = 0.0
     step_seconds: float = 0.0
 
@@ -327,7 +328,9 @@ class Blockwise:
         is_new = ~np.isin(block.ids, self.ids)
         waiting = np.flatnonzero((losses > self.tau) & is_new)
         # Who comes first is drawn, with odds of the losses.
-        waiting = waiting[np.argsort(self._random().exponential(size=len(waiting)) / losses[waiting])][:_NEWCOMERS]
+        waiting = waiting[np.argsort(self._random().exponential(size=len(waiting)) / losses[waiting])]
+        self.counters.left_out += len(waiting[_NEWCOMERS:])
+        waiting = waiting[:_NEWCOMERS]
         at_once = self.device.patterns_at_once
         for first in range(0, len(waiting), at_once):
             some = block.at(waiting[first : first + at_once])

@@ -21,6 +21,7 @@ from larank.base import checked_cost_matrix, functions, hard_objective, smallest
 from larank.data.models import persistable
 from larank.data.schema import RANDOM_STATE, csr, floats, number, row, several
 from larank.docstrings import with_paragraphs
+from larank.kernel.blockwise import BlockCounters
 from larank.kernel.devicemachine import DeviceMachine
 from larank.kernel.linearmachine import LinearMachine, weights_of
 from larank.kernel.machine import (
@@ -238,6 +239,8 @@ class LaRank(Algorithm):
         counters = session.counters
         counts = dict(zip(("process_new", "process_old", "optimize"), counters.operations, strict=True))
         counts |= {"steps": counters.steps, "finishing_steps": counters.finishing_steps}
+        if isinstance(counters, BlockCounters):
+            counts["left_out"] = counters.left_out
         return counts if self.model.max_patterns is None else {**counts, "forgotten": counters.forgotten}
 
     def argmax_calls(self, session: Any) -> int:

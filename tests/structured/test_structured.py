@@ -688,7 +688,7 @@ def test_a_time_limit_leaves_a_valid_model(solver):
 @pytest.mark.parametrize("solver", EXACT)
 def test_a_limit_of_passes_ends_with_a_warning(solver):
     X, y = matchings(30)
-    with pytest.warns(TrainingWarning, match="max_iter=2 passes"):
+    with pytest.warns(TrainingWarning, match="by max_iter=2, after 2 passes"):
         model = StructuredSVC(Matching(), **exact(solver, 1e-12, max_iter=2), C=10).fit(X, y)
     assert model.n_iter_ == 2
     assert model.result_.gap >= 0

@@ -167,7 +167,7 @@ def test_data_that_are_lost_for_good_leave_the_last_model_and_its_gap(client, mo
     parts = [
         [client.scatter(each[a:b], workers=[workers[a // 1000 % 2]]) for a, b in pairwise(cuts)] for each in (X, Y)
     ]
-    kill_in_round(monkeypatch, client, 12, workers[0])
+    kill_in_round(monkeypatch, client, 60, workers[0])  # after some full loops, also where rounds are short
     estimator = quick(C=100.0, tol=1e-9)
     with pytest.raises(larank.dask.ClusterError, match="cannot be computed again") as caught:
         estimator.fit(*([dask.delayed(part) for part in some] for some in parts), client=client)

@@ -36,6 +36,7 @@ _KAPPA = 1e-6  # of its bound: a coefficient so close to it is at it
 _LEAST_CHUNK = 256
 _SEEDS = 2**31  # there are so many
 _SWEEPS_OF_FINISH = 3
+_NO_GAIN = 1e-14  # of the dual objective
 
 _Index = NDArray[np.int64]
 
@@ -122,6 +123,7 @@ class Blockwise:
         self._room = 0
         self._keeps_matrix = True
         self._unfinished = 0  # block steps until the model is finished
+        self._at_rest = 0  # how many patterns there were when a step gained nothing
         self.ids: _Index = np.zeros(0, np.int64)
         self.labels: NDArray[np.int32] = np.zeros(0, np.int32)
         self.costs: NDArray[np.float64] = np.zeros(0)
@@ -268,7 +270,7 @@ class Blockwise:
         """1 - Delta, for so many classes."""
         self._grow_classes(len(margins))
         self.margins, self._has_own_margins = 1 - np.asarray(margins, np.float64), True
-        self._constraints = None
+        self._constraints, self._at_rest = None, 0
 
     def set_tau(self, tau: float) -> None:
         """Look closer, or less close."""
@@ -276,7 +278,7 @@ class Blockwise:
 
     def set_formulation(self, formulation: str) -> None:
         """What is within the constraints of Crammer and Singer is within those of Weston and Watkins."""
-        self.formulation, self._constraints = formulation, None
+        self.formulation, self._constraints, self._at_rest = formulation, None, 0
 
     def set_coefficients(self, beta: NDArray[np.float64]) -> None:
         """Those of all patterns, within the constraints."""
@@ -294,7 +296,7 @@ class Blockwise:
 
     def set_costs(self, costs: NDArray[np.float64]) -> None:
         """Those of all examples, by their ids; none is lower than before."""
-        self.costs, self._constraints = costs[self.ids], None
+        self.costs, self._constraints, self._at_rest = costs[self.ids], None, 0
 
     def begin_another_epoch(self) -> None:
         """Losses are summed up anew."""
@@ -311,7 +313,7 @@ class Blockwise:
                 wider = self.device.zeros((self._room, columns), self.dtype)
                 wider[:, : self.columns] = table
                 setattr(self, name, wider)
-        self.columns, self._constraints = columns, None
+        self.columns, self._constraints, self._at_rest = columns, None, 0
 
     # A stream.
 
@@ -343,6 +345,15 @@ class Blockwise:
                 for _ in range(_OLDER_BLOCKS):
                     self.step(self.worst_block()[0])
                     yield
+        if not len(waiting) and self._size != self._at_rest:  # later epochs look closer at the patterns there are
+            for _ in range(_OLDER_BLOCKS):
+                older, worst = self.worst_block()
+                if worst <= self.tau:
+                    break
+                if self.step(older) <= _NO_GAIN * self.dual:
+                    self._at_rest = self._size
+                    break
+                yield
         self._unfinished = _SWEEPS_OF_FINISH * math.ceil(self._size / at_once)
         if self._share_of_zeros() > _MANY_ZEROS:
             self.prune()
@@ -496,8 +507,8 @@ class Blockwise:
 
     # Block steps.
 
-    def step(self, places: _Index, gradients: int = STEPS, tau: float | None = None) -> float:
-        """A block step on these patterns, of so many gradients at most; what it adds to the dual objective."""
+    def step(self, places: _Index, gradients: int = STEPS, tau: float = 0.0) -> float:
+        """A block step on these patterns, of so many gradients or to this tau; what it adds to the dual objective."""
         began = time.perf_counter()
         at = self.device.index(places)
         with self.device.within(self.plan()):
@@ -505,8 +516,7 @@ class Blockwise:
             columns = self._columns(at)
             K = columns[:, at]
             beta, slopes = self._used(self._beta)[at], on.margins + self._used(self._F)[at]
-            tau, ascent = self.tau if tau is None else tau, self._ascent_for(on)
-            d, gain, gradients, _ = ascended(self.device, K, beta, slopes, on, gradients, tau, ascent)
+            d, gain, gradients, _ = ascended(self.device, K, beta, slopes, on, gradients, tau, self._ascent_for(on))
             if gain > 0:
                 self._beta[at] = beta + d
                 self._F[: self._size] = self._used(self._F) + columns.T @ d

@@ -172,7 +172,7 @@ class TorchDevice(Device):
             return None
         cuda = self._torch.cuda
         here = cuda.current_stream(self._device)
-        # The inner context of the stream is left by a failure as it was; the outer one brings this stream back.
+        # A capture that fails does not bring the current stream back; the context around it does.
         with _recording, cuda.device(self._device), cuda.stream(here):
             if self.name not in _streams:
                 _streams[self.name] = cuda.Stream(self._device)

@@ -527,8 +527,7 @@ class Blockwise:
 
     def _ascent_for(self, on: Constraints) -> Ascent | None:
         """What is kept for full blocks."""
-        shape = self.device.patterns_at_once, self.columns
-        if on.margins.shape != shape:
+        if on.margins.shape[0] != self.device.patterns_at_once:
             return None
         if self._ascent is None or not self._ascent.is_for(on):
             self._ascent = Ascent(self.device, on)

@@ -16,7 +16,7 @@ demo: $(VENV)/.installed ## install into .venv, train LaRank on LETTER, write de
 	$(BIN)/larank demo --output demo
 
 test: lint ## install, then lint, types, layers and tests
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n auto --dist worksteal
+	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.tested ## the checks of `make test` that run no code
 	$(BIN)/ruff check .

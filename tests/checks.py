@@ -7,10 +7,9 @@ claims. A new estimator needs a line in `VARIANTS` only where its defaults would
 import contextlib
 import inspect
 import itertools
-import os
 import signal
-import threading
 from dataclasses import dataclass, field
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ import pairwisereference
 import reference
 from larank.ambiguous.meanings import Meaning
 from larank.publishing import one_model
+from larank.training import loop
 
 # Data
 
@@ -755,24 +755,17 @@ SPARSE_LAYOUTS = {
 
 
 @contextlib.contextmanager
-def interrupt_when_training():
-    """Press Ctrl-C as soon as the training loop listens for it; the handler before must be back afterwards."""
-    before, stop = signal.getsignal(signal.SIGINT), threading.Event()
+def interrupt_when_training(look=2):
+    """Press Ctrl-C at this look of the training loop; the handler before must be back afterwards."""
+    before, end, looks = signal.getsignal(signal.SIGINT), loop._Run.end, itertools.count(1)
 
-    def press():
-        while signal.getsignal(signal.SIGINT) is before:
-            if stop.wait(1e-3):
-                return
-        if not stop.wait(0.02):
-            os.kill(os.getpid(), signal.SIGINT)
+    def pressed(run, **optimal):
+        if next(looks) == look:
+            signal.raise_signal(signal.SIGINT)
+        return end(run, **optimal)
 
-    thread = threading.Thread(target=press)
-    thread.start()
-    try:
+    with mock.patch.object(loop._Run, "end", pressed):
         yield
-    finally:
-        stop.set()
-        thread.join()
     assert signal.getsignal(signal.SIGINT) is before
 
 

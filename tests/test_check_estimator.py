@@ -223,7 +223,7 @@ def failures(named):
 @pytest.mark.parametrize(
     ("case", "kernel"), [pytest.param(*each, id=f"{each[0]}-{each[1] or 'no kernel'}") for each in settings()]
 )
-@pytest.mark.filterwarnings("ignore:training was ended")
+@pytest.mark.filterwarnings("ignore:training was ended", "ignore:the kernel is not positive semi-definite")
 def test_check_estimator(case, kernel):
     for exact, more in ((False, QUICK), (True, TIGHT)):
         estimator = made(case, kernel, more)

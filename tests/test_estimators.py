@@ -1441,7 +1441,7 @@ def test_ctrl_c_ends_training_with_a_valid_model(case):
         model.fit(*case.data)
     assert model.result_.status == "interrupted"
     assert_valid(model, *case.data)
-    if case.is_classifier:
+    if case.is_classifier and case.estimator.__name__ not in OF_CLASSES_MET:
         assert_certified(case, model, y, costs_of(model), close=1e-6)
 
 

@@ -142,7 +142,7 @@ def made_apart(make: Callable[[], _Made]) -> _Made:
 def hold(attack: str, cases: int) -> None:
     """Assert that an attack finds nothing in so many cases; in a process of its own, where no thread runs yet."""
     command = [sys.executable, "-m", "tests.hostile", "--attack", attack, "--cases", str(cases), "--workers", "1"]
-    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=280)
     assert found.returncode == 0, found.stdout + found.stderr
 
 

@@ -119,5 +119,7 @@ def test_readers_are_not_starved_by_a_thread_that_trains():
         model.partial_fit(X[part], y[part])
         if is_over.is_set():
             break
+    else:
+        pytest.fail("thirty answers took longer than all of training")
     reader.join()
     assert found == [(2, (120,))] * len(found)

@@ -48,13 +48,17 @@ def test_dense_data_sets_have_the_scaling_of_the_larank_experiments(name, stored
     assert data.y_train.dtype == data.y_test.dtype == np.int64
 
 
-@pytest.mark.skipif(not all(map(is_available, KERNEL)), reason="needs letter, usps and mnist (LARANK_DATA)")
+@pytest.mark.skipif(
+    not all(is_available(problem.source) for problem in KERNEL.values()),
+    reason="needs letter, usps and mnist (LARANK_DATA)",
+)
 def test_dense_data_sets_have_the_shapes_of_the_paper():
     shapes = {name: (data.X_train.shape, data.X_test.shape) for name in KERNEL if (data := load(name, KERNEL))}
     assert shapes == {
         "letter": ((16000, 16), (4000, 16)),
         "usps": ((7291, 256), (2007, 256)),
         "mnist": ((60000, 784), (10000, 784)),
+        "mnist-noise": ((60000, 784), (10000, 784)),
     }
 
 

@@ -6,6 +6,7 @@
 #include "bindings/arrays.hpp"
 
 #include "blocks/denseproducts.hpp"
+#include "blocks/distances.hpp"
 #include "blocks/sparseproducts.hpp"
 #include "simd/units.hpp"
 
@@ -83,9 +84,34 @@ void bind_kernel_maps_of(nb::module_& m) {
             if (row_norms.shape(0) != tile.shape(0) || column_norms.shape(0) != tile.shape(1))
                 throw std::invalid_argument(
                     "row_norms and column_norms must have one entry per row and column of tile");
-            map_products<T>(ProductKernel::rbf, tile, {row_norms.data(), column_norms.data(), T(gamma), 0, 0});
+            const larank::MapArguments<T> with{row_norms.data(), column_norms.data(), T(gamma), 0, 0};
+            const larank::Tile<T> view = tile_of(tile);
+            std::vector<int64_t> cancelled;
+            {
+                nb::gil_scoped_release release;
+                cancelled = larank::cancelled_distances(view, with);
+            }
+            map_products<T>(ProductKernel::rbf, tile, with);
+            return to_numpy(std::move(cancelled));
         },
-        "tile"_a.noconvert(), "row_norms"_a.noconvert(), "column_norms"_a.noconvert(), "gamma"_a);
+        "tile"_a.noconvert(), "row_norms"_a.noconvert(), "column_norms"_a.noconvert(), "gamma"_a,
+        "Returns the positions of values to be computed again from `squared_distances`.");
+    m.def(
+        "squared_distances",
+        [](Table<T> X, Table<T> Z, Vector<int64_t> rows, Vector<int64_t> others,
+           nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
+            const size_t pairs = rows.shape(0);
+            if (X.shape(1) != Z.shape(1) || others.shape(0) != pairs || out.shape(0) != pairs)
+                throw std::invalid_argument("X and Z must have the same features, and rows, others and out one length");
+            for (size_t n = 0; n < pairs; ++n)
+                if (rows.data()[n] < 0 || size_t(rows.data()[n]) >= X.shape(0) || others.data()[n] < 0 ||
+                    size_t(others.data()[n]) >= Z.shape(0))
+                    throw std::invalid_argument("rows and others must be rows of X and Z");
+            nb::gil_scoped_release release;
+            larank::squared_distances(X.data(), Z.data(), int64_t(X.shape(1)), rows.data(), others.data(),
+                                      int64_t(pairs), out.data());
+        },
+        "X"_a.noconvert(), "Z"_a.noconvert(), "rows"_a.noconvert(), "others"_a.noconvert(), "out"_a.noconvert());
     m.def(
         "map_polynomial",
         [](Strided<T> tile, double gamma, double coef0, int64_t degree) {

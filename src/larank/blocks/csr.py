@@ -61,8 +61,11 @@ class CsrProvider(TiledProvider):
             *_csr_arrays(left.examples, rows), *_csr_arrays(right.examples, columns), self._features, out
         )
         multiplied = time.perf_counter()
-        self.kernel.map(out, left.norms[rows], right.norms[columns])
+        self._map_tile(left, rows, right, columns, out)
         return multiplied - start, time.perf_counter() - multiplied
+
+    def _squared_distances(self, left: Batch, rows: _Index, right: Batch, others: _Index) -> _Float:
+        return _squared_norms(sparse.csr_matrix(left.examples[rows].astype(np.float64) - right.examples[others]))
 
 
 def _squared_norms(rows: Any) -> _Float:

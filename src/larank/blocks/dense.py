@@ -116,5 +116,11 @@ class DenseProvider(TiledProvider):
         else:
             np.matmul(X, Z.T, out=out)
         multiplied = time.perf_counter()
-        self.kernel.map(out, left.norms[rows], right.norms[columns])
+        self._map_tile(left, rows, right, columns, out)
         return multiplied - start, time.perf_counter() - multiplied
+
+    def _squared_distances(self, left: Batch, rows: _Index, right: Batch, others: _Index) -> _Float:
+        X, Z = (batch.examples if batch.originals is None else batch.originals for batch in (left, right))
+        squared = np.empty(len(rows))
+        _core.squared_distances(X, Z, rows, others, squared)
+        return squared

@@ -37,6 +37,7 @@ __all__ = [
 Array = Any  # of whatever library
 _TILE = 1 << 26  # kernel values that are there at once, beside those that are kept
 _SOME = 4096  # examples whose mean is taken
+_DIGITS_OF_LOCATION = 1 << 8
 
 
 # Of CUDA graphs. One is recorded at a time in a process, on a stream for each GPU, for libraries keep memory for every
@@ -348,17 +349,18 @@ def on_device(array: Any) -> DeviceArray | None:
 
 @dataclass(frozen=True)
 class Rows:
-    """Examples on a device, with their squared norms."""
+    """Examples on a device, with their squared norms and a bound of these."""
 
     X: Array
     norms: Array
+    largest_norm: float
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
     def at(self, places: Array) -> Rows:
         """Those in these places."""
-        return Rows(self.X[places], self.norms[places])
+        return Rows(self.X[places], self.norms[places], self.largest_norm)
 
 
 class DeviceKernel:
@@ -377,17 +379,38 @@ class DeviceKernel:
         self.device, self.kernel, self.dtype = device, kernel, dtype
         self.location = np.zeros(X.shape[1])
         if kernel.of_distance and X.shape[0]:
-            self.location = np.asarray(X[:_SOME], np.float64).mean(axis=0)
+            mantissas, exponents = np.frexp(np.asarray(X[:_SOME], np.float64).mean(axis=0))
+            # So few digits that most differences x - location are exact.
+            self.location = np.ldexp(np.rint(mantissas * _DIGITS_OF_LOCATION) / _DIGITS_OF_LOCATION, exponents)
 
     def rows(self, X: Any, dtype: Any = None) -> Rows:
         """Examples of the host, for products in the precision of the kernel or in another."""
         dtype = dtype or self.dtype
-        there = self.device.put(X, dtype) - self.device.put(self.location, dtype)
-        return Rows(there, self.device.xp.sum(there * there, axis=1))
+        return self._measured(self.device.put(X, dtype) - self.device.put(self.location, dtype))
+
+    def cast(self, rows: Rows, dtype: Any) -> Rows:
+        """Examples that are there already, in another precision."""
+        return rows if self.device.get(rows.X[:0]).dtype == dtype else self._measured(self.device.cast(rows.X, dtype))
+
+    def _measured(self, X: Array) -> Rows:
+        norms = self.device.xp.sum(X * X, axis=1)
+        return Rows(X, norms, float(self.device.xp.max(norms)) if len(norms) and self.kernel.of_distance else 0.0)
 
     def values(self, left: Rows, right: Rows) -> Array:
         """All pairs; the diagonal of a set with itself need not be exact."""
-        return self.kernel.mapped(self.device.xp, left.X @ right.X.T, left.norms[:, None], right.norms[None, :])
+        xp, products = self.device.xp, left.X @ right.X.T
+        norms = left.norms[:, None], right.norms[None, :]
+        if not self.kernel.may_cancel(left.largest_norm + right.largest_norm):
+            return self.kernel.mapped(xp, products, *norms)
+        near = xp.nonzero(self.kernel.cancelled(xp, products, *norms))
+        values = self.kernel.mapped(xp, products, *norms)
+        at_once = max(1, _TILE // max(1, len(self.location)))
+        for first in range(0, len(near[0]), at_once):
+            i, j = (places[first : first + at_once] for places in near)
+            differences = left.X[i] - right.X[j]
+            squared = xp.sum(differences * differences, axis=1)[None, :]
+            values[i, j] = self.kernel.mapped(xp, 0 * squared, 0 * squared[:, :1], squared)[0]
+        return values
 
     def diagonal(self, rows: Rows) -> Array:
         """k(x, x)."""
@@ -406,7 +429,7 @@ class DeviceKernel:
         size, dtype = int(X.shape[0]), self.device.get(coefficients[:0]).dtype
         if not len(patterns) or not size:
             return np.zeros((size, int(coefficients.shape[1])))
-        right = Rows(self.device.cast(patterns.X, dtype), self.device.cast(patterns.norms, dtype))
+        right = self.cast(patterns, dtype)
         at_once = max(1, min(self.device.examples_at_once, _TILE // max(len(patterns), len(self.location))))
         found, scores = [], None
         for cut in range(0, size, at_once):

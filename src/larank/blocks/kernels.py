@@ -36,6 +36,13 @@ __all__ = [
 ]
 
 _Array = NDArray[Any]
+_Index = NDArray[np.int64]
+_NO_PAIRS: _Index = np.zeros(0, np.int64)
+_HARMLESS = (
+    16.0  # gamma (|x|^2 + |z|^2) up to which a rounded distance does not matter, as in core/blocks/distances.hpp
+)
+_HUGE = 1e30  # of such products, to which nothing of a distance is left
+_ROUNDING = 32  # units of rounding of |x|^2 + |z|^2, by which a squared distance may be off
 
 _named: dict[str, type[Kernel]] = {}
 
@@ -61,12 +68,30 @@ class ProductKernel(Kernel, ABC):
     of_distance: ClassVar[bool] = False  # moving all examples alike changes nothing
 
     @abstractmethod
-    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
-        """Turn a tile of inner products into kernel values, in place."""
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> _Index:
+        """Turn a tile of inner products into kernel values, in place.
+
+        Returns the positions in the tile of pairs whose distance has lost its digits: `map_distances` has their values.
+        """
+
+    def map_distances(self, squared: NDArray[np.float64], dtype: Any) -> _Array:
+        """Return the kernel values of pairs at these squared distances, for a kernel of distances."""
+        values = np.zeros((1, len(squared)), dtype)
+        self.map(values, np.zeros(1, dtype), squared.astype(dtype))
+        of_pairs: _Array = values[0]
+        return of_pairs
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
-        """The same on arrays of any library, by its functions `xp`, in place."""
+        """Return what `map` makes of arrays of any library, by its functions `xp`, in place."""
         raise ValueError(f"kernel={self.name!r} has no map for arrays on a device; device=None takes it")
+
+    def may_cancel(self, norms: float) -> bool:
+        """Whether distances of examples with these squared norms, at most, may lose digits that matter."""
+        return False
+
+    def cancelled(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        """Return a mask of the pairs whose distance has lost its digits, where `may_cancel` says so."""
+        return products != products
 
     @abstractmethod
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -91,8 +116,8 @@ class RowKernel(Kernel, ABC):
 class Linear(ProductKernel, name="linear"):
     """x'z."""
 
-    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
-        pass
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> _Index:
+        return _NO_PAIRS
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
         return products
@@ -108,8 +133,8 @@ class Rbf(ProductKernel, name="rbf"):
     of_distance = True
     gamma: float
 
-    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
-        _core.map_rbf(tile, row_norms, column_norms, self.gamma)
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> _Index:
+        return _core.map_rbf(tile, row_norms, column_norms, self.gamma)
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
         products -= row_norms / 2
@@ -118,6 +143,16 @@ class Rbf(ProductKernel, name="rbf"):
         with np.errstate(over="ignore"):  # to values of zero
             products *= 2 * self.gamma
         return xp.exp(products, out=products)
+
+    def may_cancel(self, norms: float) -> bool:
+        return self.gamma * norms > _HARMLESS
+
+    def cancelled(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        norms, one = row_norms + column_norms, 0 * row_norms[:1] + 1
+        with np.errstate(over="ignore"):
+            exponents = xp.minimum(xp.maximum(self.gamma * norms, _HARMLESS * one), _HUGE * one)
+        near = 2 * (xp.sqrt(exponents / _HARMLESS) - 1) / exponents + _ROUNDING * float(xp.finfo(norms.dtype).eps)
+        return (exponents > _HARMLESS) & (norms - 2 * products <= near * norms)
 
     def diagonal(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.ones(len(norms))
@@ -135,8 +170,9 @@ class Polynomial(ProductKernel, name="poly"):
     def is_definite(self) -> bool:  # type: ignore[override]
         return self.coef0 >= 0
 
-    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> _Index:
         _core.map_polynomial(tile, self.gamma, self.coef0, self.degree)
+        return _NO_PAIRS
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
         products *= self.gamma
@@ -158,8 +194,9 @@ class Sigmoid(ProductKernel, name="sigmoid"):
     gamma: float
     coef0: float
 
-    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> _Index:
         _core.map_sigmoid(tile, self.gamma, self.coef0)
+        return _NO_PAIRS
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
         products *= self.gamma
@@ -240,8 +277,8 @@ class Products(ProductKernel):
     def of_distance(self) -> bool:  # type: ignore[override]
         return self.moves
 
-    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
-        pass
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> _Index:
+        return _NO_PAIRS
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
         return products
@@ -268,9 +305,16 @@ class _BiasedProductKernel(ProductKernel):
     def of_distance(self) -> bool:  # type: ignore[override]
         return self.inner.of_distance
 
-    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> None:
-        self.inner.map(tile, row_norms, column_norms)
+    def map(self, tile: _Array, row_norms: _Array, column_norms: _Array) -> _Index:
+        cancelled = self.inner.map(tile, row_norms, column_norms)
         tile += 1
+        return cancelled
+
+    def may_cancel(self, norms: float) -> bool:
+        return self.inner.may_cancel(norms)
+
+    def cancelled(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
+        return self.inner.cancelled(xp, products, row_norms, column_norms)
 
     def mapped(self, xp: Any, products: Any, row_norms: Any, column_norms: Any) -> Any:
         values = self.inner.mapped(xp, products, row_norms, column_norms)

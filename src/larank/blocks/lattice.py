@@ -238,7 +238,7 @@ class LatticeProvider(DenseProvider):
         X, Z = left.examples[rows], right.examples[columns]
         _core.lattice_products(X, Z, self._number, self._form.factor, self._form.scale, out)
         multiplied = time.perf_counter()
-        self.kernel.map(out, left.norms[rows], right.norms[columns])
+        self.kernel.map(out, left.norms[rows], right.norms[columns])  # of exact distances
         return multiplied - start, time.perf_counter() - multiplied
 
     def _as_given(self, batch: Batch, rows: Any) -> Batch:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from larank import _core
-from larank.blocks.kernels import Kernel
+from larank.blocks.kernels import Kernel, ProductKernel
 from larank.blocks.pages import zeros
 from larank.blocks.ranges import LARGEST, check_diagonal, check_kernel_parameters, check_kernel_values
 from larank.blocks.store import Batch, Support
@@ -38,6 +38,7 @@ _NONE: _Index = np.zeros(0, np.int64)
 ROWS_AT_ONCE = 512
 _HALF_TILE = 128
 _PATTERNS_AT_ONCE = 1024
+_PAIRS_AT_ONCE = 1 << 14
 _MOST_SLOTS = 0.75  # of all, from where all of them are multiplied
 _TILE_BYTES = 1 << 19  # half of a small L2 cache: the map finds the products still there
 
@@ -512,6 +513,28 @@ class TiledProvider(Provider):
     @abstractmethod
     def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
         """Fill one tile, in the calling thread; returns the seconds of product and map."""
+
+    def _map_tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> None:
+        """Turn the inner products in a tile into kernel values."""
+        assert isinstance(self.kernel, ProductKernel)
+        cancelled = self.kernel.map(out, left.norms[rows], right.norms[columns])
+        if len(cancelled):
+            self.set_near(self.kernel, cancelled, left, rows.start or 0, right, columns.start or 0, out)
+
+    def set_near(
+        self, kernel: ProductKernel, cancelled: _Index, left: Batch, row: int, right: Batch, column: int, out: _Array
+    ) -> None:
+        """Compute the kernel values of some pairs again, from the differences of their features.
+
+        `cancelled` are positions in the tile `out`, whose first row and column are `row` and `column` of the batches.
+        """
+        for some in pieces(len(cancelled), _PAIRS_AT_ONCE):
+            i, j = np.divmod(cancelled[some], out.shape[1])
+            out[i, j] = kernel.map_distances(self._squared_distances(left, row + i, right, column + j), self.dtype)
+
+    @abstractmethod
+    def _squared_distances(self, left: Batch, rows: _Index, right: Batch, others: _Index) -> _Float:
+        """Return |x - z|^2 of pairs of examples, from the differences of their features."""
 
     @abstractmethod
     def _prepared(self, X: Any, ids: Any, rows: Any, norms: _Array | None = None) -> Batch:

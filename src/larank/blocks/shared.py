@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from larank import _core
 from larank.blocks.kernels import Kernel, PrecomputedKernel, ProductKernel, Products
 from larank.blocks.pages import zeros
-from larank.blocks.provider import Provider, ids_of, length, pieces
+from larank.blocks.provider import Provider, TiledProvider, ids_of, length, pieces
 from larank.blocks.ranges import LARGEST, check_kernel_values
 from larank.blocks.store import Batch, Support, rows_like
 
@@ -71,6 +71,7 @@ class SharedValues:
         return values
 
     def _map_products(self, kernel: ProductKernel, provider: Provider, values: _Array) -> None:
+        assert isinstance(provider, TiledProvider)
         size = length(self._examples)
         diagonal, norms = provider.measure(self._examples)
         if self._products is None:
@@ -81,7 +82,10 @@ class SharedValues:
         def fill(rows: slice) -> None:
             values[rows] = products[rows]
             with np.errstate(over="ignore", invalid="ignore"):
-                kernel.map(values[rows], norms[rows], norms)
+                cancelled = kernel.map(values[rows], norms[rows], norms)
+            if len(cancelled):
+                some, every = (provider.part(self._examples, part, norms) for part in (rows, slice(0, size)))
+                provider.set_near(kernel, cancelled, some, 0, every, 0, values[rows])
             if not _core.is_within(values[rows], LARGEST[provider.dtype]):
                 check_kernel_values(values[rows], f"kernel={kernel.name!r}", np.arange(size)[rows], np.arange(size))
 

@@ -111,11 +111,13 @@ class Support:
         Storing more does not change the batch, except that rows of an array may be those of a slot's next example.
         """
         size = self.size
-        if slots is None or (len(slots) == size and (slots == np.arange(size)).all()):
-            rows, slots = self._rows.first(size), np.arange(size)
-        else:
-            rows = self._rows.take(slots)
-        return Batch(rows, self._ids[slots], self._diagonal[slots], self._norms[slots])
+        is_all = slots is None or (len(slots) == size and bool((slots == np.arange(size)).all()))
+        slots = np.arange(size) if slots is None else slots
+        rows, originals = (
+            None if kept is None else kept.first(size) if is_all else kept.take(slots)
+            for kept in (self._rows, self._originals)
+        )
+        return Batch(rows, self._ids[slots], self._diagonal[slots], self._norms[slots], originals)
 
     def originals(self, slots: _Index) -> Any:
         """The examples in these slots, as they were given."""

@@ -130,6 +130,7 @@ class Blockwise:
         self.originals: list[NDArray[Any]] | None = [] if keeps_originals else None
         self._X: Array = None
         self._norms: Array = None
+        self._largest_norm = 0.0  # of all patterns so far
         self._K: Array = None
         self._beta: Array = None
         self._F: Array = None
@@ -288,7 +289,7 @@ class Blockwise:
     def kernel_matrix(self) -> NDArray[np.float64]:
         """Kernel values between all patterns, in double precision, on the host."""
         rows = self._rows()
-        rows = Rows(self.device.cast(rows.X, np.float64), self.device.cast(rows.norms, np.float64))
+        rows = self.values.cast(rows, np.float64)
         values = self.device.get(self.values.values(rows, rows))
         values = np.asarray((values + values.T) / 2, np.float64)
         np.fill_diagonal(values, self.device.get(self.values.diagonal(self._rows())))
@@ -408,6 +409,7 @@ class Blockwise:
                 self.kernel_values += count * (count + 1) // 2
                 self._K[places, places] = self._among(new)
             self._X[places], self._norms[places] = new.X, new.norms
+            self._largest_norm = max(self._largest_norm, new.largest_norm)
             self._F[places] = scores
             self._beta[places] = 0
         self.ids = np.concatenate([self.ids, examples.ids])
@@ -587,7 +589,7 @@ class Blockwise:
         return table[: self._size]
 
     def _rows(self) -> Rows:
-        return Rows(self._used(self._X), self._used(self._norms))
+        return Rows(self._used(self._X), self._used(self._norms), self._largest_norm)
 
     def _matrix(self) -> Array:
         return self._K[: self._size, : self._size]

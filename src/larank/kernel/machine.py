@@ -827,16 +827,20 @@ class Labels(Targets):
         check_two_classes(self.y, costs)
 
     def numbers(self, model: OnlineClassifier, session: Any, order: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Labels numbered in the order in which they first arrive."""
+        """Labels numbered in the order in which they first arrive.
+
+        Classes whose examples all have weight 0 come first: they are part of the problem, so the session has to have
+        them from its first step on.
+        """
         classes, codes = np.unique(self.y, return_inverse=True)
         labels = classes.tolist()
         number = {label: n for n, label in enumerate(model._arrived.tolist())}
         _, firsts = np.unique(codes[order], return_index=True)
-        for code in codes[order[np.sort(firsts)]]:
+        arriving = codes[order[np.sort(firsts)]]
+        for code in (*np.setdiff1d(np.arange(len(labels)), arriving), *arriving):
             number.setdefault(labels[code], len(number))
         model._arrived = np.array(list(number), dtype=model.classes_.dtype)
-        numbers = np.array([number.get(label, -1) for label in labels], dtype=np.int32)
-        return numbers[codes]
+        return np.array([number[label] for label in labels], dtype=np.int32)[codes]
 
 
 def united_labels(y: NDArray[Any], before: NDArray[Any] | None, announced: ArrayLike | None) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""A class whose examples all have weight 0 is a class of the problem, for every machine that solves one for all classes."""
+"""A class whose examples all have weight 0 is part of the problem, if a machine solves one for all classes."""
 
 import numpy as np
 import pytest

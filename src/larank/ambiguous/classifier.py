@@ -124,7 +124,8 @@ class AmbiguousSVM(Algorithm):
         linear = float(beta.clip(min=0).sum())
         squared_norm = losses = costs = violation = 0.0
         for block, scores, own in training.scanned(expansion, beta):
-            loss = training.session.losses(np.ascontiguousarray(scores), block.labels)
+            of_model = np.ascontiguousarray(training.machine.model_scores(block.X, scores))
+            loss = training.session.losses(of_model, block.labels)
             products = (own * scores).sum(axis=1)
             squared_norm += float(products.sum())
             losses += float(block.costs @ loss)
@@ -138,7 +139,8 @@ class AmbiguousSVM(Algorithm):
             self._final_loss = losses / costs
         # Coefficients of examples whose candidates weigh something else since the last visit keep no bounds.
         is_between = bool(self.model.sharpness) and training.epoch > 0 and training.visited_in_epoch < training.size
-        return ObjectiveValues(half + losses, math.nan if is_between else linear - half, violation)
+        primal = training.machine.model_half_squared_norm(half) + losses
+        return ObjectiveValues(primal, math.nan if is_between else linear - half, violation)
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """What was not computed from scratch may show what the kernel is, too."""

@@ -56,7 +56,7 @@ class Provider(ABC):
     _rows_measured = ROWS_AT_ONCE
 
     def __init__(self, kernel: Kernel, dtype: Any, support: Support, n_jobs: int | None) -> None:
-        self.kernel = kernel
+        self.kernel, self.n_jobs = kernel, n_jobs
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         check_kernel_parameters(kernel, self.dtype)
         self.kernel_values = 0
@@ -397,6 +397,26 @@ class Provider(ABC):
         value of training.
         """
 
+    def exact_scores(self, X: Any, patterns: Any, coefficients: _Float) -> _Float:
+        """Return sum_j coefficients[j, y] k(patterns[j], x) with kernel values in double precision.
+
+        `patterns` are examples as they were given. Nothing is counted as a kernel value of training.
+        """
+        out = np.zeros((length(X), coefficients.shape[1]))
+        for some in pieces(len(coefficients), _PATTERNS_AT_ONCE):
+            chosen = in_double(rows_of(patterns, some))
+            double = self.in_double(chosen)
+            double.adopt(chosen, np.arange(length(chosen)))
+            with double.threads():
+                for rows in pieces(length(X), ROWS_AT_ONCE):
+                    found = double.scores(in_double(rows_of(X, rows)), np.arange(length(chosen)), coefficients[some])
+                    out[rows] += found
+        return out
+
+    @abstractmethod
+    def in_double(self, patterns: Any) -> Provider:
+        """Return a provider of the same kernel for examples of this kind in double precision."""
+
     @abstractmethod
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:
         """Fill a table; the diagonal need not be exact."""
@@ -606,6 +626,11 @@ def row_nbytes(X: Any) -> float:
     if sparse.issparse(X):
         return float((X.data.nbytes + X.indices.nbytes) / max(1, X.shape[0]) + X.indptr.itemsize)
     return float(X.nbytes) / max(1, len(X)) if hasattr(X, "nbytes") else 8.0
+
+
+def in_double(X: Any) -> Any:
+    """Return an array or a CSR matrix in float64; other examples stay as they are."""
+    return X.astype(np.float64) if hasattr(X, "astype") and X.dtype != object else X
 
 
 def length(X: Any) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from larank import _core
 from larank.blocks.kernels import Kernel, PrecomputedKernel, ProductKernel, Products
 from larank.blocks.pages import zeros
-from larank.blocks.provider import Provider, TiledProvider, ids_of, length, pieces
+from larank.blocks.provider import Provider, TiledProvider, ids_of, length, pieces, rows_of
 from larank.blocks.ranges import LARGEST, check_kernel_values
 from larank.blocks.store import Batch, Support, rows_like
 
@@ -116,9 +116,12 @@ def matrix_nbytes(X: Any, dtype: Any) -> int:
 class SharedProvider(Provider):
     """Values that are in a matrix already; the examples are numbers of its rows, in an array of one dimension."""
 
-    def __init__(self, kernel: Kernel, values: _Array, n_jobs: int | None) -> None:
+    def __init__(
+        self, kernel: Kernel, values: _Array, n_jobs: int | None, source: Provider | None = None, examples: Any = None
+    ) -> None:
         super().__init__(kernel, values.dtype, Support(rows_like(np.zeros(0, np.int64)), values.dtype), n_jobs)
         self.matrix = values
+        self._source, self._examples = source, examples  # where more precise values come from
 
     @staticmethod
     def serves(kernel: Kernel, X: Any) -> bool:
@@ -134,6 +137,17 @@ class SharedProvider(Provider):
     def part(self, X: _Index, rows: Any, norms: _Array | None) -> Batch:
         """Rows of X for products with others."""
         return self.batch(X, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, rows)
+
+    def in_double(self, patterns: Any) -> Provider:
+        """Return a provider for the examples that the matrix was computed from."""
+        return self if self._source is None else self._source.in_double(patterns)
+
+    def exact_scores(self, X: _Index, patterns: _Index, coefficients: _Float) -> _Float:
+        """Return scores in double precision; `patterns` are numbers of rows, too."""
+        if self._source is None:
+            return np.asarray(self.matrix[np.ix_(X, patterns)].astype(np.float64) @ coefficients)
+        rows, others = (rows_of(self._examples, numbers) for numbers in (X, patterns))
+        return self._source.exact_scores(rows, others, coefficients)
 
     def scores(self, X: _Index, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, by their rows."""

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from numpy.typing import NDArray
 from larank import _core
 from larank.base import hard_objective, smallest_margin
 from larank.blocks import Provider
-from larank.blocks.provider import row_nbytes, rows_of
+from larank.blocks.provider import pieces, row_nbytes, rows_of
+from larank.kernel import rounding
 from larank.kernel.larank import TAU
 from larank.kernel.machine import ROWS_AT_ONCE, CertificateTrial, Expansion, Machine, session_class
 from larank.kernel.newton import Newton
@@ -55,6 +57,7 @@ _FACES = 20  # that Newton's steps go through
 _VISITS_OF_FACES = 20_000  # in the time that all of these take for nothing
 _OPERATIONS_OF_A_VISIT = 5000  # of a matrix product, in the time of a visit
 SHARE_OF_NEWTON = 0.1  # of the memory limit
+_EXAMPLES_IN_DOUBLE = 512
 _EXAMPLES_AT_ONCE = 2048  # at most,
 _LEAST_EXAMPLES = 256  # and where memory is short
 _SHARE_OF_COPIES = 1 / 32  # of the memory limit, for examples that are copied
@@ -103,6 +106,8 @@ class ActiveSetTraining:
         self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
         self.is_told = True
         self.has_stalled = False
+        self.is_in_double = False  # whether the scores are those in double precision
+        self.gap_in_single = self.gap_in_double = np.inf  # the last that was certified, and where it was too large
         self.has_rested = False  # whether the members did, when they were last optimized
         self.newton_steps, self.visits_at_newton = 0, 0
         self.next_round: tuple[float, float, float, int] | None = None  # where one may begin: tau, and progress so far
@@ -137,6 +142,7 @@ class ActiveSetTraining:
         self.problem = replace(self.problem, costs=costs)
         self.session.set_costs(costs)
         self.is_certified = self.has_stalled = False
+        self.gap_in_double = np.inf
         self.visited = 0.0
         self._before = self._counts()
         self.seconds = dict.fromkeys(self.seconds, 0.0)
@@ -292,6 +298,13 @@ class ActiveSetTraining:
             yield from self._timed("look", self._look(everything=False))
             if self._gap() <= tol and not self.is_certified:
                 yield from self._timed("look", self._look(everything=True))
+                if self.is_in_double and self._gap() > tol:
+                    # Either rounding hides a gap that is too large, or a smaller one may be reached.
+                    is_hidden = self._gap() > tol + self.gap_in_single
+                    if is_hidden or self._gap() > _PROGRESS * self.gap_in_double:
+                        self.has_stalled = True
+                        return
+                    self.gap_in_double = self._gap()
             if self._gap() <= tol:
                 self.next_round = (tau, best_gap, best_dual, rounds_since)
                 return
@@ -305,7 +318,8 @@ class ActiveSetTraining:
             if (is_finest and rounds_since > _PATIENCE) or (is_restless and rounds_since > _PATIENCE_WITHOUT_REST):
                 if not self.is_certified:
                     yield from self._timed("look", self._look(everything=True))
-                if self._gap() * _PROGRESS <= gap:  # otherwise those that were left out have something to gain
+                of_all = self.gap_in_single if self.is_in_double else self._gap()
+                if of_all * _PROGRESS <= gap:  # otherwise those that were left out have something to gain
                     self.has_stalled = True
                     return
                 rounds_since = 0
@@ -427,6 +441,45 @@ class ActiveSetTraining:
         self._note_objectives(members)
         self.is_certified = len(rows) == len(self.problem.labels)
         self.is_told = False
+        if everything:
+            yield from self._certify(members)
+
+    def _certify(self, members: Expansion) -> Generator[bool, None, None]:
+        """Compute all scores in double precision, if those in single precision make the objectives wrong."""
+        everything, self.is_in_double = len(self.problem.labels), False
+        self.gap_in_single = self._gap()
+        if self.provider.dtype == np.float64:
+            return
+        if everything * len(members.ids) > rounding.FEW:
+            assert self.objectives is not None
+            rows = rounding.examples_to_measure(members.ids, members.dense, everything)
+            quick, exact = self.scores.__getitem__, partial(self._exact_scores, members)
+            costs, primal = self._costs_of_losses(), self.objectives.primal
+            if not rounding.is_too_large(rows, quick, exact, members.dense, costs, primal, self.settings.tol):
+                return
+            yield False
+        for some in pieces(everything, _EXAMPLES_IN_DOUBLE):
+            self.scores[some] = self._exact_scores(members, np.arange(some.start, some.stop))
+            yield False
+        self.visited += everything
+        self.is_in_double = True
+        self._note_all(members)
+
+    def _exact_scores(self, members: Expansion, rows: _Index) -> _Float:
+        X, patterns = (rows_of(self.problem.X, numbers) for numbers in (rows, members.ids))
+        return self.provider.exact_scores(X, patterns, members.dense)
+
+    def _costs_of_losses(self) -> float:
+        """The costs of all losses that are not zero."""
+        problem = self.problem
+        losses = problem.n_classes - 1 if problem.formulation == "weston-watkins" else 1
+        _, loss = self._excess_and_loss(np.arange(len(problem.labels)), 1.0)
+        return losses * float(problem.costs[loss > 0].sum())
+
+    def _note_all(self, members: Expansion) -> None:
+        """Note what follows from new scores of all examples."""
+        self._note_excess(np.arange(len(self.problem.labels)))
+        self._note_objectives(members)
 
     def _is_candidate(self, everything: bool) -> NDArray[np.bool_]:
         """The examples to look at: those that may have come to violate optimality."""

@@ -28,6 +28,7 @@ class DeviceMachine(Machine):
     """Patterns on a device, from one call of `partial_fit` to the next."""
 
     is_its_model = True
+    is_rounded = False  # the scores of a certificate are in double precision
 
     def __init__(self, kernel: Kernel, X: Any, device: Any, memory_limit: float, tau: float, seed: int) -> None:
         check_is_dense(device, X)

@@ -301,7 +301,7 @@ class MulticlassSVC(ExactClassifier):
         if nbytes > SHARE_OF_MATRIX * self.memory_limit or rest < enough_memory(self, problem.X):
             return problem, provider
         values = SharedValues(problem.X, lambda kernel: provider, nbytes).of(provider.kernel)
-        shared = SharedProvider(provider.kernel, values, self._threads())
+        shared = SharedProvider(provider.kernel, values, self._threads(), provider, problem.X)
         shared.indefinite = provider.indefinite
         self.memory_limit = rest
         return replace(problem, X=np.arange(len(problem.labels))), shared

@@ -360,22 +360,29 @@ class _Search:
         most = min(self.room - _ROOM_OF_FOLD * self.threads * self.nbytes, SHARE_OF_MATRIX * self.model.memory_limit)
         return max(1, min(count, int(most / self.nbytes) - 1))
 
-    def _provider(self, taken: _Taken, threads: int) -> Provider:
+    def _source(self, taken: _Taken) -> Provider | None:
+        """Return what computes the values of a matrix; None if they were given."""
+        is_given = isinstance(taken.kernel, PrecomputedKernel) and not taken.kernel.plus
+        return None if is_given else self._computing(taken.kernel)
+
+    def _provider(self, taken: _Taken, threads: int, source: Provider | None) -> Provider:
         if taken.matrix is not None:
-            provider: Provider = SharedProvider(taken.kernel, taken.matrix, threads)
+            provider: Provider = SharedProvider(taken.kernel, taken.matrix, threads, source, self.examples)
         else:
             provider = provider_for(taken.kernel, self.examples, n_jobs=threads)
             provider.expect(self.examples, self.model.memory_limit)
         provider.indefinite = taken.indefinite
         return provider
 
-    def _training(self, taken: _Taken, problem: Problem, costs: _Float, at_once: int) -> ActiveSetTraining:
-        """One of several at the same time."""
+    def _training(
+        self, taken: _Taken, problem: Problem, costs: _Float, at_once: int, source: Provider | None = None
+    ) -> ActiveSetTraining:
+        """One of several at the same time; `source` computes values more precise than those of the matrix."""
         model, limit = self.model, self.model.memory_limit
         if taken.matrix is not None:
             problem, limit = replace(problem, X=np.arange(len(costs))), limit - self.values.nbytes
         settings = ActiveSetSettings(model.tol, model.init, bool(model.shrinking), limit / at_once)
-        provider = self._provider(taken, max(1, self.threads // at_once))
+        provider = self._provider(taken, max(1, self.threads // at_once), source)
         kind = ActiveSetTraining if taken.matrix is None else SharedTraining
         return kind(settings, replace(problem, costs=costs), provider, np.random.RandomState(self.seed))
 
@@ -448,6 +455,6 @@ class _Search:
     def trained(self, model: MulticlassSVC, kernel: Kernel, costs: _Float) -> tuple[ActiveSetTraining, Outcome]:
         """On all examples."""
         (taken,) = self._take([kernel])
-        training = self._training(taken, self.problem, costs, 1)
+        training = self._training(taken, self.problem, costs, 1, self._source(taken))
         with training.provider.threads():
             return training, model._run(training, interrupt=self.interrupt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
+from larank.blocks.provider import ROWS_AT_ONCE, in_double, pieces
 from larank.kernel.machine import Expansion, Machine, OnlineClassifier, support_table
 from larank.kernel.stream import Examples, Feed, LinearFeed, feed_linear, linear_diagonal
+
+_Float = NDArray[np.float64]
 
 
 class LinearMachine(Machine):
@@ -53,22 +56,36 @@ class LinearMachine(Machine):
         """By the weights, whatever the coefficients."""
         return self._scores(X, self.session.weights(), coefficients.shape[1])
 
-    def model_scores(self, X: Any, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By the average of the weights, where there is one."""
-        return self._scores(X, self.session.averaged_weights(), scores.shape[1]) if self._averages else scores
+    is_rounded = True  # weights were summed up on the way, in whatever precision
+
+    def is_cheap_in_double(self, values: int) -> bool:
+        """Yes: it takes a product of X with weights."""
+        return True
+
+    def exact_scores(self, expansion: Expansion, coefficients: _Float) -> Callable[[Any], _Float]:
+        """Return a function that computes scores by weights that are summed up from the coefficients."""
+        patterns, features = self.patterns(expansion), self.session.features
+        weights = np.zeros((coefficients.shape[1], features + 1))
+        for some in pieces(len(coefficients), ROWS_AT_ONCE):
+            weights[:, :features] += np.asarray((in_double(patterns[some]).T @ coefficients[some]).T)
+        weights[:, features] = self.session.intercept * coefficients.sum(axis=0)
+        return lambda X: self._scores(X, weights, coefficients.shape[1])
+
+    def model_scores(self, X: Any, scores: _Float) -> _Float:
+        """By the weights that are published: their average, where there is one."""
+        return self._scores(X, self._published(), scores.shape[1])
 
     def model_half_squared_norm(self, half_squared_norm: float) -> float:
-        """Of the average of the weights, where there is one."""
-        if not self._averages:
-            return half_squared_norm
-        return float(np.square(self.session.averaged_weights(), dtype=np.float64).sum()) / 2
+        """Of the weights that are published."""
+        return float(np.square(self._published(), dtype=np.float64).sum()) / 2
 
-    @property
-    def _averages(self) -> bool:
-        return bool(getattr(self.session, "averages", False))  # not every algorithm can
+    def _published(self) -> NDArray[Any]:
+        has_average = getattr(self.session, "averages", False)  # not every algorithm can
+        weights: NDArray[Any] = self.session.averaged_weights() if has_average else self.session.weights()
+        return weights
 
-    def _scores(self, X: Any, weights: NDArray[Any], columns: int) -> NDArray[np.float64]:
-        features = self.session.features
+    def _scores(self, X: Any, weights: NDArray[Any], columns: int) -> _Float:
+        weights, features = weights.astype(np.float64, copy=False), self.session.features
         scores = np.zeros((X.shape[0], columns))
         scores[:, : len(weights)] = X @ weights[:, :features].T
         if self.session.intercept:

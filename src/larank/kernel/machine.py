@@ -70,6 +70,7 @@ from larank.data.schema import (
     text,
 )
 from larank.docstrings import with_paragraphs
+from larank.kernel import rounding
 from larank.kernel.selection import Strategy, strategy_named
 from larank.kernel.stream import ChoosingFeed, Examples, Feed, KernelFeed, KernelSource, Stream
 from larank.kernel.unread import UnreadModel, left_to_readers
@@ -80,6 +81,7 @@ from larank.training import (
     CheckpointRequest,
     FromScratch,
     Limits,
+    Objectives,
     ObjectiveValues,
     Outcome,
     Result,
@@ -141,6 +143,7 @@ _FEW_POINTS = 20  # these at least,
 _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as much as some of them
 _VALIDATIONS = 20  # of an epoch
 ROWS_AT_ONCE = 2048  # of a certificate at most
+_ROWS_IN_DOUBLE = 512
 _SHARE_OF_CERTIFICATE = 0.05  # of the kernel values of training, that those of a certificate may be,
 _CHEAP_CERTIFICATE = 1e6  # or so many kernel values in any case,
 _LEAST_SAMPLE = 1000  # and those of so many examples
@@ -655,6 +658,20 @@ class Machine:
     def scores(self, X: Any, expansion: Expansion, coefficients: _Float) -> _Float:
         """Of any examples."""
         return self.provider.scores(X, expansion.slots, coefficients)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether `scores` are in single precision."""
+        return self.dtype == np.float32
+
+    def is_cheap_in_double(self, values: int) -> bool:
+        """Whether `exact_scores`, by so many kernel values, take so little time that they need no reason."""
+        return values <= rounding.FEW
+
+    def exact_scores(self, expansion: Expansion, coefficients: _Float) -> Callable[[Any], _Float]:
+        """Return a function that computes scores of examples in double precision."""
+        patterns = self.patterns(expansion)
+        return lambda X: self.provider.exact_scores(X, patterns, coefficients)
 
     def model_scores(self, X: Any, scores: _Float) -> _Float:
         """Those of the model that is kept, where they are not those of the coefficients."""
@@ -1325,14 +1342,16 @@ class LossSum:
     Draws are stratified: coefficients at their bounds tell where most of the losses are.
     """
 
-    def __init__(self, stratum_of: NDArray[np.intp], order: NDArray[np.intp]) -> None:
-        self._stratum_of = stratum_of
+    def __init__(self, stratum_of: NDArray[np.intp], order: NDArray[np.intp], costs_of: _Float) -> None:
+        self._stratum_of, self._costs_of = stratum_of, costs_of
+        self.costs = 0.0  # of examples with a loss
         self._examples = np.bincount(stratum_of[order], minlength=_STRATA)
         self._count, self._sum, self._squares = np.zeros((3, _STRATA))
         self._largest = 0.0
 
     def add(self, ids: NDArray[np.int64], losses: _Float) -> None:
         """Those of some examples, times their costs."""
+        self.costs += float(self._costs_of[ids[losses > 0]].sum())
         strata = self._stratum_of[ids]
         self._count += np.bincount(strata, minlength=_STRATA)
         self._sum += np.bincount(strata, losses, _STRATA)
@@ -1379,6 +1398,8 @@ class StreamTraining:
         self.pace = self.between  # examples at once
         self.trial = CertificateTrial()
         self.sample: NDArray[np.intp] | None = None  # the examples that the certificate is of, if not all
+        self.is_in_double = False  # whether scores of the certificate are computed in double precision
+        self.loss_sum: LossSum | None = None
         self.epoch = 0
         self.visited = 0
         self.visited_in_epoch = 0
@@ -1593,7 +1614,29 @@ class StreamTraining:
         yield from self.algorithm.settle(self)
         self.feed.flush()
         self.sample = self._sample()
-        return (yield from self.algorithm.objectives(self))
+        values = self.session.support_patterns * len(self.stream.order)
+        is_exact = self.sample is None and self.machine.is_rounded
+        self.is_in_double = is_exact and self.machine.is_cheap_in_double(values)
+        found = yield from self.algorithm.objectives(self)
+        if is_exact and not self.is_in_double and self._is_wrong(found):
+            self.is_in_double = True
+            found = yield from self.algorithm.objectives(self)
+        return found
+
+    def _is_wrong(self, found: Objectives) -> bool:
+        """Whether objectives in single precision are off by more than is allowed."""
+        expansion, coefficients = self.scanned_with
+        examples, exact = self.stream.examples, self.machine.exact_scores(expansion, coefficients)
+        everything = len(examples)
+        return rounding.is_too_large(
+            rounding.examples_to_measure(expansion.ids, coefficients, everything),
+            lambda rows: self.machine.scores(rows_of(examples.X, rows), expansion, coefficients),
+            lambda rows: exact(rows_of(examples.X, rows)),
+            coefficients,
+            float(examples.costs.sum()) if self.loss_sum is None else self.loss_sum.costs,
+            found.primal,
+            self.settings.tol if self.settings.stop == "gap" else None,
+        )
 
     def _sample(self) -> NDArray[np.intp] | None:
         """The examples for a certificate that costs little; None for all."""
@@ -1631,7 +1674,8 @@ class StreamTraining:
 
     def losses(self) -> LossSum:
         """To be filled with those of the examples that are scanned."""
-        return LossSum(self._strata(), self.stream.order)
+        self.loss_sum = LossSum(self._strata(), self.stream.order, self.stream.examples.costs)
+        return self.loss_sum
 
     def certificate_seconds(self) -> float:
         """By a trial on some examples."""
@@ -1649,9 +1693,14 @@ class StreamTraining:
         """All examples or a sample, some at a time, with scores by these coefficients and their own coefficients."""
         of_id = np.full(int(self.stream.examples.ids.max()) + 1, -1)
         of_id[expansion.ids] = np.arange(len(expansion.ids))
-        at_once = int(min(ROWS_AT_ONCE, self._rows_at_once()))
+        self.scanned_with = expansion, coefficients
+        if self.is_in_double:
+            at_once, scored = _ROWS_IN_DOUBLE, self.machine.exact_scores(expansion, coefficients)
+        else:
+            at_once = int(min(ROWS_AT_ONCE, self._rows_at_once()))
+            scored = partial(self.machine.scores, expansion=expansion, coefficients=coefficients)
         for block in self.stream.blocks(self.stream.order if sample is None else sample, lambda: at_once):
-            scores = self.machine.scores(block.X, expansion, coefficients)
+            scores = scored(block.X)
             own = np.zeros_like(scores)
             rows = np.flatnonzero(of_id[block.ids] >= 0)
             own[rows] = coefficients[of_id[block.ids[rows]]]

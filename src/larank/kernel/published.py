@@ -171,7 +171,10 @@ class PublishedTraining:
         """Of any examples, by the patterns in the first slots."""
         if not len(coefficients):
             return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), self.problem.n_classes))
-        return self.provider.scores(X, np.arange(len(coefficients)), coefficients)
+        slots = np.arange(len(coefficients))
+        if self.provider.dtype == np.float64:
+            return self.provider.scores(X, slots, coefficients)
+        return self.provider.exact_scores(X, self.provider.patterns(slots), coefficients)
 
     def iterations(self) -> float:
         """Rounds over examples."""

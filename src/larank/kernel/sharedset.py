@@ -11,6 +11,7 @@ import time
 from collections.abc import Generator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from larank.base import hard_objective, smallest_margin
 from larank.blocks.provider import pieces
@@ -24,9 +25,12 @@ from larank.kernel.activeset import (
     ActiveSetTraining,
 )
 from larank.kernel.larank import TAU
-from larank.kernel.machine import session_class
+from larank.kernel.machine import Expansion, session_class
 from larank.kernel.newton import Newton
 from larank.training import ObjectiveValues
+
+_Float = NDArray[np.float64]
+_Index = NDArray[np.int64]
 
 _EXAMPLES_AT_ONCE = 256  # of the pass
 _GROWTH = 1.25  # of the examples visited, until members are optimized again
@@ -103,7 +107,15 @@ class SharedTraining(ActiveSetTraining):
             self.seconds_of_look = time.perf_counter() - began
             yield False
         self._judge()
-        self.is_certified, self.is_told = True, False
+        self.is_certified, self.is_told = everything, False
+        if everything:
+            yield from self._certify(self._members())
+
+    def _exact_scores(self, members: Expansion, rows: _Index) -> _Float:
+        return self.provider.exact_scores(rows, members.ids, members.dense)
+
+    def _note_all(self, members: Expansion) -> None:
+        self._judge()
 
     def _judge(self) -> None:
         """The dual objective, and the primal one at the multiple of w where it is smallest."""

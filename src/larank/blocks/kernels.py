@@ -52,6 +52,7 @@ class Kernel:
     """A symmetric function of two examples."""
 
     name: ClassVar[str] = ""
+    constant: ClassVar[float] = 0.0  # that is added to the kernel of this name
     is_definite: ClassVar[bool] = True  # positive semi-definite on whatever examples
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
@@ -291,6 +292,7 @@ class Products(ProductKernel):
 class _BiasedProductKernel(ProductKernel):
     """Another kernel plus one."""
 
+    constant = 1.0
     inner: ProductKernel
 
     @property

@@ -39,6 +39,7 @@ ROWS_AT_ONCE = 512
 _HALF_TILE = 128
 _PATTERNS_AT_ONCE = 1024
 _PAIRS_AT_ONCE = 1 << 14
+_FEW_VALUES = 1 << 14
 _MOST_SLOTS = 0.75  # of all, from where all of them are multiplied
 _TILE_BYTES = 1 << 19  # half of a small L2 cache: the map finds the products still there
 
@@ -397,12 +398,30 @@ class Provider(ABC):
         value of training.
         """
 
+    @property
+    def is_rounded(self) -> bool:
+        """Whether `exact_scores` has more digits than `scores`.
+
+        Sums of linear kernel values lose digits in any precision if they cancel and the weights do not.
+        """
+        return self.dtype == np.float32 or self.kernel.name == "linear"
+
+    def is_cheap_in_double(self, values: int) -> bool:
+        """Whether `exact_scores`, by so many kernel values, take so little time that they need no reason."""
+        return values <= _FEW_VALUES or self.kernel.name == "linear"
+
     def exact_scores(self, X: Any, patterns: Any, coefficients: _Float) -> _Float:
         """Return sum_j coefficients[j, y] k(patterns[j], x) with kernel values in double precision.
 
         `patterns` are examples as they were given. Nothing is counted as a kernel value of training.
         """
         out = np.zeros((length(X), coefficients.shape[1]))
+        if self.kernel.name == "linear":
+            weights = summed_weights(patterns, coefficients)
+            for rows in pieces(length(X), ROWS_AT_ONCE):
+                out[rows] = in_double(X[rows]) @ weights
+            out += self.kernel.constant * coefficients.sum(axis=0)
+            return out
         for some in pieces(len(coefficients), _PATTERNS_AT_ONCE):
             chosen = in_double(rows_of(patterns, some))
             double = self.in_double(chosen)
@@ -626,6 +645,14 @@ def row_nbytes(X: Any) -> float:
     if sparse.issparse(X):
         return float((X.data.nbytes + X.indices.nbytes) / max(1, X.shape[0]) + X.indptr.itemsize)
     return float(X.nbytes) / max(1, len(X)) if hasattr(X, "nbytes") else 8.0
+
+
+def summed_weights(patterns: Any, coefficients: _Float) -> _Float:
+    """Return sum_j patterns[j] coefficients[j, y] in double precision, a column for each y."""
+    weights = np.zeros((patterns.shape[1], coefficients.shape[1]))
+    for some in pieces(len(coefficients), ROWS_AT_ONCE):
+        weights += np.asarray(in_double(patterns[some]).T @ coefficients[some])
+    return weights
 
 
 def in_double(X: Any) -> Any:

@@ -103,7 +103,8 @@ class ActiveSetTraining:
         self.half_squared_norm = 0.0
         self.turns_until_trim = 0
         self.objectives: ObjectiveValues | None = None
-        self.is_certified = False  # whether the objectives are those of all examples and the present coefficients
+        self.is_complete = False  # whether the objectives are those of all examples and the present coefficients
+        self.is_certified = False  # and right in double precision
         self.is_told = True
         self.has_stalled = False
         self.is_in_double = False  # whether the scores are those in double precision
@@ -141,7 +142,7 @@ class ActiveSetTraining:
         """Go on with higher costs: what was feasible still is."""
         self.problem = replace(self.problem, costs=costs)
         self.session.set_costs(costs)
-        self.is_certified = self.has_stalled = False
+        self.is_complete = self.is_certified = self.has_stalled = False
         self.gap_in_double = np.inf
         self.visited = 0.0
         self._before = self._counts()
@@ -165,7 +166,7 @@ class ActiveSetTraining:
         """The objectives of all examples at the present coefficients."""
         if not self.is_certified:
             self._work.close()  # wherever it was
-            for _ in self._look(everything=True):
+            for _ in self._certificate():
                 yield
         assert self.objectives is not None
         return self.objectives
@@ -192,7 +193,8 @@ class ActiveSetTraining:
     # From one process to another: in the pass of LaRank, and between two rounds.
 
     _KEPT = (
-        *("tau", "looks", "visited", "scale", "half_squared_norm", "is_certified", "is_told", "has_stalled"),
+        *("tau", "looks", "visited", "scale", "half_squared_norm", "is_complete", "is_certified"),
+        *("is_told", "has_stalled"),
         *("has_rested", "newton_steps", "visits_at_newton"),
     )
     _ARRAYS = ("scores", "excess", "drift")
@@ -297,7 +299,7 @@ class ActiveSetTraining:
             yield from self._timed("converge", self._converge())
             yield from self._timed("look", self._look(everything=False))
             if self._gap() <= tol and not self.is_certified:
-                yield from self._timed("look", self._look(everything=True))
+                yield from self._timed("look", self._certificate())
                 if self.is_in_double and self._gap() > tol:
                     # Either rounding hides a gap that is too large, or a smaller one may be reached.
                     is_hidden = self._gap() > tol + self.gap_in_single
@@ -317,7 +319,7 @@ class ActiveSetTraining:
             is_finest, is_restless = tau <= finest, not self.has_rested
             if (is_finest and rounds_since > _PATIENCE) or (is_restless and rounds_since > _PATIENCE_WITHOUT_REST):
                 if not self.is_certified:
-                    yield from self._timed("look", self._look(everything=True))
+                    yield from self._timed("look", self._certificate())
                 of_all = self.gap_in_single if self.is_in_double else self._gap()
                 if of_all * _PROGRESS <= gap:  # otherwise those that were left out have something to gain
                     self.has_stalled = True
@@ -439,18 +441,23 @@ class ActiveSetTraining:
         self.visited += len(rows)
         self._note_excess(rows)
         self._note_objectives(members)
-        self.is_certified = len(rows) == len(self.problem.labels)
+        self.is_complete = len(rows) == len(self.problem.labels)
         self.is_told = False
-        if everything:
-            yield from self._certify(members)
+
+    def _certificate(self) -> Generator[bool, None, None]:
+        """Look at all examples, unless the last look did, and in double precision if that matters."""
+        if not self.is_complete:
+            yield from self._look(everything=True)
+        yield from self._certify(self._members())
+        self.is_certified, self.is_told = True, False
 
     def _certify(self, members: Expansion) -> Generator[bool, None, None]:
         """Compute all scores in double precision, if those in single precision make the objectives wrong."""
         everything, self.is_in_double = len(self.problem.labels), False
         self.gap_in_single = self._gap()
-        if self.provider.dtype == np.float64:
+        if not self.provider.is_rounded:
             return
-        if everything * len(members.ids) > rounding.FEW:
+        if not self.provider.is_cheap_in_double(everything * len(members.ids)):
             assert self.objectives is not None
             rows = rounding.examples_to_measure(members.ids, members.dense, everything)
             quick, exact = self.scores.__getitem__, partial(self._exact_scores, members)
@@ -550,7 +557,7 @@ class ActiveSetTraining:
 
         Examples that are close to violating optimality join as well, without coefficients as yet: in a while they may.
         """
-        self.is_certified = False
+        self.is_complete = self.is_certified = False
         members = self._members()
         wider = members.slots[self._member_violations(members) > tau]
         self.session.widen(wider.tolist(), self.source)

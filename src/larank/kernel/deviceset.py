@@ -133,14 +133,17 @@ class DeviceTraining(ActiveSetTraining):
         self.visited += len(rows)
         self._note_excess(rows)
         self._note_objectives(members)
-        self.is_certified, self.is_told = everything, False
+        self.is_complete, self.is_told = everything, False
+
+    def _certify(self, members: Expansion) -> Generator[bool, None, None]:
+        yield from ()  # looks at everything are in double precision
 
     def _precise_scores(self, rows: _Index, members: Expansion) -> _Float:
         return self.session.scores(rows_of(self.problem.X, rows), members.slots, members.dense)
 
     def _extend(self, tau: float) -> Generator[bool, None, None]:
         """Let examples join, the worst first: as many as there are members, or a block."""
-        self.is_certified = False
+        self.is_complete = self.is_certified = False
         is_free = self.problem.costs > 0
         is_free[self.session.ids] = False
         joining = self.random.permutation(np.flatnonzero(is_free & (self.excess > tau)))

@@ -48,11 +48,18 @@ class Huller(Algorithm):
     def begin_training(self, training: StreamTraining) -> None:
         """Nothing is known of margins yet."""
         self._are_separated = False  # every class from the rest, when the objectives were last computed
+        self._measured: tuple[_Float, _Float] | None = (
+            None  # |X_P - X_N|^2 and (|X_P|^2 - |X_N|^2) / 2 in a certificate
+        )
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Where hulls meet, their points come together, and there is no margin to have converged to."""
+        if not outcome.exact:
+            self._measured = None
+        # A problem that has met examples of one side only has no distance yet.
+        is_exact = outcome.exact and bool(_Points.of(training.session).has_both_sides.all())
         is_unfounded = outcome.status == "converged" and not self._are_separated
-        return replace(outcome, status="precision") if is_unfounded else outcome
+        return replace(outcome, exact=is_exact, status="precision" if is_unfounded else outcome.status)
 
     @property
     def limit_of_precision(self) -> str:
@@ -87,12 +94,14 @@ class Huller(Algorithm):
         largest = float(np.abs(points.products).max(initial=0))
         training.machine.look_at_objectives(float(squared_distance.min()) / 2, 0.0, largest)
         self._are_separated = bool((nearest.sum(axis=0) > 0).all())  # of a side without examples, it is infinite
-        return _certificate(np.maximum(squared_distance, 0), middle, nearest, furthest)
+        self._measured = squared_distance, middle
+        is_apart = points.scale(np.dtype(np.float64), squared_distance) > 0
+        return _certificate(np.where(is_apart, squared_distance, 0), middle, nearest, furthest)
 
     def expansion(self, session: Any) -> Expansion:
         """The decision function, which is 1 and -1 at the two points."""
         points = _Points.of(session)
-        coefficients, intercepts = points.decision(np.dtype(session.dtype))
+        coefficients, intercepts = points.decision(np.dtype(session.dtype), self._measured)
         return replace(points.support, coefficients=csr_matrix(coefficients), intercepts=intercepts)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
@@ -130,18 +139,32 @@ class _Points:
         products = np.array(session.state[2])[-alpha.shape[1] :]  # while there is one problem, the last has it
         return cls(support, alpha * signs(support.labels, alpha.shape[1]), products)
 
-    def decision(self, dtype: np.dtype[Any]) -> tuple[_Float, _Float]:
-        """Coefficients and constants of f, (4.5) times 2 / |X_P - X_N|^2; zeros where the points coincide."""
-        negative, cross, positive = self.products.T
-        squared_distance = negative - 2 * cross + positive
+    @property
+    def has_both_sides(self) -> NDArray[np.bool_]:
+        """Whether each problem has met examples of both sides."""
+        has_both: NDArray[np.bool_] = (self.signed > 0).any(axis=0) & (self.signed < 0).any(axis=0)
+        return has_both
+
+    def scale(self, dtype: np.dtype[Any], squared_distance: _Float) -> _Float:
+        """2 / |X_P - X_N|^2; zero where the points coincide in this precision, or one of them is missing."""
+        negative, _, positive = self.products.T
         are_apart = squared_distance > 16 * np.finfo(dtype).eps * (negative + positive)
-        scale = np.divide(2, squared_distance, out=np.zeros(len(cross)), where=are_apart)
-        # A problem that has seen one side only says that all is of that side.
-        sides = [(self.signed * side > 0).any(axis=0) for side in (1, -1)]
-        one_sided = np.where(sides[0], 1.0, -1.0)
-        has_both = sides[0] & sides[1]
-        scale[~has_both] = 0
-        return self.signed * scale, np.where(has_both, scale * (negative - positive) / 2, one_sided)
+        return np.divide(2, squared_distance, out=np.zeros(len(negative)), where=are_apart & self.has_both_sides)
+
+    def decision(self, dtype: np.dtype[Any], measured: tuple[_Float, _Float] | None) -> tuple[_Float, _Float]:
+        """Coefficients and constants of f, (4.5) times 2 / |X_P - X_N|^2; zeros where the points coincide.
+
+        `measured` are |X_P - X_N|^2 and (|X_P|^2 - |X_N|^2) / 2 as a certificate found them, if one did; otherwise both
+        are as they were summed up on the way.
+        """
+        negative, cross, positive = self.products.T
+        on_the_way = negative - 2 * cross + positive, (positive - negative) / 2
+        squared_distance, middle = on_the_way if measured is None else measured
+        scale = self.scale(dtype if measured is None else np.dtype(np.float64), squared_distance)
+        # A problem that has met one side only says that all is of that side.
+        one_sided = np.where((self.signed > 0).any(axis=0), 1.0, -1.0)
+        constants: _Float = np.where(self.has_both_sides, -scale * middle, one_sided)
+        return self.signed * scale, constants
 
 
 def _certificate(

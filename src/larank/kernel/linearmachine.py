@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
-from larank.blocks.provider import ROWS_AT_ONCE, in_double, pieces
+from larank.blocks.provider import summed_weights
 from larank.kernel.machine import Expansion, Machine, OnlineClassifier, support_table
 from larank.kernel.stream import Examples, Feed, LinearFeed, feed_linear, linear_diagonal
 
@@ -64,11 +64,8 @@ class LinearMachine(Machine):
 
     def exact_scores(self, expansion: Expansion, coefficients: _Float) -> Callable[[Any], _Float]:
         """Return a function that computes scores by weights that are summed up from the coefficients."""
-        patterns, features = self.patterns(expansion), self.session.features
-        weights = np.zeros((coefficients.shape[1], features + 1))
-        for some in pieces(len(coefficients), ROWS_AT_ONCE):
-            weights[:, :features] += np.asarray((in_double(patterns[some]).T @ coefficients[some]).T)
-        weights[:, features] = self.session.intercept * coefficients.sum(axis=0)
+        of_constant = self.session.intercept * coefficients.sum(axis=0)
+        weights = np.column_stack([summed_weights(self.patterns(expansion), coefficients).T, of_constant])
         return lambda X: self._scores(X, weights, coefficients.shape[1])
 
     def model_scores(self, X: Any, scores: _Float) -> _Float:
@@ -82,7 +79,10 @@ class LinearMachine(Machine):
     def _published(self) -> NDArray[Any]:
         has_average = getattr(self.session, "averages", False)  # not every algorithm can
         weights: NDArray[Any] = self.session.averaged_weights() if has_average else self.session.weights()
-        return weights
+        if len(weights) != 2:
+            return weights
+        of_second = (weights[1] - weights[0]).astype(np.float64) / 2  # `coef_` of two classes is the difference
+        return np.stack([-of_second, of_second])
 
     def _scores(self, X: Any, weights: NDArray[Any], columns: int) -> _Float:
         weights, features = weights.astype(np.float64, copy=False), self.session.features

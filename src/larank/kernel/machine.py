@@ -661,12 +661,12 @@ class Machine:
 
     @property
     def is_rounded(self) -> bool:
-        """Whether `scores` are in single precision."""
-        return self.dtype == np.float32
+        """Whether `exact_scores` have more digits than `scores`."""
+        return self.provider.is_rounded
 
     def is_cheap_in_double(self, values: int) -> bool:
         """Whether `exact_scores`, by so many kernel values, take so little time that they need no reason."""
-        return values <= rounding.FEW
+        return self.provider.is_cheap_in_double(values)
 
     def exact_scores(self, expansion: Expansion, coefficients: _Float) -> Callable[[Any], _Float]:
         """Return a function that computes scores of examples in double precision."""

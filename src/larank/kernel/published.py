@@ -172,7 +172,7 @@ class PublishedTraining:
         if not len(coefficients):
             return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), self.problem.n_classes))
         slots = np.arange(len(coefficients))
-        if self.provider.dtype == np.float64:
+        if not self.provider.is_rounded:
             return self.provider.scores(X, slots, coefficients)
         return self.provider.exact_scores(X, self.provider.patterns(slots), coefficients)
 

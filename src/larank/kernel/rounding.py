@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
 
-FEW = 1 << 14  # kernel values that are computed in double precision at once, without a measurement
 _MEASURED = 16  # examples of each sort
 _SAFETY = 2.0  # times the largest error that was seen
 _MOST_ERROR = 1e-4  # of a primal objective, relatively

@@ -107,9 +107,7 @@ class SharedTraining(ActiveSetTraining):
             self.seconds_of_look = time.perf_counter() - began
             yield False
         self._judge()
-        self.is_certified, self.is_told = everything, False
-        if everything:
-            yield from self._certify(self._members())
+        self.is_complete, self.is_told = True, False
 
     def _exact_scores(self, members: Expansion, rows: _Index) -> _Float:
         return self.provider.exact_scores(rows, members.ids, members.dense)
@@ -143,6 +141,6 @@ class SharedTraining(ActiveSetTraining):
 
     def _extend(self, tau: float) -> Generator[bool, None, None]:
         """Let examples join, and members take up further classes."""
-        self.is_certified = False
+        self.is_complete = self.is_certified = False
         self.session.extend(self.scores)
         yield False

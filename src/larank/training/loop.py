@@ -433,6 +433,12 @@ class _Run:
         return self.record(found, exact=True)
 
     def record(self, at: Objectives, *, exact: bool) -> Checkpoint:
+        if at.dual < 0:  # zero bounds every objective, too
+            at = (
+                replace(at, dual=0.0)
+                if isinstance(at, ObjectiveValues)
+                else ObjectiveValues(at.primal, 0.0, at.violation)
+            )
         exact = exact and not isinstance(at, SampledObjectives)
         if exact and math.isnan(at.primal) and any(not math.isnan(point.primal) for point in self.history):
             raise _overflow(at)  # estimates may tell nothing

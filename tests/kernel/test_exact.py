@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
@@ -249,16 +250,30 @@ def test_extreme_costs_reach_the_optimum(formulation, C):
     )
 
 
-def test_kernel_values_that_are_too_imprecise_are_not_called_those_of_another_kernel():
+def test_sums_of_imprecise_kernel_values_do_not_make_the_certificate_wrong():
     random = np.random.default_rng(0)
-    X, y = random.normal(size=(200, 5)), random.integers(0, 4, 200)
-    with (
-        pytest.warns(CertificateWarning, match="by rounding, for the kernel itself is; float64 data"),
-        pytest.warns(TrainingWarning, match="not precise enough"),
-    ):
-        model = svc("linear", C=1e3, gamma="scale").fit(X.astype(np.float32), y)
+    X, y = random.normal(size=(200, 5)).astype(np.float32), random.integers(0, 4, 200)
+    model = svc("linear", C=1e3, gamma="scale").fit(X, y)
+    best = svc("linear", C=1e3, gamma="scale", tol=1e-6).fit(X.astype(np.float64), y).result_
+    assert model.result_.dual <= best.primal
+    assert best.dual <= model.result_.primal <= best.primal * (1 + 2e-3)
+
+
+def test_precision_that_ends_is_told_with_a_model_and_a_bound_that_hold():
+    random = np.random.RandomState(0)
+    X, y = random.randn(60, 3).astype(np.float32), random.randint(0, 3, 60)
+    with pytest.warns(TrainingWarning, match="not precise enough"):
+        model = svc(C=1e7, gamma=0.05).fit(X, y)
+    K = np.exp(-0.05 * cdist(*2 * [X.astype(np.float64)], "sqeuclidean"))
+    beta = np.zeros((60, 3))
+    beta[model.support_] = model.dual_coef_.toarray()
+    costs, delta = np.full(60, 1e7), 1 - np.eye(3)
+    primal, dual = kernel_certificate(beta, K, y, costs, delta, "crammer-singer", model.scale_)[:2]
     assert model.result_.status == "precision"
-    assert np.isnan(model.result_.dual)
+    assert model.result_.primal == pytest.approx(primal, rel=1e-6)
+    assert model.result_.dual == pytest.approx(dual, rel=1e-6)
+    best = svc(C=1e7, gamma=0.05, tol=1e-6).fit(X.astype(np.float64), y).result_
+    assert model.result_.dual <= best.primal and best.dual <= model.result_.primal
 
 
 @settings(max_examples=60)

@@ -300,7 +300,7 @@ class ActiveSetTraining:
             yield from self._timed("look", self._look(everything=False))
             if self._gap() <= tol and not self.is_certified:
                 yield from self._timed("look", self._certificate())
-                if self.is_in_double and self._gap() > tol:
+                if self.is_in_double and self.gap_in_single <= tol < self._gap():
                     # Either rounding hides a gap that is too large, or a smaller one may be reached.
                     is_hidden = self._gap() > tol + self.gap_in_single
                     if is_hidden or self._gap() > _PROGRESS * self.gap_in_double:
@@ -455,7 +455,7 @@ class ActiveSetTraining:
         """Compute all scores in double precision, if those in single precision make the objectives wrong."""
         everything, self.is_in_double = len(self.problem.labels), False
         self.gap_in_single = self._gap()
-        if not self.provider.is_rounded:
+        if not self.provider.is_rounded or self.provider.indefinite:  # the latter has no certificate
             return
         if not self.provider.is_cheap_in_double(everything * len(members.ids)):
             assert self.objectives is not None

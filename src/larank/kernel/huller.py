@@ -142,8 +142,7 @@ class _Points:
     @property
     def has_both_sides(self) -> NDArray[np.bool_]:
         """Whether each problem has met examples of both sides."""
-        has_both: NDArray[np.bool_] = (self.signed > 0).any(axis=0) & (self.signed < 0).any(axis=0)
-        return has_both
+        return np.logical_and((self.signed > 0).any(axis=0), (self.signed < 0).any(axis=0), dtype=np.bool_)
 
     def scale(self, dtype: np.dtype[Any], squared_distance: _Float) -> _Float:
         """2 / |X_P - X_N|^2; zero where the points coincide in this precision, or one of them is missing."""

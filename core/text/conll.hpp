@@ -26,6 +26,7 @@ struct ConllFormat {
     bool splits_at_tabs;         // cells may then hold spaces; otherwise they end at any blank
     std::string comment;         // lines that begin so do not count; empty: there are none such
     std::size_t expected_cells;  // of a line; 0: as many as the first line has
+    std::size_t most_cells;      // of any line
 };
 
 class ConllReader {
@@ -97,7 +98,7 @@ class ConllReader {
         while (p != end) {
             const char* const start = p;
             while (p != end && !is_blank(*p)) ++p;
-            cells_.emplace_back(start, std::size_t(p - start));
+            add_cell(line, start, p);
             while (p != end && is_blank(*p)) ++p;
         }
     }
@@ -107,9 +108,16 @@ class ConllReader {
             const char* const start = p;
             p = std::find(p, end, '\t');
             if (p == start) fail("column " + std::to_string(cells_.size() + 1) + " is empty in " + quoted(line));
-            cells_.emplace_back(start, std::size_t(p - start));
+            add_cell(line, start, p);
             if (p == end) return;
         }
+    }
+
+    void add_cell(std::string_view line, const char* start, const char* end) {
+        if (cells_.size() == format_.most_cells)
+            fail("more than " + columns(format_.most_cells) + " in " + quoted(line) +
+                 "; keep the columns that the templates need");
+        cells_.emplace_back(start, std::size_t(end - start));
     }
 
     void add_token(std::string_view line) {

@@ -32,8 +32,8 @@ def file(tmp_path):
 
 
 def native_reader(labels, **options):
-    settings = {"label": -1, "splits_at_tabs": False, "comment": "", "expected_cells": 0, "block_tokens": 2}
-    return _core.ConllReader(labels, **settings | options)
+    settings = {"label": -1, "splits_at_tabs": False, "comment": "", "expected_cells": 0, "most_cells": 9}
+    return _core.ConllReader(labels, **settings | {"block_tokens": 2} | options)
 
 
 def what_is_in(blocks):
@@ -249,6 +249,24 @@ def test_utf8_is_what_python_takes_for_it(word):
             reader.feed(line)
     else:
         assert [*reader.feed(line), *reader.finish()][0].sentences() == [[expected]]
+
+
+@pytest.mark.parametrize("separator", [None, "\t"])
+@pytest.mark.parametrize("columns", [None, [f"c{k}" for k in range(1000)]])
+def test_lines_of_more_than_a_thousand_columns_are_refused(file, separator, columns):
+    cells = (separator or " ").join
+    file.write_text(cells(["a"] * 1000) + "\n")
+    assert ConllFile(file, separator=separator).columns[-1] == "col998"
+    file.write_text("\n" + cells(["a"] * 1001) + "\n")
+    why = f"^{re.escape(str(file))}, line 2: more than 1000 columns in 'a.*keep the columns that the templates need"
+    with pytest.raises(DataFormatError, match=why):
+        next(ConllFile(file, columns, separator=separator).blocks())
+
+
+def test_no_file_of_more_than_a_thousand_columns_is_written(file):
+    with pytest.raises(ValueError, match=r"sentences\[0\] makes 1001 columns; at most 1000"):
+        write_conll(file, [[("a",) * 1000]], [["x"]])
+    assert not file.exists()
 
 
 def test_a_file_is_read_no_further_than_asked(file, monkeypatch):

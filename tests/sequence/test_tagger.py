@@ -161,6 +161,24 @@ def test_many_new_labels_widen_the_model() -> None:
     assert tagger.predict([[f"w{n}", "end"] for n in range(20)]) == [[f"L{n:02}", "END"] for n in range(20)]
 
 
+@pytest.mark.parametrize("label", ["NOUN", 3])
+def test_one_label_is_refused_by_fit_and_may_begin_a_stream(label: Any, tmp_path: Any) -> None:
+    X, y = [["a", "dog"], ["cat"]], [[label, label], [label]]
+    why = f"y must hold at least two classes, got one class: {label!r}$"
+    write_conll(tmp_path / "one.txt", X, [[str(tag) for tag in tags] for tags in y])
+    fitted = SequenceTagger(random_state=0).fit(*sentences(20))
+    before = list(fitted.predict(X))
+    with pytest.raises(ValueError, match=why):
+        fitted.fit(X, y)
+    with pytest.raises(ValueError, match="y must hold at least two classes, got one class: "):
+        fitted.fit(ConllFile(tmp_path / "one.txt"))
+    assert list(fitted.predict(X)) == before
+    stream = SequenceTagger(random_state=0).partial_fit(X, y)
+    assert stream.predict([["dog"]])[0] == [label]
+    stream.partial_fit([["a"]] * 9, [["DET" if label == "NOUN" else 5]] * 9)
+    assert len(stream.classes_) == 2
+
+
 def test_integer_labels_stay_integers() -> None:
     X = (np.eye(3)[[0, 1, 2, 0, 1]], [3, 2])
     tagger = SequenceTagger(random_state=0).fit(X, np.array([7, 8, 9, 7, 8]))

@@ -4,8 +4,8 @@
     in IN B-PP
 
 All lines have the same number of columns. One of them may hold the labels; the others are the columns that templates
-speak of. Nothing else is special: `-DOCSTART-` is a token like others, and lines are comments only where the caller
-says how these begin, for `#` is a word too.
+speak of. CoNLL-U is recognised and refused. Nothing else is special: `-DOCSTART-` is a token like others, and lines are
+comments only where the caller says how these begin, for `#` is a word too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ConllFile:
     ------
     DataFormatError
         While reading, with path and line: lines with another number of columns than the first or with more than 1 000,
-        text that is not UTF-8, NUL bytes, empty cells, a file without tokens, damaged compressed data.
+        CoNLL-U, text that is not UTF-8, NUL bytes, empty cells, a file without tokens, damaged compressed data.
     """
 
     def __init__(

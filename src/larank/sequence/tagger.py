@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import example_costs, of_streams
+from larank.base import check_several_classes, example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
@@ -303,6 +303,11 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         -------
         SequenceTagger
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+
+        Raises
+        ------
+        ValueError
+            If anything is wrong with the data, or all labels are one; `partial_fit` may begin with one label.
         """
         with next_model(self) as model:
             outcome = model._fit(X, y, sample_weight, CheckpointRequest(checkpoint, every, resume))
@@ -561,6 +566,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
         self._begin(X, seed, returns=self.epochs > 1 or self.stop == "gap")
         corpus = self._corpus(X, y, sample_weight)
+        if isinstance(corpus, HeldCorpus):
+            check_several_classes(self._learner.labels.labels)
         checkpoint = self._checkpoint(asked, X, corpus)
         is_gap = self.stop == "gap"
         has_dual = self._has_dual and (self.solver == "larank" or self.epochs == 1)
@@ -575,6 +582,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         )
         epochs = math.inf if is_gap else self.epochs
         outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
+        if corpus.n_tokens is not None:  # a file was read to its end
+            check_several_classes(self._learner.labels.labels)
         self._learner.begin_stream()
         self._warn_of_costs()
         return outcome

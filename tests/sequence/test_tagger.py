@@ -1027,7 +1027,7 @@ def test_right_labels_are_mended_without_a_word(recwarn: Any) -> None:
     X, y = chunked(20, "BIO")
     mended = SequenceTagger(constraints="BIO", repair=True, random_state=0).fit(X, y)
     assert not [warning for warning in recwarn if "mended" in str(warning.message)]
-    assert mended.predict(X) == SequenceTagger(constraints="BIO", random_state=0).fit(X, y).predict(X)
+    assert mended.predict(X).tolist() == SequenceTagger(constraints="BIO", random_state=0).fit(X, y).predict(X).tolist()
 
 
 def test_labels_that_are_no_tags_cannot_be_mended() -> None:
@@ -1088,6 +1088,22 @@ def test_a_file_can_be_calibrated_with(tmp_path: Any) -> None:
     write_conll(tmp_path / "held.txt", X[30:], y[30:])
     tagger = SequenceTagger(random_state=0).fit(X[:30], y[:30])
     in_memory = tagger.calibrate(X[30:], y[30:]).calibration_
+def test_labels_are_mended_wherever_they_are_given(tmp_path: Any) -> None:
+    X, y = chunked(40, "BIO")
+    wrong = [[re.sub("^B", "I", tags[0]), *tags[1:]] for tags in y]
+    tagger = SequenceTagger(constraints="BIO", repair=True, random_state=0).fit(X, y)
+    write_conll(tmp_path / "wrong.txt", X, wrong)
+    expected = tagger.score(X, y)
+    file = ConllFile(tmp_path / "wrong.txt")
+    for data, where in (((X, wrong), r"y\[\d+\]\[\d+\]"), ((file,), r".*wrong.txt, line \d+")):
+        said = f"labels were mended, as conlleval reads them: 'B-.' for 'I-.' at {where}"
+        with pytest.warns(UserWarning, match=said):
+            assert tagger.score(*data) == expected
+        for call in (SequenceTagger.fit, SequenceTagger.partial_fit, SequenceTagger.calibrate):
+            with pytest.warns(UserWarning, match="labels were mended, as conlleval reads them: 'B-.' for 'I-.' at"):
+                call(pickle.loads(pickle.dumps(tagger)), *data)
+
+
     assert np.array_equal(tagger.calibrate(ConllFile(tmp_path / "held.txt")).calibration_, in_memory)
 
 

@@ -45,7 +45,7 @@ from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
 from larank.sequence.training import STATE, ChainTraining, Learner, Pin, RoundsToGap
-from larank.sequence.wronglabels import WrongLabels, labels_to_mend, mended, refuse_wrong_labels
+from larank.sequence.wronglabels import WrongLabels, labels_to_mend, named_by_line, refuse_wrong_labels
 from larank.training import (
     CheckpointFile,
     CheckpointRequest,
@@ -155,8 +155,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         Which label may follow which, in training and in prediction. A function is asked ``allowed(previous, label)``
         with None for the beginning and the end.
     repair : bool, default=False
-        Whether training labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" demand.
-        Otherwise labels that are not allowed are an error that names them, before training begins.
+        Whether labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" demand, wherever
+        labels are given: in `fit`, `partial_fit`, `calibrate` and `score`. Otherwise training on labels that are not
+        allowed is an error that names them, before training begins.
     label_costs : mapping, optional
         What it costs to predict ``b`` for a token of label ``a``: ``{(a, b): cost}``; pairs not in it cost 1.
     history : {"true", "predicted"}, default="true"
@@ -371,7 +372,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         sequences = self._encoded(X)
         if not sequences.n_tokens:
             raise ValueError("X must hold at least one token for a score, got none")
-        known = self._learner.labels.known(flat_labels(X, y, sequences))
+        known = self._learner.labels.known(self._given_labels(X, y, sequences))
         return float(np.mean(self._chain.predict(sequences, self._workers()) == known))
 
     @of_one_model
@@ -452,9 +453,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             _check_file(X, y, None)
             X, y = _held(X)
         labels, margins, starts = self._with_margins(X)
-        known = flat_labels(X, y, self._encoded(X))
-        if self.repair:
-            known = mended(known, np.diff(starts), str(self.constraints))
+        known = self._given_labels(X, y, self._encoded(X))
         true = np.empty(len(known), dtype=object)
         true[:] = known
         if not len(true):
@@ -648,9 +647,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         began = time.perf_counter()
         sequences = encoder.learn(X)
         encoding_seconds = time.perf_counter() - began
-        flat = flat_labels(X, y, sequences)
-        if self.repair:
-            flat = self._mended(flat, sequences)
+        flat = self._given_labels(X, y, sequences)
         n = len(sequences)
         costs = example_costs(float(self.C), None, np.zeros(n), np.zeros(1), sample_weight, None)
         sequences, places = sequences.without_empty()
@@ -666,9 +663,13 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             refuse_wrong_labels(file, self.constraints)
         return None
 
-    def _mended(self, tags: list[Any], sequences: Sequences) -> list[Any]:
-        wrong, better = WrongLabels(self.constraints), mended(tags, sequences.lengths, str(self.constraints))
-        wrong.compare(sequences.starts, tags, better, lambda sequence, position: f"y[{sequence}][{position}]")
+    def _given_labels(self, X: Any, y: Any, sequences: Sequences) -> list[Any]:
+        """The labels of tokens as every method takes them: with `repair` as conlleval reads them, and a warning."""
+        tags = flat_labels(X, y, sequences)
+        if not self.repair:
+            return tags
+        wrong = WrongLabels(self.constraints)
+        right = wrong.mend(sequences.starts, tags, lambda sequence, position: f"y[{sequence}][{position}]")
         wrong.warn_of_repair()
         return better
 
@@ -795,18 +796,21 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _file_score(self, file: ConllFile) -> float:
         workers = self._workers()
-        words = _core.Dictionary()
+        words, wrong = _core.Dictionary(), WrongLabels(self.constraints)
         right = tokens = 0
         for block in file.blocks(_PREDICTION_TOKENS, words):
-            number = self._learner.labels.known(words.words())
+            true = np.array(words.words(), dtype=object)[block.labels].tolist()
+            if self.repair:
+                true = wrong.mend(block.starts, true, named_by_line(file, block))
             found = self._chain.predict(self._encoded(block), workers)
-            right += int(np.count_nonzero(found == number[block.labels]))
+            right += int(np.count_nonzero(found == self._learner.labels.known(true)))
             tokens += len(found)
         return right / tokens
 
     # ---- Models as arrays and plain values ----
 
     @property
+        wrong.warn_of_repair()
     @of_one_model
     def _state(self) -> dict[str, Any]:
         self._check_attribute("_state")

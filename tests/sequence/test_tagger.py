@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_val_score
 
 from chainreference import hooks
 from larank import SequenceTagger, StructuredModel, StructuredSVC
-from larank.data import DataFormatError
+from larank.data import DataFormatError, data_directory
 from larank.data.columns import ConllFile, write_conll
 from larank.data.models import load, save
 from larank.publishing import one_model
@@ -138,8 +138,43 @@ def test_what_is_sent_for_predictions_is_small_and_predicts_alike(settings: dict
 def test_a_few_sentences_teach_a_fitted_tagger_something_new() -> None:
     X, y = sentences(300)
     tagger = SequenceTagger(random_state=0).fit(X, y)
-    tagger.partial_fit([["the", "Titanic", "sank"]] * 3, [["DET", "SHIP", "VERB"]] * 3)
-    assert tagger.predict([["the", "Titanic", "sank"]]) == [["DET", "SHIP", "VERB"]]
+    tagger.partial_fit([["the", "Titanic", "sank"]] * 12, [["DET", "SHIP", "VERB"]] * 12)
+    assert tagger.predict([["the", "Titanic", "sank"]]).tolist() == [["DET", "SHIP", "VERB"]]
+
+
+def conll2000(part: str) -> ConllFile:
+    try:
+        path = data_directory() / "conll2000" / f"{part}.txt.xz"
+    except FileNotFoundError:
+        pytest.skip("needs conll2000 (LARANK_DATA)")
+    if not path.exists():
+        pytest.skip("needs conll2000 (LARANK_DATA)")
+    return ConllFile(path)
+
+
+AVERAGED: list[dict[str, Any]] = [
+    {},
+    {"inference": "greedy"},
+    {"solver": "perceptron", "average": True},
+]
+
+
+@pytest.mark.parametrize("settings", AVERAGED, ids=str)
+def test_one_sentence_costs_no_accuracy_and_a_correction_is_learnt(settings: dict[str, Any]) -> None:
+    block = next(conll2000("train").blocks(22_000))
+    X, y = block.sentences(), [list(map(str, labels)) for labels in np.split(block.labels, block.starts[1:-1])]
+    held, truth = X[600:900], y[600:900]
+    fitted = SequenceTagger(random_state=0, n_jobs=1, certify=False, **settings).fit(X[:600], y[:600])
+    accuracy = fitted.score(held, truth)
+    repeats = []
+    for i in [i for i, labels in enumerate(fitted.predict(held)) if labels != truth[i]][:3]:
+        tagger, sentence = pickle.loads(pickle.dumps(fitted)), (held[i : i + 1], truth[i : i + 1])
+        assert tagger.partial_fit(*sentence).score(held, truth) > accuracy - 0.001
+        repeats.append(1)
+        while tagger.predict(sentence[0])[0] != truth[i] and repeats[-1] < 50:
+            tagger.partial_fit(*sentence)
+            repeats[-1] += 1
+    assert np.median(repeats) <= 25
 
 
 def test_new_labels_and_features_join_a_stream() -> None:

@@ -166,9 +166,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     average : bool or "auto", default="auto"
         Whether the model is the average of the weights over the stream, and not the last ones, which owe much to the
         last few sequences. The perceptron and the passive-aggressive rule take the average of all; for LaRank about the
-        last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. After `fit`, the average
-        of `partial_fit` begins anew, so that a few sequences are enough to teach it something. Weights take twice the
-        memory.
+        last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. The average of `fit` goes on in
+        `partial_fit`, as a shorter one that each next sequence moves by 6 %: one sequence hardly changes the model, and
+        some ten repeats teach it what was wrong. Weights take twice the memory.
     shuffle : bool, default=True
         Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of some 50 000
         tokens.
@@ -717,6 +717,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         session = self._learner.session
         self.result_ = Result.of(
             outcome,
+        self._learner.sequences += training.sequences
             solver=name,
             iterations=training.iterations(),
             support_patterns=session.support_patterns,

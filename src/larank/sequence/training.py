@@ -45,6 +45,7 @@ from larank.training import FromScratch, ObjectiveValues, State, random_state_of
 _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
 _SHARE_BETWEEN = 0.02  # and this share of those before
+_SHARE_OF_NEXT = 0.06  # chosen on CoNLL-2000: docs/sequence.md
 _FINEST = 1e-13  # a gap per unit of cost below this is not asked for
 
 
@@ -126,7 +127,8 @@ class Learner:
     labels: LabelNumbers
     chain: Chain
     session: _core.ChainLaRank | _core.ChainPerceptron
-    stretches: int = 0  # that it has seen
+    stretches: int = 0  # that it has seen,
+    sequences: int = 0  # and those since it was made or restored
     _average: Chain | None = None
     _turns: Turns = field(default_factory=Turns)
     _is_past: bool = False
@@ -179,9 +181,12 @@ class Learner:
         return self._average
 
     def begin_stream(self) -> None:
-        """What comes next is no part of what was learnt until now: LaRank's average follows it at once."""
-        if isinstance(self.session, _core.ChainLaRank):
-            self.session.begin_average()
+        """From now on the average counts as a shorter one, which the next sequence moves by `_SHARE_OF_NEXT`.
+
+        The average of all that `fit` has seen would hardly move; and last weights are worse than an average, so that
+        one sequence may not bring the model to them.
+        """
+        self.session.shorten_average(self.stretches / self.sequences, _SHARE_OF_NEXT)
 
     def learns(self) -> None:
         """The weights are about to change."""
@@ -277,6 +282,7 @@ class ChainTraining:
     workers: Workers
 
     stretches: int = 0
+    sequences: int = 0
     epoch: int = 0
     epochs_begun: int = 0
     tokens_of_epoch: int = 0
@@ -348,10 +354,11 @@ class ChainTraining:
     def _numbers(self, labelled: LabelledSequences) -> NDArray[np.int64]:
         """Those of the first stretches of sequences among all of the corpus, which are counted on the way."""
         sequences = labelled.sequences
+        self.sequences = max(self.sequences, labelled.sequences_before + len(sequences))
         if self.chain.inference == "greedy":
             self.stretches = max(self.stretches, labelled.tokens_before + sequences.n_tokens)
             return labelled.tokens_before + sequences.starts[:-1]
-        self.stretches = max(self.stretches, labelled.sequences_before + len(sequences))
+        self.stretches = self.sequences
         return labelled.sequences_before + np.arange(len(sequences))
 
     def _next_order(self, sequences: int) -> NDArray[np.int64]:

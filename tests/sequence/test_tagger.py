@@ -13,7 +13,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 from chainreference import hooks
 from larank import SequenceTagger, StructuredModel, StructuredSVC
@@ -129,7 +129,7 @@ def test_what_is_sent_for_predictions_is_small_and_predicts_alike(settings: dict
     X, y = sentences(300)
     tagger = SequenceTagger(random_state=0, **settings).fit(X, y)
     sent = pickle.loads(pickle.dumps(tagger._for_prediction()))
-    assert sent.predict(X) == tagger.predict(X)
+    assert sent.predict(X).tolist() == tagger.predict(X).tolist()
     if tagger.solver == "larank":  # the others keep no patterns
         assert len(pickle.dumps(sent)) < 0.8 * len(pickle.dumps(tagger))
     tagger.partial_fit(X[:10], y[:10])  # which nobody holds
@@ -186,14 +186,14 @@ def test_new_labels_and_features_join_a_stream() -> None:
     tagger.partial_fit(strange, strange_tags)
     assert tagger.coef_.shape[0] > before[0]
     assert tagger.coef_.shape[1] == before[1] + 1 == tagger.transitions_.shape[2]
-    assert tagger.predict([["wow", "the", "dog", "sees"]]) == [["INTJ", "DET", "NOUN", "VERB"]]
+    assert tagger.predict([["wow", "the", "dog", "sees"]]).tolist() == [["INTJ", "DET", "NOUN", "VERB"]]
 
 
 def test_many_new_labels_widen_the_model() -> None:
     tagger = SequenceTagger(random_state=0)
     for n in range(20):
         tagger.partial_fit([[f"w{n}", "end"]] * 3, [[f"L{n:02}", "END"]] * 3)
-    assert tagger.predict([[f"w{n}", "end"] for n in range(20)]) == [[f"L{n:02}", "END"] for n in range(20)]
+    assert tagger.predict([[f"w{n}", "end"] for n in range(20)]).tolist() == [[f"L{n:02}", "END"] for n in range(20)]
 
 
 @pytest.mark.parametrize("label", ["NOUN", 3])
@@ -202,12 +202,12 @@ def test_one_label_is_refused_by_fit_and_may_begin_a_stream(label: Any, tmp_path
     why = f"y must hold at least two classes, got one class: {label!r}$"
     write_conll(tmp_path / "one.txt", X, [[str(tag) for tag in tags] for tags in y])
     fitted = SequenceTagger(random_state=0).fit(*sentences(20))
-    before = list(fitted.predict(X))
+    before = fitted.predict(X).tolist()
     with pytest.raises(ValueError, match=why):
         fitted.fit(X, y)
     with pytest.raises(ValueError, match="y must hold at least two classes, got one class: "):
         fitted.fit(ConllFile(tmp_path / "one.txt"))
-    assert list(fitted.predict(X)) == before
+    assert fitted.predict(X).tolist() == before
     stream = SequenceTagger(random_state=0).partial_fit(X, y)
     assert stream.predict([["dog"]])[0] == [label]
     stream.partial_fit([["a"]] * 9, [["DET" if label == "NOUN" else 5]] * 9)
@@ -228,6 +228,36 @@ def test_cross_validation_works_on_lists() -> None:
 
 
 # ---- What tokens may be ----
+
+
+@pytest.mark.parametrize("lengths", [(1, 2, 3, 4), (3, 3, 3, 3), (1, 1, 1, 1)], ids=str)
+def test_sequences_of_labels_are_an_array_of_lists(lengths: tuple[int, ...], tmp_path: Any) -> None:
+    X = [[["a", "b"][k % 2] for k in range(length)] for length in lengths] * 4
+    y = [[{"a": "A", "b": "B"}[word] for word in words] for words in X]
+    for i in (0, 8):
+        y[i] = ["B", *y[i][1:]]  # one label alone is refused
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    write_conll(tmp_path / "words.txt", X, y)
+    file = ConllFile(tmp_path / "words.txt")
+    some = tagger.predict(X[:1])
+    for found in (tagger.predict(X), tagger.predict(np.array(X, dtype=object)), tagger.predict(file), some):
+        assert found.dtype == object
+        assert found.shape == (1 if found is some else len(X),)
+        assert all(type(labels) is list and type(labels[0]) is str for labels in found)
+    for block in tagger.predict_blocks(file):
+        assert (block.dtype, block.shape) == (object, (len(X),))
+    assert tagger.predict([]).shape == (0,)
+    predicted = cross_val_predict(SequenceTagger(random_state=0), X, y, cv=4)
+    assert (predicted.dtype, predicted.shape) == (object, (len(X),))
+    assert [len(labels) for labels in predicted] == list(map(len, X))
+    assert predicted[-1] == y[-1]
+
+
+def test_a_search_over_parameters_works_on_lists() -> None:
+    X, y = sentences(40)
+    search = GridSearchCV(SequenceTagger(random_state=0), {"C": [1e-9, 0.1]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"C": 0.1}
+    assert search.predict(X).shape == (40,)
 
 
 def _template_free() -> dict[str, Any]:
@@ -281,9 +311,9 @@ def test_a_file_makes_the_same_model_as_lists(tmp_path: Any, memory_limit: float
     held = SequenceTagger(**make).fit(X, y)
     read = SequenceTagger(memory_limit=memory_limit, **make).fit(file)
     np.testing.assert_array_equal(held.coef_.toarray(), read.coef_.toarray())
-    assert read.predict(file) == held.predict(X)
+    assert read.predict(file).tolist() == held.predict(X).tolist()
     assert read.score(file) == held.score(X, y)
-    assert [path for block in read.predict_blocks(file) for path in block] == held.predict(X)
+    assert [path for block in read.predict_blocks(file) for path in block] == held.predict(X).tolist()
 
 
 def test_a_file_that_is_not_kept_has_the_same_certificate(tmp_path: Any, monkeypatch: Any) -> None:
@@ -615,7 +645,7 @@ def test_a_saved_or_pickled_tagger_goes_on_as_the_original(settings: dict[str, A
     save(tagger, tmp_path / "tagger.larank")
     copies = [load(tmp_path / "tagger.larank"), pickle.loads(pickle.dumps(tagger))]
     for copy in copies:
-        assert copy.predict(more) == tagger.predict(more)
+        assert copy.predict(more).tolist() == tagger.predict(more).tolist()
         assert copy.classes_.tolist() == tagger.classes_.tolist()
         np.testing.assert_equal(copy.result_.to_dict(), tagger.result_.to_dict())
         np.testing.assert_array_equal(copy.coef_.toarray(), tagger.coef_.toarray())
@@ -741,11 +771,11 @@ def test_files_are_checked(tmp_path: Any) -> None:
 def test_a_failed_call_leaves_the_model_as_it_was() -> None:
     X, y = chunked(40, "BIO")
     tagger = SequenceTagger(constraints="BIO", random_state=0).fit(X, y)
-    before, weights = tagger.predict(X), tagger.coef_
+    before, weights = tagger.predict(X).tolist(), tagger.coef_
     for words, tags in ((["new"], ["I-Z"]), (["x1", "x2"], ["O", "I-X"]), (["x1"], ["VERB"]), (["x1"], ["O", "O"])):
         with pytest.raises(ValueError, match=r"constraints|y\[0\]"):
             tagger.partial_fit([words], [tags])
-        assert tagger.predict(X) == before
+        assert tagger.predict(X).tolist() == before
         assert tagger.predict([["new", "newer"]])
         np.testing.assert_array_equal(tagger.coef_.toarray()[: weights.shape[0]], weights.toarray())
     tagger.partial_fit([["new"]], [["B-Z"]])
@@ -757,7 +787,7 @@ def test_infeasible_constraints_are_reported_for_the_sequence() -> None:
     for inference in ("exact", "greedy"):
         tagger = SequenceTagger(inference, constraints=lambda p, y: (p, y) in pairs)
         tagger.fit([["x", "y"]] * 2, [["A", "B"]] * 2)
-        assert tagger.predict([["x", "y"] * 3]) == [["A", "B"] * 3]
+        assert tagger.predict([["x", "y"] * 3]).tolist() == [["A", "B"] * 3]
         with pytest.raises(ValueError, match="sequence 1 of 3 tokens has none"):
             tagger.predict([["x", "y"], ["x", "y", "x"]])
         with pytest.raises(ValueError, match="must allow some labels"):
@@ -870,17 +900,17 @@ def test_a_file_that_fails_on_its_way_leaves_the_model_as_it_was(
     more = [["new", "newer"]], [["B-Z", "I-Z"]]
     for bad in ("broken\n", "new I-Q\n"):
         tagger = SequenceTagger(constraints="BIO", random_state=0).fit(X, y)
-        before, weights, classes = tagger.predict(X), tagger.coef_, tagger.classes_.tolist()
+        before, weights, classes = tagger.predict(X).tolist(), tagger.coef_, tagger.classes_.tolist()
         write_conll(path, more[0] * 30, more[1] * 30)
         path.write_text(path.read_text() + bad)
         with pytest.raises(ValueError, match=r"train\.txt, line 91"):
             tagger.partial_fit(ConllFile(path))
-        assert tagger.predict(X) == before
+        assert tagger.predict(X).tolist() == before
         assert tagger.classes_.tolist() == classes
         np.testing.assert_array_equal(tagger.coef_.toarray()[: weights.shape[0]], weights.toarray())
         again = pickle.loads(pickle.dumps(tagger))
-        assert again.predict(X) == before
-        assert tagger.partial_fit(*more).predict(X) == again.partial_fit(*more).predict(X)
+        assert again.predict(X).tolist() == before
+        assert tagger.partial_fit(*more).predict(X).tolist() == again.partial_fit(*more).predict(X).tolist()
         np.testing.assert_array_equal(tagger.coef_.toarray(), again.coef_.toarray())
 
 
@@ -901,18 +931,18 @@ def test_labels_that_arrays_would_change_are_kept_as_they_are() -> None:
         assert tagger.classes_.shape == (2,)
         assert tagger.classes_.tolist() == [first, second]
         assert tagger.coef_.shape[1] == 2
-        assert tagger.predict([["a", "b"]]) == [[first, second]]
+        assert tagger.predict([["a", "b"]]).tolist() == [[first, second]]
 
 
 def test_series_with_any_index_are_sequences() -> None:
     pandas = pytest.importorskip("pandas")
     X, y = sentences(20)
-    expected = SequenceTagger(random_state=0).fit(X, y).predict(X)
+    expected = SequenceTagger(random_state=0).fit(X, y).predict(X).tolist()
     index = range(5, 25)
     tagger = SequenceTagger(random_state=0).fit(pandas.Series(X, index=index), pandas.Series(y, index=index))
-    assert tagger.predict(pandas.Series(X, index=index)) == expected
+    assert tagger.predict(pandas.Series(X, index=index)).tolist() == expected
     rows = [pandas.Series(words) for words in X], [pandas.Series(tags) for tags in y]
-    assert SequenceTagger(random_state=0).fit(*rows).predict(rows[0]) == expected
+    assert SequenceTagger(random_state=0).fit(*rows).predict(rows[0]).tolist() == expected
     with pytest.raises(TypeError, match="X is a DataFrame"):
         SequenceTagger().fit(pandas.DataFrame({"word": ["a"]}), [["D"]])
 
@@ -920,7 +950,7 @@ def test_series_with_any_index_are_sequences() -> None:
 def test_two_arrays_of_words_are_two_sequences() -> None:
     X = np.array(["a", "b"]), np.array(["b", "b"])
     y = np.array(["D", "N"]), np.array(["N", "N"])
-    assert SequenceTagger(random_state=0).fit(X, y).predict(X) == [["D", "N"], ["N", "N"]]
+    assert SequenceTagger(random_state=0).fit(X, y).predict(X).tolist() == [["D", "N"], ["N", "N"]]
 
 
 @pytest.mark.parametrize(
@@ -980,13 +1010,13 @@ def test_a_copy_learns_what_the_model_itself_would_have_learnt(parameters: dict[
     alone, read = (SequenceTagger(random_state=0, **parameters).fit(X, y) for _ in range(2))
     for words, tags in zip(X[:5], y[:5], strict=True):
         reader = one_model(read)  # who reads keeps others from learning in place
-        before, weights = reader.predict(X), read._learner.chain
+        before, weights = reader.predict(X).tolist(), read._learner.chain
         for tagger in (alone, read):
             tagger.partial_fit([[*words, "new"]], [[*tags, "NEW"]])
         assert read._learner.chain is not weights
-        assert reader.predict(X) == before
+        assert reader.predict(X).tolist() == before
         np.testing.assert_array_equal(read.coef_.toarray(), alone.coef_.toarray())
-        assert read.predict(X) == alone.predict(X)
+        assert read.predict(X).tolist() == alone.predict(X).tolist()
     chain = alone._learner.chain
     assert alone.partial_fit([["the"]], [["DET"]])._learner.chain is chain, "what takes longer to copy is not copied"
 
@@ -1010,8 +1040,8 @@ def test_empty_sequences_have_empty_labels_and_change_nothing(inference: str) ->
     )
     plain = SequenceTagger(inference, shuffle=False, random_state=0).fit(X, y)
     assert (gaps.coef_ != plain.coef_).nnz == 0
-    assert tagger.predict([[], *X, []]) == [[], *tagger.predict(X), []]
-    assert tagger.predict([[]]) == [[]]
+    assert tagger.predict([[], *X, []]).tolist() == [[], *tagger.predict(X).tolist(), []]
+    assert tagger.predict([[]]).tolist() == [[]]
     assert tagger.predict_nbest([[], X[0]], n=1)[0] == [RankedPath([], 0.0, math.inf)]
     assert tagger.predict_confidence([[], X[0], []])[0::2] == [[], []]
     assert tagger.score([[], *X], [[], *y]) == tagger.score(X, y)
@@ -1054,8 +1084,24 @@ def test_labels_are_mended_as_conlleval_reads_them(scheme: str, first: list[str]
     for data in ((X, y), (ConllFile(tmp_path / "train.txt"),)):
         with pytest.warns(UserWarning, match=r"\d+ labels were mended, as conlleval reads them: 'B-X' for 'I-X' at "):
             tagger = SequenceTagger(constraints=scheme, repair=True, random_state=0).fit(*data)
-        assert tagger.predict(X[:1]) == [first]
+        assert tagger.predict(X[:1]).tolist() == [first]
         assert "I-X" not in tagger.classes_ or scheme == "BIO"
+
+
+def test_labels_are_mended_wherever_they_are_given(tmp_path: Any) -> None:
+    X, y = chunked(40, "BIO")
+    wrong = [[re.sub("^B", "I", tags[0]), *tags[1:]] for tags in y]
+    tagger = SequenceTagger(constraints="BIO", repair=True, random_state=0).fit(X, y)
+    write_conll(tmp_path / "wrong.txt", X, wrong)
+    expected = tagger.score(X, y)
+    file = ConllFile(tmp_path / "wrong.txt")
+    for data, where in (((X, wrong), r"y\[\d+\]\[\d+\]"), ((file,), r".*wrong.txt, line \d+")):
+        said = f"labels were mended, as conlleval reads them: 'B-.' for 'I-.' at {where}"
+        with pytest.warns(UserWarning, match=said):
+            assert tagger.score(*data) == expected
+        for call in (SequenceTagger.fit, SequenceTagger.partial_fit, SequenceTagger.calibrate):
+            with pytest.warns(UserWarning, match="labels were mended, as conlleval reads them: 'B-.' for 'I-.' at"):
+                call(pickle.loads(pickle.dumps(tagger)), *data)
 
 
 def test_right_labels_are_mended_without_a_word(recwarn: Any) -> None:
@@ -1123,22 +1169,6 @@ def test_a_file_can_be_calibrated_with(tmp_path: Any) -> None:
     write_conll(tmp_path / "held.txt", X[30:], y[30:])
     tagger = SequenceTagger(random_state=0).fit(X[:30], y[:30])
     in_memory = tagger.calibrate(X[30:], y[30:]).calibration_
-def test_labels_are_mended_wherever_they_are_given(tmp_path: Any) -> None:
-    X, y = chunked(40, "BIO")
-    wrong = [[re.sub("^B", "I", tags[0]), *tags[1:]] for tags in y]
-    tagger = SequenceTagger(constraints="BIO", repair=True, random_state=0).fit(X, y)
-    write_conll(tmp_path / "wrong.txt", X, wrong)
-    expected = tagger.score(X, y)
-    file = ConllFile(tmp_path / "wrong.txt")
-    for data, where in (((X, wrong), r"y\[\d+\]\[\d+\]"), ((file,), r".*wrong.txt, line \d+")):
-        said = f"labels were mended, as conlleval reads them: 'B-.' for 'I-.' at {where}"
-        with pytest.warns(UserWarning, match=said):
-            assert tagger.score(*data) == expected
-        for call in (SequenceTagger.fit, SequenceTagger.partial_fit, SequenceTagger.calibrate):
-            with pytest.warns(UserWarning, match="labels were mended, as conlleval reads them: 'B-.' for 'I-.' at"):
-                call(pickle.loads(pickle.dumps(tagger)), *data)
-
-
     assert np.array_equal(tagger.calibrate(ConllFile(tmp_path / "held.txt")).calibration_, in_memory)
 
 

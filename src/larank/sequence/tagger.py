@@ -215,7 +215,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     >>> y = [["DET", "NOUN", "VERB"]] * 15
     >>> tagger = SequenceTagger(random_state=0).fit(X, y)
     >>> tagger.predict([["a", "dog", "sleeps"]])
-    [['DET', 'NOUN', 'VERB']]
+    array([list(['DET', 'NOUN', 'VERB'])], dtype=object)
     """
 
     _learner: Learner
@@ -341,19 +341,23 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        list of lists of labels, or ndarray
-            An array with one label per row for ``(array, lengths)``.
+        ndarray of shape (n_sequences,), of lists of labels; or ndarray of shape (n_tokens,)
+            An array of objects with one list per sequence, whatever their lengths, as from `sklearn_crfsuite.CRF`;
+            `.tolist()` makes lists of lists. An array with one label per row for ``(array, lengths)``.
         """
         check_is_fitted(self, "classes_")
         if isinstance(X, ConllFile):
-            return [path for block in self.predict_blocks(X) for path in block]
+            return np.concatenate(list(self.predict_blocks(X)))
         sequences = self._encoded(X)
         labels = self._predicted(sequences)
         return labels if is_ragged(X) else _split(labels, sequences.starts)
 
     @of_one_model
-    def predict_blocks(self, file: ConllFile) -> Iterator[list[list[Any]]]:
-        """The labels of a file of any size, some thousand sentences at a time; labels in it are not looked at."""
+    def predict_blocks(self, file: ConllFile) -> Iterator[NDArray[np.object_]]:
+        """The labels of a file of any size, some thousand sentences at a time; labels in it are not looked at.
+
+        A block is an array of lists as from `predict`.
+        """
         check_is_fitted(self, "classes_")
         for block in file.blocks(_PREDICTION_TOKENS):
             sequences = self._encoded(block)
@@ -671,7 +675,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         wrong = WrongLabels(self.constraints)
         right = wrong.mend(sequences.starts, tags, lambda sequence, position: f"y[{sequence}][{position}]")
         wrong.warn_of_repair()
-        return better
+        return right
 
     def _checkpoint(self, asked: CheckpointRequest, X: Any, corpus: Corpus) -> CheckpointFile | None:
         """Of a file with all its bytes, or of sequences with the names of their features."""
@@ -713,11 +717,11 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "calibration_"):
             del self.calibration_
         self._learner.stretches += training.stretches
+        self._learner.sequences += training.sequences
         self.classes_ = sorted_labels(self._learner.labels.labels)
         session = self._learner.session
         self.result_ = Result.of(
             outcome,
-        self._learner.sequences += training.sequences
             solver=name,
             iterations=training.iterations(),
             support_patterns=session.support_patterns,
@@ -806,12 +810,12 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             found = self._chain.predict(self._encoded(block), workers)
             right += int(np.count_nonzero(found == self._learner.labels.known(true)))
             tokens += len(found)
+        wrong.warn_of_repair()
         return right / tokens
 
     # ---- Models as arrays and plain values ----
 
     @property
-        wrong.warn_of_repair()
     @of_one_model
     def _state(self) -> dict[str, Any]:
         self._check_attribute("_state")
@@ -876,9 +880,13 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             self._state = kept
 
 
-def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> list[list[Any]]:
-    flat, cuts = labels.tolist(), starts.tolist()
-    return [flat[begin:end] for begin, end in pairwise(cuts)]
+def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[np.object_]:
+    """An array of lists: assigned at once, lists of one length would be rows of a table."""
+    flat = labels.tolist()
+    sequences = np.empty(len(starts) - 1, dtype=object)
+    for i, (begin, end) in enumerate(pairwise(starts.tolist())):
+        sequences[i] = flat[begin:end]
+    return sequences
 
 
 def _held(file: ConllFile) -> tuple[list[list[Any]], list[list[str]] | None]:

@@ -292,6 +292,15 @@ void bind_model(nb::module_& m) {
             },
             "model"_a)
         .def("grow", &grow, "features"_a, "labels"_a)
+        .def_static(
+            "bytes_of",
+            [](int64_t order, int64_t features, int64_t labels) {
+                check_range("order", 0, larank::most_lags, order);
+                check_range("features", 0, std::numeric_limits<int32_t>::max(), features);
+                check_range("labels", 0, larank::most_labels, labels);
+                return Weights::bytes_of(order, features, labels);
+            },
+            "order"_a, "features"_a, "labels"_a)
         .def_prop_ro("bytes", [](const Model& c) { return c.weights.bytes(); })
         .def_prop_ro("order", [](const Model& c) { return c.weights.order(); })
         .def_prop_ro("features", [](const Model& c) { return c.weights.features(); })

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 from chainreference import hooks
-from larank import SequenceTagger, StructuredModel, StructuredSVC
+from larank import MemoryLimitError, SequenceTagger, StructuredModel, StructuredSVC
 from larank.data import DataFormatError, data_directory
 from larank.data.columns import ConllFile, write_conll
 from larank.data.models import load, save
@@ -212,6 +212,39 @@ def test_one_label_is_refused_by_fit_and_may_begin_a_stream(label: Any, tmp_path
     assert stream.predict([["dog"]])[0] == [label]
     stream.partial_fit([["a"]] * 9, [["DET" if label == "NOUN" else 5]] * 9)
     assert len(stream.classes_) == 2
+
+
+@pytest.mark.parametrize("settings", [{}, {"average": False}, {"inference": "greedy", "order": 3}], ids=str)
+def test_weights_that_take_more_than_the_limit_are_refused_before_they_are_made(settings: dict[str, Any]) -> None:
+    X = [[f"w{n}"] for n in range(3000)]
+    y = [[f"L{n}"] for n in range(3000)]
+    tagger = SequenceTagger(templates=["word[0]"], memory_limit=1e8, random_state=0, **settings)
+    why = (
+        r"memory_limit must be at least (\d+) bytes for the weights of 3000 features x 3000 labels and (\d) x 3001 x "
+        r"3000 of pairs of labels, (\d) times.*, got 1e\+08; fewer labels or templates take less"
+    )
+    with pytest.raises(MemoryLimitError, match=why) as error:
+        tagger.fit(X, y)
+    needed, order, arrays = map(int, re.fullmatch(why, str(error.value)).groups())  # type: ignore[union-attr]
+    assert (order, arrays) == (settings.get("order", 1), 3 if settings.get("average", True) else 1)
+    assert needed == arrays * (3000 + order * 3001) * 3000 * 8
+    assert not hasattr(tagger, "classes_")
+    tagger.fit(*sentences(20))
+    before = tagger.predict(sentences(5)[0]).tolist()
+    with pytest.raises(MemoryLimitError, match=r"memory_limit must be at least \d+ bytes"):
+        tagger.partial_fit(X, y)
+    assert tagger.predict(sentences(5)[0]).tolist() == before
+    tagger.partial_fit(*sentences(5))
+
+
+def test_a_saved_tagger_whose_weights_take_more_than_the_limit_is_refused() -> None:
+    tagger = SequenceTagger(templates=["word[0]"], average=False, random_state=0).fit(*sentences(20))
+    state = tagger.__getstate__()
+    state["_state"] = {**state["_state"], "labels": [f"L{n:04}" for n in range(4000)]}
+    state["_state"]["transitions"] = np.zeros((1, 4001, 4000))
+    state["memory_limit"] = 1e8
+    with pytest.raises(MemoryLimitError, match=r"memory_limit must be at least \d+ bytes .* x 4000 labels"):
+        SequenceTagger.__new__(SequenceTagger).__setstate__(state)
 
 
 def test_integer_labels_stay_integers() -> None:

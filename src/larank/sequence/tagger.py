@@ -179,7 +179,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         ones are let go: their coefficients stay as they are. Memory then grows with the features alone.
     memory_limit : float, default=2e9
         Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next pass. When
-        patterns take more, random ones are let go: their coefficients stay as they are. The weights come on top.
+        patterns take more, random ones are let go: their coefficients stay as they are. Weights, of which every feature
+        has one for every label, come on top, with their average: where they would take more than `memory_limit` by
+        themselves, and more than 64 MB, training ends with a `MemoryLimitError` before they are made.
     random_state : int, RandomState or None, default=None
         Draws the order of the sequences and the patterns returned to. The same integer gives the same model.
     n_jobs : int, optional
@@ -627,7 +629,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         chain = Chain(self.order, self.inference, self.constraints, self.label_costs)
         if self.solver != "larank":
             session = _core.ChainPerceptron(chain.model, rule=self.solver, averages=averages)
-            return Learner(encoder, labels, chain, session)
+            return Learner(encoder, labels, chain, session, memory_limit=self.memory_limit)
         larank = _core.ChainLaRank(
             chain.model,
             tau=_TAU,
@@ -638,7 +640,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             max_patterns=int(self.max_patterns or 0),
             averages=averages,
         )
-        return Learner(encoder, labels, chain, larank)
+        return Learner(encoder, labels, chain, larank, memory_limit=self.memory_limit)
 
     def _corpus(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Corpus:
         """What is learnt from. Labels that are new are those of a new learner, so that the old one can come back."""

@@ -34,7 +34,7 @@ print(f"gap {tagger.result_.gap:.4f} of {tagger.result_.primal:.4f}, {tagger.res
 
 # A name and a kind of entity never seen before.
 tagger.partial_fit([["the", "Titanic", "sank"]] * 3, [["O", "B-SHIP", "O"]] * 3)
-print(tagger.predict([["Alan", "Turing", "saw", "the", "Titanic"]]))
+print(tagger.predict([["Alan", "Turing", "saw", "the", "Titanic"]])[0])
 
 best, second = tagger.predict_nbest([["Emmy", "Noether", "left", "San", "Francisco"]], n=2)[0]
 print(best.labels, f"beats {second.labels} by {best.margin:.2f}")

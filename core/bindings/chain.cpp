@@ -292,6 +292,15 @@ void bind_model(nb::module_& m) {
             },
             "model"_a)
         .def("grow", &grow, "features"_a, "labels"_a)
+        .def_static(
+            "bytes_of",
+            [](int64_t order, int64_t features, int64_t labels) {
+                check_range("order", 0, larank::most_lags, order);
+                check_range("features", 0, std::numeric_limits<int32_t>::max(), features);
+                check_range("labels", 0, larank::most_labels, labels);
+                return Weights::bytes_of(order, features, labels);
+            },
+            "order"_a, "features"_a, "labels"_a)
         .def_prop_ro("bytes", [](const Model& c) { return c.weights.bytes(); })
         .def_prop_ro("order", [](const Model& c) { return c.weights.order(); })
         .def_prop_ro("features", [](const Model& c) { return c.weights.features(); })
@@ -343,6 +352,14 @@ nb::class_<Session> bind_session(nb::module_& m, const char* name) {
                  s.solver.average(model->weights);
                  return model;
              })
+        .def(
+            "shorten_average",
+            [](Session& s, double coming, double share) {
+                require(coming > 0 && std::isfinite(coming), "coming must be a number of stretches above zero");
+                require(share > 0 && share < 1, "share must be between 0 and 1");
+                s.solver.shorten_average(coming, share);
+            },
+            "coming"_a, "share"_a)
         .def("early",
              [](const Session& s) {
                  const Weights& early = s.solver.average().early();
@@ -439,7 +456,6 @@ void bind_chains(nb::module_& m) {
                 s.solver.each_early([&](double& early) { early = *next++; });
             },
             "values"_a.noconvert())
-        .def("begin_average", [](LaRankSession& s) { s.solver.begin_average(); })
         .def("end_rounds", [](LaRankSession& s) { s.solver.end_rounds(); })
         .def("state", &patterns_of)
         .def("restore", &restore_patterns, "linear"_a, "sequences"_a, "ids"_a.noconvert(), "costs"_a.noconvert(),

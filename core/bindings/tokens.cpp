@@ -119,11 +119,12 @@ void bind_conll(nb::module_& m) {
         .def(
             "__init__",
             [](Reader* self, Dictionary& labels, std::optional<int> label, bool splits_at_tabs,
-               const std::string& comment, std::size_t expected_cells, std::size_t block_tokens) {
-                new (self) Reader({label, splits_at_tabs, comment, expected_cells}, block_tokens, labels);
+               const std::string& comment, std::size_t expected_cells, std::size_t most_cells,
+               std::size_t block_tokens) {
+                new (self) Reader({label, splits_at_tabs, comment, expected_cells, most_cells}, block_tokens, labels);
             },
             nb::keep_alive<1, 2>(), "labels"_a, nb::kw_only(), "label"_a.none(), "splits_at_tabs"_a, "comment"_a,
-            "expected_cells"_a, "block_tokens"_a)
+            "expected_cells"_a, "most_cells"_a, "block_tokens"_a)
         .def_prop_ro("lines", &Reader::lines)
         .def(
             "feed",

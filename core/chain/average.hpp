@@ -41,10 +41,17 @@ class ChainAverage {
     // 1 / n^p.
     double share() const { return 1 / power(std::max<int64_t>(stretches_, 1)); }
 
-    // Another stream begins, in which the average so far counts like that of its first stretch.
-    void begin_anew() {
-        early_.scale(T(share()));
-        stretches_ = 0;
+    // The average stays what it is, and counts from now on as one of n stretches, fewer than there were: so many that
+    // what is learnt from `coming` stretches has this share of the average right after them,
+    // 1 - (n / (n + coming))^p. Returns the factor on what is not in u yet.
+    double shorten(double coming, double share_of_coming) {
+        const double longest = coming / std::expm1(-std::log1p(-share_of_coming) / power_);
+        if (!(longest < double(stretches_))) return 1;
+        const int64_t stretches = std::max<int64_t>(1, std::llround(longest));
+        const double factor = power(stretches) * share();
+        early_.scale(T(factor));
+        stretches_ = stretches;
+        return factor;
     }
 
     // From w to w - u / n^p.

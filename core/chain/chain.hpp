@@ -119,6 +119,10 @@ class ChainWeights {
     const T* tokens() const { return tokens_.data(); }
     T* lag(int64_t s) { return transitions_.data() + (s - 1) * (labels_ + 1) * lanes_; }
     Transitions<T> transitions() const { return {transitions_.data(), order_, labels_, lanes_}; }
+    // What weights of so many features and labels take.
+    static int64_t bytes_of(int64_t order, int64_t features, int64_t labels) {
+        return (features + order * (labels + 1)) * padded<T>(labels) * int64_t(sizeof(T));
+    }
     int64_t bytes() const { return int64_t((tokens_.capacity() + transitions_.capacity()) * sizeof(T)); }
 
     void grow(int64_t features, int64_t labels) {

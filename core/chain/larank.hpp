@@ -190,10 +190,8 @@ class ChainLaRank {
         }
     }
 
-    // The average stays what it is, and gives way to that of the stretches to come.
-    void begin_average() {
-        each_early([share = average_.share()](double& early) { early *= share; });
-        average_.begin_anew();
+    void shorten_average(double coming, double share) {
+        each_early([factor = average_.shorten(coming, share)](double& early) { early *= factor; });
     }
 
     // The dual objective from the weights as they are.

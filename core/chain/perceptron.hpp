@@ -33,6 +33,7 @@ class ChainPerceptron {
           search_(copy),
           rule_(other.rule_),
           average_(other.average_),
+          examples_(other.examples_),
           steps_(other.steps_),
           linear_(other.linear_) {}
 
@@ -42,6 +43,7 @@ class ChainPerceptron {
         const bool is_perceptron = rule_ == OnlineRule::perceptron;
         search_.argmax(is_perceptron ? search_.plain(x) : search_.augmented(x), output_.data());
         average_.begin_stretch();
+        ++examples_;
         if (std::equal(x.truth, x.truth + x.length, output_.data())) return 0;
         const double loss = model_.loss(x.truth, output_.data(), x.length);
         const double h = loss + search_.lead(x, output_.data());
@@ -58,9 +60,9 @@ class ChainPerceptron {
     }
 
     std::vector<std::pair<const char*, int64_t>> operations() const {
-        return {{"examples", average_.stretches()}, {"steps", steps_}};
+        return {{"examples", examples_}, {"steps", steps_}};
     }
-    int64_t argmax_calls() const { return average_.stretches(); }
+    int64_t argmax_calls() const { return examples_; }
     double linear() const { return linear_; }
     double half_squared_norm() const { return model_.weights.squared_norm() / 2; }
     // The dual objective, as long as every stretch was seen once and the rule is the passive-aggressive one.
@@ -71,15 +73,15 @@ class ChainPerceptron {
     ChainAverage<T>& average() { return average_; }
     // From the weights to their average.
     void average(ChainWeights<T>& w) const { average_.take_from(w); }
+    void shorten_average(double coming, double share) { average_.shorten(coming, share); }
     void restore(double linear) { linear_ = linear; }
 
     // All that the weights, and those of the average, do not tell.
     template <class Snapshot>
     void exchange(Snapshot& snapshot) {
-        snapshot(average_, steps_, linear_);
+        snapshot(average_, examples_, steps_, linear_);
         if constexpr (Snapshot::reads)
-            must_hold(average_.stretches() >= steps_ && steps_ >= 0 && std::isfinite(linear_),
-                      "a count is out of range");
+            must_hold(examples_ >= steps_ && steps_ >= 0 && std::isfinite(linear_), "a count is out of range");
     }
 
   private:
@@ -87,7 +89,7 @@ class ChainPerceptron {
     ChainSearch<T> search_;
     OnlineRule rule_;
     ChainAverage<T> average_;
-    int64_t steps_ = 0;
+    int64_t examples_ = 0, steps_ = 0;
     std::vector<int32_t> output_;
     double linear_ = 0;
 };

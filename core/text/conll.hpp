@@ -26,6 +26,7 @@ struct ConllFormat {
     bool splits_at_tabs;         // cells may then hold spaces; otherwise they end at any blank
     std::string comment;         // lines that begin so do not count; empty: there are none such
     std::size_t expected_cells;  // of a line; 0: as many as the first line has
+    std::size_t most_cells;      // of any line
 };
 
 class ConllReader {
@@ -56,6 +57,7 @@ class ConllReader {
     void finish() {
         if (!cut_line_.empty()) read_line(cut_line_);
         cut_line_.clear();
+        if (!has_begun_) read_held_lines();
         end_sentence();
         if (!block_) fail_at(lines_, "no tokens");
         if (block_->size() > 0) end_block();
@@ -71,6 +73,51 @@ class ConllReader {
         if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
         if (!format_.comment.empty() && line.substr(0, format_.comment.size()) == format_.comment) return;
         check_bytes(line);
+        if (!has_begun_ && (line.empty() || line.front() == '#') && held_.size() < most_held) {
+            held_.emplace_back(lines_, line);
+            return;
+        }
+        if (!has_begun_) {
+            check_is_not_conllu(line);
+            read_held_lines();
+        }
+        read_cells(line);
+    }
+
+    // Lines that begin with '#' may be tokens, or the comments of CoNLL-U. The first other line says which.
+    void read_held_lines() {
+        has_begun_ = true;
+        const int64_t now = lines_;
+        for (const auto& [number, line] : held_) lines_ = number, read_cells(line);
+        lines_ = now;
+        held_.clear();
+    }
+
+    // Ten columns between tabs, the first with the number of a word (1), of several (1-2) or of an empty node (0.1),
+    // the seventh with that of the head.
+    void check_is_not_conllu(std::string_view line) const {
+        constexpr std::size_t columns = 10, head = 6;
+        if (std::size_t(std::count(line.begin(), line.end(), '\t')) != columns - 1) return;
+        std::vector<std::string_view> cells;
+        for (std::size_t begin = 0; begin <= line.size();) {
+            const std::size_t end = std::min(line.find('\t', begin), line.size());
+            cells.push_back(line.substr(begin, end - begin));
+            begin = end + 1;
+        }
+        const std::string_view id = cells[0];
+        const std::size_t mark = std::min(id.find_first_of("-."), id.size());
+        const bool is_id = is_number(id.substr(0, mark)) && (mark == id.size() || is_number(id.substr(mark + 1)));
+        if (!is_id || !(cells[head] == "_" || is_number(cells[head]))) return;
+        fail(
+            "this is CoNLL-U, which is not supported: its comments, its lines for several words and its empty nodes "
+            "are not tokens of a sentence. Write the columns FORM and UPOS to a file, and read it with tabs as "
+            "separator: awk -F'\\t' '/^[0-9]+\\t/ {print $2 \"\\t\" $4} /^$/'");
+    }
+    static bool is_number(std::string_view text) {
+        return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    }
+
+    void read_cells(std::string_view line) {
         split(line);
         if (cells_.empty())
             end_sentence();
@@ -97,7 +144,7 @@ class ConllReader {
         while (p != end) {
             const char* const start = p;
             while (p != end && !is_blank(*p)) ++p;
-            cells_.emplace_back(start, std::size_t(p - start));
+            add_cell(line, start, p);
             while (p != end && is_blank(*p)) ++p;
         }
     }
@@ -107,9 +154,16 @@ class ConllReader {
             const char* const start = p;
             p = std::find(p, end, '\t');
             if (p == start) fail("column " + std::to_string(cells_.size() + 1) + " is empty in " + quoted(line));
-            cells_.emplace_back(start, std::size_t(p - start));
+            add_cell(line, start, p);
             if (p == end) return;
         }
+    }
+
+    void add_cell(std::string_view line, const char* start, const char* end) {
+        if (cells_.size() == format_.most_cells)
+            fail("more than " + columns(format_.most_cells) + " in " + quoted(line) +
+                 "; keep the columns that the templates need");
+        cells_.emplace_back(start, std::size_t(end - start));
     }
 
     void add_token(std::string_view line) {
@@ -181,7 +235,7 @@ class ConllReader {
         return out + (at < line.size() ? "...'" : "'");
     }
 
-    static constexpr std::size_t none = std::size_t(-1);
+    static constexpr std::size_t none = std::size_t(-1), most_held = 1000;
 
     ConllFormat format_;
     std::size_t block_tokens_;
@@ -189,6 +243,8 @@ class ConllReader {
     std::size_t width_ = 0, label_ = none;
     int64_t lines_ = 0, first_line_ = 0;
     std::string cut_line_;  // the bytes after the last line end
+    bool has_begun_ = false;
+    std::vector<std::pair<int64_t, std::string>> held_;  // before that: lines with their numbers
     std::vector<std::string_view> cells_;
     std::optional<Sentences> block_;
     std::vector<Sentences> complete_;

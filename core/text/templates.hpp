@@ -49,10 +49,10 @@ class TemplateTable {
   public:
     TemplateTable(std::vector<View> views, std::vector<std::vector<Atom>> templates, std::size_t columns,
                   const CharacterTables& tables)
-        : forms_(tables), columns_(columns), words_(columns), is_used_(columns) {
+        : forms_(tables), columns_(columns), words_(columns), views_of_(columns) {
         for (const View& view : views) {
             if (view.column >= columns) throw std::invalid_argument("a view of a column that is not there");
-            is_used_[view.column] = true;
+            views_of_[view.column].push_back(views_.size());
             views_.push_back({view, {}, {}});
         }
         for (std::vector<Atom>& atoms : templates) add_template(std::move(atoms));
@@ -124,9 +124,8 @@ class TemplateTable {
 
         void fill(std::string_view word, std::size_t column, std::size_t at, ValueRows& rows) {
             const uint32_t number = numbered(table.words_[column], word);
-            for (std::size_t v = 0; v < table.views_.size(); ++v) {
+            for (const std::size_t v : table.views_of_[column]) {
                 auto& seen = table.views_[v];
-                if (seen.view.column != column) continue;
                 if constexpr (!std::is_const_v<Table>)
                     if (number == seen.of_word.size()) seen.of_word.push_back(value(seen, word));
                 rows[v][at] = number == unknown ? value(seen, word) : seen.of_word[number];
@@ -185,8 +184,8 @@ class TemplateTable {
     WordForms forms_;
     std::size_t columns_;
     std::vector<Dictionary> words_;  // of each column that is used
-    std::vector<bool> is_used_;
     std::vector<SeenView> views_;
+    std::vector<std::vector<std::size_t>> views_of_;  // each column
     std::vector<Template> templates_;
     int64_t features_ = 0;
     mutable std::shared_mutex turn_;
@@ -235,7 +234,7 @@ void TemplateTable::fill_sentence(const Sentences& block, std::size_t sentence, 
     }
     for (std::size_t i = 0; i < length; ++i)
         for (std::size_t column = 0; column < block.columns; ++column)
-            if (values.table.is_used_[column])
+            if (!values.table.views_of_[column].empty())
                 values.fill(block.cell(first + i, column), column, i + farthest_offset, rows);
 }
 

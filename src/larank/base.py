@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from os import PathLike
@@ -256,9 +256,14 @@ def _is_sequence_of_objects(X: Any) -> bool:
 def classes_of(y: NDArray[Any]) -> NDArray[Any]:
     """The classes in y, of which there must be two or more."""
     classes = np.unique(y)
-    if len(classes) < 2:
-        raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
+    check_several_classes(classes.tolist())
     return classes
+
+
+def check_several_classes(classes: Sequence[Any]) -> None:
+    """Raise where all labels are one class."""
+    if len(classes) == 1:
+        raise ValueError(f"y must hold at least two classes, got one class: {classes[0]!r}")
 
 
 def check_same_type(y: NDArray[Any], others: NDArray[Any], where: str) -> None:

@@ -96,7 +96,7 @@ def test_a_tagger_tags_bags_of_sentences():
     tagger = larank.SequenceTagger(random_state=0).fit(SENTENCES, TAGS)
     sentences, tags = (db.from_sequence(each, npartitions=4) for each in (SENTENCES, TAGS))
     with dask.config.set(scheduler="sync"):
-        assert larank.dask.predict(tagger, sentences).compute() == tagger.predict(SENTENCES)
+        assert larank.dask.predict(tagger, sentences).compute() == tagger.predict(SENTENCES).tolist()
         assert larank.dask.score(tagger, sentences, tags) == tagger.score(SENTENCES, TAGS)
         assert larank.dask.predict(tagger, sentences.filter(lambda s: False)).compute() == []
 

@@ -3,6 +3,8 @@ import gzip
 import lzma
 import os
 import re
+import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -32,8 +34,8 @@ def file(tmp_path):
 
 
 def native_reader(labels, **options):
-    settings = {"label": -1, "splits_at_tabs": False, "comment": "", "expected_cells": 0, "block_tokens": 2}
-    return _core.ConllReader(labels, **settings | options)
+    settings = {"label": -1, "splits_at_tabs": False, "comment": "", "expected_cells": 0, "most_cells": 9}
+    return _core.ConllReader(labels, **settings | {"block_tokens": 2} | options)
 
 
 def what_is_in(blocks):
@@ -249,6 +251,74 @@ def test_utf8_is_what_python_takes_for_it(word):
             reader.feed(line)
     else:
         assert [*reader.feed(line), *reader.finish()][0].sentences() == [[expected]]
+
+
+@pytest.mark.parametrize("separator", [None, "\t"])
+@pytest.mark.parametrize("columns", [None, [f"c{k}" for k in range(1000)]])
+def test_lines_of_more_than_a_thousand_columns_are_refused(file, separator, columns):
+    cells = (separator or " ").join
+    file.write_text(cells(["a"] * 1000) + "\n")
+    assert ConllFile(file, separator=separator).columns[-1] == "col998"
+    file.write_text("\n" + cells(["a"] * 1001) + "\n")
+    why = f"^{re.escape(str(file))}, line 2: more than 1000 columns in 'a.*keep the columns that the templates need"
+    with pytest.raises(DataFormatError, match=why):
+        next(ConllFile(file, columns, separator=separator).blocks())
+
+
+CONLLU = """# newdoc id = weblog-1
+# sent_id = 1
+# text = Vamos al mar
+
+1	Vamos	ir	VERB	_	_	0	root	_	_
+2-3	al	_	_	_	_	_	_	_	_
+2	a	a	ADP	_	_	4	case	_	_
+3	el	el	DET	_	_	4	det	_	_
+4	mar	mar	NOUN	_	_	1	obl	_	_
+4.1	va	ir	VERB	_	_	_	_	_	_
+
+"""
+
+
+@pytest.mark.parametrize("comment", [None, "#"])
+@pytest.mark.parametrize("separator", [None, "\t"])
+@pytest.mark.parametrize("first", [None, "1-2\tVamonos" + "\t_" * 8, "0.1\tva\tir\tVERB" + "\t_" * 6])
+def test_conllu_is_named_and_what_to_do_instead(file, comment, separator, first):
+    lines = CONLLU.splitlines() if first is None else [*CONLLU.splitlines()[:4], first, *CONLLU.splitlines()[4:]]
+    file.write_text("\n".join(lines))
+    why = "line 5: this is CoNLL-U, which is not supported.* columns FORM and UPOS .*awk"
+    for settings in ({}, {"columns": [f"c{k}" for k in range(9)]}, {"label": 3}, {"label": None}):
+        with pytest.raises(DataFormatError, match=f"^{re.escape(str(file))}, {why}"):
+            read_conll(file, separator=separator, comment=comment, **settings)
+    reader = native_reader(_core.Dictionary())
+    with pytest.raises(ValueError, match="line 5: this is CoNLL-U"):
+        [reader.feed(bytes([byte])) for byte in file.read_bytes()]
+
+
+@pytest.mark.skipif(not shutil.which("awk"), reason="needs awk")
+def test_conllu_is_read_after_the_command_of_its_error(file):
+    file.write_text(CONLLU)
+    with pytest.raises(DataFormatError) as error:
+        read_conll(file)
+    program = re.fullmatch(r".*awk -F'\\t' '(.*)'", str(error.value))[1]
+    made = subprocess.run(["awk", "-F\t", program, file], capture_output=True, check=True).stdout
+    file.write_bytes(made)
+    assert read_conll(file, separator="\t") == ([["Vamos", "a", "el", "mar"]], [["VERB", "ADP", "DET", "NOUN"]])
+
+
+@pytest.mark.parametrize("cells", ["1 a b c d e 0 g h i", "x a b c d e 0 g h i", "1 a b c d e f g h i"])
+def test_ten_columns_alone_are_not_conllu(file, cells):
+    line = cells if cells.startswith("1 a b c d e 0") else cells.replace(" ", "\t")
+    file.write_text(f"#1 a b c d e 0 g h i\n{line}\n\n#2 a b c d e 0 g h i")
+    sentences, labels = read_conll(file)
+    assert [len(sentence) for sentence in sentences] == [2, 1]
+    assert labels == [["i", "i"], ["i"]]
+    assert [block.lines.tolist() for block in ConllFile(file).blocks(1)] == [[1, 2], [4]]
+
+
+def test_no_file_of_more_than_a_thousand_columns_is_written(file):
+    with pytest.raises(ValueError, match=r"sentences\[0\] makes 1001 columns; at most 1000"):
+        write_conll(file, [[("a",) * 1000]], [["x"]])
+    assert not file.exists()
 
 
 def test_a_file_is_read_no_further_than_asked(file, monkeypatch):

@@ -524,18 +524,28 @@ def test_larank_averages_its_weights_and_late_ones_count_most(inference, bound):
     assert np.abs(weights(larank.average()) - weights(model)).max() > 1e-3
 
 
-def test_an_average_that_begins_anew_is_what_it_was_and_then_follows_the_stream():
+@pytest.mark.parametrize("solver", ["larank", "perceptron"])
+def test_a_shortened_average_is_what_it_was_and_then_goes_on(solver):
     chain, data, costs = random_problem(5, 1, sequences=20)
     model = chain.model()
-    larank = session(model, n_reprocess=3, averages=True)
-    learn(larank, data, costs, "exact", range(15))
-    before = weights(larank.average())
-    assert np.abs(before - weights(model)).max() > 1e-3
-    larank.begin_average()
-    np.testing.assert_allclose(weights(larank.average()), before, atol=1e-12)
-    learn(larank, data, costs, "exact", range(15, 20))
-    np.testing.assert_allclose(weights(larank.average()), weights(model), atol=0.1 * np.abs(weights(model)).max())
-    assert larank.stretches == 5
+    if solver == "larank":
+        power, trained = 16, session(model, n_reprocess=3, averages=True)
+    else:
+        power, trained = 1, _core.ChainPerceptron(model, rule="perceptron", averages=True)
+    learn(trained, data, costs, "exact", range(15))
+    average = weights(trained.average())
+    assert np.abs(average - weights(model)).max() > 1e-3
+    trained.shorten_average(1.0, 0.001)  # as one of more stretches than there were
+    assert trained.stretches == 15
+    trained.shorten_average(1.0, 0.95 if solver == "larank" else 0.2)
+    assert trained.stretches == {"larank": 5, "perceptron": 4}[solver]
+    for sequence in range(15, 20):
+        np.testing.assert_allclose(weights(trained.average()), average, atol=1e-12)
+        before = trained.stretches
+        learn(trained, data, costs, "exact", [sequence])
+        rest = (before / trained.stretches) ** power
+        average = rest * average + (1 - rest) * weights(model)
+    assert dict(trained.operations)[{"larank": "process_new", "perceptron": "examples"}[solver]] == 20
 
 
 def test_a_restored_perceptron_goes_on_with_its_average():

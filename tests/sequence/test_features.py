@@ -173,6 +173,30 @@ def test_real_text_makes_what_plain_python_makes(templates, columns):
     assert encoder.n_features == len(numbers)
 
 
+class CountedName(str):
+    """A name of a column that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other):
+        CountedName.comparisons += 1
+        return str(self) == str(other)
+
+    __hash__ = str.__hash__
+
+
+def test_the_work_of_a_template_does_not_grow_with_the_columns():
+    names = [CountedName(f"c{k}") for k in range(300)]
+    encoder = TemplateEncoder([f"{name}[0]" for name in names], names)
+    assert encoder.learn([[tuple(map(str, range(300)))]]).indices.tolist() == list(range(300))
+    assert CountedName.comparisons <= 10 * len(names)
+
+
+def test_more_templates_than_a_model_file_can_number_are_refused():
+    with pytest.raises(ValueError, match="templates must be at most 65535, got 65636 for 1 columns"):
+        TemplateEncoder([f"word[0]|word[{k}]" for k in range(65636)])
+
+
 def test_the_ends_of_a_sentence_are_no_words():
     encoder = TemplateEncoder(["word[-1]"])
     learnt = encoder.learn([["a"], ["<s-1>", "b"]])

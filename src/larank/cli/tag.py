@@ -40,7 +40,7 @@ from larank.report import confusions
 from larank.sequence.entities import entity_report, has_chunks
 from larank.sequence.features import TEMPLATES
 from larank.sequence.tagger import SequenceTagger
-from larank.sequence.wronglabels import LabelsNotAllowedError
+from larank.sequence.wronglabels import LabelsNotAllowedError, WrongLabels, named_by_line
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -323,10 +323,14 @@ def _compared(tagger: SequenceTagger, file: ConllFile) -> tuple[list[list[str]],
     """True and predicted labels, sentence by sentence."""
     true: list[list[str]] = []
     predicted: list[list[str]] = []
+    wrong = WrongLabels(tagger.constraints)
     for block in file.blocks(_BLOCK_TOKENS):
         names = np.array(file.labels.words(), dtype=object)[block.labels].tolist()
+        if tagger.repair:
+            names = wrong.mend(block.starts, names, named_by_line(file, block))
         true += [names[start:end] for start, end in pairwise(block.starts.tolist())]
         predicted += [list(map(str, labels)) for labels in tagger.predict(block)]
+    wrong.warn_of_repair()
     check_labels(
         Path(file.path), np.array([name for names in true for name in names], dtype=object), tagger.classes_, "token"
     )

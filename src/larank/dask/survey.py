@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 
-from larank.base import class_factors, validated
+from larank.base import check_several_classes, class_factors, validated
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,7 @@ class Survey:
         for number in numbers[1:]:
             _check_alike(f"partition {number} must be like partition {numbers[0]}", found[number], each[0])
         classes = np.unique(np.concatenate([one.classes for one in each]))
-        if len(classes) < 2:
-            raise ValueError(f"y must hold at least two classes, got one class: {classes.tolist()[0]!r}")
+        check_several_classes(classes.tolist())
         counts, weights = np.zeros(len(classes), np.int64), np.zeros(len(classes))
         for one in each:
             places = np.searchsorted(classes, one.classes)

@@ -4,8 +4,8 @@
     in IN B-PP
 
 All lines have the same number of columns. One of them may hold the labels; the others are the columns that templates
-speak of. Nothing else is special: `-DOCSTART-` is a token like others, and lines are comments only where the caller
-says how these begin, for `#` is a word too.
+speak of. CoNLL-U is recognised and refused. Nothing else is special: `-DOCSTART-` is a token like others, and lines are
+comments only where the caller says how these begin, for `#` is a word too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from larank.parameters import whole_number
 
 _PathLike = str | os.PathLike[str]
 _BLOCK_BYTES = 1 << 18
+_MOST_COLUMNS = 1_000  # each makes a dozen features of every token
 
 
 class ConllFile:
@@ -54,8 +55,8 @@ class ConllFile:
     Raises
     ------
     DataFormatError
-        While reading, with path and line: lines with another number of columns than the first, text that is not
-        UTF-8, NUL bytes, empty cells, a file without tokens, damaged compressed data.
+        While reading, with path and line: lines with another number of columns than the first or with more than 1 000,
+        CoNLL-U, text that is not UTF-8, NUL bytes, empty cells, a file without tokens, damaged compressed data.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class ConllFile:
             splits_at_tabs=self.separator == "\t",
             comment=self.comment or "",
             expected_cells=0 if self._named_columns is None else len(self._named_columns) + (self.label is not None),
+            most_cells=_MOST_COLUMNS,
             block_tokens=whole_number("tokens", tokens, at_least=1),
         )
         return self._read(reader)
@@ -226,6 +228,8 @@ def _check_rows(i: int, rows: list[tuple[str, ...]], width: int, separator: str)
     cell_that_reads_back = re.compile(r"[^ \t\n\r\0]+" if separator == " " else r"(?! *\Z)[^\t\n\r\0]+")
     if i == 0 and rows[0][0][:1] == "\ufeff":
         raise ValueError(f"sentences[0][0]: {rows[0][0]!r} begins the file like a byte order mark, which is not read")
+    if width > _MOST_COLUMNS:
+        raise ValueError(f"sentences[{i}] makes {width} columns; at most {_MOST_COLUMNS} can be read back")
     for t, row in enumerate(rows):
         if len(row) != width:
             raise ValueError(f"sentences[{i}][{t}] makes {len(row)} columns, but the first token makes {width}")

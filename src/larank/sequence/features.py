@@ -95,6 +95,7 @@ TEMPLATES: Mapping[str, Callable[[Sequence[str]], tuple[str, ...]]] = {
 _Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
 
 _MOST_ATOMS = 4
+_MOST_TEMPLATES = 65_535  # a model file has their numbers in 16 bits
 _FARTHEST = 50
 _ATOM = re.compile(r"(?:(?P<form>[a-z]+)(?P<length>\d*)\()?(?P<column>[^\[\]()|]+)\[(?P<offset>[+-]?\d+)\](?P<end>\)?)")
 _FORMS = ("lower", "prefix", "suffix", "shape", "shortshape")
@@ -123,9 +124,11 @@ class TemplateEncoder:
         self.columns = checked_columns(columns)
         parsed = _parsed_templates(templates, self.columns)
         self.templates = tuple("|".join(map(str, atoms)) or "bias" for atoms in parsed)
-        forms = list(dict.fromkeys((atom.form, atom.length, atom.column) for atoms in parsed for atom in atoms))
-        views = [(form or "whole", length, self.columns.index(column)) for form, length, column in forms]
-        made = [[(forms.index((a.form, a.length, a.column)), a.offset) for a in atoms] for atoms in parsed]
+        column_numbers = {name: number for number, name in enumerate(self.columns)}
+        forms = dict.fromkeys((atom.form, atom.length, atom.column) for atoms in parsed for atom in atoms)
+        views = [(form or "whole", length, column_numbers[column]) for form, length, column in forms]
+        view_numbers = {form: number for number, form in enumerate(forms)}
+        made = [[(view_numbers[a.form, a.length, a.column], a.offset) for a in atoms] for atoms in parsed]
         self._table = _core.TemplateTable(views, made, len(self.columns))
 
     @property
@@ -415,7 +418,13 @@ def _parsed_templates(templates: Sequence[str], columns: tuple[str, ...]) -> lis
     if isinstance(templates, str) or not isinstance(templates, Iterable) or not templates:
         names = ", ".join(map(repr, TEMPLATES))
         raise ValueError(f"templates must be {names}, or a sequence of one or more templates; got {templates!r}")
-    parsed = [_parsed_template(template, columns) for template in templates]
+    if len(templates) > _MOST_TEMPLATES:
+        raise ValueError(
+            f"templates must be at most {_MOST_TEMPLATES}, got {len(templates)} for {len(columns)} columns; name fewer "
+            "templates, or keep fewer columns"
+        )
+    known = dict.fromkeys(columns)
+    parsed = [_parsed_template(template, known) for template in templates]
     seen: dict[frozenset[_Atom], str] = {}
     for template, atoms in zip(templates, parsed, strict=True):
         if frozenset(atoms) in seen:
@@ -424,7 +433,7 @@ def _parsed_templates(templates: Sequence[str], columns: tuple[str, ...]) -> lis
     return parsed
 
 
-def _parsed_template(template: str, columns: tuple[str, ...]) -> tuple[_Atom, ...]:
+def _parsed_template(template: str, columns: Mapping[str, None]) -> tuple[_Atom, ...]:
     if not isinstance(template, str):
         raise TypeError(f"templates must be str, such as 'word[0]'; got {template!r}")
     if template.strip() == "bias":
@@ -437,13 +446,14 @@ def _parsed_template(template: str, columns: tuple[str, ...]) -> tuple[_Atom, ..
     return atoms
 
 
-def _parsed_atom(text: str, template: str, columns: tuple[str, ...]) -> _Atom:
+def _parsed_atom(text: str, template: str, columns: Mapping[str, None]) -> _Atom:
     def wrong(why: str) -> ValueError:
         return ValueError(f"the template {template!r} cannot be read: {why}")
 
     found = _ATOM.fullmatch(text)
     if not found or bool(found["form"]) != bool(found["end"]):
-        example = f"{columns[0]}[0], suffix3({columns[0]}[-1])"
+        first = next(iter(columns))
+        example = f"{first}[0], suffix3({first}[-1])"
         raise wrong(f"{text!r} is not an atom such as {example}; 'bias' stands alone")
     form, length, offset = found["form"] or "", int(found["length"] or 0), int(found["offset"])
     if form and form not in _FORMS:

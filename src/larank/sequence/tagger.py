@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import example_costs, of_streams
+from larank.base import check_several_classes, example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
@@ -45,7 +45,7 @@ from larank.sequence.features import ENCODERS, Encoder, TemplateEncoder, encoder
 from larank.sequence.labels import LabelNumbers, check_label_costs, flat_labels, sorted_labels
 from larank.sequence.sequences import Sequences
 from larank.sequence.training import STATE, ChainTraining, Learner, Pin, RoundsToGap
-from larank.sequence.wronglabels import WrongLabels, labels_to_mend, mended, refuse_wrong_labels
+from larank.sequence.wronglabels import WrongLabels, labels_to_mend, named_by_line, refuse_wrong_labels
 from larank.training import (
     CheckpointFile,
     CheckpointRequest,
@@ -155,8 +155,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         Which label may follow which, in training and in prediction. A function is asked ``allowed(previous, label)``
         with None for the beginning and the end.
     repair : bool, default=False
-        Whether training labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" demand.
-        Otherwise labels that are not allowed are an error that names them, before training begins.
+        Whether labels are read as conlleval does, and written anew as the constraints "BIO" or "BILOU" demand, wherever
+        labels are given: in `fit`, `partial_fit`, `calibrate` and `score`. Otherwise training on labels that are not
+        allowed is an error that names them, before training begins.
     label_costs : mapping, optional
         What it costs to predict ``b`` for a token of label ``a``: ``{(a, b): cost}``; pairs not in it cost 1.
     history : {"true", "predicted"}, default="true"
@@ -165,9 +166,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     average : bool or "auto", default="auto"
         Whether the model is the average of the weights over the stream, and not the last ones, which owe much to the
         last few sequences. The perceptron and the passive-aggressive rule take the average of all; for LaRank about the
-        last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. After `fit`, the average
-        of `partial_fit` begins anew, so that a few sequences are enough to teach it something. Weights take twice the
-        memory.
+        last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. The average of `fit` goes on in
+        `partial_fit`, as a shorter one that each next sequence moves by 6 %: one sequence hardly changes the model, and
+        some ten repeats teach it what was wrong. Weights take twice the memory.
     shuffle : bool, default=True
         Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of some 50 000
         tokens.
@@ -178,7 +179,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         ones are let go: their coefficients stay as they are. Memory then grows with the features alone.
     memory_limit : float, default=2e9
         Bytes of support patterns that LaRank returns to, and of encoded text of a file kept for the next pass. When
-        patterns take more, random ones are let go: their coefficients stay as they are. The weights come on top.
+        patterns take more, random ones are let go: their coefficients stay as they are. Weights, of which every feature
+        has one for every label, come on top, with their average: where they would take more than `memory_limit` by
+        themselves, and more than 64 MB, training ends with a `MemoryLimitError` before they are made.
     random_state : int, RandomState or None, default=None
         Draws the order of the sequences and the patterns returned to. The same integer gives the same model.
     n_jobs : int, optional
@@ -214,7 +217,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     >>> y = [["DET", "NOUN", "VERB"]] * 15
     >>> tagger = SequenceTagger(random_state=0).fit(X, y)
     >>> tagger.predict([["a", "dog", "sleeps"]])
-    [['DET', 'NOUN', 'VERB']]
+    array([list(['DET', 'NOUN', 'VERB'])], dtype=object)
     """
 
     _learner: Learner
@@ -303,6 +306,11 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         -------
         SequenceTagger
             Itself, fitted. A `TrainingWarning` says when training ended early; the model is valid all the same.
+
+        Raises
+        ------
+        ValueError
+            If anything is wrong with the data, or all labels are one; `partial_fit` may begin with one label.
         """
         with next_model(self) as model:
             outcome = model._fit(X, y, sample_weight, CheckpointRequest(checkpoint, every, resume))
@@ -335,19 +343,23 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        list of lists of labels, or ndarray
-            An array with one label per row for ``(array, lengths)``.
+        ndarray of shape (n_sequences,), of lists of labels; or ndarray of shape (n_tokens,)
+            An array of objects with one list per sequence, whatever their lengths, as from `sklearn_crfsuite.CRF`;
+            `.tolist()` makes lists of lists. An array with one label per row for ``(array, lengths)``.
         """
         check_is_fitted(self, "classes_")
         if isinstance(X, ConllFile):
-            return [path for block in self.predict_blocks(X) for path in block]
+            return np.concatenate(list(self.predict_blocks(X)))
         sequences = self._encoded(X)
         labels = self._predicted(sequences)
         return labels if is_ragged(X) else _split(labels, sequences.starts)
 
     @of_one_model
-    def predict_blocks(self, file: ConllFile) -> Iterator[list[list[Any]]]:
-        """The labels of a file of any size, some thousand sentences at a time; labels in it are not looked at."""
+    def predict_blocks(self, file: ConllFile) -> Iterator[NDArray[np.object_]]:
+        """The labels of a file of any size, some thousand sentences at a time; labels in it are not looked at.
+
+        A block is an array of lists as from `predict`.
+        """
         check_is_fitted(self, "classes_")
         for block in file.blocks(_PREDICTION_TOKENS):
             sequences = self._encoded(block)
@@ -366,7 +378,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         sequences = self._encoded(X)
         if not sequences.n_tokens:
             raise ValueError("X must hold at least one token for a score, got none")
-        known = self._learner.labels.known(flat_labels(X, y, sequences))
+        known = self._learner.labels.known(self._given_labels(X, y, sequences))
         return float(np.mean(self._chain.predict(sequences, self._workers()) == known))
 
     @of_one_model
@@ -447,9 +459,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             _check_file(X, y, None)
             X, y = _held(X)
         labels, margins, starts = self._with_margins(X)
-        known = flat_labels(X, y, self._encoded(X))
-        if self.repair:
-            known = mended(known, np.diff(starts), str(self.constraints))
+        known = self._given_labels(X, y, self._encoded(X))
         true = np.empty(len(known), dtype=object)
         true[:] = known
         if not len(true):
@@ -561,6 +571,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         orders = np.random.RandomState(seeds.randint(2**31 - 1)) if self.shuffle else None
         self._begin(X, seed, returns=self.epochs > 1 or self.stop == "gap")
         corpus = self._corpus(X, y, sample_weight)
+        if isinstance(corpus, HeldCorpus):
+            check_several_classes(self._learner.labels.labels)
         checkpoint = self._checkpoint(asked, X, corpus)
         is_gap = self.stop == "gap"
         has_dual = self._has_dual and (self.solver == "larank" or self.epochs == 1)
@@ -575,6 +587,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         )
         epochs = math.inf if is_gap else self.epochs
         outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
+        if corpus.n_tokens is not None:  # a file was read to its end
+            check_several_classes(self._learner.labels.labels)
         self._learner.begin_stream()
         self._warn_of_costs()
         return outcome
@@ -615,7 +629,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         chain = Chain(self.order, self.inference, self.constraints, self.label_costs)
         if self.solver != "larank":
             session = _core.ChainPerceptron(chain.model, rule=self.solver, averages=averages)
-            return Learner(encoder, labels, chain, session)
+            return Learner(encoder, labels, chain, session, memory_limit=self.memory_limit)
         larank = _core.ChainLaRank(
             chain.model,
             tau=_TAU,
@@ -626,7 +640,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             max_patterns=int(self.max_patterns or 0),
             averages=averages,
         )
-        return Learner(encoder, labels, chain, larank)
+        return Learner(encoder, labels, chain, larank, memory_limit=self.memory_limit)
 
     def _corpus(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Corpus:
         """What is learnt from. Labels that are new are those of a new learner, so that the old one can come back."""
@@ -639,9 +653,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         began = time.perf_counter()
         sequences = encoder.learn(X)
         encoding_seconds = time.perf_counter() - began
-        flat = flat_labels(X, y, sequences)
-        if self.repair:
-            flat = self._mended(flat, sequences)
+        flat = self._given_labels(X, y, sequences)
         n = len(sequences)
         costs = example_costs(float(self.C), None, np.zeros(n), np.zeros(1), sample_weight, None)
         sequences, places = sequences.without_empty()
@@ -657,11 +669,15 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             refuse_wrong_labels(file, self.constraints)
         return None
 
-    def _mended(self, tags: list[Any], sequences: Sequences) -> list[Any]:
-        wrong, better = WrongLabels(self.constraints), mended(tags, sequences.lengths, str(self.constraints))
-        wrong.compare(sequences.starts, tags, better, lambda sequence, position: f"y[{sequence}][{position}]")
+    def _given_labels(self, X: Any, y: Any, sequences: Sequences) -> list[Any]:
+        """The labels of tokens as every method takes them: with `repair` as conlleval reads them, and a warning."""
+        tags = flat_labels(X, y, sequences)
+        if not self.repair:
+            return tags
+        wrong = WrongLabels(self.constraints)
+        right = wrong.mend(sequences.starts, tags, lambda sequence, position: f"y[{sequence}][{position}]")
         wrong.warn_of_repair()
-        return better
+        return right
 
     def _checkpoint(self, asked: CheckpointRequest, X: Any, corpus: Corpus) -> CheckpointFile | None:
         """Of a file with all its bytes, or of sequences with the names of their features."""
@@ -703,6 +719,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "calibration_"):
             del self.calibration_
         self._learner.stretches += training.stretches
+        self._learner.sequences += training.sequences
         self.classes_ = sorted_labels(self._learner.labels.labels)
         session = self._learner.session
         self.result_ = Result.of(
@@ -786,13 +803,16 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _file_score(self, file: ConllFile) -> float:
         workers = self._workers()
-        words = _core.Dictionary()
+        words, wrong = _core.Dictionary(), WrongLabels(self.constraints)
         right = tokens = 0
         for block in file.blocks(_PREDICTION_TOKENS, words):
-            number = self._learner.labels.known(words.words())
+            true = np.array(words.words(), dtype=object)[block.labels].tolist()
+            if self.repair:
+                true = wrong.mend(block.starts, true, named_by_line(file, block))
             found = self._chain.predict(self._encoded(block), workers)
-            right += int(np.count_nonzero(found == number[block.labels]))
+            right += int(np.count_nonzero(found == self._learner.labels.known(true)))
             tokens += len(found)
+        wrong.warn_of_repair()
         return right / tokens
 
     # ---- Models as arrays and plain values ----
@@ -862,9 +882,13 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
             self._state = kept
 
 
-def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> list[list[Any]]:
-    flat, cuts = labels.tolist(), starts.tolist()
-    return [flat[begin:end] for begin, end in pairwise(cuts)]
+def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[np.object_]:
+    """An array of lists: assigned at once, lists of one length would be rows of a table."""
+    flat = labels.tolist()
+    sequences = np.empty(len(starts) - 1, dtype=object)
+    for i, (begin, end) in enumerate(pairwise(starts.tolist())):
+        sequences[i] = flat[begin:end]
+    return sequences
 
 
 def _held(file: ConllFile) -> tuple[list[list[Any]], list[list[str]] | None]:

@@ -45,6 +45,8 @@ from larank.training import FromScratch, ObjectiveValues, State, random_state_of
 _STEP_TOKENS = 20_000  # of a PROCESSNEW; a REPROCESS counts as much
 _FEWEST_BETWEEN = 2_000  # tokens between two points of the history,
 _SHARE_BETWEEN = 0.02  # and this share of those before
+_SMALL_WEIGHTS = 2**26  # bytes that weights may always take
+_SHARE_OF_NEXT = 0.06  # chosen on CoNLL-2000: docs/sequence.md
 _FINEST = 1e-13  # a gap per unit of cost below this is not asked for
 
 
@@ -126,7 +128,9 @@ class Learner:
     labels: LabelNumbers
     chain: Chain
     session: _core.ChainLaRank | _core.ChainPerceptron
-    stretches: int = 0  # that it has seen
+    stretches: int = 0  # that it has seen,
+    sequences: int = 0  # and those since it was made or restored
+    memory_limit: float = math.inf  # of weights
     _average: Chain | None = None
     _turns: Turns = field(default_factory=Turns)
     _is_past: bool = False
@@ -179,9 +183,25 @@ class Learner:
         return self._average
 
     def begin_stream(self) -> None:
-        """What comes next is no part of what was learnt until now: LaRank's average follows it at once."""
-        if isinstance(self.session, _core.ChainLaRank):
-            self.session.begin_average()
+        """From now on the average counts as a shorter one, which the next sequence moves by `_SHARE_OF_NEXT`.
+
+        The average of all that `fit` has seen would hardly move; and last weights are worse than an average, so that
+        one sequence may not bring the model to them.
+        """
+        self.session.shorten_average(self.stretches / self.sequences, _SHARE_OF_NEXT)
+
+    def check_memory(self, features: int, labels: int) -> None:
+        """Raise before weights are made that take more than `memory_limit`: every feature has one for every label."""
+        arrays = 3 if self.session.averages else 1  # with the sums for the average, and the average itself
+        order = self.chain.model.order
+        needed = arrays * _core.ChainModel.bytes_of(order, features, labels)
+        if needed > max(self.memory_limit, _SMALL_WEIGHTS):
+            pairs = f" and {order} x {labels + 1} x {labels} of pairs of labels" if order else ""
+            raise _core.MemoryLimitError(
+                f"memory_limit must be at least {needed} bytes for the weights of {features} features x {labels} labels"
+                f"{pairs}, {arrays} times{' for the average' if arrays > 1 else ''}, got {self.memory_limit:g}; fewer "
+                "labels or templates take less"
+            )
 
     def learns(self) -> None:
         """The weights are about to change."""
@@ -223,6 +243,7 @@ class Learner:
         `has_values` says whether features of patterns have values that are stored; by default where one is not 1.
         """
         labels = self.labels.labels[: trained["transitions"].shape[2]]
+        self.check_memory(len(trained["tokens"][2]) - 1, len(labels))
         self.chain.set_weights(trained["tokens"], trained["transitions"], labels)
         kept, session = trained["session"], self.session
         if isinstance(session, _core.ChainLaRank):
@@ -277,6 +298,7 @@ class ChainTraining:
     workers: Workers
 
     stretches: int = 0
+    sequences: int = 0
     epoch: int = 0
     epochs_begun: int = 0
     tokens_of_epoch: int = 0
@@ -334,6 +356,7 @@ class ChainTraining:
         """Go on to the next sequences of which some have a cost; False if there are none."""
         for labelled in self.source:
             self.blocks_taken += 1
+            self.learner.check_memory(labelled.sequences.n_features, labelled.n_labels)
             seen = self.chain.admit(labelled, self.learner.labels)
             sequences, numbers = labelled.sequences, self._numbers(labelled)
             order = self._next_order(len(sequences))
@@ -348,10 +371,11 @@ class ChainTraining:
     def _numbers(self, labelled: LabelledSequences) -> NDArray[np.int64]:
         """Those of the first stretches of sequences among all of the corpus, which are counted on the way."""
         sequences = labelled.sequences
+        self.sequences = max(self.sequences, labelled.sequences_before + len(sequences))
         if self.chain.inference == "greedy":
             self.stretches = max(self.stretches, labelled.tokens_before + sequences.n_tokens)
             return labelled.tokens_before + sequences.starts[:-1]
-        self.stretches = max(self.stretches, labelled.sequences_before + len(sequences))
+        self.stretches = self.sequences
         return labelled.sequences_before + np.arange(len(sequences))
 
     def _next_order(self, sequences: int) -> NDArray[np.int64]:

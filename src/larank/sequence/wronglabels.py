@@ -55,11 +55,13 @@ class WrongLabels:
                 self.places.append(f"{_told(before, label, is_end)} at {name_of(sequence, position)}")
         return allowed
 
-    def compare(self, starts: NDArray[np.int64], tags: Sequence[str], mended: Sequence[str], name_of: NameOf) -> None:
-        """Take note of tags that were mended."""
-        for token, (tag, better) in enumerate(zip(tags, mended, strict=True)):
+    def mend(self, starts: NDArray[np.int64], tags: Sequence[str], name_of: NameOf) -> list[str]:
+        """The tags of sequences as the constraints demand, and a note of each that was another one."""
+        right = mended(tags, np.diff(starts), str(self.constraints))
+        for token, (tag, better) in enumerate(zip(tags, right, strict=True)):
             if tag != better:
                 self.places.append(f"{better!r} for {tag!r} at {name_of(*_place(starts, token))}")
+        return right
 
     def refuse(self) -> None:
         """Raise if there are any."""
@@ -97,7 +99,7 @@ def refuse_wrong_labels(file: ConllFile, constraints: Constraints) -> None:
     """Raise if a file has some, from one look at all of its lines."""
     wrong, words = WrongLabels(constraints), _core.Dictionary()
     for block in file.blocks(_BLOCK_TOKENS, words):
-        wrong.look_at(block.starts, block.labels, words.words(), _named_by_line(file, block))
+        wrong.look_at(block.starts, block.labels, words.words(), named_by_line(file, block))
     wrong.refuse()
 
 
@@ -105,13 +107,13 @@ def labels_to_mend(file: ConllFile, scheme: str) -> WrongLabels:
     """Those of a file, from one look at all of its lines."""
     wrong, words = WrongLabels(scheme), _core.Dictionary()
     for block in file.blocks(_BLOCK_TOKENS, words):
-        names = np.array(words.words(), dtype=object)
-        tags = names[block.labels].tolist()
-        wrong.compare(block.starts, tags, mended(tags, np.diff(block.starts), scheme), _named_by_line(file, block))
+        tags = np.array(words.words(), dtype=object)[block.labels].tolist()
+        wrong.mend(block.starts, tags, named_by_line(file, block))
     return wrong
 
 
-def _named_by_line(file: ConllFile, block: Any) -> NameOf:
+def named_by_line(file: ConllFile, block: Any) -> NameOf:
+    """What an error calls the tokens of a block of a file."""
     return lambda sequence, position: f"{file.path}, line {block.lines[block.starts[sequence] + position]}"
 
 

@@ -354,7 +354,7 @@ class LarankTagger(Estimator):
         result = model.result_
 
         def tag_file(file: Path) -> Tags:
-            tags: Tags = model.predict(file_of(file))
+            tags: Tags = list(model.predict(file_of(file)))
             return tags
 
         told = {"status": result.status, "primal": float(result.primal), "dual": float(result.dual)}

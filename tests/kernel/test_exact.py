@@ -273,7 +273,8 @@ def test_precision_that_ends_is_told_with_a_model_and_a_bound_that_hold():
     assert model.result_.primal == pytest.approx(primal, rel=1e-6)
     assert model.result_.dual == pytest.approx(dual, rel=1e-6)
     best = svc(C=1e7, gamma=0.05, tol=1e-6).fit(X.astype(np.float64), y).result_
-    assert model.result_.dual <= best.primal and best.dual <= model.result_.primal
+    assert model.result_.dual <= best.primal
+    assert best.dual <= model.result_.primal
 
 
 @settings(max_examples=60)

@@ -57,27 +57,23 @@ class _Estimator(Protocol):
 
 
 _Class = TypeVar("_Class", bound=type[_Estimator])
-_UpToDate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class _Registered(NamedTuple):
-    """A class that can be saved, what its fitted attributes are, and what makes those of an older file today's."""
+    """A class that can be saved, and what its fitted attributes are."""
 
     cls: type[_Estimator]
     schema: Schema
-    up_to_date: _UpToDate
 
 
 _registry: dict[str, _Registered] = {}
 
 
-def persistable(up_to_date: _UpToDate = dict, /, **attributes: Kind) -> Callable[[_Class], _Class]:
+def persistable(**attributes: Kind) -> Callable[[_Class], _Class]:
     """Register an estimator class for `save` and `load`.
 
     Parameters
     ----------
-    up_to_date : callable, optional
-        From the attributes in a file, which an older version may have written, to what they are now.
     **attributes : kind
         The fitted attributes that make up the model, and what each may be (`larank.data.schema`), in the order in which
         they are checked.
@@ -89,7 +85,7 @@ def persistable(up_to_date: _UpToDate = dict, /, **attributes: Kind) -> Callable
     """
 
     def register(cls: _Class) -> _Class:
-        _registry[cls.__name__] = _Registered(cls, attributes, up_to_date)
+        _registry[cls.__name__] = _Registered(cls, attributes)
         return cls
 
     return register
@@ -162,7 +158,7 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
         "attributes": {k: _encode(v, f"{within}{k}", arrays) for k, v in fitted.items()},
     }
     try:
-        _check_model(estimator, _registry[cls.__name__].up_to_date(fitted), may_be_unfitted=is_parameter)
+        _check_model(estimator, fitted, may_be_unfitted=is_parameter)
     except ValueError as error:
         raise ValueError(f"this {cls.__name__} cannot be saved: {error}") from error
     return parts
@@ -321,7 +317,6 @@ class _Reader:
         unknown = attributes.keys() - kind.schema.keys()
         if unknown:
             raise ModelFileError(f"holds attributes that {name} does not have: {sorted(unknown)}")
-        attributes = kind.up_to_date(attributes)
         _check_model(estimator, attributes, may_be_unfitted=self._of_parameters)
         for attribute, value in attributes.items():
             setattr(estimator, attribute, value)

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import larank
+from forging import joined, sealed, split
 from larank.data import models
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
 from larank.data.schema import RESULT, anything, optional
 from larank.training.result import Checkpoint, Result
-from tests.forging import joined, sealed, split
 
 
 @persistable(

@@ -15,8 +15,8 @@ from scipy.sparse import csr_matrix
 from sklearn.pipeline import make_pipeline
 
 import larank
+from forging import joined, sealed, split
 from larank.data import models
-from tests.forging import joined, sealed, split
 from tests.hostile.campaign import Attack, Case, made_apart
 
 # ---- What a model is asked; its cost must not be what a damaged parameter says ----

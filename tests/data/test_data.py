@@ -441,8 +441,9 @@ def test_a_full_disk_at_the_end_leaves_the_old_file(target, monkeypatch, operati
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, operation, full)
-    with pytest.raises(OSError, match="No space left"), atomic_write(target) as file:
+    with pytest.raises(OSError, match="No space left") as error, atomic_write(target) as file:
         file.write(b"new")
+    assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(target))
     assert only_the_old_file_is_there(target)
 
 
@@ -453,10 +454,11 @@ def test_a_full_disk_while_writing_leaves_the_old_file(tmp_path, name):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # the kernel refuses to write more
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match="File too large") as error:
             write_svmlight(target, np.random.default_rng(0).normal(size=(1000, 50)), np.zeros(1000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (error.value.errno, error.value.filename) == (errno.EFBIG, str(target))
     assert only_the_old_file_is_there(target)
 
 

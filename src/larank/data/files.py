@@ -47,8 +47,9 @@ class DataFormatError(ValueError):
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a binary file that takes the place of `path` only once it is complete and on disk.
 
-    If anything fails, a full disk included, the old file stays as it was and nothing else is left behind. What a
-    killed process leaves beside it is removed when the same file is written again.
+    If anything fails, a full disk included, the old file stays as it was and nothing else is left behind. An error of
+    the system while bytes are written names `path`. What a killed process leaves beside it is removed when the same
+    file is written again.
 
     Parameters
     ----------
@@ -64,24 +65,54 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     stem = f".larank-{sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
     for left in target.parent.glob(f"{stem}*.tmp"):
         _remove_abandoned(left)
-    with _locked_file(target.with_name(f"{stem}{secrets.token_hex(8)}.tmp")) as file:
+    with _locked_file(target.with_name(f"{stem}{secrets.token_hex(8)}.tmp"), path) as file:
         temporary = Path(file.name)
         try:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-            os.replace(temporary, target)
+            with _naming(path):
+                file.flush()
+                os.fsync(file.fileno())
+                if target.exists():
+                    temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+                os.replace(temporary, target)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # the error that is on its way says more
+                temporary.unlink(missing_ok=True)
             raise
 
 
-def _locked_file(path: Path) -> IO[bytes]:
+def file_to_write(path: PathLike) -> IO[bytes]:
+    """Open a new binary file; an error of the system while bytes are written names the file."""
+    return io.BufferedWriter(_NamedFile(path, "wb", path))
+
+
+class _NamedFile(io.FileIO):
+    """A file whose errors name it, or the file that it stands for."""
+
+    def __init__(self, path: PathLike, mode: str, stands_for: PathLike) -> None:
+        super().__init__(path, mode)
+        self._stands_for = stands_for
+
+    def write(self, data: Any) -> int:
+        with _naming(self._stands_for):
+            return super().write(data)
+
+
+@contextmanager
+def _naming(path: PathLike) -> Iterator[None]:
+    """Let an error of the system, such as a full disk, name the file, with the number and the text of the error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _locked_file(path: Path, stands_for: PathLike) -> IO[bytes]:
     """A new file with a lock, which lasts as long as its process: so long, nobody takes it for abandoned."""
     while True:
-        file = open(path, "xb")  # noqa: SIM115
+        file = io.BufferedWriter(_NamedFile(path, "xb", stands_for))
         with suppress(OSError):  # a file system without locks: no file there is ever taken for abandoned
             fcntl.flock(file, fcntl.LOCK_EX)
         if path.exists():  # and was not taken for abandoned before it was locked

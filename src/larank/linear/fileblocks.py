@@ -38,6 +38,7 @@ from sklearn.utils import check_random_state
 from larank._core import MemoryLimitError, trim_heap
 from larank.base import class_factors, validated
 from larank.blocks.ranges import LARGEST_COST
+from larank.data.files import file_to_write
 from larank.data.rowstore import PlaceInFile, RowStore, StoredRows, place_of
 from larank.data.stream import ExampleBlock, ExampleFile, blocks_of
 from larank.linear.labels import StreamLabels
@@ -228,10 +229,9 @@ class _Blocks:
         for each in chosen:
             last = first + self.stripes[each].rows
             stored, own = slice(starts[first], starts[last]), np.diff(starts[first : last + 1])
-            with self._path(each).open("wb") as file:
-                own.astype(np.int32).tofile(file)
-                classes[stored].tofile(file)
-                (values[stored] / ramp).tofile(file)
+            with file_to_write(self._path(each)) as file:
+                for array in (own.astype(np.int32), classes[stored], values[stored] / ramp):
+                    file.write(array.view(np.uint8).data)
             self._rows_with[each], self._coefficients[each] = np.count_nonzero(own), own.sum()
             first = last
 

@@ -14,6 +14,7 @@ import hashlib
 import math
 import os
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -47,6 +48,10 @@ def _check_place(path: str) -> None:
         raise ValueError(f"checkpoint must be a file in a folder that is there; got {path!r}, and {folder!r} is none")
     if os.path.isdir(path):
         raise ValueError(f"checkpoint must be the path of a file; got {path!r}, which is a folder")
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; training goes on without it."""
 
 
 class CheckpointRequest(NamedTuple):
@@ -120,11 +125,23 @@ class CheckpointFile:
         return time.perf_counter() >= self._due_at
 
     def write(self, state: State) -> None:
-        """Write the state, in the place of the one before."""
+        """Write the state, in the place of the one before.
+
+        If the disk is full or fails, a warning says so, training goes on, and the last state stays in the file.
+        """
         arrays: dict[str, NDArray[Any]] = {}
         description = {"of": self.of, "state": _encoded(state, "state", arrays)}
-        with atomic_write(self.path) as file:
-            arrayfile.write(file, _FORMAT, description, arrays)
+        try:
+            with atomic_write(self.path) as file:
+                arrayfile.write(file, _FORMAT, description, arrays)
+        except OSError as error:
+            last = "the last checkpoint stays" if os.path.exists(self.path) else "there is no checkpoint yet"
+            warnings.warn(
+                f"the checkpoint {os.fspath(self.path)!r} cannot be written: {error.strerror or error}; {last}, "
+                "training goes on, and the next checkpoint is tried when it is due",
+                CheckpointWarning,
+                stacklevel=2,
+            )
 
     def wait(self, seconds: float) -> None:
         """The last one took so long, the state included: the next is due when that is little beside the time since."""

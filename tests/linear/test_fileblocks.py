@@ -2,7 +2,9 @@
 
 import errno
 import gzip
+import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,7 @@ import reference
 from checks import interrupt_when_training, unchanged
 from larank import LinearMulticlassSVC, MemoryLimitError
 from larank.data import DataFormatError, ExampleFile, write_svmlight
-from larank.data.files import file_to_write
+from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import place_of
 from larank.training import TrainingWarning
 from reference import FORMULATIONS
@@ -356,3 +358,43 @@ def test_a_disk_that_is_full_when_coefficients_are_written_is_an_error_that_name
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert "coefficients-" in str(error.value.filename)
+
+
+KILLED = """
+import os, signal
+import numpy as np
+from larank import LinearMulticlassSVC
+
+def blocks():
+    random = np.random.RandomState(0)
+    while True:
+        yield random.randn(50, 4), np.arange(50) % 3
+        if any(os.scandir(os.environ["TMPDIR"])):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+LinearMulticlassSVC().fit(blocks())
+"""
+
+
+def test_the_folder_of_a_killed_fit_is_removed_by_the_next_one(no_debris, monkeypatch):
+    ended = subprocess.run([sys.executable, "-c", KILLED], env={**os.environ, "TMPDIR": str(no_debris)}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    (left,) = no_debris.iterdir()
+    X, y = clusters()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)  # another user
+        svc().fit(iter(cut(X, y, [50])))
+    assert left.exists()
+    svc().fit(iter(cut(X, y, [50])))
+    assert not left.exists()
+
+
+def test_the_folder_of_a_fit_that_goes_on_stays(no_debris):
+    X, y = clusters()
+    with temporary_folder() as folder:
+        (folder / "values").write_bytes(b"rows")
+        svc().fit(iter(cut(X, y, [50])))
+        assert (folder / "values").read_bytes() == b"rows"
+    (no_debris / "larank-fit-new").mkdir()  # by a process that is about to lock it
+    svc().fit(iter(cut(X, y, [50])))
+    (no_debris / "larank-fit-new").rmdir()

@@ -11,7 +11,9 @@ import lzma
 import os
 import re
 import secrets
+import shutil
 import stat
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -26,6 +28,8 @@ PathLike = str | os.PathLike[str]
 # A compressed file may unpack to so many bytes, and so many times its own size besides.
 MOST_UNPACKED = 1 << 22
 UNPACKED_RATIO = 200
+
+_FOLDER, _LOCK = "larank-fit-", "lock"  # a temporary folder, and the file in it that its process holds locked
 
 COMPRESSORS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": partial(gzip.GzipFile, "", "wb", 6, mtime=0),
@@ -79,6 +83,52 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
             with suppress(OSError):  # the error that is on its way says more
                 temporary.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for temporary files, which is removed in the end.
+
+    A process that is killed leaves its folder behind. The next call finds that nothing holds its lock, and removes it.
+    The folder of a process that lives is locked, and a folder of another user is not touched.
+    """
+    parent = Path(tempfile.gettempdir())
+    for left in parent.glob(f"{_FOLDER}*"):
+        _remove_abandoned_folder(left)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=parent))
+    try:
+        with _locked_folder(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Hold the lock of a new folder; the system releases it when the process ends, however that happens."""
+    unlocked = folder / f"{_LOCK}-to-be"
+    lock = os.open(unlocked, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(OSError):  # a file system without locks: no folder there is ever taken for abandoned
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        os.rename(unlocked, folder / _LOCK)  # so that no other process finds it before it is locked
+        yield
+    finally:
+        os.close(lock)
+
+
+def _remove_abandoned_folder(folder: Path) -> None:
+    """Remove a temporary folder of this user whose lock no process holds; one without a lock may be about to get it."""
+    with suppress(OSError):
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
 
 
 def file_to_write(path: PathLike) -> IO[bytes]:

@@ -41,6 +41,12 @@ _DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": bz2.open,
     rb"\xfd7zXZ\x00": lzma.open,
 }
+# The first bytes of compressed files, by the end of their names.
+_STARTS = {
+    ".gz": (b"\x1f\x8b\x08",),
+    ".bz2": tuple(b"BZh%d" % size + rest for size in range(1, 10) for rest in (b"1AY&SY", b"\x17rE8P\x90")),
+    ".xz": (b"\xfd7zXZ\x00",),
+}
 
 
 class DataFormatError(ValueError):
@@ -188,12 +194,24 @@ def decompressed(file: io.BufferedReader) -> Any:
     """What a file holds: gzip, bzip2 and xz are recognised by their first bytes. A context manager.
 
     A few bytes can unpack to more than any memory holds. What unpacks to much more than its size is refused as damaged;
-    a pipe has no size to compare with.
+    a pipe has no size to compare with. A file whose name ends in `.gz`, `.bz2` or `.xz` and that is cut
+    within the first bytes of the compressed data, or is empty, is refused, too.
     """
     head = file.peek(10)
+    _check_complete(head, str(file.name))
     openers = (opener for magic, opener in _DECOMPRESSORS.items() if re.match(magic, head))
     opener = next(openers, None)
     return nullcontext(file) if opener is None else io.BufferedReader(_Unpacked(opener(file), file))
+
+
+def _check_complete(head: bytes, name: str) -> None:
+    """Raise if a file that should be compressed, by its name, ends within the first bytes of its format."""
+    suffix = Path(name).suffix.lower()
+    if any(start.startswith(head) and len(head) < len(start) for start in _STARTS.get(suffix, ())):
+        where = (
+            f"after {len(head)} bytes, within the first bytes of a {suffix} file" if head else "before its first byte"
+        )
+        raise DataFormatError(f"{name}: damaged data (the file ends {where}); write or copy it again")
 
 
 class _Unpacked(io.RawIOBase):

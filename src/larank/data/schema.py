@@ -240,7 +240,7 @@ def floats(*shape: Dimension, least: float = -math.inf, finite: bool = True, sin
 def _check_finite(name: str, values: Any) -> None:
     if not np.isfinite(values).all():
         raise SchemaError(f"{name} must be finite, got {values[~np.isfinite(values)][0]}")
-    if values.size and not -_LARGEST_ENTRY <= values.min() <= values.max() <= _LARGEST_ENTRY:
+    if values.size and not -_LARGEST_ENTRY <= float(values.min()) <= float(values.max()) <= _LARGEST_ENTRY:
         beyond = values.flat[int(np.argmax(np.abs(values)))]
         raise SchemaError(f"{name} must hold numbers from -{_LARGEST_ENTRY:g} to {_LARGEST_ENTRY:g}, got {beyond:g}")
 

@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from larank.structured.multiclass import MulticlassModel
     from larank.structured.svc import StructuredSVC
     from larank.tables.encoder import TableEncoder
-    from larank.training import CertificateWarning, Result, TrainingWarning, on_interrupt
+    from larank.training import CertificateWarning, CheckpointWarning, Result, TrainingWarning, on_interrupt
 
 __all__ = [
     "ActiveLearner",
     "AmbiguousClassifier",
     "CertificateWarning",
+    "CheckpointWarning",
     "ConceptLabeler",
     "HullerClassifier",
     "KernelPCAMap",
@@ -78,6 +79,7 @@ _HOME = {
     "ActiveLearner": "larank.active",
     "AmbiguousClassifier": "larank.ambiguous.classifier",
     "CertificateWarning": "larank.training",
+    "CheckpointWarning": "larank.training",
     "ConceptLabeler": "larank.ambiguous.concepts",
     "HullerClassifier": "larank.kernel.huller",
     "KernelPCAMap": "larank.maps",

@@ -286,6 +286,17 @@ def _device(name: str, value: Any) -> Any:
     raise ValueError(f"{name} must be None, 'cpu', 'cuda', 'cuda:' with a number or a torch.device, got {value!r}")
 
 
+def _class_weight(name: str, value: Any) -> Any:
+    """Weights of classes, which must have the labels of the data besides."""
+    if isinstance(value, str) and value == "balanced":
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be None, 'balanced' or a dict from labels to weights. Got {value!r}")
+    if not all(0 <= _as_float(weight) < math.inf for weight in value.values()):
+        raise ValueError(f"{name} must not be negative or infinite, got {value!r}; give each label a number >= 0")
+    return value
+
+
 # A parameter may also be None where that is its default. Parameters that are not here need the data, or what the
 # caller knows of kernels, strategies or templates.
 _CHECKS: Mapping[str, Check] = {
@@ -295,6 +306,7 @@ _CHECKS: Mapping[str, Check] = {
     "C": _cost,
     "Cs": _costs_to_try,
     "algorithm": OneOf(("process-reprocess", "simple")),
+    "class_weight": _class_weight,
     "coef0": finite,
     "device": _device,
     "decision": OneOf(("last", "average")),

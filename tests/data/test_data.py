@@ -187,6 +187,7 @@ def test_one_long_label_does_not_blow_up_all_others(tmp_path, reader, name, row,
 # what unpacks without bound
 
 PACKERS = {"gzip": partial(gzip.compress, compresslevel=9), "bzip2": bz2.compress, "xz": lzma.compress}
+SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "xz": "xz"}
 READERS = {
     "svmlight": read_svmlight,
     "csv": read_csv,
@@ -205,6 +206,17 @@ def test_a_small_file_that_unpacks_to_far_more_is_refused(tmp_path, packer, read
     path.write_bytes(PACKERS[packer](bytes(1 << 20)) * 16)
     with refuses(path, ".*damaged data .[0-9]+ bytes unpack to [0-9]+ or more; if that is meant, unpack them before"):
         READERS[reader](path)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_compressed_file_cut_within_its_first_bytes_is_refused(tmp_path, packer, reader):
+    path = tmp_path / f"data.svm.{SUFFIXES[packer]}"
+    content = PACKERS[packer](b"1 1:1\n2 2:1\n")
+    for length in range(10):
+        path.write_bytes(content[:length])
+        with refuses(path, ".*damaged data"):
+            READERS[reader](path)
 
 
 def test_what_compresses_well_is_read(tmp_path):
@@ -441,8 +453,9 @@ def test_a_full_disk_at_the_end_leaves_the_old_file(target, monkeypatch, operati
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, operation, full)
-    with pytest.raises(OSError, match="No space left"), atomic_write(target) as file:
+    with pytest.raises(OSError, match="No space left") as error, atomic_write(target) as file:
         file.write(b"new")
+    assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(target))
     assert only_the_old_file_is_there(target)
 
 
@@ -453,10 +466,11 @@ def test_a_full_disk_while_writing_leaves_the_old_file(tmp_path, name):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # the kernel refuses to write more
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match="File too large") as error:
             write_svmlight(target, np.random.default_rng(0).normal(size=(1000, 50)), np.zeros(1000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (error.value.errno, error.value.filename) == (errno.EFBIG, str(target))
     assert only_the_old_file_is_there(target)
 
 

@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,12 +9,12 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as to_bytes
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import larank
+from forging import joined, sealed, split
 from larank.data import models
 from larank.data.models import ArrayInfo, ModelFileError, describe, load, persistable, save
 from larank.data.schema import RESULT, anything, optional
@@ -29,9 +30,9 @@ from larank.training.result import Checkpoint, Result
     result_=optional(RESULT),
 )
 class Toy(BaseEstimator):
-    def __init__(self, C=1.0, class_weight=None, random_state=None):
+    def __init__(self, C=1.0, options=None, random_state=None):
         self.C = C
-        self.class_weight = class_weight
+        self.options = options
         self.random_state = random_state
 
     def fit(self):
@@ -65,12 +66,9 @@ def estimator_with(**attributes):
 def rewrite(path, change, arrays=None):
     """Save a fitted Toy with its description changed, as a newer version or a vandal might have."""
     save(Toy().fit(), path)
-    content = path.read_bytes()
-    length = int.from_bytes(content[:8], "little")
-    description = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["larank"])
+    _, description, _ = split(path.read_bytes())
     change(description)
-    arrays = {"coef_": np.zeros((2, 3), np.float32)} if arrays is None else arrays
-    path.write_bytes(to_bytes(arrays, metadata={"larank": json.dumps(description)}))
+    path.write_bytes(joined(description, {"coef_": np.zeros((2, 3), np.float32)} if arrays is None else arrays))
 
 
 # round trips
@@ -132,7 +130,7 @@ values = st.recursive(
 @given(value=values)
 def test_any_plain_parameter_comes_back(tmp_path_factory, value):
     path = tmp_path_factory.getbasetemp() / "plain.larank"
-    assert repr(round_trip(Toy(class_weight=value).fit(), path).class_weight) == repr(value)
+    assert repr(round_trip(Toy(options=value).fit(), path).options) == repr(value)
 
 
 @given(array=hnp.arrays(hnp.integer_dtypes() | hnp.floating_dtypes(sizes=(16, 32, 64)), hnp.array_shapes()))
@@ -152,9 +150,9 @@ def test_transposed_and_strided_arrays_come_back(file):
 
 
 def test_numpy_scalars_become_plain_numbers(file):
-    copy = round_trip(Toy(C=np.float64(0.1), class_weight={np.int64(1): np.float32(0.5)}).fit(), file)
+    copy = round_trip(Toy(C=np.float64(0.1), options={np.int64(1): np.float32(0.5)}).fit(), file)
     assert copy.C == 0.1
-    assert copy.class_weight == {1: 0.5}
+    assert copy.options == {1: 0.5}
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
@@ -195,13 +193,13 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
 
 
 def test_describe_tells_everything_but_the_arrays(file):
-    model = Toy(C=2.0, class_weight={"ham": 2}).fit()
+    model = Toy(C=2.0, options={"ham": 2}).fit()
     model.support_vectors_ = sp.csr_matrix(np.eye(4))
     save(model, file)
     description = describe(file)
     assert description["class"] == "Toy"
-    assert description["format_version"] == 1
-    assert description["parameters"] == {"C": 2.0, "class_weight": {"ham": 2}, "random_state": None}
+    assert description["format_version"] == 2
+    assert description["parameters"] == {"C": 2.0, "options": {"ham": 2}, "random_state": None}
     assert description["attributes"]["coef_"] == ArrayInfo("float32", (2, 3))
     assert description["attributes"]["support_vectors_"] == ArrayInfo("float64", (4, 4))
     assert description["attributes"]["classes_"].tolist() == ["ham", "spam"]
@@ -287,10 +285,42 @@ def test_trailing_bytes_are_refused(file):
 
 
 def test_a_newer_format_says_which_version_is_read(file):
-    rewrite(file, lambda description: description.update(format_version=2))
+    rewrite(file, lambda description: description.update(format_version=3))
     for function in (load, describe):
-        with pytest.raises(ModelFileError, match=r"format version 2; larank \S+ reads versions up to 1"):
+        with pytest.raises(ModelFileError, match=r"format version 3; larank \S+ reads version 2"):
             function(file)
+
+
+def test_a_file_of_an_older_build_says_so(file):
+    older = {"format": "larank-model", "format_version": 1, "library_version": "0.9", "class": "Toy"}
+    description = {**older, "parameters": {}, "attributes": {"coef_": {"$array": "coef_"}}}
+    file.write_bytes(to_bytes({"coef_": np.zeros(3)}, metadata={"larank": json.dumps(description)}))
+    for function in (load, describe):
+        with pytest.raises(ModelFileError, match="by an older build of larank, in format version 1 without a digest"):
+            function(file)
+
+
+def test_a_file_without_a_digest_is_refused(file):
+    rewrite(file, lambda description: description.pop("digest"))
+    with pytest.raises(ModelFileError, match="without a digest"):
+        load(file)
+
+
+def test_every_flipped_bit_is_refused(file):
+    save(stream(), file)
+    content = file.read_bytes()
+    random = np.random.RandomState(0)
+    header = 8 + int.from_bytes(content[:8], "little")
+    places = [*range(64), *random.randint(8 * header, size=100), *random.randint(8 * len(content), size=100)]
+    for place in places:
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        for function in (load, describe):
+            with pytest.raises(ModelFileError, match=r"model\.larank"):
+                function(file)
+    file.write_bytes(sealed(content))
+    load(file)
 
 
 def test_an_unknown_class_is_named(file):
@@ -384,12 +414,9 @@ def test_a_lazily_imported_class_is_found(file, monkeypatch):
 def changed(path, model, change=lambda description, arrays: None):
     """Save a model with its description or its arrays changed."""
     save(model, path)
-    content = path.read_bytes()
-    length = int.from_bytes(content[:8], "little")
-    description = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["larank"])
-    arrays = load_arrays(content)
+    _, description, arrays = split(path.read_bytes())
     change(description, arrays)
-    path.write_bytes(to_bytes(arrays, metadata={"larank": json.dumps(description)}))
+    path.write_bytes(joined(description, arrays))
     return path
 
 
@@ -413,6 +440,12 @@ def said(**values):
     return lambda description, arrays: description["attributes"].update(values)
 
 
+def weighs(**weights):
+    """Change the class weights of a file."""
+    pairs = [[label, weight] for label, weight in weights.items()]
+    return lambda description, arrays: description["parameters"].update(class_weight={"$dict": pairs})
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -434,6 +467,16 @@ def said(**values):
         (lambda description, arrays: description["attributes"].pop("support_"), "support_ is missing"),
         (lambda description, arrays: description["parameters"].update(C=-1), "C must be a finite number > 0"),
         (lambda description, arrays: description["parameters"].update(kernel="x"), "kernel must be one of"),
+        (weighs(a=-1), "class_weight must not be negative or infinite"),
+        (weighs(a="much"), "class_weight must not be negative or infinite"),
+        (weighs(a={"$float": "nan"}), "class_weight must not be negative or infinite"),
+        (weighs(a=10**400), "class_weight must not be negative or infinite"),
+        (
+            lambda description, arrays: description["parameters"].update(class_weight="heavy"),
+            "class_weight must be None",
+        ),
+        (attribute("dual_coef_/data", lambda beta: beta * -1.7e308 / abs(beta).max()), "dual_coef_ must hold numbers"),
+        (attribute("support_vectors_", lambda X: X * 1e200), r"support_vectors_ must hold numbers from -1e\+150"),
         (lambda description, arrays: description["parameters"].update(kernel="precomputed"), "must not be there"),
     ],
 )
@@ -481,14 +524,86 @@ def test_a_small_file_does_not_ask_for_much(file, bomb):
         load(file)
 
 
+def lists(count):
+    return said(classes_=[[]] * count)
+
+
+def objects(count):
+    return said(classes_={"$objects": [f"{k:05x}" for k in range(count)], "dtype": "|O", "shape": [count]})
+
+
+def pairs(count):
+    return lambda description, arrays: description["parameters"].update(
+        class_weight={"$dict": [[k, 1] for k in range(count)]}
+    )
+
+
+def empty_arrays(count):
+    return lambda description, arrays: arrays.update({f"a{k}": np.zeros(0) for k in range(count)})
+
+
+def numbers(count):
+    return lambda description, arrays: arrays.update(support_=np.arange(count))
+
+
+def numbered_classes(dtype, count):
+    def change(description, arrays):
+        description["attributes"]["classes_"] = {"$array": "classes_"}
+        arrays["classes_"] = np.arange(count, dtype=dtype)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lists(3_000_000),
+        lists(250_000),
+        objects(300_000),
+        pairs(250_000),
+        empty_arrays(20_000),
+        numbers(1_000_000),
+        numbered_classes(np.int16, 30_000),
+        numbered_classes(np.uint32, 2_000_000),
+    ],
+    ids=[
+        *("9 MB of lists", "lists", "texts", "pairs", "empty arrays", "numbers", "small labels", "labels"),
+    ],
+)
+def test_loading_takes_memory_in_proportion_to_the_file(file, change):
+    changed(file, stream(), change)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError):
+            load(file)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < 64e6 + 4 * file.stat().st_size
+
+
+def test_a_model_whose_description_is_too_large_is_not_saved(file):
+    model = Toy().fit()
+    model.notes_ = [[]] * 400_000
+    with pytest.raises(ValueError, match=r"take about \d+ bytes of memory, where \d+ are allowed"):
+        save(model, file)
+    assert not file.exists()
+
+
+def test_a_long_history_is_saved(file):
+    model = Toy().fit()
+    points = tuple(Checkpoint(k / 3, k / 7, 2.0 + k, 1.0, 0.5, False, k, k) for k in range(20_000))
+    model.result_ = Result("larank", "completed", 3.0, 2.5, 0.1, 2.0, 0.2, 10, 12, history=points)
+    assert round_trip(model, file).result_ == model.result_
+
+
 @pytest.mark.parametrize("depth", [3000, 100_000])
 def test_deep_nesting_is_damage(file, depth):
     save(Toy().fit(), file)
     text = json.dumps({"n_iter_": 1}).replace("1", "[" * depth + "]" * depth)
-    description = json.dumps(
-        {"format": "larank-model", "format_version": 1, "library_version": "0", "class": "Toy", "parameters": {}}
-    )
-    file.write_bytes(to_bytes({}, metadata={"larank": f'{description[:-1]}, "attributes": {text}}}'}))
+    said = {"format": "larank-model", "format_version": 2, "library_version": "0", "class": "Toy", "parameters": {}}
+    description = json.dumps({"digest": "0" * 64, **said})
+    file.write_bytes(joined(f'{description[:-1]}, "attributes": {text}}}', {}))
     for function in (load, describe):
         with pytest.raises(ModelFileError, match=r"model\.larank"):
             function(file)

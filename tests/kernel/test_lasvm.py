@@ -1,6 +1,5 @@
 """LaSVMClassifier: its optimum is that of SVC, its certificate true, and one stream makes one model."""
 
-import copy
 import os
 import pickle
 import re
@@ -22,7 +21,6 @@ from sklearn.svm import SVC
 
 from larank import ActiveLearner, LaSVMClassifier, MemoryLimitError
 from larank.active import AutoActive
-from larank.data import models
 from larank.kernel.bias import least_loss_bias
 from larank.kernel.lasvm import LaSVM
 from larank.training import TrainingWarning
@@ -576,18 +574,6 @@ def test_coefficients_are_as_those_of_svc():
     mine[model.support_], others[rival.support_] = model.dual_coef_[0], rival.dual_coef_[0]
     np.testing.assert_allclose(mine, others, atol=1e-3)
     assert exact().fit(X, y).dual_coef_.shape[0] == len(np.unique(y))
-
-
-def test_a_file_with_a_row_of_coefficients_for_each_support_vector_is_read(tmp_path):
-    for labels in (y, y > 0):
-        model = exact().fit(X, labels)
-        older = copy.copy(model)
-        older.dual_coef_ = sparse.csr_matrix(model.dual_coef_.T)
-        models.save(older, tmp_path / "older.larank")
-        loaded = models.load(tmp_path / "older.larank")
-        np.testing.assert_array_equal(loaded.dual_coef_, model.dual_coef_)
-        np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-        loaded.set_params(stop="epochs", tol=None).partial_fit(X, labels)
 
 
 def test_features_are_selected_by_weights():

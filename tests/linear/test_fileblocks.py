@@ -1,6 +1,10 @@
 """Files and blocks larger than memory: the optimum of all rows, whatever the blocks, and nothing left behind."""
 
+import errno
 import gzip
+import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +21,7 @@ import reference
 from checks import interrupt_when_training, unchanged
 from larank import LinearMulticlassSVC, MemoryLimitError
 from larank.data import DataFormatError, ExampleFile, write_svmlight
+from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import place_of
 from larank.training import TrainingWarning
 from reference import FORMULATIONS
@@ -320,3 +325,76 @@ def test_a_path_is_no_example(tmp_path):
     model = LinearMulticlassSVC().fit(np.eye(3), np.arange(3))
     with pytest.raises(ValueError, match=r"X must hold examples, got 'big.svm'; larank.data.read reads files"):
         model.predict("big.svm")
+
+
+@pytest.mark.parametrize("most", [100, 60_000], ids=["rows", "later rows"])
+def test_a_full_disk_is_an_error_that_names_the_file(no_debris, most):
+    X, y = clusters(examples=3000)
+    model = svc(C=1.0, memory_limit=1e5)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as error:
+            model.fit(iter(cut(X, y, range(50, 3000, 50))))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert error.value.errno == errno.EFBIG
+    assert str(error.value.filename).startswith(str(no_debris))
+    assert not hasattr(model, "coef_")
+
+
+def test_a_disk_that_is_full_when_coefficients_are_written_is_an_error_that_names_the_file(no_debris, monkeypatch):
+    X, y = clusters(examples=3000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def opened(path):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+        return file_to_write(path)
+
+    monkeypatch.setattr("larank.linear.fileblocks.file_to_write", opened)
+    try:
+        with pytest.raises(OSError, match="File too large") as error:
+            svc(C=1.0, memory_limit=1e5).fit(iter(cut(X, y, range(50, 3000, 50))))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "coefficients-" in str(error.value.filename)
+
+
+KILLED = """
+import os, signal
+import numpy as np
+from larank import LinearMulticlassSVC
+
+def blocks():
+    random = np.random.RandomState(0)
+    while True:
+        yield random.randn(50, 4), np.arange(50) % 3
+        if any(os.scandir(os.environ["TMPDIR"])):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+LinearMulticlassSVC().fit(blocks())
+"""
+
+
+def test_the_folder_of_a_killed_fit_is_removed_by_the_next_one(no_debris, monkeypatch):
+    ended = subprocess.run([sys.executable, "-c", KILLED], env={**os.environ, "TMPDIR": str(no_debris)}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    (left,) = no_debris.iterdir()
+    X, y = clusters()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: left.stat().st_uid + 1)  # another user
+        svc().fit(iter(cut(X, y, [50])))
+    assert left.exists()
+    svc().fit(iter(cut(X, y, [50])))
+    assert not left.exists()
+
+
+def test_the_folder_of_a_fit_that_goes_on_stays(no_debris):
+    X, y = clusters()
+    with temporary_folder() as folder:
+        (folder / "values").write_bytes(b"rows")
+        svc().fit(iter(cut(X, y, [50])))
+        assert (folder / "values").read_bytes() == b"rows"
+    (no_debris / "larank-fit-new").mkdir()  # by a process that is about to lock it
+    svc().fit(iter(cut(X, y, [50])))
+    (no_debris / "larank-fit-new").rmdir()

@@ -16,10 +16,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 from chainreference import hooks
+from forging import joined, split
 from larank import MemoryLimitError, SequenceTagger, StructuredModel, StructuredSVC
 from larank.data import DataFormatError, data_directory
 from larank.data.columns import ConllFile, write_conll
-from larank.data.models import load, save
+from larank.data.models import ModelFileError, load, save
 from larank.publishing import one_model
 from larank.sequence.constraints import follows
 from larank.sequence.entities import entities, repaired
@@ -687,6 +688,23 @@ def test_a_saved_or_pickled_tagger_goes_on_as_the_original(settings: dict[str, A
     for copy in copies:
         np.testing.assert_allclose(copy.coef_.toarray(), tagger.coef_.toarray(), atol=1e-9)
         np.testing.assert_allclose(copy.result_.dual, tagger.result_.dual, rtol=1e-9)
+
+
+@pytest.mark.parametrize("value", [-1.7e308, 1e200, np.nan])
+@pytest.mark.parametrize("average", [False, True])
+def test_a_damaged_tagger_is_refused_when_it_is_loaded(average: bool, value: float, tmp_path: Any) -> None:
+    """Its digest is right: what a file holds is checked all the same."""
+    X, y = sentences(10)
+    path = tmp_path / "tagger.larank"
+    save(SequenceTagger(solver="perceptron", average=average, random_state=0).fit(X, y), path)
+    content = path.read_bytes()
+    for name, array in split(content)[2].items():
+        if array.dtype == np.float64 and array.size:
+            _, description, arrays = split(content)
+            arrays[name].flat[0] = value
+            path.write_bytes(joined(description, arrays))
+            with pytest.raises(ModelFileError, match=r"is damaged: .*must (be finite|hold numbers from)"):
+                load(path)
 
 
 def test_a_clone_has_the_parameters_only() -> None:

@@ -1,5 +1,9 @@
 """Checkpoint files: a training that was cut short goes on in another process and ends as if nothing had been."""
 
+import errno
+import os
+import resource
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import numpy as np
@@ -11,7 +15,7 @@ from killing import Killed, killed_after, killed_again_and_again
 from larank import LaRankClassifier, LaSVMClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.data.models import ModelFileError
 from larank.kernel.machine import StreamTraining
-from larank.training import CheckpointFile, TrainingWarning, random_state_of, set_random_state
+from larank.training import CheckpointFile, CheckpointWarning, TrainingWarning, random_state_of, set_random_state
 
 # A few ways of each estimator, with kernel values that are the same to the last bit in whatever tables they stand.
 EXACT = {
@@ -214,6 +218,69 @@ def test_limits_and_interrupts_leave_a_checkpoint_to_go_on_from(tmp_path):
     with pytest.warns(TrainingWarning, match="max_iter=5"):
         LinearMulticlassSVC(C=10.0, max_iter=5, random_state=0).fit(X, y, checkpoint=path)
     assert_same_model(LinearMulticlassSVC(C=10.0, random_state=0).fit(X, y, checkpoint=path, resume=True), whole)
+
+
+@contextmanager
+def full_disk():
+    """No file can have more than 100 bytes: the kernel refuses to write them."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@contextmanager
+def failing_disk(number):
+    """A disk that takes bytes, and says in the end that it cannot keep them."""
+
+    def fail(_):
+        raise OSError(number, os.strerror(number))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("disk", "said"),
+    [
+        (full_disk, "File too large"),
+        (partial(failing_disk, errno.ENOSPC), "No space left on device"),
+        (partial(failing_disk, errno.EIO), "Input/output error"),
+        (partial(failing_disk, errno.EDQUOT), "Disk quota exceeded"),
+    ],
+    ids=["EFBIG", "ENOSPC", "EIO", "EDQUOT"],
+)
+def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said):
+    """Of five checkpoints or more, the third and the fourth do not fit."""
+    path, written, contents = tmp_path / "checkpoint", CheckpointFile.write, []
+
+    def write(file, state):
+        with disk() if len(contents) in (2, 3) else nullcontext():
+            written(file, state)
+        contents.append(path.read_bytes())
+
+    def model():
+        return LaRankClassifier("linear", epochs=3, random_state=0)
+
+    monkeypatch.setattr("larank.training.checkpointfile._MOST_OF_TIME", np.inf)
+    monkeypatch.setattr(CheckpointFile, "write", write)
+    with pytest.warns(CheckpointWarning, match=rf"checkpoint '{path}' cannot be written: {said}; the last .* stays"):
+        trained = model().fit(X, y, checkpoint=path, every=0)
+    assert_same_model(trained, model().fit(X, y))
+    assert contents[1] == contents[2] == contents[3] != contents[4]
+    assert contents[-1] != contents[4]
+    assert os.listdir(tmp_path) == ["checkpoint"]
+    assert_same_model(model().fit(X, y, checkpoint=path, resume=True), trained)
+
+
+def test_a_disk_that_is_full_from_the_beginning_does_not_end_the_training(tmp_path):
+    with pytest.warns(CheckpointWarning, match="there is no checkpoint yet"), full_disk():
+        trained = LaRankClassifier("linear", random_state=0).fit(X, y, checkpoint=tmp_path / "checkpoint")
+    assert_same_model(trained, LaRankClassifier("linear", random_state=0).fit(X, y))
+    assert not os.listdir(tmp_path)
 
 
 def test_checkpoints_take_little_of_the_time_however_long_a_state_takes(tmp_path, monkeypatch):

@@ -11,7 +11,9 @@ import lzma
 import os
 import re
 import secrets
+import shutil
 import stat
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -27,6 +29,8 @@ PathLike = str | os.PathLike[str]
 MOST_UNPACKED = 1 << 22
 UNPACKED_RATIO = 200
 
+_FOLDER, _LOCK = "larank-fit-", "lock"  # a temporary folder, and the file in it that its process holds locked
+
 COMPRESSORS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": partial(gzip.GzipFile, "", "wb", 6, mtime=0),
     ".bz2": partial(bz2.BZ2File, mode="wb"),
@@ -36,6 +40,12 @@ _DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     rb"\x1f\x8b": gzip.open,
     rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": bz2.open,
     rb"\xfd7zXZ\x00": lzma.open,
+}
+# The first bytes of compressed files, by the end of their names.
+_STARTS = {
+    ".gz": (b"\x1f\x8b\x08",),
+    ".bz2": tuple(b"BZh%d" % size + rest for size in range(1, 10) for rest in (b"1AY&SY", b"\x17rE8P\x90")),
+    ".xz": (b"\xfd7zXZ\x00",),
 }
 
 
@@ -47,8 +57,9 @@ class DataFormatError(ValueError):
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a binary file that takes the place of `path` only once it is complete and on disk.
 
-    If anything fails, a full disk included, the old file stays as it was and nothing else is left behind. What a
-    killed process leaves beside it is removed when the same file is written again.
+    If anything fails, a full disk included, the old file stays as it was and nothing else is left behind. An error of
+    the system while bytes are written names `path`. What a killed process leaves beside it is removed when the same
+    file is written again.
 
     Parameters
     ----------
@@ -64,24 +75,100 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     stem = f".larank-{sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
     for left in target.parent.glob(f"{stem}*.tmp"):
         _remove_abandoned(left)
-    with _locked_file(target.with_name(f"{stem}{secrets.token_hex(8)}.tmp")) as file:
+    with _locked_file(target.with_name(f"{stem}{secrets.token_hex(8)}.tmp"), path) as file:
         temporary = Path(file.name)
         try:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-            os.replace(temporary, target)
+            with _naming(path):
+                file.flush()
+                os.fsync(file.fileno())
+                if target.exists():
+                    temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+                os.replace(temporary, target)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # the error that is on its way says more
+                temporary.unlink(missing_ok=True)
             raise
 
 
-def _locked_file(path: Path) -> IO[bytes]:
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for temporary files, which is removed in the end.
+
+    A process that is killed leaves its folder behind. The next call finds that nothing holds its lock, and removes it.
+    The folder of a process that lives is locked, and a folder of another user is not touched.
+    """
+    parent = Path(tempfile.gettempdir())
+    for left in parent.glob(f"{_FOLDER}*"):
+        _remove_abandoned_folder(left)
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=parent))
+    try:
+        with _locked_folder(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Hold the lock of a new folder; the system releases it when the process ends, however that happens."""
+    unlocked = folder / f"{_LOCK}-to-be"
+    lock = os.open(unlocked, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with suppress(OSError):  # a file system without locks: no folder there is ever taken for abandoned
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        os.rename(unlocked, folder / _LOCK)  # so that no other process finds it before it is locked
+        yield
+    finally:
+        os.close(lock)
+
+
+def _remove_abandoned_folder(folder: Path) -> None:
+    """Remove a temporary folder of this user whose lock no process holds; one without a lock may be about to get it."""
+    with suppress(OSError):
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def file_to_write(path: PathLike) -> IO[bytes]:
+    """Open a new binary file; an error of the system while bytes are written names the file."""
+    return io.BufferedWriter(_NamedFile(path, "wb", path))
+
+
+class _NamedFile(io.FileIO):
+    """A file whose errors name it, or the file that it stands for."""
+
+    def __init__(self, path: PathLike, mode: str, stands_for: PathLike) -> None:
+        super().__init__(path, mode)
+        self._stands_for = stands_for
+
+    def write(self, data: Any) -> int:
+        with _naming(self._stands_for):
+            return super().write(data)
+
+
+@contextmanager
+def _naming(path: PathLike) -> Iterator[None]:
+    """Let an error of the system, such as a full disk, name the file, with the number and the text of the error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _locked_file(path: Path, stands_for: PathLike) -> IO[bytes]:
     """A new file with a lock, which lasts as long as its process: so long, nobody takes it for abandoned."""
     while True:
-        file = open(path, "xb")  # noqa: SIM115
+        file = io.BufferedWriter(_NamedFile(path, "xb", stands_for))
         with suppress(OSError):  # a file system without locks: no file there is ever taken for abandoned
             fcntl.flock(file, fcntl.LOCK_EX)
         if path.exists():  # and was not taken for abandoned before it was locked
@@ -107,12 +194,24 @@ def decompressed(file: io.BufferedReader) -> Any:
     """What a file holds: gzip, bzip2 and xz are recognised by their first bytes. A context manager.
 
     A few bytes can unpack to more than any memory holds. What unpacks to much more than its size is refused as damaged;
-    a pipe has no size to compare with.
+    a pipe has no size to compare with. A file whose name ends in `.gz`, `.bz2` or `.xz` and that is cut
+    within the first bytes of the compressed data, or is empty, is refused, too.
     """
     head = file.peek(10)
+    _check_complete(head, str(file.name))
     openers = (opener for magic, opener in _DECOMPRESSORS.items() if re.match(magic, head))
     opener = next(openers, None)
     return nullcontext(file) if opener is None else io.BufferedReader(_Unpacked(opener(file), file))
+
+
+def _check_complete(head: bytes, name: str) -> None:
+    """Raise if a file that should be compressed, by its name, ends within the first bytes of its format."""
+    suffix = Path(name).suffix.lower()
+    if any(start.startswith(head) and len(head) < len(start) for start in _STARTS.get(suffix, ())):
+        where = (
+            f"after {len(head)} bytes, within the first bytes of a {suffix} file" if head else "before its first byte"
+        )
+        raise DataFormatError(f"{name}: damaged data (the file ends {where}); write or copy it again")
 
 
 class _Unpacked(io.RawIOBase):

@@ -1,8 +1,8 @@
 """Models in files: one safetensors file per fitted estimator, no pickle.
 
-Arrays are stored as tensors. Everything else stands as JSON in the metadata entry `larank`: the name and
-version of the format, the version of the library, the class, the parameters of its constructor and its fitted
-attributes.
+Arrays are stored as tensors. Everything else stands as JSON in the metadata entry `larank`: a digest of the file, the
+name and version of the format, the version of the library, the class, the parameters of its constructor and its fitted
+attributes. `larank.data.arrayfile` writes and reads such files.
 
 An estimator class takes part by declaring the fitted attributes that make up the model, with `larank.data.schema`::
 
@@ -19,26 +19,24 @@ registered estimators are saved, too.
 from __future__ import annotations
 
 import importlib
-import json
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from importlib.metadata import version
-from typing import IO, Any, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file
-from safetensors.numpy import save as to_bytes
 from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.exceptions import NotFittedError
 
-from larank.data import schema
+from larank.data import arrayfile, schema
+from larank.data.arrayfile import DAMAGE, checked_shape, reading
+from larank.data.arrayfile import ArrayInfo as ArrayInfo
+from larank.data.arrayfile import ModelFileError as ModelFileError
 from larank.data.files import atomic_write
 from larank.data.schema import Kind, Schema, check_fields
 from larank.parameters import check as check_parameters
@@ -46,26 +44,12 @@ from larank.parameters import defaults
 from larank.publishing import one_model
 from larank.sparse import csr_of
 
-FORMAT_VERSION = 1
-_FORMAT = "larank-model"
-_LONGEST_HEADER = 100_000_000  # the limit of safetensors itself
+_FORMAT = arrayfile.Format("larank-model", 2)
 _TEXT_OR_OBJECTS = re.compile(r"[<>|=]?U\d{1,9}|\|?O")
+_MOST_POINTS = 200_000  # of a history in a file
 _ROOM_FOR_TEXT = 16_000_000  # bytes of an array of strings, more only for more text
-# What reading a file can come to where it is not what it should be.
-_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, SafetensorError, TypeError, ValueError)
 _PathLike = str | os.PathLike[str]
 _SPARSE = {"csr_matrix": csr_matrix, "csr_array": csr_array}
-
-
-class ModelFileError(ValueError):
-    """A file that is no model, or not one that this version can read."""
-
-
-class ArrayInfo(NamedTuple):
-    """Type and shape of an array in a model file."""
-
-    dtype: str
-    shape: tuple[int, ...]
 
 
 class _Estimator(Protocol):
@@ -73,27 +57,23 @@ class _Estimator(Protocol):
 
 
 _Class = TypeVar("_Class", bound=type[_Estimator])
-_UpToDate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class _Registered(NamedTuple):
-    """A class that can be saved, what its fitted attributes are, and what makes those of an older file today's."""
+    """A class that can be saved, and what its fitted attributes are."""
 
     cls: type[_Estimator]
     schema: Schema
-    up_to_date: _UpToDate
 
 
 _registry: dict[str, _Registered] = {}
 
 
-def persistable(up_to_date: _UpToDate = dict, /, **attributes: Kind) -> Callable[[_Class], _Class]:
+def persistable(**attributes: Kind) -> Callable[[_Class], _Class]:
     """Register an estimator class for `save` and `load`.
 
     Parameters
     ----------
-    up_to_date : callable, optional
-        From the attributes in a file, which an older version may have written, to what they are now.
     **attributes : kind
         The fitted attributes that make up the model, and what each may be (`larank.data.schema`), in the order in which
         they are checked.
@@ -105,7 +85,7 @@ def persistable(up_to_date: _UpToDate = dict, /, **attributes: Kind) -> Callable
     """
 
     def register(cls: _Class) -> _Class:
-        _registry[cls.__name__] = _Registered(cls, attributes, up_to_date)
+        _registry[cls.__name__] = _Registered(cls, attributes)
         return cls
 
     return register
@@ -142,7 +122,8 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
         If the class is not registered, or a parameter or attribute is of a kind that cannot be saved, such as
         a random generator or a function.
     ValueError
-        If a parameter or attribute is not what it must be, so that the file could not be loaded.
+        If a parameter or attribute is not what it must be, or if lists and texts of the model take so much memory
+        that the file could not be loaded.
     NotFittedError
         If the estimator has none of its fitted attributes.
     """
@@ -150,15 +131,9 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
     if not is_persistable(estimator):
         raise TypeError(f"{cls.__name__} cannot be saved: the class is not registered with larank's persistable")
     arrays: dict[str, NDArray[Any]] = {}
-    description = {
-        "format": _FORMAT,
-        "format_version": FORMAT_VERSION,
-        "library_version": version("larank"),
-        **_parts_of(one_model(estimator), "", arrays),
-    }
-    content = to_bytes(arrays, metadata={"larank": json.dumps(description, allow_nan=False)})
+    description = {"library_version": version("larank"), **_parts_of(one_model(estimator), "", arrays)}
     with atomic_write(path) as file:
-        file.write(content)
+        arrayfile.write(file, _FORMAT, description, arrays)
 
 
 def is_persistable(estimator: Any) -> bool:
@@ -183,7 +158,7 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
         "attributes": {k: _encode(v, f"{within}{k}", arrays) for k, v in fitted.items()},
     }
     try:
-        _check_model(estimator, _registry[cls.__name__].up_to_date(fitted), may_be_unfitted=is_parameter)
+        _check_model(estimator, fitted, may_be_unfitted=is_parameter)
     except ValueError as error:
         raise ValueError(f"this {cls.__name__} cannot be saved: {error}") from error
     return parts
@@ -192,8 +167,9 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
 def load(path: _PathLike) -> Any:
     """Read an estimator that `save` wrote.
 
-    Parameters and attributes are checked before anything is built: the parameters as in training, the attributes by the
-    schema of the class. Memory is in proportion to the file.
+    The file must be as it was written, byte for byte: its digest is checked. Parameters and attributes are checked
+    before anything is built: the parameters as in training, the attributes by the schema of the class. Loading takes at
+    most 64 MB and 4 times the size of the file.
 
     Parameters
     ----------
@@ -208,12 +184,11 @@ def load(path: _PathLike) -> Any:
     Raises
     ------
     ModelFileError
-        If the file is not a model, is cut short or damaged, comes from a newer version, needs an unknown class, or
-        holds what no model of its class could have.
+        If the file is not a model, is cut short or damaged, was written by an older or a newer version, needs an
+        unknown class, or holds what no model of its class could have.
     """
-    description, _ = _read_description(path)
-    with _reading(path):
-        arrays = load_file(path)
+    description, _, arrays = _read(path)
+    with reading(path):
         return _Reader(lambda name: arrays.pop(name, None)).estimator(description)
 
 
@@ -235,30 +210,14 @@ def describe(path: _PathLike) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        If the file is not a model, is cut short or damaged, or comes from a newer version.
+        If the file is not a model, is cut short or damaged, or was written by an older or a newer version.
     """
-    description, arrays = _read_description(path)
-
-    def shown(name: str) -> Any:
-        is_shown = name.rpartition("/")[2] == "classes_" and name in arrays
-        return _read_array(path, name) if is_shown else arrays.get(name)
-
-    with _reading(path):
+    description, entries, arrays = _read(path, lambda name: name.rpartition("/")[2] == "classes_")
+    with reading(path):
         _import_named(description["class"])  # and what its values are made of
-        reader = _Reader(shown, builds=False)
+        reader = _Reader(lambda name: arrays.get(name, entries.get(name)), builds=False)
         parts = {part: reader.values(description[part], part) for part in ("parameters", "attributes")}
     return {**description, **parts}
-
-
-@contextmanager
-def _reading(path: _PathLike) -> Iterator[None]:
-    """Tell of whatever is wrong with a file as a ModelFileError."""
-    try:
-        yield
-    except ModelFileError as error:
-        raise ModelFileError(f"{path} {error}") from error.__cause__
-    except _DAMAGE as error:
-        raise ModelFileError(f"{path} is damaged: {error or type(error).__name__}") from error
 
 
 def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -282,13 +241,32 @@ def _encode(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         pairs = enumerate(value.items())
         return {"$dict": [[_encode(k, name, arrays), _encode(v, f"{name}/{i}", arrays)] for i, (k, v) in pairs]}
     if type(value) is _values.get("Result"):
-        return {"$result": _encode(value.to_dict(), name, arrays)}
+        settings = value.to_dict()
+        settings["history"] = _columns(settings["history"])
+        return {"$result": _encode(settings, name, arrays)}
     if type(value).__name__ in _values and _values[type(value).__name__] is type(value):
         settings = {field.name: getattr(value, field.name) for field in fields(value)}
         return {"$value": type(value).__name__, "settings": _encode(settings, name, arrays)}
     if is_persistable(value):
         return {"$estimator": _parts_of(one_model(value), f"{name}/", arrays)}
     raise TypeError(_cannot_save(value, name))
+
+
+def _columns(points: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Points of a history as one list for each of their fields, which take a fraction of the memory of dicts."""
+    if len(points) > _MOST_POINTS:
+        raise ValueError(f"a history may have at most {_MOST_POINTS} points to be saved, got {len(points)}")
+    return {field: [point[field] for point in points] for field in (points[0] if points else ())}
+
+
+def _points(columns: Any) -> Iterator[dict[str, Any]]:
+    """The points of a history, from its columns."""
+    if not isinstance(columns, dict) or not all(isinstance(column, list) for column in columns.values()):
+        raise ValueError("the history of a Result must be a dict of lists")
+    if max(map(len, columns.values()), default=0) > _MOST_POINTS:
+        raise ValueError(f"the history of a Result must have at most {_MOST_POINTS} points")
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
 
 
 def _encode_array(value: NDArray[Any], name: str, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -339,7 +317,6 @@ class _Reader:
         unknown = attributes.keys() - kind.schema.keys()
         if unknown:
             raise ModelFileError(f"holds attributes that {name} does not have: {sorted(unknown)}")
-        attributes = kind.up_to_date(attributes)
         _check_model(estimator, attributes, may_be_unfitted=self._of_parameters)
         for attribute, value in attributes.items():
             setattr(estimator, attribute, value)
@@ -355,14 +332,16 @@ class _Reader:
                 found[name] = self.value(value)
             except ModelFileError:
                 raise
-            except _DAMAGE as error:
+            except DAMAGE as error:
                 raise ValueError(f"{place}, {name}: {error or type(error).__name__}") from error
         return found
 
     def value(self, coded: Any) -> Any:
         """One value of any kind."""
         if isinstance(coded, list):
-            return [self.value(item) for item in coded]
+            for k, item in enumerate(coded):  # in place, so that no second list takes memory
+                coded[k] = self.value(item)
+            return coded
         if not isinstance(coded, dict):
             return coded
         for mark, read in _MARKS.items():
@@ -388,7 +367,8 @@ class _Reader:
     def _list(self, coded: Any) -> list[Any]:
         if not isinstance(coded, list):
             raise ValueError(f"there must be a list, got a {type(coded).__name__}")
-        return [self.value(item) for item in coded]
+        items: list[Any] = self.value(coded)
+        return items
 
     def _dict(self, coded: Mapping[str, Any]) -> dict[Any, Any]:
         pairs = self._list(coded["$dict"])
@@ -411,11 +391,14 @@ class _Reader:
         return {"class": parts["class"], **told}
 
     def _result(self, coded: Mapping[str, Any]) -> Any:
-        return _value_class("Result").from_dict(self.value(coded["$result"]))
+        settings = self.value(coded["$result"])
+        if isinstance(settings, dict):
+            settings["history"] = _points(settings.get("history"))
+        return _value_class("Result").from_dict(settings)
 
     def _objects(self, coded: Mapping[str, Any]) -> NDArray[Any]:
         items, dtype = self._list(coded["$objects"]), coded.get("dtype")
-        shape = _checked_shape(coded.get("shape"))
+        shape = checked_shape(coded.get("shape"))
         if not isinstance(dtype, str) or not _TEXT_OR_OBJECTS.fullmatch(dtype) or math.prod(shape) != len(items):
             raise ValueError(f"{len(items)} objects cannot be an array of {dtype!r} of shape {shape}")
         if "U" in dtype:
@@ -427,7 +410,7 @@ class _Reader:
 
     def _sparse(self, coded: Mapping[str, Any]) -> Any:
         data, indices, indptr = (self.array(f"{coded.get('name')}/{part}") for part in ("data", "indices", "indptr"))
-        shape = _checked_shape(coded.get("shape"))
+        shape = checked_shape(coded.get("shape"))
         if coded["$sparse"] not in _SPARSE:
             raise ValueError(f"there is no sparse matrix {coded['$sparse']!r}")
         if isinstance(data, ArrayInfo):
@@ -448,17 +431,11 @@ _MARKS: Mapping[str, Callable[[_Reader, Mapping[str, Any]], Any]] = {
 }
 
 
-def _checked_shape(shape: Any) -> tuple[int, ...]:
-    if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
-        raise ValueError(f"a shape must be a list of sizes, got {shape!r}")
-    return tuple(shape)
-
-
 def _check_width(items: list[Any], dtype: np.dtype[Any]) -> None:
     """NumPy gives every string the room of the longest one, whatever is in it: a small file must not ask for much."""
     if not all(isinstance(item, str) for item in items):
         raise ValueError(f"an array of {dtype} must hold text")
-    most = _ROOM_FOR_TEXT + 16 * sum(map(len, items))
+    most = _ROOM_FOR_TEXT + 4 * sum(map(len, items))
     if len(items) * dtype.itemsize > most:
         raise ValueError(
             f"{len(items)} strings as {dtype} take {len(items) * dtype.itemsize} bytes, where {most} are allowed; an "
@@ -491,14 +468,6 @@ def _import_named(name: Any) -> None:
     getattr(importlib.import_module("larank"), name, None)
 
 
-def _read_array(path: _PathLike, name: str) -> NDArray[Any]:
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return np.asarray(file.get_tensor(name))
-    except SafetensorError as error:
-        raise ValueError(str(error)) from error
-
-
 def _class_named(name: Any) -> _Registered:
     if name not in _registry:
         _import_named(name)
@@ -507,60 +476,11 @@ def _class_named(name: Any) -> _Registered:
     return _registry[name]
 
 
-def _read_description(path: _PathLike) -> tuple[dict[str, Any], dict[str, ArrayInfo]]:
-    """The JSON description, and what the header says about the arrays."""
-    with open(path, "rb") as file:
-        header, promised = _read_header(file, path)
-        size = os.fstat(file.fileno()).st_size
-    try:
-        description = _parsed(header.pop("__metadata__")["larank"])
-        if description["format"] != _FORMAT:
-            raise ValueError("another format")
-        found = description["format_version"]
-        arrays = {k: ArrayInfo(_dtype_name(v["dtype"]), _checked_shape(v["shape"])) for k, v in header.items()}
-        promised += max((int(v["data_offsets"][1]) for v in header.values()), default=0)
-    except _DAMAGE as error:
-        raise ModelFileError(f"{path} is not a larank model") from error
-    if type(found) is not int or not 1 <= found <= FORMAT_VERSION:
-        ours = f"larank {version('larank')} reads versions up to {FORMAT_VERSION}"
-        raise ModelFileError(f"{path} has format version {found!r}; {ours}")
-    if size < promised:
-        raise ModelFileError(f"{path} is cut short: {size} bytes where {promised} are needed")
+def _read(path: _PathLike, wanted: Callable[[str], bool] = lambda name: True) -> arrayfile.Contents:
+    """Read a file of the format of models, whose description has the parts of one."""
+    contents = arrayfile.read(path, _FORMAT, wanted)
     kinds = {"class": str, "parameters": dict, "attributes": dict, "library_version": str}
-    wrong = [name for name, kind in kinds.items() if not isinstance(description.get(name), kind)]
+    wrong = [name for name, kind in kinds.items() if not isinstance(contents.description.get(name), kind)]
     if wrong:
         raise ModelFileError(f"{path} is damaged: its description lacks {wrong}, or has them in another form")
-    return description, arrays
-
-
-def _read_header(file: IO[bytes], path: _PathLike) -> tuple[dict[str, Any], int]:
-    """The header of a safetensors file and where its data begin."""
-    start = file.read(9)
-    length = int.from_bytes(start[:8], "little")
-    if len(start) < 9 or start[8:] != b"{" or length > _LONGEST_HEADER:
-        raise ModelFileError(f"{path} is not a larank model")
-    text = b"{" + file.read(length - 1)
-    if len(text) < length:
-        raise ModelFileError(f"{path} is not a larank model, or cut short within its header")
-    try:
-        header = _parsed(text)
-    except _DAMAGE as error:
-        raise ModelFileError(f"{path} is not a larank model") from error
-    return header, 8 + length
-
-
-def _parsed(text: str | bytes) -> dict[str, Any]:
-    """A JSON object, without NaN and Infinity, which are not JSON."""
-    found: dict[str, Any] = json.loads(text, parse_constant=_no_constant)
-    if not isinstance(found, dict):
-        raise ValueError(f"there must be a JSON object, got a {type(found).__name__}")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _dtype_name(code: str) -> str:
-    kinds = {"F": "float", "I": "int", "U": "uint"}
-    return "bool" if code == "BOOL" else kinds[code[0]] + code[1:]
+    return contents

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
+from larank.data.files import file_to_write
+
 
 @dataclass(frozen=True)
 class Stripe:
@@ -86,7 +88,9 @@ class RowStore:
         self.rows = self.stored = self.n_features = 0
         self.dtype: np.dtype[Any] | None = None
         self.is_sparse = False
-        self._files = {name: (folder / name).open("ab") for name in ("values", "columns", "ends", "numbers", "weights")}
+        self._files = {
+            name: file_to_write(folder / name) for name in ("values", "columns", "ends", "numbers", "weights")
+        }
 
     def append(self, X: Any, numbers: NDArray[np.int32], weights: NDArray[np.float64]) -> None:
         """Write rows after those that there are; they must be of the same kind and precision."""
@@ -162,7 +166,7 @@ class RowStore:
             first = last
 
     def _write(self, name: str, array: NDArray[Any]) -> None:
-        np.ascontiguousarray(array).tofile(self._files[name])
+        self._files[name].write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
     def _read(self, name: str, dtype: np.dtype[Any], ranges: Sequence[tuple[int, int]]) -> NDArray[Any]:
         """The values in these ranges of an array, side by side."""

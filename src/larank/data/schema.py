@@ -14,20 +14,25 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from numbers import Integral, Real
 from reprlib import Repr
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from larank.sparse import check_sparse
 
 _NAMES = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "U": "text", "O": "objects"}
 _LARGEST = float(np.finfo(np.float64).max)
+# The largest number in an array of a model: costs and squared norms of training data are at most 1e100, so coefficients
+# and weights stay below, and a product of two such numbers is finite.
+_LARGEST_ENTRY = 1e150
 _shown = Repr()
 _shown.maxstring = _shown.maxother = 60
 
@@ -235,6 +240,9 @@ def floats(*shape: Dimension, least: float = -math.inf, finite: bool = True, sin
 def _check_finite(name: str, values: Any) -> None:
     if not np.isfinite(values).all():
         raise SchemaError(f"{name} must be finite, got {values[~np.isfinite(values)][0]}")
+    if values.size and not -_LARGEST_ENTRY <= float(values.min()) <= float(values.max()) <= _LARGEST_ENTRY:
+        beyond = values.flat[int(np.argmax(np.abs(values)))]
+        raise SchemaError(f"{name} must hold numbers from -{_LARGEST_ENTRY:g} to {_LARGEST_ENTRY:g}, got {beyond:g}")
 
 
 def integers(
@@ -320,16 +328,20 @@ def labels(size: Dimension, *, among: str | None = None, repeated: bool = False)
 
     def check(name: str, value: Any, scope: Scope) -> None:
         _check_array(name, value, "biufUO", (size,), scope)
-        items = value.tolist()
-        for item in items:
-            if not _is_label(item):
-                _refuse(name, "labels, which are text, numbers or tuples of these", item)
+        if value.dtype.kind == "f" and not np.isfinite(value).all():
+            _refuse(name, "labels, which are text, numbers or tuples of these", value[~np.isfinite(value)][0])
+        if value.dtype.kind == "O":
+            for item in value:
+                if not _is_label(item):
+                    _refuse(name, "labels, which are text, numbers or tuples of these", item)
         if among is not None:
             _check_known(name, value, scope.known.get(among), among)
-        if not repeated and len(set(items)) < len(items):
-            raise SchemaError(f"{name} must hold every label once, got some twice")
-        if among is None and not _ascends(items):
-            raise SchemaError(f"{name} must hold labels in ascending order, got others")
+            if not repeated and _n_different(value) < len(value):
+                raise SchemaError(f"{name} must hold every label once, got some twice")
+        elif not _ascends(value):
+            twice = _n_different(value) < len(value)
+            wanted = "hold every label once, got some twice" if twice else "hold labels in ascending order, got others"
+            raise SchemaError(f"{name} must {wanted}")
 
     return check
 
@@ -337,9 +349,18 @@ def labels(size: Dimension, *, among: str | None = None, repeated: bool = False)
 def _check_known(name: str, value: Any, known: Any, among: str) -> None:
     if not isinstance(known, np.ndarray) or (known.dtype.kind in "OU") != (value.dtype.kind in "OU"):
         _refuse(name, f"labels of the type of those in {among}", value)
-    strange = set(value.tolist()) - set(known.tolist())
-    if strange:
-        _refuse(name, f"labels out of {among}", strange.pop())
+    if value.dtype.kind == "O" or known.dtype.kind == "O":
+        known_labels = set(known.tolist())
+        strange = next((item for item in value.tolist() if item not in known_labels), None)
+        if strange is not None:
+            _refuse(name, f"labels out of {among}", strange)
+    elif not (is_known := np.isin(value, known)).all():
+        _refuse(name, f"labels out of {among}", value[~is_known][:1].tolist()[0])
+
+
+def _n_different(value: Any) -> int:
+    """How many different labels an array has."""
+    return len(set(value.tolist())) if value.dtype.kind == "O" else len(np.unique(value))
 
 
 def _is_label(item: Any) -> bool:
@@ -348,9 +369,12 @@ def _is_label(item: Any) -> bool:
     return isinstance(item, str) or (isinstance(item, Real) and abs(item) < math.inf)  # type: ignore[operator]
 
 
-def _ascends(items: Sequence[Any]) -> bool:
+def _ascends(labels: NDArray[Any]) -> bool:
+    """Whether each label is above the one before, so that no two are equal."""
+    if labels.dtype.kind != "O":  # without a Python object for each
+        return bool((labels[1:] > labels[:-1]).all())
     try:
-        return all(a < b for a, b in pairwise(items))
+        return all(a < b for a, b in pairwise(labels))
     except TypeError:  # of different types
         return False
 
@@ -414,11 +438,16 @@ def mapping(keys: Kind, values: Kind) -> Kind:
 # ---- Dataclasses: their types are their schema ----
 
 
+@cache
+def _hints(cls: Hashable) -> dict[str, Any]:
+    return typing.get_type_hints(cls)  # takes long
+
+
 def check_fields(cls: type[Any], settings: Any) -> None:
     """Raise unless these are settings of a dataclass, of the types that it declares."""
     if not isinstance(settings, dict):
         _refuse(cls.__name__, "a dict of its fields", settings)
-    hints, fields = typing.get_type_hints(cls), {each.name: each for each in dataclasses.fields(cls)}
+    hints, fields = _hints(typing.cast(Hashable, cls)), {each.name: each for each in dataclasses.fields(cls)}
     unknown = settings.keys() - fields.keys()
     if unknown:
         raise SchemaError(f"{cls.__name__} has no {sorted(map(str, unknown))}")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core
@@ -44,7 +44,6 @@ from larank.training import FromScratch, ObjectiveValues, Outcome, SampledObject
 
 _FINISHING_STEPS = 5_000  # at once, well under a second
 _LEAST_STEPS_PER_VECTOR = 1000
-_FEW_ENTRIES = 1 << 22  # of a sparse matrix, which may become a dense one
 
 
 class LaSVM(Algorithm):
@@ -248,17 +247,8 @@ def _as_of_svc(coefficients: csr_matrix) -> NDArray[np.float64]:
     return np.ascontiguousarray(coefficients.toarray().T)
 
 
-def _up_to_date(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes of a model file in which `dual_coef_` had a row for each support vector."""
-    before: Any = attributes.get("dual_coef_")
-    if issparse(before) and math.prod(before.shape) <= max(_FEW_ENTRIES, 64 * before.nnz):
-        attributes["dual_coef_"] = _as_of_svc(before)
-    return attributes
-
-
 @with_paragraphs
 @persistable(
-    _up_to_date,
     **{**FITTED_ON_A_STREAM, "dual_coef_": floats(functions, "n_support")},
     support_costs_=floats("n_support", least=0),
     support_labels_=labels("n_support", among="_arrived", repeated=True),

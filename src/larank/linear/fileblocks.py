@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +37,7 @@ from sklearn.utils import check_random_state
 from larank._core import MemoryLimitError, trim_heap
 from larank.base import class_factors, validated
 from larank.blocks.ranges import LARGEST_COST
+from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import PlaceInFile, RowStore, StoredRows, place_of
 from larank.data.stream import ExampleBlock, ExampleFile, blocks_of
 from larank.linear.labels import StreamLabels
@@ -228,10 +228,9 @@ class _Blocks:
         for each in chosen:
             last = first + self.stripes[each].rows
             stored, own = slice(starts[first], starts[last]), np.diff(starts[first : last + 1])
-            with self._path(each).open("wb") as file:
-                own.astype(np.int32).tofile(file)
-                classes[stored].tofile(file)
-                (values[stored] / ramp).tofile(file)
+            with file_to_write(self._path(each)) as file:
+                for array in (own.astype(np.int32), classes[stored], values[stored] / ramp):
+                    file.write(array.view(np.uint8).data)
             self._rows_with[each], self._coefficients[each] = np.count_nonzero(own), own.sum()
             first = last
 
@@ -456,19 +455,13 @@ def _square(W: Weights) -> float:
 # ---- The fit ----
 
 
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="larank-") as folder:
-        yield Path(folder)
-
-
 def fit_blocks(model: Any, source: Any, y: Any, sample_weight: Any) -> Outcome:
     """Train a `LinearMulticlassSVC` on a stream, or on an array that is a memory map, and set what it has fitted."""
     _check_acts_on_blocks(model)
     place = None if y is None else place_of(source)
     is_text = isinstance(source, str | os.PathLike | ExampleFile)
     buffer = max(1, int(min(_BUFFER_BYTES, model.memory_limit / (_BUFFERS if is_text else 4))))
-    with _temporary_folder() as folder, closing(_blocks(source, y, sample_weight, buffer)) as blocks:
+    with temporary_folder() as folder, closing(_blocks(source, y, sample_weight, buffer)) as blocks:
         found = _gathered(model, blocks, folder, place)
         intercept = float(model.intercept_scaling) if model.fit_intercept else 0.0
         problem = LinearProblem(model.formulation, len(found.classes), intercept, bool(model.shrinking))

@@ -830,6 +830,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         if encoder.n_features < n_weights or (kind == "ArrayEncoder" and encoder.n_features != n_weights):
             raise ValueError(f"there must be weights for {encoder.n_features} features, got some for {n_weights}")
         self._learner = self._restored(state, encoder)
+        self._learner.model()  # damage of the average is found here, and not in the first prediction
         self._began_with = {name: getattr(self, name) for name in _FIXED_IN_A_STREAM}
 
     def _restored(self, state: Mapping[str, Any], encoder: Encoder) -> Learner:

@@ -3,6 +3,7 @@
 from larank.training.checkpointfile import (
     CheckpointFile,
     CheckpointRequest,
+    CheckpointWarning,
     DataPart,
     State,
     file_as_data,
@@ -34,6 +35,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointFile",
     "CheckpointRequest",
+    "CheckpointWarning",
     "DataPart",
     "FromScratch",
     "Interrupt",

@@ -11,10 +11,10 @@ with what differs. The loop writes it now and then; a training says what its sta
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -22,20 +22,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as from_bytes
-from safetensors.numpy import save as to_bytes
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from larank.data import arrayfile
+from larank.data.arrayfile import ModelFileError
 from larank.data.files import PathLike, atomic_write
-from larank.data.models import ModelFileError
 
 State = Mapping[str, Any]
 """Plain values, arrays, and lists and dicts of them."""
 
-_FORMAT = "larank-checkpoint"
-_FORMAT_VERSION = 2
+_FORMAT = arrayfile.Format("larank-checkpoint", 3)
 _MAY_DIFFER = ("time_limit", "max_iter", "n_jobs", "verbose", "on_interrupt")  # from the run that is gone on with
 _MOST_OF_TIME = 0.02  # that checkpoints take
 _SENSELESS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
@@ -51,6 +48,10 @@ def _check_place(path: str) -> None:
         raise ValueError(f"checkpoint must be a file in a folder that is there; got {path!r}, and {folder!r} is none")
     if os.path.isdir(path):
         raise ValueError(f"checkpoint must be the path of a file; got {path!r}, which is a folder")
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint could not be written; training goes on without it."""
 
 
 class CheckpointRequest(NamedTuple):
@@ -124,41 +125,31 @@ class CheckpointFile:
         return time.perf_counter() >= self._due_at
 
     def write(self, state: State) -> None:
-        """Write the state, in the place of the one before."""
+        """Write the state, in the place of the one before.
+
+        If the disk is full or fails, a warning says so, training goes on, and the last state stays in the file.
+        """
         arrays: dict[str, NDArray[Any]] = {}
-        description = {
-            "format": _FORMAT,
-            "format_version": _FORMAT_VERSION,
-            "of": self.of,
-            "state": _encoded(state, "state", arrays),
-        }
-        text = json.dumps(description)
-        content = to_bytes(arrays, metadata={"larank": text, "digest": _digest(text, arrays)})
-        with atomic_write(self.path) as file:
-            file.write(content)
+        description = {"of": self.of, "state": _encoded(state, "state", arrays)}
+        try:
+            with atomic_write(self.path) as file:
+                arrayfile.write(file, _FORMAT, description, arrays)
+        except OSError as error:
+            last = "the last checkpoint stays" if os.path.exists(self.path) else "there is no checkpoint yet"
+            warnings.warn(
+                f"the checkpoint {os.fspath(self.path)!r} cannot be written: {error.strerror or error}; {last}, "
+                "training goes on, and the next checkpoint is tried when it is due",
+                CheckpointWarning,
+                stacklevel=2,
+            )
 
     def wait(self, seconds: float) -> None:
         """The last one took so long, the state included: the next is due when that is little beside the time since."""
         self._due_at = time.perf_counter() + max(self.every, seconds / _MOST_OF_TIME)
 
     def _read(self) -> State:
-        path = os.fspath(self.path)
-        with open(path, "rb") as file:
-            content = file.read()
-        try:
-            length = int.from_bytes(content[:8], "little")
-            metadata = json.loads(content[8 : 8 + length])["__metadata__"]
-            description = json.loads(metadata["larank"])
-            if description["format"] != _FORMAT:
-                raise ValueError("another format")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ModelFileError(f"{path} is not a larank checkpoint, or damaged") from error
+        description, _, arrays = arrayfile.read(self.path, _FORMAT)
         with self.reading():
-            arrays = from_bytes(content)
-            if metadata["digest"] != _digest(metadata["larank"], arrays):
-                raise ValueError("its bytes are not those that were written")
-            if description["format_version"] != _FORMAT_VERSION:
-                raise ModelFileError(f"{path} has format version {description['format_version']}, not a known one")
             self._compare(description["of"])
             state: State = _decoded(description["state"], arrays)
         return state
@@ -170,7 +161,7 @@ class CheckpointFile:
             yield
         except ModelFileError:
             raise
-        except (*_SENSELESS, SafetensorError) as error:
+        except _SENSELESS as error:
             raise ModelFileError(f"{os.fspath(self.path)} is damaged: {error}") from error
 
     def _compare(self, theirs: Mapping[str, Any]) -> None:
@@ -258,11 +249,6 @@ def fingerprint(*data: Any) -> str:
     return digest.hexdigest()
 
 
-def _digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Of all that is in a file."""
-    return fingerprint(text, *(arrays[name] for name in sorted(arrays)))
-
-
 def _add(digest: Any, value: Any) -> None:
     if issparse(value):
         digest.update(f"sparse {value.shape}".encode())
@@ -289,13 +275,18 @@ def _encoded(value: Any, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return {key: _encoded(each, f"{name}/{key}", arrays) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_encoded(each, f"{name}/{number}", arrays) for number, each in enumerate(value)]
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(value)}
+    return value
 
 
 def _decoded(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if isinstance(value, dict):
         if "$array" in value:
             return arrays[value["$array"]]
+        if "$float" in value:
+            return float(value["$float"])
         return {key: _decoded(each, arrays) for key, each in value.items()}
     if isinstance(value, list):
         return [_decoded(each, arrays) for each in value]

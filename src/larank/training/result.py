@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,6 +45,11 @@ class Checkpoint:
     def gap(self) -> float:
         """Primal minus dual objective."""
         return self.primal - self.dual
+
+
+def _checked_point(settings: Any) -> Checkpoint:
+    check_fields(Checkpoint, settings)
+    return Checkpoint(**settings)
 
 
 _LONG = ("operations", "history", "breakdown")  # what a line has no room for
@@ -175,10 +180,8 @@ class Result:
     def from_dict(cls, values: Mapping[str, Any]) -> Result:
         """The inverse of `to_dict`; raises a ValueError for values that are not of their types."""
         points = values.get("history", ()) if isinstance(values, Mapping) else None
-        if not isinstance(points, list | tuple):
+        if not isinstance(points, list | tuple | Iterator):
             raise SchemaError("a Result must be a dict of its fields, with a list of points as its history")
-        for point in points:
-            check_fields(Checkpoint, point)
-        settings = {**values, "history": tuple(Checkpoint(**point) for point in points)}
+        settings = {**values, "history": tuple(map(_checked_point, points))}
         check_fields(cls, settings)
         return cls(**settings)

@@ -74,7 +74,7 @@ $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	@touch $@
 
 $(VENV)/.tested: $(VENV)/.tools $(SOURCES)
-	$(INSTALL) -Cbuild-dir=build/$(VENV) -Ccmake.define.LARANK_WERROR=ON -Ccmake.define.LARANK_TEST_HOOKS=ON ".[test]"
+	$(INSTALL) -Cbuild-dir=build/$(VENV) -Ccmake.define.LARANK_WERROR=ON -Ccmake.define.LARANK_TEST_HOOKS=ON --editable ".[test]"
 	@touch $@
 
 # Without build isolation, rivals that come as source need the tools they would have fetched themselves.

@@ -15,10 +15,10 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from larank import Result
-from studies.agreement.claims import broken
+from studies.agreement.claims import broken, unsound
 from studies.agreement.findings import Findings, Run
 from studies.agreement.machines import MACHINES, solution_of
-from studies.agreement.problems import ESTIMATORS, Problem, draw
+from studies.agreement.problems import ESTIMATORS, EXTREME, USUAL, Breadth, Problem, draw
 from studies.study import Say, Study
 
 PROBLEMS, QUICK_PROBLEMS = 2000, 40
@@ -73,7 +73,7 @@ def run_problem(problem: Problem, limit: float | None) -> Run:
         seconds=seconds,
         reference_seconds=reference_seconds,
         witnesses={name: abs(value - interval.optimum) / scale for name, (value, _) in interval.witnesses.items()},
-        failures=broken(solution, result, machine, interval),
+        failures=(unsound if problem.is_extreme else broken)(solution, result, machine, interval),
     )
 
 
@@ -93,6 +93,7 @@ class Scope:
     limit: float = LIMIT
     log: Path | None = None
     estimators: Sequence[str] = ()
+    breadth: Breadth = USUAL
 
 
 def run(scope: Scope, say: Say) -> Findings:
@@ -103,7 +104,7 @@ def run(scope: Scope, say: Say) -> Findings:
         for count, number in enumerate(scope.numbers, 1):
             found = known.get(number)
             if found is None:
-                problem = draw(scope.seed, number)
+                problem = draw(scope.seed, number, scope.breadth)
                 if scope.estimators and problem.estimator not in scope.estimators:
                     continue
                 found = run_problem(problem, scope.limit)
@@ -115,7 +116,7 @@ def run(scope: Scope, say: Say) -> Findings:
             if count % _EVERY == 0:
                 seconds = time.perf_counter() - began
                 say(f"{count} of {len(scope.numbers)} problems, {seconds:.0f} s, {failed} break a claim")
-    return Findings(scope.seed, runs)
+    return Findings(scope.seed, runs, scope.breadth.is_extreme)
 
 
 def _log(path: Path | None, seed: int, found: Run) -> None:
@@ -143,6 +144,11 @@ class _Agreement(Study):
         parser.add_argument("--first", type=int, default=0, metavar="NUMBER", help="the number to begin with")
         parser.add_argument("--seed", type=int, default=0, help="other problems for the same numbers")
         parser.add_argument("--estimators", nargs="+", default=(), metavar="NAME", help="only the problems of these")
+        parser.add_argument(
+            "--extreme",
+            action="store_true",
+            help="scales from 1e-8 to 1e8, costs to 1e8, and only the rule that holds for every estimator",
+        )
         parser.add_argument("--limit", type=float, metavar="SECONDS", help=f"of each training; {LIMIT:g}")
         parser.add_argument(
             "--log", type=Path, metavar="FILE", help="append each run as a line of JSON; runs in it are not repeated"
@@ -163,7 +169,9 @@ class _Agreement(Study):
         for name in arguments.estimators:
             if name not in ESTIMATORS:
                 raise ValueError(f"there are no problems of {name!r}; there are some of: {', '.join(ESTIMATORS)}")
-        return Scope(numbers, arguments.seed, limit, arguments.log, arguments.estimators)
+        return Scope(
+            numbers, arguments.seed, limit, arguments.log, arguments.estimators, EXTREME if arguments.extreme else USUAL
+        )
 
 
 STUDY = _Agreement(

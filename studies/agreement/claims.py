@@ -6,20 +6,63 @@ import math
 from collections.abc import Iterator
 
 from larank import Result
-from studies.agreement.machines import Interval, Machine, Solution
+from studies.agreement.machines import EPS, Interval, Machine, Solution
 
 EXCUSED = 10.0
 """How far above its tolerance a run may end where it says that the numbers allow no more."""
-_ROUNDING = 1e-9  # of an objective
 _INFEASIBLE = 1e-9  # of the largest cost
+_CLOSE = {"float64": 1e-9, "float32": 1e-6}  # relative difference of two ways to one objective
+
+_ROUNDINGS = 64.0
+"""Units of rounding by which a sum of products may be off."""
 
 Claim = tuple[bool, str]
 """Whether it holds, and what is to be said if it does not."""
 
 
+def unsound(solution: Solution, result: Result, machine: Machine, interval: Interval) -> list[str]:
+    """Return the broken parts of the rule that holds for every estimator, every precision and every scale.
+
+    The primal objective is that of the published model, in float64; of a linear model, it is not above that of w = 0. The dual objective is
+    not negative, and a lower bound of what any model has. A bound that was withdrawn is NaN. What was not computed from
+    scratch says that it is not exact. Training that converged reached its tolerance.
+    """
+    if not result.exact:
+        return []
+    close = _CLOSE[machine.problem.dtype]
+    rounding = interval.rounding + close * abs(interval.upper)
+    if solution.sizes is not None:
+        costs = machine.costs[:, None] * solution.sizes
+        rounding += _ROUNDINGS * EPS * (float(costs.sum()) * machine.problem.classes + solution.half_squared_norm)
+    if solution.coefficients is not None:
+        rounding += machine.rounding(solution.coefficients)
+    primal, at_zero = machine.primal(solution), machine.primal_at_zero()
+    rounding += close * abs(primal)
+    least = min(interval.upper, primal, at_zero)
+    tol = machine.problem.tol
+    is_linear = machine.problem.kernel == "linear"
+    claims = [
+        (
+            abs(primal - result.primal) <= rounding,
+            f"primal {result.primal:.9g}, but the published model has {primal:.9g}",
+        ),
+        (
+            not is_linear or result.primal <= at_zero * (1 + tol) + rounding,
+            f"primal {result.primal:.9g}, but w = 0 has {at_zero:.9g}",
+        ),
+        (not result.dual < 0, f"dual {result.dual:.9g} is negative"),
+        (not result.dual > least + rounding, f"dual {result.dual:.9g}, but a model has {least:.9g}"),
+        (
+            result.status != "converged" or not result.relative_gap > tol * (1 + 1e-9),
+            f"converged at a gap of {result.relative_gap / tol:.2g} tol",
+        ),
+    ]
+    return [said for holds, said in claims if not holds]
+
+
 def broken(solution: Solution, result: Result, machine: Machine, interval: Interval) -> list[str]:
     """What is claimed in vain, one line each; distances are relative to the optimum."""
-    rounding = interval.rounding + _ROUNDING * abs(interval.upper)
+    rounding = interval.rounding + _CLOSE[machine.problem.dtype] * abs(interval.upper)
     if solution.coefficients is not None:
         rounding += machine.rounding(solution.coefficients)
     if (
@@ -51,7 +94,7 @@ def _certificate(
     yield result.gap >= -rounding, f"the gap is negative: {result.relative_gap:.1e}"
     primal = machine.primal(solution)
     excess = primal - result.primal if machine.is_mean else abs(primal - result.primal)
-    is_primal = excess <= rounding + _ROUNDING * abs(primal)
+    is_primal = excess <= rounding + _CLOSE[machine.problem.dtype] * abs(primal)
     yield is_primal, f"primal is not that of the decision values, by {apart(primal, result.primal)}"
     if solution.coefficients is None or not machine.has_dual:
         return
@@ -70,7 +113,7 @@ def _status(
         above = primal - interval.upper
         is_within = above <= tol * abs(primal) + rounding
         yield is_within, f"converged at {above / (tol * abs(primal) or 1.0):.2g} tol above the optimum"
-    if result.status == "precision":
+    if result.status == "precision" and machine.problem.dtype == "float64":
         is_near = result.gap <= EXCUSED * tol * abs(result.primal) + interval.rounding  # what other coefficients reach
         yield is_near, f"precision at a gap of {result.relative_gap / tol:.2g} tol"
 

@@ -58,6 +58,7 @@ class Findings(Outcome):
 
     seed: int
     runs: list[Run]
+    is_extreme: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return {"seed": self.seed, "runs": [plain(asdict(run)) for run in self.runs]}
@@ -71,7 +72,7 @@ class Findings(Outcome):
         failed = [run for run in self.runs if run.failures]
         seconds = sum(run.seconds + run.reference_seconds for run in self.runs if run.status != "error")
         if len(self.runs) == 1:
-            return _single(self.runs[0], self.seed)
+            return _single(self.runs[0], self.seed, self.is_extreme)
         lines = [f"{len(self.runs)} problems of seed {self.seed}, {seconds:.0f} s; {len(failed)} break a claim"]
         for run in sorted(failed, key=lambda run: (run.estimator, run.kernel, run.C)):
             lines += ["", f"{self._replay(run)}    {run.estimator}, {run.kernel}, {run.formulation}, C={run.C:.3g}"]
@@ -81,7 +82,8 @@ class Findings(Outcome):
 
     def _replay(self, run: Run) -> str:
         seed = f" --seed {self.seed}" if self.seed else ""
-        return f"python -m studies agreement{seed} --problem {run.number}"
+        extreme = " --extreme" if self.is_extreme else ""
+        return f"python -m studies agreement{seed}{extreme} --problem {run.number}"
 
     def _by_kernel(self) -> Table:
         worst = ("gap/tol", "off/tol", "other gap/tol", "broken claims", "beyond float64", "longest s")
@@ -158,11 +160,11 @@ def _add(table: Table, estimator: str, kernel: str, runs: Sequence[Run]) -> None
     )
 
 
-def _single(run: Run, seed: int) -> list[str]:
+def _single(run: Run, seed: int, is_extreme: bool) -> list[str]:
     """All figures of a run, a line each."""
     figures = {name: value for name, value in asdict(run).items() if name != "failures"}
     return [
         *(f"{name:18} {value}" for name, value in figures.items()),
         *(f"broken: {said}" for said in run.failures or ["no claim"]),
-        f"in Python: studies.agreement.problems.draw({seed}, {run.number}).fit()",
+        f"in Python: studies.agreement.problems.draw({seed}, {run.number}{', EXTREME' if is_extreme else ''}).fit()",
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,11 +54,15 @@ class Interval:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a model says: scores of the examples, half the squared norm of w, and dual coefficients if it has any."""
+    """What a model says: scores of the examples, half the squared norm of w, and dual coefficients if it has any.
+
+    `sizes` bounds the sums of absolute values that scores are, and so what rounding may do to them.
+    """
 
     scores: Array
     half_squared_norm: float
     coefficients: Array | None = None
+    sizes: Array | None = None
 
 
 class Machine(ABC):
@@ -83,6 +87,11 @@ class Machine(ABC):
     def primal(self, solution: Solution) -> float:
         """The objective of a model."""
 
+    def primal_at_zero(self) -> float:
+        """Return the objective of the model that has w = 0 and no bias."""
+        columns = self.signs.shape[1] if isinstance(self, Binary) else self.problem.classes
+        return self.primal(Solution(np.zeros((len(self.y), columns)), 0.0))
+
     def dual(self, coefficients: Array) -> float:
         """The dual objective of coefficients."""
         raise NotImplementedError
@@ -100,6 +109,14 @@ class Machine(ABC):
     def at_bounds(self) -> Array:
         """The coefficients of examples that violate all their margins."""
         raise NotImplementedError
+
+    def witnesses(self) -> dict[str, tuple[float, str]]:
+        """Return what other libraries reach. They need weight in every class."""
+        weights = np.bincount(self.y, self.costs, self.problem.classes)
+        return self._witnesses() if (weights > 0).all() else {}
+
+    def _witnesses(self) -> dict[str, tuple[float, str]]:
+        return {}
 
     def half_squared_norm(self, coefficients: Array) -> float:
         return 0.5 * float((coefficients * (self.K @ coefficients)).sum())
@@ -157,7 +174,7 @@ class Joint(Machine):
         margins = (scores[self.own][:, None] - scores)[self.is_wrong]
         factors = _factors(np.divide(self.delta[self.is_wrong], margins, out=np.ones_like(margins), where=margins > 0))
         upper = min(self.primal(Solution(t * scores, t * t * half)) for t in factors)
-        return Interval(self.dual(beta), upper, self.rounding(beta), self._witnesses())
+        return Interval(self.dual(beta), upper, self.rounding(beta), self.witnesses())
 
     def quadratic(self) -> Quadratic:
         """The dual, with an entry per example and wrong class; sums over an example's classes are bounded, or each."""
@@ -235,7 +252,7 @@ class Binary(Machine):
             alpha = quadratic.feasible(quadratic.minimiser()[0]) * sign
             found[used, column] = alpha
             upper += _least_primal(alpha, K, sign, costs, self.has_bias)
-        return Interval(self.dual(found), upper, self.rounding(found), self._witnesses())
+        return Interval(self.dual(found), upper, self.rounding(found), self.witnesses())
 
     def _witnesses(self) -> dict[str, tuple[float, str]]:
         if self.problem.estimator == "LinearMulticlassSVC":
@@ -342,7 +359,7 @@ class Rounded(Joint):
         return Quadratic(P, plain.d, plain.group, most, A)
 
     def _witnesses(self) -> dict[str, tuple[float, str]]:
-        return {}
+        return {}  # of losses that are not rounded
 
 
 class Logistic(Machine):
@@ -444,6 +461,10 @@ class Hulls(Machine):
         squared = np.einsum("ip,ij,jp->p", solution.coefficients, self.K, solution.coefficients)
         return float(np.divide(2, squared, out=np.zeros_like(squared), where=squared > 0).sum())
 
+    def primal_at_zero(self) -> float:
+        """Return infinity: w = 0 keeps no margin."""
+        return np.inf
+
     def interval(self) -> Interval:
         """The sum of all shares is 2 where that pays: where each brings more than half the squared distance.
 
@@ -485,32 +506,73 @@ MACHINES: dict[str, type[Machine]] = {
 
 
 def solution_of(model: Any, machine: Machine) -> Solution:
-    """The scores a fitted model gives its examples, the norm of its w from its coefficients, and these."""
+    """Return what the published weights, coefficients and biases of a fitted model say, computed in float64."""
     problem = machine.problem
     if problem.estimator == "StructuredSVC":
         W = model.coef_.reshape(problem.classes, -1)
-        return Solution(np.asarray(problem.X @ W.T), 0.5 * float((W**2).sum()))
+        return _of_weights(_rows(problem), W)
     if problem.estimator == "LinearMulticlassSVC":
         found = linear_solution(model.coef_, model.intercept_, problem)
         # Examples without features are never visited, and count as if they were at their bounds.
         is_empty = problem.K.diagonal() == 0
         coefficients = np.where(is_empty[:, None], machine.at_bounds(), model.dual_coef_.toarray())
-        return Solution(found.scores, found.half_squared_norm, coefficients)
-    scores = _scores(model, problem)
+        return replace(found, coefficients=coefficients)
+    if problem.kernel == "linear" and hasattr(model, "coef_"):
+        return _linear_machine(model, machine)
     if problem.estimator == "PrimalMulticlassSVC":
-        share = 0.25 if problem.classes == 2 else 0.5
-        return Solution(scores, share * float((model.coef_**2).sum()))
-    if problem.estimator == "SGDQNClassifier":
-        return Solution(scores, 0.5 * float((model.coef_**2).sum() + (model.intercept_**2).sum()))
+        share, scores = 0.25 if problem.classes == 2 else 0.5, _scores(model, problem)
+        sizes = np.abs(scores) * (np.finfo(problem.dtype).eps / EPS)  # decision values have the precision of X
+        return Solution(scores, share * float((model.coef_**2).sum()), None, sizes)
+    coefficients, factor = _expansion(model, problem), getattr(model, "scale_", 1.0)
+    scores, sizes = factor * problem.K @ coefficients, factor * _sizes(problem.K) @ np.abs(coefficients)
+    if problem.formulation in ("binary-bias", "hulls"):
+        scores, sizes = scores + model.intercept_, sizes + np.abs(model.intercept_)
+    return Solution(scores, factor**2 * machine.half_squared_norm(coefficients), coefficients, sizes)
+
+
+def _linear_machine(model: Any, machine: Machine) -> Solution:
+    """Of weights for the features and a bias; the weights may be an average, which has no coefficients."""
+    problem, rows = machine.problem, _rows(machine.problem)
+    W, bias = np.asarray(model.coef_, np.float64), np.reshape(np.asarray(model.intercept_, np.float64), (-1, 1))
+    is_joint = problem.formulation not in ("binary", "binary-bias", "hulls")
+    if is_joint and len(W) == 1:
+        W, bias = (np.vstack([-half, half]) for half in (W / 2, bias / 2))
+    found = _of_weights(np.hstack([rows, np.ones((len(rows), 1))]), np.hstack([W, bias]))
+    is_regularised = problem.parameters.get("fit_intercept", True) and problem.estimator != "PrimalMulticlassSVC"
+    is_regularised = is_regularised and problem.formulation not in ("binary-bias", "hulls")
+    half = 0.5 * float((W**2).sum() + is_regularised * (bias**2).sum())
+    coefficients = _expansion(model, problem) if hasattr(model, "dual_coef_") else None
+    if coefficients is not None and problem.parameters.get("stop") is None and problem.estimator == "LaRankClassifier":
+        coefficients = None  # the model is the average of the weights
+    return replace(found, half_squared_norm=half, coefficients=coefficients)
+
+
+def _expansion(model: Any, problem: Problem) -> Array:
+    """Return a row of dual coefficients for every example."""
     of_support = model.dual_coef_.T if problem.estimator == "LaSVMClassifier" else model.dual_coef_.toarray()
     coefficients = np.zeros((len(problem.y), of_support.shape[1]))
     coefficients[model.support_] = of_support
-    factor = getattr(model, "scale_", 1.0)
-    return Solution(scores, factor**2 * machine.half_squared_norm(coefficients), coefficients)
+    return coefficients
+
+
+def _sizes(K: Array) -> Array:
+    """Return bounds of all kernel values, by the Cauchy-Schwarz inequality."""
+    lengths = np.sqrt(np.abs(K.diagonal()))
+    return np.asarray(np.maximum(np.outer(lengths, lengths), np.abs(K)))
+
+
+def _rows(problem: Problem) -> Array:
+    rows = problem.X.toarray() if hasattr(problem.X, "toarray") else problem.X
+    return np.asarray(rows, np.float64)
+
+
+def _of_weights(rows: Array, W: Array) -> Solution:
+    W = np.asarray(W, np.float64)
+    return Solution(rows @ W.T, 0.5 * float((W**2).sum()), None, np.abs(rows) @ np.abs(W.T))
 
 
 def _scores(model: Any, problem: Problem) -> Array:
-    """One column per class; with two classes the second against the first, shared out evenly where there are two."""
+    """Return decision values: one column per class, or the second class against the first, shared out evenly."""
     decisions = np.asarray(model.decision_function(problem.X), dtype=np.float64)
     if decisions.ndim == 2:
         return decisions
@@ -520,11 +582,11 @@ def _scores(model: Any, problem: Problem) -> Array:
 
 
 def linear_solution(coef: Array, intercept: Array, problem: Problem) -> Solution:
-    """Of weights with the shape that scikit-learn gives them: one row for two classes."""
+    """Return the solution of weights in the shape that scikit-learn gives them: one row for two classes."""
     scaling = problem.parameters["intercept_scaling"] if problem.parameters["fit_intercept"] else 0.0
     W = np.hstack([coef, np.reshape(intercept, (-1, 1)) / scaling]) if scaling else coef
-    rows = problem.X.toarray() if hasattr(problem.X, "toarray") else problem.X
+    rows = _rows(problem)
     rows = np.hstack([rows, np.full((len(rows), 1), scaling)]) if scaling else rows
     if len(W) == 1:
         W = np.vstack([-W, W]) * (1.0 if problem.formulation == "one-vs-rest" else 0.5)
-    return Solution(rows @ W.T, 0.5 * float((W**2).sum()))
+    return _of_weights(rows, W)

@@ -1,13 +1,14 @@
-"""The problems of the campaign: what is drawn for a number, the same for the same seed.
+"""The problems of the campaign: what is sampled for a number, the same for the same seed.
 
 A problem is an estimator with its parameters and the examples it is given: small sets, well and badly scaled, with
-duplicates and noise; costs from 1e-3 to 1e6; weights of classes and of examples, margins per pair of classes.
+duplicates and noise; weights of classes and of examples, margins per pair of classes. A `Breadth` says how large costs
+and features may be. Problems with an even number are in float64, problems with an odd number in float32.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,11 @@ import larank
 Array = NDArray[np.float64]
 Random = np.random.Generator
 
-MOST_PASSES = 10_000
 TAU = 1e-12  # of LaSVM: what ends training is the gap
 KERNELS = ("linear", "rbf", "poly", "laplacian", "chi2", "intersection", "precomputed", "callable")
 _OFTEN = (4, 4, 4, 2, 1, 1, 2, 1)  # how often each comes
 _NON_NEGATIVE = ("chi2", "intersection")
+_ONE_PASS = ("LaRankClassifier", "LaSVMClassifier", "TrackingSVC", "HullerClassifier")  # that need not reach a gap
 _JOINT = ("MulticlassSVC", "LaRankClassifier")  # all classes in one problem
 _FORMULATIONS = {
     "LaSVMClassifier": "binary-bias",
@@ -39,6 +40,51 @@ _FORMULATIONS = {
 def rational(X: Array, Z: Array) -> Array:
     """1 / (1 + |x - z|^2): the kernel that stands for those of users."""
     return np.asarray(1 / (1 + cdist(X, Z, "sqeuclidean")))
+
+
+@dataclass(frozen=True)
+class Breadth:
+    """How far the problems of a campaign reach.
+
+    `costs` and `scales` are powers of ten, between which costs and the scale of all features are sampled; without
+    `scales`, features have the scales that data usually have. `most` limits the number of examples, `passes` the passes
+    of training. If `is_extreme`, weights may be zero for a whole class, or large for one example, and training may end
+    after few passes.
+    """
+
+    costs: tuple[float, float] = (-3, 6)
+    scales: tuple[float, float] | None = None
+    most: int = 120
+    passes: int = 10_000
+
+    @property
+    def is_extreme(self) -> bool:
+        return self.scales is not None
+
+
+USUAL = Breadth()
+EXTREME = Breadth(costs=(-3, 8), scales=(-8, 8), most=30, passes=50)
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """What a problem is sampled with: random numbers, how far the problem may reach, and its precision."""
+
+    random: Random
+    breadth: Breadth
+    dtype: type[np.floating[Any]]
+
+    def cost(self) -> float:
+        return float(10 ** self.random.uniform(*self.breadth.costs))
+
+    def passes(self) -> int:
+        if self.breadth.is_extreme and self.random.random() < 0.3:
+            return int(self.random.integers(1, 5))
+        return self.breadth.passes
+
+    def given(self, X: Array) -> Any:
+        """Return the features in the precision of the problem."""
+        return np.ascontiguousarray(X, dtype=self.dtype)
 
 
 # ---- Problems ----
@@ -67,10 +113,15 @@ class Problem:
     tol: float
     drawn: str
     unit: float = 1.0
+    is_extreme: bool = False
 
     @property
     def classes(self) -> int:
         return len(self.delta)
+
+    @property
+    def dtype(self) -> str:
+        return str(self.X.dtype)
 
     def fit(self, limit: float | None = None) -> Any:
         """The estimator, trained in at most so many seconds."""
@@ -95,13 +146,14 @@ def _shown(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
-def draw(seed: int, number: int) -> Problem:
-    """Problem `number` of the campaign with this seed."""
+def draw(seed: int, number: int, breadth: Breadth = USUAL) -> Problem:
+    """Return problem `number` of the campaign with this seed."""
     random = np.random.default_rng([seed, number])
     names = list(ESTIMATORS)
     shares = np.array([share for share, _ in ESTIMATORS.values()])
     name = names[random.choice(len(names), p=shares / shares.sum())]
-    return ESTIMATORS[name][1](random, number, name)
+    sampler = Sampler(random, breadth, np.float32 if number % 2 else np.float64)
+    return replace(ESTIMATORS[name][1](sampler, number, name), is_extreme=breadth.is_extreme)
 
 
 # ---- Examples ----
@@ -116,7 +168,8 @@ class Examples:
     drawn: str
 
 
-def _examples(random: Random, most: int = 120, *, non_negative: bool = False, is_noisy: bool = True) -> Examples:
+def _examples(sampler: Sampler, most: int = 120, *, non_negative: bool = False, is_noisy: bool = True) -> Examples:
+    random, most = sampler.random, min(most, sampler.breadth.most)
     n = int(np.exp(random.uniform(np.log(10), np.log(most + 1))))
     d, k = int(random.integers(1, 9)), int(random.integers(2, 7))
     y = random.choice(k, size=n, p=random.dirichlet(np.full(k, 3.0)))
@@ -133,12 +186,28 @@ def _examples(random: Random, most: int = 120, *, non_negative: bool = False, is
         copied = random.integers(0, n, n // 3)
         X[random.integers(k, n, len(copied))] = X[copied]
         words.append("duplicates")
-    X, scale = _scaled(random, X)
+    X, scale = (
+        _scaled(random, X) if sampler.breadth.scales is None else _of_any_scale(random, X, *sampler.breadth.scales)
+    )
     words.append(scale)
     if non_negative:
         X = X - X.min(axis=0)
         words.append("non-negative")
-    return Examples(np.ascontiguousarray(X), y, ", ".join(words))
+    given = sampler.given(X)
+    words.append(given.dtype.name)
+    return Examples(given.astype(np.float64), y, ", ".join(words))
+
+
+def _of_any_scale(random: Random, X: Array, smallest: float, largest: float) -> tuple[Array, str]:
+    exponent = random.uniform(smallest, largest)
+    words = f"scaled by 1e{exponent:.1f}"
+    if random.random() < 0.3:  # near to each other, compared with their norms
+        X, words = X + 10 ** random.uniform(0, 4), f"shifted, {words}"
+    if random.random() < 0.3:
+        column = random.integers(X.shape[1])
+        X = X * np.where(np.arange(X.shape[1]) == column, 10 ** random.uniform(-4, 4), 1)
+        words += ", a feature of another scale"
+    return X * 10**exponent, words
 
 
 def _scaled(random: Random, X: Array) -> tuple[Array, str]:
@@ -162,8 +231,9 @@ def _scaled(random: Random, X: Array) -> tuple[Array, str]:
 _HOW_OFTEN_SCALED = (0.46, 0.1, 0.1, 0.12, 0.08, 0.08, 0.06)
 
 
-def _weights(random: Random, examples: Examples, may_weigh_classes: bool) -> tuple[Any, Array | None, Array]:
+def _weights(sampler: Sampler, examples: Examples, may_weigh_classes: bool) -> tuple[Any, Array | None, Array]:
     """`class_weight`, `sample_weight`, and the product of both for each example."""
+    random = sampler.random
     class_weight: Any = None
     sample_weight = None
     factors = np.ones(len(examples.y))
@@ -180,6 +250,10 @@ def _weights(random: Random, examples: Examples, may_weigh_classes: bool) -> tup
             is_gone = random.random(len(factors)) < 0.2
             is_gone[first] = False
             sample_weight[is_gone] = 0.0
+        if sampler.breadth.is_extreme and random.random() < 0.5:
+            sample_weight[random.integers(len(factors))] = 1e4
+        if sampler.breadth.is_extreme and random.random() < 0.5 and examples.y.max() > 1:
+            sample_weight[examples.y == random.integers(examples.y.max() + 1)] = 0.0
         factors = factors * sample_weight
     return class_weight, sample_weight, factors
 
@@ -197,23 +271,32 @@ class DrawnKernel:
     K: Array
 
 
-def _kernel(random: Random, examples: Examples, name: str) -> DrawnKernel:
-    X = examples.X
-    gamma = "scale" if random.random() < 0.5 else float(10 ** random.uniform(-2, 0.5)) / max(X.var(), 1e-6) / X.shape[1]
+def _kernel(sampler: Sampler, examples: Examples, name: str) -> DrawnKernel:
+    random, X = sampler.random, examples.X
+    smallest, exponents = (0.0, (-4, 5)) if sampler.breadth.is_extreme else (1e-6, (-2, 0.5))
+    gamma = (
+        "scale"
+        if random.random() < 0.5
+        else float(10 ** random.uniform(*exponents)) / (max(X.var(), smallest) or 1.0) / X.shape[1]
+    )
+    if sampler.dtype is np.float32 and gamma == "scale":
+        gamma = 1 / (max(X.var(), smallest) or 1.0) / X.shape[1]  # to more digits than the features have
     parameters: dict[str, Any] = {"kernel": name}
     if name in ("rbf", "laplacian", "chi2"):
         if name != "rbf":
-            gamma = float(10 ** random.uniform(-1.5, 0.5)) / max(float(np.abs(X - X.mean(axis=0)).mean()), 1e-6)
+            spread = float(np.abs(X - X.mean(axis=0)).mean())
+            gamma = float(10 ** random.uniform(-1.5, 0.5)) / (max(spread, smallest) or 1.0)
         parameters["gamma"] = gamma
     if name == "poly":
         parameters |= {"gamma": gamma, "degree": int(random.integers(2, 5)), "coef0": float(random.choice([0.0, 1.0]))}
     K = kernel_values(X, **parameters) if name not in ("precomputed", "callable") else rational(X, X)
     if name == "precomputed":
-        return DrawnKernel(name, parameters, K, K)
+        given = sampler.given(K)
+        return DrawnKernel(name, parameters, given, given.astype(np.float64))
     if name == "callable":
-        return DrawnKernel(name, {"kernel": rational}, X, K)
+        return DrawnKernel(name, {"kernel": rational}, sampler.given(X), K)
     is_sparse = name in ("linear", "rbf", "poly") and random.random() < 0.2
-    return DrawnKernel(name, parameters, csr_matrix(X) if is_sparse else X, K)
+    return DrawnKernel(name, parameters, csr_matrix(sampler.given(X)) if is_sparse else sampler.given(X), K)
 
 
 def kernel_values(X: Array, kernel: str, gamma: Any = "scale", degree: int = 3, coef0: float = 0.0) -> Array:
@@ -238,33 +321,35 @@ def kernel_values(X: Array, kernel: str, gamma: Any = "scale", degree: int = 3, 
 # ---- Estimators ----
 
 
-def _cost(random: Random) -> float:
-    return float(10 ** random.uniform(-3, 6))
-
-
 def _tolerance(random: Random) -> float:
     return float(10.0 ** -random.integers(3, 7))
 
 
-def _kernel_machine(random: Random, number: int, name: str) -> Problem:
+def _kernel_machine(sampler: Sampler, number: int, name: str) -> Problem:
     """Those whose model is made of kernel values and coefficients, all with a cost but the Huller."""
+    random = sampler.random
     kernel = str(random.choice(KERNELS, p=np.array(_OFTEN) / sum(_OFTEN)))
     is_hard = name == "HullerClassifier"
-    examples = _examples(random, non_negative=kernel in _NON_NEGATIVE, is_noisy=not is_hard)
-    drawn = _kernel(random, examples, kernel)
+    examples = _examples(sampler, non_negative=kernel in _NON_NEGATIVE, is_noisy=not is_hard)
+    drawn = _kernel(sampler, examples, kernel)
     k = int(examples.y.max()) + 1
     parameters, formulation, delta, K = dict(drawn.parameters), "crammer-singer", 1 - np.eye(k), drawn.K
-    C, tol = _cost(random), _tolerance(random)
+    C, tol = sampler.cost(), _tolerance(random)
     # One problem against the rest has weights of classes with another meaning.
     may_weigh = name in _JOINT or (k == 2 and name != "AmbiguousClassifier")
-    class_weight, sample_weight, factors = _weights(random, examples, may_weigh)
-    parameters |= {"C": C, "tol": tol, "max_iter": MOST_PASSES, "random_state": 0}
+    class_weight, sample_weight, factors = _weights(sampler, examples, may_weigh)
+    parameters |= {"C": C, "tol": tol, "max_iter": sampler.passes(), "random_state": 0}
     if class_weight is not None:
         parameters["class_weight"] = class_weight
     if name != "MulticlassSVC":
         parameters["stop"] = "gap"
     if name == "LaSVMClassifier":
         parameters["tau"] = TAU
+    if sampler.breadth.is_extreme and name in _ONE_PASS and random.random() < 0.3:
+        parameters = {
+            name: value for name, value in parameters.items() if name not in ("stop", "tol", "max_iter", "tau")
+        }
+        parameters["epochs"] = int(random.integers(1, 4))
     if name in _JOINT and random.random() < 0.15:
         delta = np.round(random.uniform(0.2, 3.0, (k, k)), 3) * (1 - np.eye(k))
         parameters["cost_matrix"] = delta
@@ -286,20 +371,20 @@ def _kernel_machine(random: Random, number: int, name: str) -> Problem:
     )  # fmt: skip
 
 
-def _linear(random: Random, number: int, name: str) -> Problem:
+def _linear(sampler: Sampler, number: int, name: str) -> Problem:
     """LinearMulticlassSVC and StructuredSVC, whose model is weights."""
-    is_structured = name == "StructuredSVC"
-    examples = _examples(random, most=40 if is_structured else 120)
+    random, is_structured = sampler.random, name == "StructuredSVC"
+    examples = _examples(sampler, most=40 if is_structured else 120)
     k = int(examples.y.max()) + 1
-    C, tol = _cost(random), _tolerance(random)
+    C, tol = sampler.cost(), _tolerance(random)
     formulation = str(random.choice(["crammer-singer", "weston-watkins", "one-vs-rest"]))
     formulation = "crammer-singer" if is_structured else formulation
     # The weights of classes have another meaning where each class has a problem of its own.
     class_weight, sample_weight, factors = _weights(
-        random, examples, formulation != "one-vs-rest" and not is_structured
+        sampler, examples, formulation != "one-vs-rest" and not is_structured
     )
-    parameters: dict[str, Any] = {"C": C, "tol": tol, "max_iter": MOST_PASSES, "random_state": 0}
-    X, K = examples.X, examples.X @ examples.X.T
+    parameters: dict[str, Any] = {"C": C, "tol": tol, "max_iter": sampler.passes(), "random_state": 0}
+    X, K = sampler.given(examples.X), examples.X @ examples.X.T
     if is_structured:
         C, tol = min(C, 100.0), 1e-3
         parameters |= {"stop": "gap", "solver": str(random.choice(["larank", "svmstruct", "svmstruct-1slack"]))}
@@ -318,13 +403,13 @@ def _linear(random: Random, number: int, name: str) -> Problem:
     )  # fmt: skip
 
 
-def _descent(random: Random, number: int, name: str) -> Problem:
+def _descent(sampler: Sampler, number: int, name: str) -> Problem:
     """SGDQNClassifier, which minimises a mean and makes passes: only its certificate can be wrong."""
-    examples = _examples(random)
+    random, examples = sampler.random, _examples(sampler)
     n, k = len(examples.y), int(examples.y.max()) + 1
     formulation = str(random.choice(["joint", "one-vs-rest"]))
     may_weigh = formulation == "joint" or k == 2
-    class_weight, sample_weight, factors = _weights(random, examples, may_weigh)
+    class_weight, sample_weight, factors = _weights(sampler, examples, may_weigh)
     counted = n if sample_weight is None else int((sample_weight > 0).sum())
     alpha, has_intercept = float(10 ** random.uniform(-6, 0)), bool(random.random() < 0.5)
     parameters: dict[str, Any] = {
@@ -336,25 +421,26 @@ def _descent(random: Random, number: int, name: str) -> Problem:
     K = examples.X @ examples.X.T + has_intercept
     solved = "binary" if k == 2 or formulation == "one-vs-rest" else "crammer-singer"
     return Problem(
-        number, name, "linear", solved, parameters, examples.X, examples.y, sample_weight, K,
-        factors / (alpha * counted), 1 - np.eye(k), _tolerance(random), examples.drawn, unit=alpha,
+        number, name, "linear", solved, parameters, sampler.given(examples.X), examples.y, sample_weight,
+        K, factors / (alpha * counted), 1 - np.eye(k), _tolerance(random), examples.drawn, unit=alpha,
     )  # fmt: skip
 
 
-def _primal(random: Random, number: int, name: str) -> Problem:
+def _primal(sampler: Sampler, number: int, name: str) -> Problem:
     """PrimalMulticlassSVC, with the losses and aggregations that are convex."""
+    random = sampler.random
     kernel = str(random.choice(["linear", "rbf", "poly", "laplacian", "precomputed"], p=[0.5, 0.2, 0.1, 0.1, 0.1]))
-    examples = _examples(random)
-    drawn = _kernel(random, examples, kernel)
+    examples = _examples(sampler)
+    drawn = _kernel(sampler, examples, kernel)
     k = int(examples.y.max()) + 1
-    C, tol = _cost(random), _tolerance(random)
-    class_weight, sample_weight, factors = _weights(random, examples, True)
+    C, tol = sampler.cost(), _tolerance(random)
+    class_weight, sample_weight, factors = _weights(sampler, examples, True)
     loss = str(random.choice(["log_loss", "squared_hinge", "smoothed_hinge"]))
     softmax_gamma = float(random.choice([0.0, 1.0 if loss == "log_loss" else np.inf]))
     parameters = {
         **drawn.parameters, "C": C, "loss": loss, "softmax_gamma": softmax_gamma, "tol": tol,
         "solver": str(random.choice(["newton", "lbfgs", "cg"], p=[0.6, 0.25, 0.15])),
-        "fit_intercept": bool(random.random() < 0.7), "max_iter": MOST_PASSES, "random_state": 0,
+        "fit_intercept": bool(random.random() < 0.7), "max_iter": sampler.passes(), "random_state": 0,
     }  # fmt: skip
     if class_weight is not None:
         parameters["class_weight"] = class_weight
@@ -364,7 +450,7 @@ def _primal(random: Random, number: int, name: str) -> Problem:
     )  # fmt: skip
 
 
-ESTIMATORS: dict[str, tuple[float, Callable[[Random, int, str], Problem]]] = {
+ESTIMATORS: dict[str, tuple[float, Callable[[Sampler, int, str], Problem]]] = {
     "MulticlassSVC": (0.28, _kernel_machine),
     "LaRankClassifier": (0.14, _kernel_machine),
     "LaSVMClassifier": (0.17, _kernel_machine),

@@ -23,9 +23,9 @@ Claim = tuple[bool, str]
 def unsound(solution: Solution, result: Result, machine: Machine, interval: Interval) -> list[str]:
     """Return the broken parts of the rule that holds for every estimator, every precision and every scale.
 
-    The primal objective is that of the published model, in float64; of a linear model, it is not above that of w = 0. The dual objective is
-    not negative, and a lower bound of what any model has. A bound that was withdrawn is NaN. What was not computed from
-    scratch says that it is not exact. Training that converged reached its tolerance.
+    The primal objective is that of the published model, in float64; of a linear model, it is not above that of w = 0.
+    The dual objective is not negative, and a lower bound of what any model has. A bound that was withdrawn is NaN. What
+    was not computed from scratch says that it is not exact. Training that converged reached its tolerance.
     """
     if not result.exact:
         return []

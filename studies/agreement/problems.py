@@ -150,7 +150,7 @@ def draw(seed: int, number: int, breadth: Breadth = USUAL) -> Problem:
     """Return problem `number` of the campaign with this seed."""
     random = np.random.default_rng([seed, number])
     names = list(ESTIMATORS)
-    shares = np.array([share for share, _ in ESTIMATORS.values()])
+    shares = np.array([1.0 if breadth.is_extreme else share for share, _ in ESTIMATORS.values()])
     name = names[random.choice(len(names), p=shares / shares.sum())]
     sampler = Sampler(random, breadth, np.float32 if number % 2 else np.float64)
     return replace(ESTIMATORS[name][1](sampler, number, name), is_extreme=breadth.is_extreme)

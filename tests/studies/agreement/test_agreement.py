@@ -9,7 +9,7 @@ from larank import LaSVMClassifier
 from reference import binary_optimum, hulls_optimum, kernel_optimum
 from studies import __main__ as command
 from studies.agreement import campaign
-from studies.agreement.claims import broken
+from studies.agreement.claims import broken, unsound
 from studies.agreement.machines import MACHINES, solution_of
 from studies.agreement.problems import ESTIMATORS, KERNELS, draw, kernel_values
 from studies.agreement.quadratic import Quadratic
@@ -106,7 +106,7 @@ def test_no_scores_near_the_optimum_of_a_smooth_loss_are_better(formulation):
 @pytest.fixture(scope="module")
 def judged():
     """A run of which every claim holds, and how it is judged with a changed result or weaker scores."""
-    problem = first_of(1, estimator="LaSVMClassifier", kernel="rbf")[0]
+    problem = first_of(1, estimator="LaSVMClassifier", kernel="rbf", dtype="float64")[0]
     machine, model = MACHINES[problem.formulation](problem), problem.fit()
     interval, solution = machine.interval(), solution_of(model, machine)
 
@@ -137,6 +137,25 @@ def test_a_status_that_promises_too_much_is_found(judged):
 
 def test_a_model_that_is_not_optimal_has_not_converged(judged):
     assert any("tol above the optimum" in said for said in judged(strength=0.5))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_results_that_break_the_rule_of_certificates_are_found(dtype):
+    problem = first_of(1, estimator="LinearMulticlassSVC", dtype=dtype)[0]
+    machine, model = MACHINES[problem.formulation](problem), problem.fit()
+    interval, solution = machine.interval(), solution_of(model, machine)
+
+    def judge(**changes):
+        return unsound(solution, replace(model.result_, **changes), machine, interval)
+
+    result, close = model.result_, 1 + (1e-4 if dtype == "float32" else 1e-6)
+    assert judge() == []
+    assert any("but the published model has" in said for said in judge(primal=result.primal * close))
+    assert any("but w = 0 has" in said for said in judge(primal=2 * machine.primal_at_zero()))
+    assert any("is negative" in said for said in judge(dual=-1e-3))
+    assert any("but a model has" in said for said in judge(dual=result.primal * close))
+    assert any("converged at a gap" in said for said in judge(dual=result.dual / 2))
+    assert judge(primal=np.nan, exact=False) == []
 
 
 # ---- The study ----

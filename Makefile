@@ -7,7 +7,7 @@ BUILD_TOOLS := scikit-build-core nanobind cmake ninja
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) --no-build-isolation $(PIP_FLAGS)
 
-.PHONY: demo test lint gpu-test hostile benchmark asan tsan clang aarch64 release-check clean help
+.PHONY: demo test lint gpu-test nightly hostile benchmark asan tsan clang aarch64 release-check clean help
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,10 @@ lint: $(VENV)/.tested ## the checks of `make test` that run no code
 
 gpu-test: ## the tests of block steps, on whatever device and array libraries PYTHON has; installs nothing
 	$(PYTHON) -m pytest -p no:cacheprovider tests/kernel/test_blockwise.py
+
+nightly: $(VENV)/.tested ## 2 000 extreme problems for the rule of certificates, and 2 000 usual ones for every claim; 20 minutes
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q --hypothesis-profile=thorough -n auto --dist worksteal tests/test_certificate.py
+	OMP_WAIT_POLICY=passive $(BIN)/python -m studies agreement
 
 SECONDS ?= 60
 hostile: $(VENV)/.tested ## damaged files, extreme numbers and limits, for SECONDS; what fails leaves a reproducer in build/hostile

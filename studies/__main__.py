@@ -97,13 +97,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     try:
-        _run(study, scope, chosen)
+        outcome = _run(study, scope, chosen)
     except Exception as error:
         if chosen.debug:
             raise
         _say(f"error: {' '.join(str(error).split())} (--debug shows where)")
         return 1
-    return 0
+    return int(outcome.has_failed)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -148,7 +148,7 @@ def _check_output(path: Path | None, study: Study) -> None:
         raise ValueError(f"{path}: {study.name} is a table, which can only be written as .json")
 
 
-def _run(study: Study, scope: Any, chosen: argparse.Namespace) -> None:
+def _run(study: Study, scope: Any, chosen: argparse.Namespace) -> Outcome:
     if chosen.output and chosen.output.suffix != ".json":
         drawing.check_installed()
     before = load_average()
@@ -162,6 +162,7 @@ def _run(study: Study, scope: Any, chosen: argparse.Namespace) -> None:
     if chosen.output:
         _write(chosen.output, study, outcome, numbers)
         print(f"written to {chosen.output}")
+    return outcome
 
 
 def _show(outcome: Outcome, markdown: bool) -> None:

@@ -28,6 +28,11 @@ class Outcome:
         """What is said below the tables."""
         return ()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether something that must hold does not; the exit status tells."""
+        return False
+
 
 @dataclass(frozen=True)
 class Study:

@@ -63,6 +63,10 @@ class Findings(Outcome):
     def to_dict(self) -> dict[str, Any]:
         return {"seed": self.seed, "runs": [plain(asdict(run)) for run in self.runs]}
 
+    @property
+    def has_failed(self) -> bool:
+        return any(run.failures for run in self.runs)
+
     def to_tables(self) -> Sequence[Table]:
         if len(self.runs) == 1:
             return []

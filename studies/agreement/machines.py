@@ -533,7 +533,8 @@ def solution_of(model: Any, machine: Machine) -> Solution:
 def _linear_machine(model: Any, machine: Machine) -> Solution:
     """Of weights for the features and a bias; the weights may be an average, which has no coefficients."""
     problem, rows = machine.problem, _rows(machine.problem)
-    W, bias = np.asarray(model.coef_, np.float64), np.reshape(np.asarray(model.intercept_, np.float64), (-1, 1))
+    W = np.asarray(model.coef_, np.float64)
+    bias = np.broadcast_to(np.reshape(getattr(model, "intercept_", 0.0), (-1, 1)), (len(W), 1)).astype(np.float64)
     is_joint = problem.formulation not in ("binary", "binary-bias", "hulls")
     if is_joint and len(W) == 1:
         W, bias = (np.vstack([-half, half]) for half in (W / 2, bias / 2))

@@ -161,6 +161,12 @@ def test_results_that_break_the_rule_of_certificates_are_found(dtype):
 # ---- The study ----
 
 
+def test_a_broken_claim_fails_the_study(monkeypatch, capsys):
+    monkeypatch.setattr(campaign, "broken", lambda *_: ["the gap is negative"])
+    assert command.main(["agreement", "--problems", "2"]) == 1
+    assert "the gap is negative" in capsys.readouterr().out
+
+
 def test_the_quick_form_runs_and_no_certificate_is_wrong(capsys):
     assert command.main(["agreement", "--quick"]) == 0
     out, err = capsys.readouterr()

@@ -437,11 +437,12 @@ def _primal(sampler: Sampler, number: int, name: str) -> Problem:
     class_weight, sample_weight, factors = _weights(sampler, examples, True)
     loss = str(random.choice(["log_loss", "squared_hinge", "smoothed_hinge"]))
     softmax_gamma = float(random.choice([0.0, 1.0 if loss == "log_loss" else np.inf]))
-    has_weight = np.bincount(examples.y, factors) > 0  # nothing bounds the bias of a class that has none
+    has_weights = (np.bincount(examples.y, factors) > 0).all()  # nothing bounds the bias of a class without weight
     parameters = {
         **drawn.parameters, "C": C, "loss": loss, "softmax_gamma": softmax_gamma, "tol": tol,
         "solver": str(random.choice(["newton", "lbfgs", "cg"], p=[0.6, 0.25, 0.15])),
-        "fit_intercept": bool(random.random() < 0.7 and has_weight.all()), "max_iter": sampler.passes(), "random_state": 0,
+        "fit_intercept": bool(random.random() < 0.7 and has_weights), "max_iter": sampler.passes(),
+        "random_state": 0,
     }  # fmt: skip
     if class_weight is not None:
         parameters["class_weight"] = class_weight

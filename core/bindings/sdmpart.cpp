@@ -83,6 +83,7 @@ void bind_part(nb::module_& m, const char* name) {
         .def_prop_ro("stored", [](const S& s) { return s.part.stored(); })
         .def_prop_ro("total_way", [](const S& s) { return s.part.total_way(); })
         .def_prop_ro("constant_loss", [](const S& s) { return s.part.constant_loss(); })
+        .def_prop_ro("loss_at_zero", [](const S& s) { return s.part.loss_at_zero(); })
         .def_prop_ro("loop", [](const S& s) { return s.part.loop(); })
         .def_prop_ro("counters", [](const S& s) { return s.part.counters(); })
         .def(
@@ -118,6 +119,14 @@ void bind_part(nb::module_& m, const char* name) {
                 s.check(W);
                 const nb::gil_scoped_release release;
                 return s.part.terms(W.data());
+            },
+            "W"_a.noconvert())
+        .def(
+            "shrunk_losses",
+            [](const S& s, Weights<T> W) {
+                s.check(W);
+                const nb::gil_scoped_release release;
+                return s.part.shrunk_losses(W.data());
             },
             "W"_a.noconvert())
         .def("coefficients", [](const S& s) { return coefficient_arrays(s.part.coefficients()); })

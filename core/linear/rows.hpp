@@ -21,19 +21,20 @@ struct EveryColumn {
     int64_t operator[](int64_t j) const { return j; }
 };
 
-template <std::size_t Vectors, class T, class Columns>
+template <std::size_t Vectors, class Sum, class T, class Columns>
 void scores_sweep(const T* values, Columns columns, int64_t count, const T* W, int64_t lanes, bool prefetch_weights,
-                  T* out) {
-    constexpr std::size_t width = lane_count<T>;
+                  Sum* out) {
+    constexpr std::size_t width = lane_count<Sum>;
     // Few vectors leave registers for several sums side by side, so that none waits for the addition before it.
     constexpr std::size_t chains = Vectors == 1 ? 4 : Vectors <= 3 ? 2 : 1;
-    Lanes<T> score[chains][Vectors];
+    Lanes<Sum> score[chains][Vectors];
     for (std::size_t c = 0; c < chains; ++c)
-        for (std::size_t v = 0; v < Vectors; ++v) score[c][v] = c ? broadcast(T(0)) : load(out + v * width);
+        for (std::size_t v = 0; v < Vectors; ++v) score[c][v] = c ? broadcast(Sum(0)) : load(out + v * width);
     auto accumulate = [&](int64_t j, std::size_t chain) {
         const T* w = W + int64_t(columns[j]) * lanes;
-        const Lanes<T> x = broadcast(values[j]);
-        for (std::size_t v = 0; v < Vectors; ++v) score[chain][v] = score[chain][v] + x * load(w + v * width);
+        const Lanes<Sum> x = broadcast(Sum(values[j]));
+        for (std::size_t v = 0; v < Vectors; ++v)
+            score[chain][v] = score[chain][v] + x * load_as<Sum>(w + v * width);
     };
     int64_t j = 0;
     if (prefetch_weights)
@@ -96,13 +97,14 @@ void with_columns(const Row<T>& x, Use use) {
         use(EveryColumn{});
 }
 
-// `flatten`: all of it in one function, for where rows are short the calls take as long as the work.
-template <class T>
-__attribute__((flatten)) void scores(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, T* out) {
+// Products are summed up in the type of `out`. `flatten`: all of it in one function, for where rows are short the calls
+// take as long as the work.
+template <class Sum, class T>
+__attribute__((flatten)) void scores(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, Sum* out) {
     const T* constant = W + x.intercept_row * lanes;
-    for (int64_t m = 0; m < lanes; ++m) out[m] = x.intercept != 0 ? x.intercept * constant[m] : T(0);
+    for (int64_t m = 0; m < lanes; ++m) out[m] = x.intercept != 0 ? Sum(x.intercept * constant[m]) : Sum(0);
     with_columns(x, [&](auto columns) {
-        for_each_sweep<T>(lanes, [&](auto vectors, int64_t first) {
+        for_each_sweep<Sum>(lanes, [&](auto vectors, int64_t first) {
             scores_sweep<decltype(vectors)::value>(x.values, columns, x.count, W + first, lanes, prefetch_weights,
                                                    out + first);
         });

@@ -40,6 +40,7 @@ class Sdm : public SdmThreads<T> {
 
     // Visits examples until about `work` multiply-adds are done or a loop ends. True once the violation stop holds.
     bool advance(int64_t work) {
+        factor_ = 1;
         if (is_move_due_) move_on();
         Team team(Rows::parts());
         while (!converged_) {
@@ -52,19 +53,21 @@ class Sdm : public SdmThreads<T> {
         return converged_;
     }
 
-    // Everything from scratch: W from the coefficients, then primal, dual and the largest violation at that W. Where
-    // an average of W was kept and its primal is lower, it becomes the model.
+    // Everything from scratch and in double precision: W from the coefficients, their dual objective, then the primal
+    // objective and the largest violation at W as it would be published. If an average of W was kept and its primal is
+    // lower, it becomes the model. A model that is worse than w = 0 is shrunk.
     Objectives evaluate() {
-        const T ramp = std::exchange(ramp_, T(1));
-        rebuild_weights();
-        Objectives at = objectives(main_.W);
+        const double half_of_dual = 0.5 * rebuild_weights();
+        Objectives at = terms_as_published(main_.W);
+        at.dual -= half_of_dual;
         average_is_better_ = false;
         if (average_weight_ > 0) {
-            const double primal = objectives(average_).primal;
+            const double primal = terms_as_published(average_).primal;
             average_is_better_ = primal < at.primal;
             at.primal = std::min(at.primal, primal);
         }
-        ramp_ = ramp;
+        factor_ = 1;
+        if (at.primal > loss_at_zero_) at.primal = shrink_model();
         return at;
     }
 
@@ -74,6 +77,9 @@ class Sdm : public SdmThreads<T> {
     // The weights, [feature][class] without padding. The session ends here.
     AlignedArray<T> take_model() {
         AlignedArray<T> model = std::move(average_is_better_ ? average_ : main_.W);
+        pair_up(model.data());
+        if (factor_ != 1)
+            for (int64_t j = 0; j < model.size(); ++j) model.data()[j] *= T(factor_);
         for (int64_t j = 0; j < X_.weight_rows(); ++j)
             std::copy(model.data() + j * lanes_, model.data() + j * lanes_ + options_.classes,
                       model.data() + j * options_.classes);
@@ -87,7 +93,7 @@ class Sdm : public SdmThreads<T> {
         snapshot(shrunk_, converged_, average_is_better_, estimate_is_at_full_cost_, ramp_, ramp_loops_);
         snapshot(epsilon_, cooling_rate_, main_.seen.violation, main_.seen.violations, main_.seen.loss,
                  main_.seen.gain);
-        snapshot(average_weight_, shrunk_visits_, main_.counters, estimate_.primal, estimate_.dual,
+        snapshot(factor_, average_weight_, shrunk_visits_, main_.counters, estimate_.primal, estimate_.dual,
                  estimate_.violation);
         snapshot(patience_, moves_, is_move_due_, dual_before_);
         if (moves_ > 0) {
@@ -102,10 +108,10 @@ class Sdm : public SdmThreads<T> {
     }
 
   private:
-    using Rows::at_full_cost, Rows::begin_loop, Rows::check, Rows::move_from, Rows::scale_costs, Rows::squared_norm,
-        Rows::sum_up, Rows::total_way, Rows::visit_rows;
+    using Rows::at_full_cost, Rows::begin_loop, Rows::check, Rows::move_from, Rows::pair_up, Rows::scale_costs,
+        Rows::squared_norm, Rows::sum_up, Rows::total_way, Rows::visit_rows;
     using Rows::X_, Rows::options_, Rows::lanes_, Rows::random_, Rows::coefficients_, Rows::everyone_, Rows::main_,
-        Rows::order_, Rows::shrunk_, Rows::ramp_, Rows::epsilon_, Rows::constant_loss_;
+        Rows::order_, Rows::shrunk_, Rows::ramp_, Rows::epsilon_, Rows::constant_loss_, Rows::loss_at_zero_;
 
     void end_loop() {
         if (shrunk_)
@@ -162,7 +168,8 @@ class Sdm : public SdmThreads<T> {
         if (has_fallen) {
             coefficients_ = before_;
             moves_ = 0;
-            return rebuild_weights();
+            rebuild_weights();
+            return;
         }
         dual_before_ = estimate_.dual;
         Coefficients<T> now = coefficients_;
@@ -196,20 +203,48 @@ class Sdm : public SdmThreads<T> {
         shrunk_ = false;
     }
 
-    void rebuild_weights() {
+    // Sets W from the coefficients, and returns |W|^2 before it is rounded.
+    double rebuild_weights() {
         if constexpr (sizeof(T) == sizeof(double)) {
             main_.W.clear();
             sum_up(main_.W.data());
+            return squared_norm(main_.W);
         } else {
             AlignedArray<double> W(main_.W.size());
             sum_up(W.data());
             std::transform(W.data(), W.data() + W.size(), main_.W.data(), [](double w) { return T(w); });
+            return squared_norm(W);
         }
     }
 
-    Objectives objectives(const AlignedArray<T>& W) {
-        const double half = 0.5 * squared_norm(W);
-        return Rows::add_terms(W, {half + constant_loss_, constant_loss_ - half, 0});
+    // The primal objective of W, and the part of the dual objective that is linear in the coefficients.
+    Objectives terms_as_published(const AlignedArray<T>& W) {
+        if (options_.classes == 2) {
+            AlignedArray<T> paired = W;
+            pair_up(paired.data());
+            return terms_of(paired);
+        }
+        return terms_of(W);
+    }
+    Objectives terms_of(const AlignedArray<T>& W) {
+        return Rows::add_terms(W, {0.5 * squared_norm(W) + constant_loss_, constant_loss_, 0});
+    }
+
+    // Finds the best of some factors, and returns the primal objective there. Classes stay the same as long as a factor
+    // is as good as 0, up to rounding.
+    double shrink_model() {
+        AlignedArray<T> W = average_is_better_ ? average_ : main_.W;
+        pair_up(W.data());
+        std::vector<double> primals(most_shrinkings, constant_loss_);
+        Rows::add_shrunk_losses(W.data(), 0, Rows::everyone_.size(), primals);
+        double half = 0.5 * squared_norm(W), factor = 1, best = loss_at_zero_ * (1 + 1e-12);
+        factor_ = 0;
+        for (const double losses : primals) {
+            half *= shrinking * shrinking;
+            factor *= shrinking;
+            if (half + losses <= best) best = half + losses, factor_ = factor;
+        }
+        return best;
     }
 
     void note_objectives() {
@@ -227,6 +262,7 @@ class Sdm : public SdmThreads<T> {
     int ramp_loops_ = 0;
     double cooling_rate_ = 1;  // epsilon falls to this share of the mean violation
     double average_weight_ = 0;
+    double factor_ = 1;  // by which the model is shrunk
     int64_t shrunk_visits_ = 0;
     Coefficients<T> before_{0};  // those after the full loop before the last, where they are moved on
     int patience_ = 15, moves_ = 0;

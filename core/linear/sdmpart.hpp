@@ -55,6 +55,7 @@ class SdmPart : public SdmRows<T> {
     int64_t lanes() const { return lanes_; }
     int64_t weight_values() const { return main_.W.size(); }
     double constant_loss() const { return Rows::constant_loss_; }
+    double loss_at_zero() const { return Rows::loss_at_zero_; }
 
     // Its order of visits follows from the seed. Shrunk loops have the epsilon that `cooling` times the mean violation
     // of the full loop is, if that is smaller and not below `least`. Coefficients first go on in the direction in which
@@ -120,12 +121,16 @@ class SdmPart : public SdmRows<T> {
     void add_weights(double* W) const { Rows::sum_into(W, 0, Rows::X_.rows); }
 
     // At full costs.
-    PartTerms terms(const T* W) {
-        const T ramp = std::exchange(ramp_, T(1));
+    PartTerms terms(const T* W) const {
         const double constant = Rows::constant_loss_;
-        const Objectives sums = Rows::terms(main_, W, 0, everyone_.size(), {constant, constant, 0});
-        ramp_ = ramp;
+        const Objectives sums = Rows::terms(W, 0, everyone_.size(), {constant, constant, 0});
         return {sums.primal, sums.dual, sums.violation};
+    }
+    // The losses at W times the first powers of `shrinking`.
+    std::vector<double> shrunk_losses(const T* W) const {
+        std::vector<double> sums(most_shrinkings, Rows::constant_loss_);
+        Rows::add_shrunk_losses(W, 0, everyone_.size(), sums);
+        return sums;
     }
 
     const SdmCounters& counters() const { return main_.counters; }

@@ -50,6 +50,10 @@ struct SdmCounters {
     }
 };
 
+// A model that is worse than w = 0 is shrunk by this factor until it is not: its classes stay the same.
+constexpr double shrinking = 1.0 / 16;
+constexpr std::size_t most_shrinkings = 16;
+
 template <class T>
 class SdmRows {
   public:
@@ -65,10 +69,12 @@ class SdmRows {
         for (int64_t i = 0; i < X.rows; ++i) {
             examples_.push_back({T(X.squared_norm(i)), T(costs[i]), T(rest_costs[i]), labels[i]});
             stored_ += X.count(i);
+            const double loss = loss_of_zeros(costs[i], rest_costs[i]);
+            loss_at_zero_ += loss;
             if (acts(i))
                 everyone_.push_back(int32_t(i));
             else
-                constant_loss_ += loss_of_zeros(costs[i], rest_costs[i]);
+                constant_loss_ += loss;
         }
         row_bytes_ = X.row_bytes();
         prefetch_weights_ = main_.W.size() * int64_t{sizeof(T)} > 256 * 1024;
@@ -95,6 +101,20 @@ class SdmRows {
         T cost;  // C_i
         T rest;  // the same in the problems of the other classes, one-versus-rest
         int32_t label;
+    };
+
+    struct ExactEntry {
+        double value;
+        int32_t label;
+    };
+
+    // Room for one example in double precision.
+    struct ExactRow {
+        ExactRow(const Matrix<T>& X, int64_t lanes) : scores(lanes), a(lanes), change(lanes), work(lanes), compress(X) {}
+
+        AlignedArray<double> scores, a, change, work;
+        RowCompressor<T> compress;
+        std::vector<ExactEntry> list;
     };
 
     // What visits saw: losses and violations as they were then, and the linear part of the dual after them.
@@ -395,34 +415,108 @@ class SdmRows {
         }
     }
 
+    // ---- The certificate: everything in double precision, from the coefficients that are kept ----
+
+    // The coefficients of example i without the rounding that takes them out of the constraints: where they sum to
+    // zero, the label's follows from the others.
+    void make_feasible(int64_t i, std::vector<ExactEntry>& list) const {
+        list.clear();
+        const bool sums_to_zero = options_.formulation != Formulation::one_vs_rest;
+        double others = 0, largest = 0;
+        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
+            if (sums_to_zero && e->label == example(i).label) continue;
+            const double value = double(e->value);
+            list.push_back({value, e->label});
+            others += value;
+            largest = std::max(largest, std::abs(value) / double(bound(i, e->label)));
+        }
+        if (sums_to_zero && !list.empty()) list.push_back({-others, example(i).label});
+        const double most = options_.formulation == Formulation::crammer_singer
+                                ? std::abs(others) / double(example(i).cost)
+                                : largest;
+        if (most > 1)
+            for (ExactEntry& entry : list) entry.value /= most;
+    }
+
     // Adds what rows `first` to `last` - 1 have in W.
     void sum_into(double* W, int64_t first, int64_t last) const {
+        std::vector<ExactEntry> list;
         for (int64_t i = first; i < last; ++i) {
             if (!coefficients_.count(i)) continue;
+            make_feasible(i, list);
             X_.each(i, [&](int64_t feature, T value) {
                 double* w = W + feature * lanes_;
-                for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e)
-                    w[e->label] += double(e->value) * double(value);
+                for (const ExactEntry& e : list) w[e.label] += e.value * double(value);
             });
         }
     }
 
     // The share of rows `first` to `last` - 1 of those that act in both objectives at W, and their largest
     // violation, added to `sums`.
-    Objectives terms(Visitor& at, const T* W, std::size_t first, std::size_t last, Objectives sums) {
+    Objectives terms(const T* W, std::size_t first, std::size_t last, Objectives sums) const {
+        ExactRow at(X_, lanes_);
         for (std::size_t n = first; n < last; ++n) {
             const int64_t i = everyone_[n];
-            sums.dual += gain(i);
-            const RowStep<T> step = look(at, W, i, std::numeric_limits<T>::infinity());
-            sums.primal += loss(i, step);
-            sums.violation = std::max(sums.violation, double(step.violation));
+            set_scores(at, W, i);
+            make_feasible(i, at.list);
+            sums.dual += gain(i, at.list.data(), at.list.data() + at.list.size());
+            const RowStep<double> step = solve_exactly(at, i);
+            sums.primal += exact_loss(i, step);
+            sums.violation = std::max(sums.violation, step.violation);
         }
         return sums;
     }
 
+    // Adds the losses of rows `first` to `last` - 1 of those that act at W times each factor of `shrinking`.
+    void add_shrunk_losses(const T* W, std::size_t first, std::size_t last, std::vector<double>& sums) const {
+        ExactRow at(X_, lanes_);
+        for (std::size_t n = first; n < last; ++n) {
+            const int64_t i = everyone_[n];
+            set_scores(at, W, i);
+            for (double& sum : sums) {
+                for (int64_t m = 0; m < lanes_; ++m) at.scores.data()[m] *= shrinking;
+                sum += exact_loss(i, solve_exactly(at, i));
+            }
+        }
+    }
+
+    void set_scores(ExactRow& at, const T* W, int64_t i) const {
+        units<T>().scores_in_double(at.compress(X_.row(i)), W, lanes_, prefetch_weights_, at.scores.data());
+    }
+
+    RowStep<double> solve_exactly(ExactRow& at, int64_t i) const {
+        std::fill(at.a.data(), at.a.data() + lanes_, 0.0);
+        for (const ExactEntry& e : at.list) at.a.data()[e.label] = e.value;
+        const RowProblem<double> problem{at.scores.data(),
+                                         at.a.data(),
+                                         options_.classes,
+                                         padded<double>(options_.classes),
+                                         example(i).label,
+                                         double(example(i).norm),
+                                         double(example(i).cost),
+                                         std::numeric_limits<double>::infinity(),
+                                         double(example(i).rest)};
+        return units<double>().solve_row[int(options_.formulation)](problem, at.work.data(), at.change.data());
+    }
+
+    // At full costs.
+    double exact_loss(int64_t i, const RowStep<double>& step) const {
+        return double(example(i).cost) * step.loss + double(example(i).rest) * step.rest_loss;
+    }
+
+    // W as it is published: two classes have one function, which is rounded as one.
+    void pair_up(T* W) const {
+        if (options_.classes != 2) return;
+        for (int64_t j = 0; j < X_.weight_rows(); ++j, W += lanes_) {
+            W[1] = T((double(W[1]) - double(W[0])) / 2);
+            W[0] = -W[1];
+        }
+    }
+
     double gain(int64_t i) const { return gain(i, coefficients_.begin(i), coefficients_.end(i)); }
     // The same with these coefficients.
-    double gain(int64_t i, const Entry* first, const Entry* last) const {
+    template <class SomeEntry>
+    double gain(int64_t i, const SomeEntry* first, const SomeEntry* last) const {
         const bool counts_all = options_.formulation == Formulation::one_vs_rest;
         double all = 0;
         for (auto e = first; e != last; ++e) {
@@ -444,7 +538,8 @@ class SdmRows {
     }
 
     // Of W, whose size is a multiple of the lanes: several sums side by side, for one alone waits for every addition.
-    static double squared_norm(const AlignedArray<T>& W) {
+    template <class Number>
+    static double squared_norm(const AlignedArray<Number>& W) {
         double sums[lane_count<T>] = {};
         for (int64_t j = 0; j < W.size(); j += lane_count<T>)
             for (int64_t c = 0; c < lane_count<T>; ++c) sums[c] += double(W.data()[j + c]) * double(W.data()[j + c]);
@@ -464,7 +559,7 @@ class SdmRows {
     bool shrunk_ = false, prefetch_weights_ = false;
     T ramp_ = 1, sigma_ = 1;
     double epsilon_ = 1;
-    double constant_loss_ = 0;
+    double constant_loss_ = 0, loss_at_zero_ = 0;
     Visitor main_;
 };
 

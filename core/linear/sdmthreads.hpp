@@ -53,11 +53,11 @@ class SdmThreads : public SdmRows<T> {
 
     // The terms of both objectives that depend on rows, at W, added to `sums`.
     Objectives add_terms(const AlignedArray<T>& W, Objectives sums) {
-        if (parts_ == 1) return Rows::terms(main_, W.data(), 0, everyone_.size(), sums);
+        if (parts_ == 1) return Rows::terms(W.data(), 0, everyone_.size(), sums);
         std::vector<Objectives> of(shares_.size());
         Team(parts_).each([&](int64_t p) {
             const auto [first, last] = part(p, int64_t(everyone_.size()));
-            of[std::size_t(p)] = Rows::terms(visitor(p), W.data(), std::size_t(first), std::size_t(last), {});
+            of[std::size_t(p)] = Rows::terms(W.data(), std::size_t(first), std::size_t(last), {});
         });
         for (const Objectives& terms : of) {
             sums.primal += terms.primal, sums.dual += terms.dual;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "simd/units.hpp"
 
@@ -92,6 +93,13 @@ Lanes<T> load(const T* from) {
 template <class T>
 void store(T* to, const Lanes<T>& v) {
     std::memcpy(to, &v, sizeof v);
+}
+
+template <class Sum, class T>
+Lanes<Sum> load_as(const T* from) {
+    Lanes<Sum> v;
+    for (int64_t i = 0; i < lane_count<Sum>; ++i) v.lane[i] = Sum(from[i]);
+    return v;
 }
 
 // x 2^n, where the last bits of `shifted` hold n. Zeros, infinities and results that are not normal are not cared for.
@@ -185,6 +193,23 @@ Lanes<T> load(const T* from) {
     for (std::size_t p = 0; p < parts; ++p)
         std::memcpy(&v.part[p], from + p * register_bytes / sizeof(T), register_bytes);
     return v;
+}
+
+// As many numbers as `Lanes<Sum>` holds, in the type of a sum.
+template <class Sum, class T>
+Lanes<Sum> load_as(const T* from) {
+    if constexpr (std::is_same_v<Sum, T>) {
+        return load(from);
+    } else {
+        constexpr std::size_t width = register_bytes / sizeof(Sum);
+        Lanes<Sum> v;
+        for (std::size_t p = 0; p < parts; ++p) {
+            Vector<T, width * sizeof(T)> narrow;
+            std::memcpy(&narrow, from + p * width, sizeof narrow);
+            v.part[p] = __builtin_convertvector(narrow, Vector<Sum>);
+        }
+        return v;
+    }
 }
 
 template <class T>

@@ -20,7 +20,8 @@ namespace larank {
 
 template <class T>
 void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
-    units.scores = scores<T>;
+    units.scores = scores<T, T>;
+    units.scores_in_double = scores<double, T>;
     units.add_row = add_row<T>;
     units.scores_of = scores_of<T>;
     units.add_row_of = add_row_of<T>;

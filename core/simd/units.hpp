@@ -134,6 +134,7 @@ struct Units {
     // out = x' W over all lanes, and W += x coefficients'.
     void (*scores)(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, T* out);
     void (*add_row)(const Row<T>& x, const T* coefficients, int64_t lanes, T* W);
+    void (*scores_in_double)(const Row<T>& x, const T* W, int64_t lanes, bool prefetch_weights, double* out);
     // The same two for a few named classes, where whole rows of W would cost more than they serve.
     void (*scores_of)(const Row<T>& x, const T* W, int64_t lanes, const int32_t* classes, int64_t count, T* out);
     void (*add_row_of)(const Row<T>& x, const T* coefficients, const int32_t* classes, int64_t count, int64_t lanes,

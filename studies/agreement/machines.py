@@ -585,7 +585,8 @@ def _scores(model: Any, problem: Problem) -> Array:
 def linear_solution(coef: Array, intercept: Array, problem: Problem) -> Solution:
     """Return the solution of weights in the shape that scikit-learn gives them: one row for two classes."""
     scaling = problem.parameters["intercept_scaling"] if problem.parameters["fit_intercept"] else 0.0
-    W = np.hstack([coef, np.reshape(intercept, (-1, 1)) / scaling]) if scaling else coef
+    bias = np.reshape(intercept, (-1, 1)).astype(np.float64)
+    W = np.hstack([coef, bias / scaling]) if scaling else coef
     rows = _rows(problem)
     rows = np.hstack([rows, np.full((len(rows), 1), scaling)]) if scaling else rows
     if len(W) == 1:

@@ -41,7 +41,16 @@ from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import PlaceInFile, RowStore, StoredRows, place_of
 from larank.data.stream import ExampleBlock, ExampleFile, blocks_of
 from larank.linear.labels import StreamLabels
-from larank.linear.rounds import Coefficients, LinearProblem, Partition, Rounds, Weights
+from larank.linear.rounds import (
+    Coefficients,
+    LinearProblem,
+    Partition,
+    Rounds,
+    Weights,
+    as_published,
+    shrunk,
+    square,
+)
 from larank.training import FromScratch, Limits, Objectives, ObjectiveValues, Outcome, train
 from larank.training.progress import progress_for
 from larank.training.result import Result
@@ -300,15 +309,19 @@ class BlockPasses:
         self.visits = self.steps = self.passes = 0
         self.W: Weights = np.zeros((0, 0))
         self._acting, way = 0, 0.0
-        self._constant_loss = self._gain = self._square = 0.0
+        self._constant_loss = self._loss_at_zero = self._gain = self._square = 0.0
+        self._n_classes = 0
         for chosen in blocks.divided(range(len(blocks.stripes)), memory):
             size = blocks.opened(chosen, 0, 1.0).size()
             self._acting += size.rows_that_act
             self._constant_loss += size.constant_loss
+            self._loss_at_zero += size.loss_at_zero
+            self._n_classes = size.n_classes
             way += size.way
             if not self.W.size:
                 self.W = np.zeros((size.weight_rows, size.lanes), size.dtype)
-        self._average, self._averaged, self._average_is_better = np.zeros_like(self.W), 0, False
+        self._average, self._averaged = np.zeros_like(self.W), 0
+        self._model: Weights | None = None  # what the last evaluation found, if nothing has changed since
         mean_way = way / max(1, self._acting)
         self._ramp = min(0.01, 1 / mean_way) if cooling and mean_way > 2 else 1.0
         self._cooling_rate = 0.1 if self._ramp < 1 else 1.0
@@ -328,11 +341,12 @@ class BlockPasses:
                 self._begin_pass()
             self._open_block(self._waiting.pop())
         assert self._open is not None
+        self._model = None
         chosen, partition, left, piece = self._open
         done = partition.visit_rows(self.W, 1.0, min(left, piece))
         self.W += partition.change()
         self._gain += done.gain_change
-        self._square = _square(self.W)
+        self._square = square(self.W)
         self.visits += done.visits
         self._open = _Open(chosen, partition, left - done.visits, piece)
         if not done.is_idle and done.visits and left > done.visits:
@@ -353,25 +367,30 @@ class BlockPasses:
         for chosen in groups:
             yield
             self._blocks.opened(chosen, 0, self._ramp).session.add_weights(W)
-        square = float(np.vdot(W, W))
-        at_W, at_average = W.astype(self.W.dtype), self._average if self._averaged else None
-        losses = losses_of_average = gain = violation = 0.0
+        square_of_dual = float(np.vdot(W, W))
+        self.W = W.astype(self.W.dtype)
         del W
+        candidates = [as_published(self.W, self._n_classes)]
+        if self._averaged:
+            candidates.append(as_published(self._average, self._n_classes))
+        primals, gain, violation = [0.5 * square(candidate) for candidate in candidates], 0.0, 0.0
         for chosen in groups:
             yield
             partition = self._blocks.opened(chosen, 0, self._ramp)
-            terms = partition.terms(at_W)
-            losses, gain = losses + terms.losses, gain + terms.gain
-            violation = max(violation, terms.violation)
-            if at_average is not None:
-                losses_of_average += partition.terms(at_average).losses
-        self.W, self._square, self._gain = at_W, square, gain - self._constant_loss
-        primal = 0.5 * square + losses
-        self._average_is_better = False
-        if at_average is not None:
-            of_average = 0.5 * _square(at_average) + losses_of_average
-            self._average_is_better, primal = of_average < primal, min(primal, of_average)
-        return ObjectiveValues(primal, gain - 0.5 * square, violation)
+            terms = [partition.terms(candidate) for candidate in candidates]
+            primals = [primal + each.losses for primal, each in zip(primals, terms, strict=True)]
+            gain, violation = gain + terms[0].gain, max(violation, terms[0].violation)
+        self._square, self._gain = square_of_dual, gain - self._constant_loss
+        best = int(np.argmin(primals))
+        model, primal = candidates[best], primals[best]
+        if primal > self._loss_at_zero:
+            losses = np.zeros(1)
+            for chosen in groups:
+                yield
+                losses = losses + self._blocks.opened(chosen, 0, self._ramp).shrunk_losses(model)
+            model, primal = shrunk(model, losses, self._loss_at_zero)
+        self._model = model
+        return ObjectiveValues(primal, gain - 0.5 * square_of_dual, violation)
 
     def iterations(self) -> float:
         """Passes over the data, by visits."""
@@ -384,8 +403,8 @@ class BlockPasses:
     # What the caller takes in the end.
 
     def weights(self) -> Weights:
-        """W, or its average where the last evaluation found its primal objective lower; a column per lane."""
-        return self._average if self._average_is_better else self.W
+        """The model as it is published, a column per lane; the best that the last evaluation found."""
+        return as_published(self.W, self._n_classes) if self._model is None else self._model
 
     def operations(self) -> dict[str, int]:
         """Counts for the result."""
@@ -446,10 +465,6 @@ class BlockPasses:
         self.W *= self.W.dtype.type(factor)
         self._gain, self._square = self._gain * factor, self._square * factor**2
         self._passes_of_stage, self._epsilon = 0, max(1.0, self._least)
-
-
-def _square(W: Weights) -> float:
-    return float(np.einsum("ij,ij->", W, W, dtype=np.float64))
 
 
 # ---- The fit ----

@@ -44,6 +44,7 @@ from larank.blocks.workers import Workers
 from larank.training import FromScratch, Objectives, ObjectiveValues
 
 _SMALL = 1 << 16  # values of W that one thread adds up sooner than several
+SHRINKING = 1 / 16  # as in core/linear/sdmrows.hpp
 Weights = NDArray[np.floating[Any]]
 Coefficients = tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]
 
@@ -66,9 +67,11 @@ class PartitionSize(NamedTuple):
     stored: int  # values of X
     way: float  # the sum of C_i |x_i|^2
     constant_loss: float  # of rows that do not act
+    loss_at_zero: float  # of all rows at W = 0
     weight_rows: int
     lanes: int
     dtype: str
+    n_classes: int
 
 
 class RoundReport(NamedTuple):
@@ -147,8 +150,8 @@ class Partition:
     def size(self) -> PartitionSize:
         """What it is made of."""
         s, X = self.session, self._made_from[0]
-        counts = (X.shape[0], s.rows_that_act, s.stored, s.total_way, s.constant_loss)
-        return PartitionSize(*counts, s.weight_rows, s.lanes, str(X.dtype))
+        counts = (X.shape[0], s.rows_that_act, s.stored, s.total_way, s.constant_loss, s.loss_at_zero)
+        return PartitionSize(*counts, s.weight_rows, s.lanes, str(X.dtype), self._made_from[4].n_classes)
 
     def begin_phase(self, seed: int, phase: int, epsilon: float, cooling: float, least: float, momentum: float) -> None:
         """Begin a full loop; shrunk loops follow, with an epsilon of `cooling` times the mean violation, if lower.
@@ -199,6 +202,10 @@ class Partition:
         """The share in the certificate at W."""
         at = self.session.terms(W)
         return Terms(at.losses, at.gain, at.violation)
+
+    def shrunk_losses(self, W: Weights) -> NDArray[np.float64]:
+        """Return the losses of all rows at W times the first powers of `SHRINKING`."""
+        return np.array(self.session.shrunk_losses(W))
 
     def coefficients(self) -> Coefficients:
         """Values, classes and where those of each row begin."""
@@ -330,12 +337,13 @@ class Rounds:
         self.n_partitions, self.rows = len(sizes), sum(size.rows for size in sizes)
         self._acting = max(1, sum(size.rows_that_act for size in sizes))
         self._constant_loss = sum(size.constant_loss for size in sizes)
+        self._loss_at_zero, self._n_classes = sum(size.loss_at_zero for size in sizes), first.n_classes
         self.W: Weights = np.zeros((first.weight_rows, first.lanes), first.dtype)
         keeps_average = self.W.size <= sum(size.stored for size in sizes) // 8
         self._is_long = passes_per_round >= 1
         self._average: Weights | None = np.zeros_like(self.W) if keeps_average or self._is_long else None
         self._average_weight = 0.0
-        self._average_is_better = False
+        self._model: Weights | None = None  # what the last evaluation found, if nothing has changed since
         self._gain = self._square = 0.0  # the linear part of the dual, |W|^2
         self._most_sigma = float(max(1, sum(size.rows_that_act > 0 for size in sizes)))
         self.sigma = max(1.0, self._most_sigma / 2) if self._is_long else 1.0
@@ -365,6 +373,7 @@ class Rounds:
         """One round; True once a full loop met no violation of `epsilon` or more."""
         if not self._in_phase:
             self._begin_phase()
+        self._model = None
         start, self._start = self.W if self._start is None else self._start, None
         reports: list[RoundReport] = self._executor.each("visit", start, self.sigma, self.passes_per_round)
         visits = sum(report.visits for report in reports)
@@ -390,15 +399,21 @@ class Rounds:
         yield
         self._set_weights()
         yield
-        at = self._objectives(self.W)
-        self._gain = at.dual + 0.5 * self._square - self._constant_loss
-        self._average_is_better = False
+        model = as_published(self.W, self._n_classes)
+        losses, gain, violation = self._terms(model)
+        primal, dual = losses + 0.5 * square(model), gain - 0.5 * self._square
+        self._gain = gain - self._constant_loss
         if self._average is not None and self._average_weight > 0:
             yield
-            primal = self._objectives(self._average).primal
-            self._average_is_better = primal < at.primal
-            at = ObjectiveValues(min(primal, at.primal), at.dual, at.violation)
-        return at
+            average = as_published(self._average, self._n_classes)
+            of_average = self._terms(average)[0] + 0.5 * square(average)
+            if of_average < primal:
+                model, primal = average, of_average
+        if primal > self._loss_at_zero:
+            yield
+            model, primal = shrunk(model, sum(self._executor.each("shrunk_losses", model)), self._loss_at_zero)
+        self._model = model
+        return ObjectiveValues(primal, dual, violation)
 
     def iterations(self) -> float:
         """Passes over the data."""
@@ -411,14 +426,13 @@ class Rounds:
     # What the caller takes in the end.
 
     def weights(self) -> Weights:
-        """W of the last evaluation, or its average, whichever has the lower primal objective; a column per lane."""
-        return self._average if self._average_is_better and self._average is not None else self.W
+        """The model as it is published, a column per lane; the best that the last evaluation found."""
+        return as_published(self.W, self._n_classes) if self._model is None else self._model
 
     def rebuild(self) -> None:
         """Take W from the coefficients that there are now, and begin a new phase."""
         self._set_weights()
-        terms: list[Terms] = self._executor.each("terms", self.W)
-        self._gain = sum(term.gain for term in terms) - self._constant_loss
+        self._gain = self._terms(self.W)[1] - self._constant_loss
         self._in_phase = False
         self._moves_in_row = 0
 
@@ -527,17 +541,46 @@ class Rounds:
         self._square = float(np.vdot(W, W))
         self.W[:] = W
 
-    def _objectives(self, W: Weights) -> Objectives:
+    def _terms(self, W: Weights) -> Terms:
+        """Return what all partitions have in the objectives at W together."""
         terms: list[Terms] = self._executor.each("terms", W)
-        half = 0.5 * self._square if W is self.W else 0.5 * _products(W, W)[1]
-        dual = sum(term.gain for term in terms) - 0.5 * self._square
-        return ObjectiveValues(half + sum(term.losses for term in terms), dual, max(term.violation for term in terms))
+        losses, gain = sum(term.losses for term in terms), sum(term.gain for term in terms)
+        return Terms(losses, gain, max(term.violation for term in terms))
+
+
+def as_published(W: Weights, n_classes: int) -> Weights:
+    """Return the weights that a model publishes: two classes have one function, which is rounded as one."""
+    if n_classes != 2:
+        return W
+    paired = W.copy()
+    paired[:, 1] = (W[:, 1].astype(np.float64) - W[:, 0]) / 2
+    paired[:, 0] = -paired[:, 1]
+    return paired
+
+
+def shrunk(W: Weights, losses: NDArray[np.float64], loss_at_zero: float) -> tuple[Weights, float]:
+    """Return W times the best of some factors, and its primal objective, for a W that is worse than W = 0.
+
+    `losses` are those at W times the powers of `SHRINKING`. The classes that W decides for stay the same as long as a
+    factor is as good as 0, up to rounding.
+    """
+    factors = SHRINKING ** np.arange(1, len(losses) + 1)
+    primals = losses + 0.5 * square(W) * factors**2
+    best = int(np.argmin(primals))
+    if primals[best] > loss_at_zero * (1 + 1e-12):
+        return np.zeros_like(W), loss_at_zero
+    return W * W.dtype.type(factors[best]), float(primals[best])
+
+
+def square(W: Weights) -> float:
+    """Return |W|^2, summed up in double precision."""
+    return float(np.einsum("ij,ij->", W, W, dtype=np.float64))
 
 
 def _products(W: Weights, D: Weights) -> tuple[float, float]:
     """<W, D> and |D|^2, summed up in double precision."""
     product = np.einsum("ij,ij->", W, D, dtype=np.float64)
-    return float(product), float(np.einsum("ij,ij->", D, D, dtype=np.float64))
+    return float(product), square(D)
 
 
 def partitions_of(

@@ -235,6 +235,8 @@ VARIANTS = {
     },
     "TrackingSVC": {"": ({}, _one_vs_rest(bias=False))},
 }
+# What a subclass fixes must not be taken for the default.
+UNUSUAL = {"C": 0.5, "class_weight": {0: 2.0, 1: 1.0, 2: 0.5}, "epochs": 3, "random_state": 3, "shuffle": False}
 ALIKE = {"gamma": GAMMA, "random_state": 0, "n_jobs": 1}
 
 
@@ -379,6 +381,27 @@ CASES = [
     for name, kind in registered().items()
     for variant, (parameters, objective) in VARIANTS.get(name, {"": ({}, None)}).items()
 ]
+
+
+def models_of_subclasses(kind, parameters):
+    """Return models of subclasses whose constructors fix, rename and add parameters, each with these values."""
+    (name, value), *_ = parameters.items()
+
+    class Fixed(kind):
+        def __init__(self):
+            super().__init__(**parameters)
+
+    class Renamed(kind):
+        def __init__(self, renamed):
+            super().__init__(**{**parameters, name: renamed})
+            self.renamed = renamed
+
+    class Extended(kind):
+        def __init__(self, note):
+            super().__init__(**parameters)
+            self.note = note
+
+    return [Fixed(), Renamed(value), Extended("x")]
 
 
 def those(condition=lambda case: True):

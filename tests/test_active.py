@@ -733,6 +733,19 @@ def test_a_corrected_label_is_as_if_it_had_been_given_at_once() -> None:
     assert np.array_equal(decisions(wrong, X), decisions(right, X))
 
 
+def test_a_correction_keeps_what_was_set_of_a_parameter_that_a_subclass_hides() -> None:
+    class Mine(LaRankClassifier):
+        def __init__(self) -> None:
+            super().__init__(C=10, gamma=0.02, random_state=0)
+
+    X, y = letters(40)
+    learner = ActiveLearner(Mine(), X, random_state=0)
+    learner.teach(y=["A", *y[1:20]], index=np.arange(20))
+    learner.estimator.C = 0.1
+    learner.correct(0, y[0])
+    assert learner.estimator.C == 0.1
+
+
 def test_a_model_that_was_trained_before_is_what_undo_returns_to() -> None:
     X, y = letters()
     model = LaRankClassifier(C=10, gamma=0.02, random_state=0).partial_fit(X[:50], y[:50])

@@ -202,6 +202,19 @@ def test_a_clone_has_the_parameters_and_nothing_else(case):
 
 
 @every_estimator
+def test_a_subclass_trains_as_its_parent_whatever_its_constructor_takes(case):
+    unusual = {name: value for name, value in checks.UNUSUAL.items() if case.takes(name)}
+    parent = case.make(**unusual)
+    for model in checks.models_of_subclasses(case.estimator, parent.get_params(deep=False)):
+        assert hasattr(model, "partial_fit") == hasattr(parent, "partial_fit")
+        for call, train in case.calls(whole=not hasattr(parent, "partial_fit")):
+            found, expected = (train(clone(each_), *case.data) for each_ in (model, parent))
+            for one, other in zip(*([found], [expected]) if call != "path" else (found, expected), strict=True):
+                assert_same_model(copy.deepcopy(one), other)
+                assert_same_result(one, other)
+
+
+@every_estimator
 def test_set_params_refuses_unknown_names(case):
     with pytest.raises(ValueError, match="Invalid parameter 'epsilon'"):
         case.make().set_params(epsilon=0.1)

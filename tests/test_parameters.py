@@ -178,6 +178,15 @@ def test_a_subclass_is_checked_as_what_it_is():
         check(Mine(stop="epochs"))
 
 
+def test_what_a_subclass_fixes_is_checked_too():
+    class Mine(larank.LinearMulticlassSVC):
+        def __init__(self, note="it is not stored"):
+            super().__init__(stop="epochs")
+
+    with pytest.raises(ValueError, match="stop must be one of 'gap', 'violation'; got 'epochs'"):
+        check(Mine())
+
+
 def test_a_rule_of_ones_own_is_spelled_as_asked():
     class Shouted(parameters.Spelling):
         def name(self, parameter):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -29,6 +29,7 @@ from larank.training import Outcome
 
 # What C=inf is in a solver where k(x, x) is 1: far above coefficients of hard margins, and below where margins round.
 HARD_COST = 1e8
+_Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -251,6 +252,14 @@ def _is_sequence_of_objects(X: Any) -> bool:
     except ValueError:  # rows of different lengths
         return True
     return not (array.ndim == 2 and array.dtype.kind in "biuf")
+
+
+def unfitted(estimator: _Estimator, **changed: Any) -> _Estimator:
+    """Return a copy without a model that has the same parameters except `changed`, also those a subclass hides."""
+    copy: _Estimator = clone(estimator)
+    for name, value in {**parameters.values_of(estimator), **changed}.items():
+        setattr(copy, name, clone(value, safe=False))
+    return copy
 
 
 def classes_of(y: NDArray[Any]) -> NDArray[Any]:

@@ -187,7 +187,7 @@ def forget_fitted(model: Any) -> None:
 def single_of(model: Any, kind: type[_Estimator], **others: Any) -> _Estimator:
     """The estimator of one model of a search, with the parameters that both have, and what the data say."""
     names = parameters.defaults(kind)
-    alike = {name: value for name, value in model.get_params(deep=False).items() if name in names}
+    alike = {name: value for name, value in parameters.values_of(model).items() if name in names}
     single = kind(**{**alike, **others})
     single.__dict__ |= {name: value for name, value in vars(model).items() if name in _OF_DATA}
     return single

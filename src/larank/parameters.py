@@ -600,10 +600,10 @@ def needs_all_examples(model: Any) -> str:
 
     A value that is wrong in itself is not looked at: that is for the call to say.
     """
-    kind, names = type(model), defaults(type(model))
+    kind, values = type(model), values_of(model)
     for whole in NEEDS_ALL_EXAMPLES:
-        value = getattr(model, whole.parameter) if whole.parameter in names else None
-        if whole.parameter in names and _is_accepted(kind, whole.parameter, value) and whole.concerns(kind, value):
+        value = values.get(whole.parameter)
+        if whole.parameter in values and _is_accepted(kind, whole.parameter, value) and whole.concerns(kind, value):
             given = f"{whole.parameter}={value!r}"
             return f"with {given}, {whole.because}; {whole.parameter} must be {whole.instead}"
     return ""
@@ -627,7 +627,7 @@ def check(model: Any, **resolved: Any) -> None:
     are. `resolved` is what a parameter that is None stands for.
     """
     kind, usual = type(model), defaults(type(model))
-    values = {name: getattr(model, name) for name in usual}
+    values = values_of(model)
     for name, value in values.items():
         check_value(kind, name, value)
     chosen = [name for name in usual if not _is_among((usual[name],), values[name])]
@@ -670,9 +670,24 @@ def feature_map_for(kernel: Any, feature_map: str | None) -> str:
     return "none" if kernel == "linear" else "cholesky"
 
 
+def library_class(kind: type) -> type | None:
+    """Return the nearest class of this library among a class and its bases, or None if none of them is."""
+    return next((each for each in kind.__mro__ if each.__module__.partition(".")[0] == "larank"), None)
+
+
 def defaults(kind: type) -> dict[str, Any]:
-    """The parameters of a constructor, with their defaults."""
-    return {name: parameter.default for name, parameter in signature(kind).parameters.items()}
+    """Return the parameters of a class with their defaults; a subclass has the parameters of its library class."""
+    constructor = signature(library_class(kind) or kind)
+    return {name: parameter.default for name, parameter in constructor.parameters.items()}
+
+
+def values_of(model: Any) -> dict[str, Any]:
+    """Return the parameters that a model is trained with.
+
+    They are read from the attributes, because the constructor of a subclass may fix, rename or add parameters, which
+    changes what `get_params` returns.
+    """
+    return {name: getattr(model, name) for name in defaults(type(model))}
 
 
 def _names(kind: type) -> tuple[str, ...]:

@@ -243,6 +243,15 @@ def test_a_class_that_is_not_registered_is_refused(file):
         save(Stranger().fit(), file)
 
 
+def test_a_subclass_is_refused_with_the_class_that_can_be_saved(file):
+    @persistable()
+    class Mine(larank.TableEncoder):
+        pass
+
+    with pytest.raises(TypeError, match=r"Mine cannot be saved: .* Train a TableEncoder with the same parameters"):
+        save(Mine(), file)
+
+
 # files that are no models
 
 

@@ -126,6 +126,23 @@ def test_a_checkpoint_of_another_training_is_refused_with_what_differs(tmp_path,
     LaRankClassifier("linear", time_limit=100, n_jobs=2, **same).fit(X, y, checkpoint=path, resume=True)
 
 
+def test_what_a_subclass_fixes_or_adds_is_compared_too(tmp_path):
+    def train(C, note, **resume):
+        class Mine(LaRankClassifier):
+            def __init__(self, note, unstored=1):
+                super().__init__("linear", C=C, random_state=0)
+                self.note = note
+
+        return Mine(note).fit(X, y, checkpoint=tmp_path / "checkpoint", every=0, **resume)
+
+    model = train(1.0, "a")
+    with pytest.raises(ModelFileError, match=r"was written with C=1.0; got C=2.0"):
+        train(2.0, "a", resume=True)
+    with pytest.raises(ModelFileError, match=r"was written with note='a'; got note='b'"):
+        train(1.0, "b", resume=True)
+    assert_same_model(train(1.0, "a", resume=True), model)
+
+
 def test_a_checkpoint_of_other_data_is_refused_with_which_of_them_differ(tmp_path, monkeypatch):
     path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
     of_X, of_y = "an array of float64 and shape (60, 4)", "an array of int64 and shape (60,)"

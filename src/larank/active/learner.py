@@ -551,8 +551,7 @@ class ActiveLearner:
         if self._start is None:
             self._start = deepcopy(self.estimator)
         model = deepcopy(self._start)
-        if hasattr(model, "set_params"):
-            model.set_params(**self.estimator.get_params(deep=False))  # what was set meanwhile
+        _set_parameters_of(self.estimator, model)  # what was set meanwhile
         for place, lesson in enumerate(lessons(events)):
             self._step(model, self._rows(lesson), np.asarray(lesson.labels), is_first=place == 0)
             if self._is_interrupted(model):
@@ -592,6 +591,15 @@ class ActiveLearner:
             raise LabelBudgetExhausted(
                 f"label_budget={self._label_budget} does not allow {labels} more, {self.labels_used} labels were used"
             )
+
+
+def _set_parameters_of(estimator: Any, model: Any) -> None:
+    """Give a model the parameters that an estimator of its class has now."""
+    if hasattr(model, "set_params"):
+        model.set_params(**estimator.get_params(deep=False))
+    if parameters.library_class(type(model)) is not None:
+        for name, value in parameters.values_of(estimator).items():
+            setattr(model, name, value)
 
 
 def _whole(number: Any, index: Any) -> int:

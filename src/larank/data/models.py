@@ -40,7 +40,7 @@ from larank.data.arrayfile import ModelFileError as ModelFileError
 from larank.data.files import atomic_write
 from larank.data.schema import Kind, Schema, check_fields
 from larank.parameters import check as check_parameters
-from larank.parameters import defaults
+from larank.parameters import defaults, library_class, values_of
 from larank.publishing import one_model
 from larank.sparse import csr_of
 
@@ -129,7 +129,7 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
     """
     cls = type(estimator)
     if not is_persistable(estimator):
-        raise TypeError(f"{cls.__name__} cannot be saved: the class is not registered with larank's persistable")
+        raise TypeError(f"{cls.__name__} cannot be saved: {_why_not_persistable(cls)}")
     arrays: dict[str, NDArray[Any]] = {}
     description = {"library_version": version("larank"), **_parts_of(one_model(estimator), "", arrays)}
     with atomic_write(path) as file:
@@ -141,7 +141,18 @@ def is_persistable(estimator: Any) -> bool:
     cls = type(estimator)
     if cls.__module__ == "sklearn.pipeline":
         _register_pipelines()
-    return cls.__name__ in _registry and _registry[cls.__name__].cls is cls
+    is_subclass = library_class(cls) not in (None, cls)
+    return not is_subclass and cls.__name__ in _registry and _registry[cls.__name__].cls is cls
+
+
+def _why_not_persistable(cls: type[Any]) -> str:
+    ours = library_class(cls)
+    if ours is None or ours is cls:
+        return "the class is not registered with larank's persistable"
+    return (
+        f"a file does not hold the code of a subclass of {ours.__name__}. Train a {ours.__name__} with the same "
+        "parameters, or use pickle"
+    )
 
 
 def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -151,7 +162,7 @@ def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]
     is_parameter = "parameters/" in within and "parameters/steps/" not in within  # which need not be fitted
     if not fitted and _registry[cls.__name__].schema and not is_parameter:
         raise NotFittedError(f"this {cls.__name__} is not fitted; call fit before saving it")
-    parameters = estimator.get_params(deep=False)
+    parameters = values_of(estimator)
     parts = {
         "class": cls.__name__,
         "parameters": {k: _encode(v, f"{within}parameters/{k}", arrays) for k, v in parameters.items()},
@@ -448,7 +459,7 @@ def _check_model(estimator: Any, attributes: Mapping[str, Any], *, may_be_unfitt
     getattr(estimator, "_check_parameters", partial(check_parameters, estimator))()
     if may_be_unfitted and not attributes:
         return
-    schema.check(_registry[type(estimator).__name__].schema, attributes, estimator.get_params(deep=False))
+    schema.check(_registry[type(estimator).__name__].schema, attributes, values_of(estimator))
 
 
 def _value_class(name: Any) -> type[Any]:

@@ -10,11 +10,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import parameters
-from larank.base import advised, check_two_classes, checked_cost_matrix, classes_of, example_costs, functions, hardened
+from larank.base import (
+    advised,
+    check_two_classes,
+    checked_cost_matrix,
+    classes_of,
+    example_costs,
+    functions,
+    hardened,
+    unfitted,
+)
 from larank.blocks import Provider, check_gram, provider_for
 from larank.blocks.definite import indefinite_objectives, indefinite_values
 from larank.blocks.device import DeviceArray
@@ -235,7 +243,7 @@ class MulticlassSVC(ExactClassifier):
         Cs = parameters.costs_of_path(Cs)
         models: dict[int, Self] = {}
         order = sorted(range(len(Cs)), key=Cs.__getitem__)
-        first = clone(self).set_params(C=1.0)
+        first = unfitted(self, C=1.0)
         data, problem, provider = first._problem(X, y, sample_weight)
         with first_interrupt() as interrupt:
             if len(Cs) >= _STEPS_THAT_SHARE and self.device is None:
@@ -244,7 +252,7 @@ class MulticlassSVC(ExactClassifier):
             with provider.threads():
                 training = first._training(replace(problem, costs=finite_costs(Cs[order[0]] * weights)), provider)
                 for n in order:
-                    models[n] = model = clone(self).set_params(C=Cs[n])
+                    models[n] = model = unfitted(self, C=Cs[n])
                     model._begin_like(first)
                     if len(models) > 1:
                         training.raise_costs(finite_costs(Cs[n] * weights))

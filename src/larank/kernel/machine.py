@@ -377,7 +377,7 @@ class Settings:
     @classmethod
     def of(cls, model: BaseEstimator) -> Settings:
         """Those of an estimator."""
-        given = model.get_params(deep=False)
+        given = parameters.values_of(model)
         return cls(**{field.name: given[field.name] for field in fields(cls) if field.name in given})
 
     @property

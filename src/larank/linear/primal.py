@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
@@ -24,6 +23,7 @@ from larank.base import (
     classes_of,
     example_costs,
     functions,
+    unfitted,
     validated,
 )
 from larank.blocks.kernels import takes_sparse
@@ -262,7 +262,7 @@ default="linear"
         [path]
         """
         Cs = parameters.costs_of_path(Cs)
-        models = [clone(self).set_params(C=C) for C in Cs]
+        models = [unfitted(self, C=C) for C in Cs]
         for model in models:
             parameters.check(model)
         first = models[0]
@@ -274,7 +274,7 @@ default="linear"
         start: _Before | None = None
         for number in sorted(range(len(Cs)), key=Cs.__getitem__):
             done[number] = model = models[number]
-            vars(model).update(shared)
+            model.__dict__ |= shared
             outcome = model._fit(features, y, weights, start)
             model._warn(outcome)
             start = model._before()

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from larank import _core, parameters
@@ -24,6 +23,7 @@ from larank.base import (
     functions,
     hardened,
     smallest_margin,
+    unfitted,
     validated,
 )
 from larank.blocks.ranges import squared_norms
@@ -264,7 +264,7 @@ class LinearMulticlassSVC(LinearClassifier):
         models: dict[int, Self] = {}
         start: _Start | None = None
         for number in sorted(range(len(Cs)), key=Cs.__getitem__):
-            models[number] = model = clone(self).set_params(C=Cs[number])
+            models[number] = model = unfitted(self, C=Cs[number])
             parameters.check(model)
             outcome = model._fit(X, y, sample_weight, start)
             model._warn_if_early(outcome)

@@ -478,7 +478,7 @@ class SGDQNClassifier(ScoringClassifier):
     def _go_on(self, source: Any, classes: ArrayLike | None, is_stream: bool) -> Outcome:
         first = not hasattr(self, "coef_")
         if not first:
-            parameters.check_unchanged(self._began_with, vars(self))
+            parameters.check_unchanged(self._began_with, parameters.values_of(self))
         problem = Problem.of(self)
         labels = StreamLabels() if first else StreamLabels(self._arrived, self._announced)
         labels.announce(classes)

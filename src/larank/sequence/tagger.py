@@ -744,7 +744,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     def _check_unchanged(self) -> None:
         """The session of a stream cannot change some parameters on the way."""
-        parameters.check_unchanged(self._began_with, vars(self))
+        parameters.check_unchanged(self._began_with, parameters.values_of(self))
 
     def _check_attribute(self, name: str) -> None:
         if not hasattr(self, "_learner"):

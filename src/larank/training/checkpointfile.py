@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from sklearn.base import BaseEstimator
 from larank.data import arrayfile
 from larank.data.arrayfile import ModelFileError
 from larank.data.files import PathLike, atomic_write
+from larank.parameters import values_of
 
 State = Mapping[str, Any]
 """Plain values, arrays, and lists and dicts of them."""
@@ -103,7 +105,7 @@ class CheckpointFile:
         path = None if request is None else request.checked().checkpoint
         if request is None or path is None:
             return None
-        parameters = estimator.get_params(deep=False)
+        parameters = _stored_by_constructor(estimator) | values_of(estimator)
         of = {
             "class": type(estimator).__name__,
             "parameters": {name: described(value) for name, value in parameters.items() if name not in _MAY_DIFFER},
@@ -177,6 +179,12 @@ class CheckpointFile:
                 before, now = theirs[what].get(name, "nothing"), mine.get(name, "nothing")
                 if before != now:
                     raise ModelFileError(f"{os.fspath(self.path)} was written with {name}={before}; got {name}={now}")
+
+
+def _stored_by_constructor(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return the arguments of the constructor that are attributes; a subclass may have other ones than the library."""
+    names = signature(type(estimator)).parameters
+    return {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
 
 
 class DataPart(NamedTuple):

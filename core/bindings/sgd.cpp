@@ -174,6 +174,11 @@ void bind_sgd_of(nb::module_& m, const char* name) {
         .def(
             "evaluate", [](S& s, int64_t first, int64_t last) { s.solver.evaluate(first, last); }, "first"_a, "last"_a,
             nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "evaluate_shrunk", [](S& s, int64_t first, int64_t last) { s.solver.evaluate_shrunk(first, last); },
+            "first"_a, "last"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("loss_at_zero", [](S& s) { return s.solver.loss_at_zero(); })
+        .def("shrunk_losses", [](S& s) { return s.solver.shrunk_losses(); })
         .def("begin_bound", [](S& s) { s.solver.begin_bound(); })
         .def("bound", [](S& s) { return s.solver.bound(); })
         .def("objectives", [](S& s) { return s.solver.objectives(); })

@@ -57,6 +57,21 @@ T dot_one(const Row<T>& x, const T* w) {
                                      : dot_dense<false>(x.values, w, x.count, x.values));
 }
 
+// The same, summed up in double precision.
+template <class T>
+double dot_one_in_double(const Row<T>& x, const T* w) {
+    constexpr int64_t chains = 8;
+    double sums[chains] = {};
+    with_columns(x, [&](auto columns) {
+        int64_t j = 0;
+        for (; j + chains <= x.count; j += chains)
+            for (int64_t c = 0; c < chains; ++c) sums[c] += double(x.values[j + c]) * double(w[columns[j + c]]);
+        for (; j < x.count; ++j) sums[0] += double(x.values[j]) * double(w[columns[j]]);
+    });
+    if (x.intercept != 0) sums[0] += double(x.intercept) * double(w[x.intercept_row]);
+    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
+}
+
 // Calls vectors(j) for whole vectors of features, and rest(j) for those left over.
 template <class T, class Vectors, class Rest>
 void for_each_vector(int64_t count, Vectors vectors, Rest rest) {

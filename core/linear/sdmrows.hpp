@@ -21,6 +21,7 @@
 
 #include "data/matrix.hpp"
 #include "linear/coefficients.hpp"
+#include "linear/shrinking.hpp"
 #include "linear/visits.hpp"
 #include "memory/aligned.hpp"
 #include "memory/prefetch.hpp"
@@ -49,10 +50,6 @@ struct SdmCounters {
         snapshot(visits, steps, full_loops, shrunk_loops, moves);
     }
 };
-
-// A model that is worse than w = 0 is shrunk by this factor until it is not: its classes stay the same.
-constexpr double shrinking = 1.0 / 16;
-constexpr std::size_t most_shrinkings = 16;
 
 template <class T>
 class SdmRows {

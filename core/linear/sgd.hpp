@@ -21,6 +21,7 @@
 
 #include "data/matrix.hpp"
 #include "linear/losses.hpp"
+#include "linear/shrinking.hpp"
 #include "linear/visits.hpp"
 #include "memory/aligned.hpp"
 #include "simd/units.hpp"
@@ -85,6 +86,12 @@ class FunctionWeights {
             out[0] = units<T>().dot_one(x, W_.data());
         else
             units<T>().scores(x, W_.data(), lanes_, is_large(), out);
+    }
+    void scores_in_double(const Row<T>& x, double* out) const {
+        if (lanes_ == 1)
+            out[0] = units<T>().dot_one_in_double(x, W_.data());
+        else
+            units<T>().scores_in_double(x, W_.data(), lanes_, is_large(), out);
     }
     void add(const Row<T>& x, const T* coefficients) {
         if (lanes_ == 1)
@@ -244,7 +251,8 @@ class Sgd {
           g_(step_->lanes()) {
         with_loss([&](auto loss) {
             gradient_ = decltype(loss)::template gradient<T, T>;
-            exact_gradient_ = decltype(loss)::template gradient<T, double>;
+            exact_gradient_ = decltype(loss)::template gradient<double, double>;
+            exact_gains_ = decltype(loss)::template gains<double>;
             gains_ = decltype(loss)::template gains<T>;
         });
     }
@@ -297,39 +305,68 @@ class Sgd {
         return window_visits_ == 0 ? 0.0 : bound_of(window_sums_, window_weights_, double(window_visits_));
     }
 
-    // ---- The certificate: sums over the examples fed, some at a time ----
+    // ---- The certificate: sums over the examples fed, some at a time, in double precision ----
 
     // Without the dual, the bound is that of a = 0.
     void begin_evaluation(bool with_dual) {
         sums_.assign(std::size_t(options_.functions), {});
         examples_ = 0;
+        loss_at_zero_ = 0;
+        shrunk_losses_.assign(most_shrinkings, 0.0);
         dual_weights_.assign(with_dual ? std::size_t(options_.rows() * options_.functions) : 0, 0.0);
         model_ = &step_->model();
     }
 
     void evaluate(int64_t first, int64_t last) {
-        if (!model_ || first < 0 || last > X_.rows()) throw std::logic_error("no such rows to evaluate");
-        std::vector<double> g(std::size_t(options_.functions));
+        check_rows(first, last);
+        std::vector<double> g(std::size_t(options_.functions)), nothing(g.size(), 0.0);
+        AlignedArray<double> scores(scores_.size());
+        const ExampleCosts own{1, 0}, all{1, 1};
+        const double of_own = exact_gradient_(nothing.data(), options_.functions, 0, own, g.data());
+        const double of_rest = exact_gradient_(nothing.data(), options_.functions, 0, all, g.data()) - of_own;
         for (int64_t i = first; i < last; ++i) {
             const Row<T> x = X_(i);
-            model_->scores(x, scores_.data());
+            model_->scores_in_double(x, scores.data());
+            loss_at_zero_ += costs(i).own * of_own + costs(i).rest * of_rest;
             if (dual_weights_.empty()) {
-                sums_[0].loss += exact_gradient_(scores_.data(), options_.functions, labels_[i], costs(i), g.data());
+                sums_[0].loss += exact_gradient_(scores.data(), options_.functions, labels_[i], costs(i), g.data());
                 continue;
             }
             for (int64_t m = 0; m < options_.functions; ++m) {
-                const LossAndGain found = gains_(scores_.data(), options_.functions, labels_[i], m);
+                const LossAndGain found = exact_gains_(scores.data(), options_.functions, labels_[i], m);
                 LossAndGain& total = sums_[std::size_t(m)];
                 const double cost = costs(i).of(m, labels_[i]);
                 total.loss += cost * found.loss;
                 total.linear += cost * found.linear;
                 total.quadratic += cost * found.quadratic;
             }
-            exact_gradient_(scores_.data(), options_.functions, labels_[i], costs(i), g.data());
+            exact_gradient_(scores.data(), options_.functions, labels_[i], costs(i), g.data());
             for (double& each : g) each = -each;
             units<T>().add_row_in_double(x, g.data(), options_.functions, dual_weights_.data());
         }
         examples_ += last - first;
+    }
+
+    // The mean loss of w = 0.
+    double loss_at_zero() const { return loss_at_zero_ / double(examples_); }
+
+    // Adds the losses of the model times the first powers of `shrinking`.
+    void evaluate_shrunk(int64_t first, int64_t last) {
+        check_rows(first, last);
+        std::vector<double> g(std::size_t(options_.functions));
+        AlignedArray<double> scores(scores_.size());
+        for (int64_t i = first; i < last; ++i) {
+            model_->scores_in_double(X_(i), scores.data());
+            for (double& losses : shrunk_losses_) {
+                for (int64_t m = 0; m < options_.functions; ++m) scores.data()[m] *= shrinking;
+                losses += exact_gradient_(scores.data(), options_.functions, labels_[i], costs(i), g.data());
+            }
+        }
+    }
+    std::vector<double> shrunk_losses() const {
+        std::vector<double> means = shrunk_losses_;
+        for (double& each : means) each /= double(examples_);
+        return means;
     }
 
     Objectives objectives() const {
@@ -365,6 +402,10 @@ class Sgd {
             use(BestOtherLoss<Margin>{});
         else
             use(OneVsRestLoss<Margin>{});
+    }
+
+    void check_rows(int64_t first, int64_t last) const {
+        if (!model_ || first < 0 || last > X_.rows()) throw std::logic_error("no such rows to evaluate");
     }
 
     ExampleCosts costs(int64_t i) const { return {costs_[i], rest_costs_[i]}; }
@@ -435,8 +476,9 @@ class Sgd {
     SgdCounters counters_;
 
     double (*gradient_)(const T*, int64_t, int64_t, const ExampleCosts&, T*) = nullptr;
-    double (*exact_gradient_)(const T*, int64_t, int64_t, const ExampleCosts&, double*) = nullptr;
+    double (*exact_gradient_)(const double*, int64_t, int64_t, const ExampleCosts&, double*) = nullptr;
     LossAndGain (*gains_)(const T*, int64_t, int64_t, int64_t) = nullptr;
+    LossAndGain (*exact_gains_)(const double*, int64_t, int64_t, int64_t) = nullptr;
 
     RowReader<T> X_;
     VisitOrder order_;
@@ -446,6 +488,8 @@ class Sgd {
 
     const FunctionWeights<T>* model_ = nullptr;
     std::vector<LossAndGain> sums_;
+    double loss_at_zero_ = 0;
+    std::vector<double> shrunk_losses_;
     std::vector<LossAndGain> window_sums_;
     std::vector<double> window_weights_, window_g_;
     int64_t window_visits_ = 0;

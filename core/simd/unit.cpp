@@ -30,6 +30,7 @@ void LARANK_UNITS_OF(LARANK_UNIT)(Units<T>& units) {
     units.add_columns = add_columns<T>;
     units.sum_columns = sum_columns<T>;
     units.dot_one = dot_one<T>;
+    units.dot_one_in_double = dot_one_in_double<T>;
     units.add_one = add_one<T>;
     units.add_one_scaled = add_one_scaled<T>;
     units.add_row_scaled = add_row_scaled<T>;

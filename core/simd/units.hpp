@@ -146,6 +146,7 @@ struct Units {
     void (*sum_columns)(const Columns<T>& X, const T* G, int64_t lanes, T* W);
     // Stochastic gradient steps, see linear/gradientrows.hpp.
     T (*dot_one)(const Row<T>& x, const T* w);
+    double (*dot_one_in_double)(const Row<T>& x, const T* w);
     void (*add_one)(const Row<T>& x, T coefficient, T* w);
     void (*add_one_scaled)(const Row<T>& x, T coefficient, const T* B, T* w);
     void (*add_row_scaled)(const Row<T>& x, const T* coefficients, int64_t lanes, const T* B, T* W);

@@ -13,6 +13,8 @@ EXCUSED = 10.0
 _INFEASIBLE = 1e-9  # of the largest cost
 _CLOSE = {"float64": 1e-9, "float32": 1e-6}  # relative difference of two ways to one objective
 
+_LINEAR = ("LinearMulticlassSVC", "PrimalMulticlassSVC", "SGDQNClassifier")
+"""Estimators whose model is weights, not coefficients."""
 _ROUNDINGS = 64.0
 """Units of rounding by which a sum of products may be off."""
 
@@ -40,7 +42,7 @@ def unsound(solution: Solution, result: Result, machine: Machine, interval: Inte
     rounding += close * abs(primal)
     least = min(interval.upper, primal, at_zero)
     tol = machine.problem.tol
-    is_linear = machine.problem.kernel == "linear"
+    is_linear = machine.problem.estimator in _LINEAR
     claims = [
         (
             abs(primal - result.primal) <= rounding,

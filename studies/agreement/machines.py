@@ -11,6 +11,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,21 @@ class Machine(ABC):
         raise NotImplementedError
 
     def rounding(self, coefficients: Array) -> float:
-        """What float64 may do to the objectives: products of coefficients, kernel values and costs, summed up."""
+        """Return what rounding may do to the objectives.
+
+        In float64 that is a part of all products of coefficients, kernel values and costs. A given matrix was rounded
+        before: it may have negative eigenvalues, by which a dual objective may be above the optimum.
+        """
         sizes = np.abs(coefficients)
         sums = np.abs(self.K) @ sizes
-        return float(_ROUNDINGS * EPS * ((sizes + self.costs[:, None]) * sums).sum())
+        of_products = _ROUNDINGS * EPS * ((sizes + self.costs[:, None]) * sums).sum()
+        return float(of_products + self._negative_eigenvalue / 2 * (coefficients**2).sum())
+
+    @cached_property
+    def _negative_eigenvalue(self) -> float:
+        if self.problem.kernel != "precomputed":
+            return 0.0
+        return max(0.0, -float(np.linalg.eigvalsh(self.K)[0]))
 
     def at_bounds(self) -> Array:
         """The coefficients of examples that violate all their margins."""
@@ -478,6 +490,7 @@ class Hulls(Machine):
                 self.K * np.outer(sign, sign), worth, np.zeros(n, np.int64), np.array([2.0]), sign[None]
             )
             share = np.maximum(quadratic.minimiser()[0], 0)
+            share = share if share.any() else np.abs(means)  # all examples are at one place
             signed = sign * share / np.where(sign > 0, share[sign > 0].sum(), share[sign < 0].sum())
             f = self.K @ signed
             squared = max(float(signed @ f), 0.0)

@@ -473,8 +473,8 @@ class ActiveSetTraining:
         self._note_all(members)
 
     def _exact_scores(self, members: Expansion, rows: _Index) -> _Float:
-        X, patterns = (rows_of(self.problem.X, numbers) for numbers in (rows, members.ids))
-        return self.provider.exact_scores(X, patterns, members.dense)
+        patterns = self.provider.patterns(members.slots)
+        return self.provider.exact_scores(rows_of(self.problem.X, rows), patterns, members.dense)
 
     def _costs_of_losses(self) -> float:
         """The costs of all losses that are not zero."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from larank import _core
-from larank.training import FromScratch, Objectives
+from larank.linear.shrinking import best_factor
+from larank.training import FromScratch, Objectives, ObjectiveValues
 
 State = dict[str, NDArray[Any]]
 """What a session was, as arrays: tables [feature][function], the last row that of the intercept, and vectors."""
@@ -118,6 +119,7 @@ class GradientMachine:
         self, problem: Problem, dtype: np.dtype[Any], n_features: int, n_labels: int, start: Start, seed: int
     ) -> None:
         self.problem, self.dtype, self.start = problem, dtype, start
+        self.factor = 1.0  # what the weights are multiplied by in the model
         self.n_features, self.n_labels = n_features, n_labels
         self.session = self._fresh(seed)
         if start.scaling is not None:
@@ -169,6 +171,7 @@ class GradientMachine:
 
     def feed(self, rows: LabelledRows, *, shuffled: bool) -> None:
         """Work on these from now on; a machine in single precision takes examples in double, too."""
+        self.factor = 1.0
         X = rows.X if self.dtype == np.float32 else rows.X.astype(np.float64, copy=False)
         if issparse(X):
             arrays: tuple[Any, ...] = (X.data, X.indices, X.indptr.astype(np.int64, copy=False), X.shape[1])
@@ -186,10 +189,23 @@ class GradientMachine:
         found: Objectives = self.session.objectives()
         return found
 
+    def objectives_of_model(self, rows: LabelledRows, *, with_dual: bool) -> FromScratch:
+        """Return the same of a model that is shrunk if it is worse than w = 0."""
+        at = yield from self.objectives(rows, with_dual=with_dual)
+        at_zero = self.session.loss_at_zero
+        if not at.primal > at_zero:
+            return at
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            self.session.evaluate_shrunk(first, min(len(rows), first + _ROWS_AT_ONCE))
+            yield
+        half_square = self.problem.alpha / 2 * self.session.squared_norm
+        self.factor, primal = best_factor(half_square, np.array(self.session.shrunk_losses()), at_zero)
+        return ObjectiveValues(primal, at.dual, at.violation)
+
     def weights(self) -> NDArray[Any]:
         """The model, [feature][function], the last row that of the intercept."""
         weights: NDArray[Any] = self.session.weights()
-        return weights
+        return weights * weights.dtype.type(self.factor) if self.factor != 1 else weights
 
     def grow(self, n_features: int, n_labels: int) -> bool:
         """Make room for more features and labels, whose clocks start now; whether there was need to."""

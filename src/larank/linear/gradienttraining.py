@@ -113,7 +113,7 @@ class GradientTraining:
         machine = self.settle()
         if self.plan.held is None:
             return self._estimate()
-        at = yield from machine.objectives(self.plan.held, with_dual=True)
+        at = yield from machine.objectives_of_model(self.plan.held, with_dual=True)
         self._dual = max(self._dual, at.dual)
         return ObjectiveValues(max(at.primal, self._dual), self._dual, at.violation)
 
@@ -122,7 +122,7 @@ class GradientTraining:
         assert self.machine is not None
         assert self.plan.held is not None
         self._estimated_at = self.machine.session.counters.visits
-        primal = (yield from self.machine.objectives(self.plan.held, with_dual=False)).primal
+        primal = (yield from self.machine.objectives_of_model(self.plan.held, with_dual=False)).primal
         return ObjectiveValues(max(primal, self._dual), self._dual, math.nan)
 
     def iterations(self) -> float:

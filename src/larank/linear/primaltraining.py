@@ -11,6 +11,7 @@ sum_i c_i (max_u t_u - sum_u pi_u t_u).
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from itertools import count, takewhile
 from typing import Any
 
@@ -116,8 +117,21 @@ class PrimalTraining:
             self._objective.smooth(self._objective.softmax_gamma, self._smoothing)
             self._at = self._objective.evaluate(self._table)
         with self._objective.timed("biases"):
-            self._at = self._better = yield from with_best_biases(self._objective, self._at, self._tol)
-        return self._objectives(self._at)
+            found = yield from with_best_biases(self._objective, self._at, self._tol)
+        if found.primal > self._primal_at_zero():
+            # Biases that are not the best give no bound.
+            found = replace(self._objective.evaluate(self._objective.zeros()), bound=np.inf)
+        self._at = self._better = found
+        return self._objectives(found)
+
+    def _primal_at_zero(self) -> float:
+        """Return the objective of w = 0 without biases, which a descent on smoother losses may end above."""
+        objective = self._objective
+        labels, n_classes = objective.examples.labels[:1], objective.examples.n_classes
+        example = Examples(np.zeros((1, 0)), labels, np.ones(1), n_classes)
+        one = PrimalObjective(example, objective.loss, None, fit_intercept=True, workers=objective.workers)
+        one.smooth(objective.softmax_gamma, objective.smoothing)
+        return float(objective.examples.costs.sum()) * one.evaluate(one.zeros()).primal
 
     def _objectives(self, at: Iterate) -> ObjectiveValues:
         dual = max(0.0, at.primal - at.bound - at.slack) if self.is_convex else np.nan

@@ -41,10 +41,10 @@ from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
 from larank.blocks.workers import Workers
+from larank.linear.shrinking import best_factor
 from larank.training import FromScratch, Objectives, ObjectiveValues
 
 _SMALL = 1 << 16  # values of W that one thread adds up sooner than several
-SHRINKING = 1 / 16  # as in core/linear/sdmrows.hpp
 Weights = NDArray[np.floating[Any]]
 Coefficients = tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]
 
@@ -204,7 +204,7 @@ class Partition:
         return Terms(at.losses, at.gain, at.violation)
 
     def shrunk_losses(self, W: Weights) -> NDArray[np.float64]:
-        """Return the losses of all rows at W times the first powers of `SHRINKING`."""
+        """Return the losses of all rows at W times the first powers of 1/16."""
         return np.array(self.session.shrunk_losses(W))
 
     def coefficients(self) -> Coefficients:
@@ -559,17 +559,9 @@ def as_published(W: Weights, n_classes: int) -> Weights:
 
 
 def shrunk(W: Weights, losses: NDArray[np.float64], loss_at_zero: float) -> tuple[Weights, float]:
-    """Return W times the best of some factors, and its primal objective, for a W that is worse than W = 0.
-
-    `losses` are those at W times the powers of `SHRINKING`. The classes that W decides for stay the same as long as a
-    factor is as good as 0, up to rounding.
-    """
-    factors = SHRINKING ** np.arange(1, len(losses) + 1)
-    primals = losses + 0.5 * square(W) * factors**2
-    best = int(np.argmin(primals))
-    if primals[best] > loss_at_zero * (1 + 1e-12):
-        return np.zeros_like(W), loss_at_zero
-    return W * W.dtype.type(factors[best]), float(primals[best])
+    """Return a W that is worse than W = 0 times a factor, and its primal objective; see `best_factor`."""
+    factor, primal = best_factor(0.5 * square(W), losses, loss_at_zero)
+    return W * W.dtype.type(factor), primal
 
 
 def square(W: Weights) -> float:

@@ -33,8 +33,7 @@ void scores_sweep(const T* values, Columns columns, int64_t count, const T* W, i
     auto accumulate = [&](int64_t j, std::size_t chain) {
         const T* w = W + int64_t(columns[j]) * lanes;
         const Lanes<Sum> x = broadcast(Sum(values[j]));
-        for (std::size_t v = 0; v < Vectors; ++v)
-            score[chain][v] = score[chain][v] + x * load_as<Sum>(w + v * width);
+        for (std::size_t v = 0; v < Vectors; ++v) score[chain][v] = score[chain][v] + x * load_as<Sum>(w + v * width);
     };
     int64_t j = 0;
     if (prefetch_weights)

@@ -107,7 +107,8 @@ class SdmRows {
 
     // Room for one example in double precision.
     struct ExactRow {
-        ExactRow(const Matrix<T>& X, int64_t lanes) : scores(lanes), a(lanes), change(lanes), work(lanes), compress(X) {}
+        ExactRow(const Matrix<T>& X, int64_t lanes)
+            : scores(lanes), a(lanes), change(lanes), work(lanes), compress(X) {}
 
         AlignedArray<double> scores, a, change, work;
         RowCompressor<T> compress;
@@ -428,9 +429,8 @@ class SdmRows {
             largest = std::max(largest, std::abs(value) / double(bound(i, e->label)));
         }
         if (sums_to_zero && !list.empty()) list.push_back({-others, example(i).label});
-        const double most = options_.formulation == Formulation::crammer_singer
-                                ? std::abs(others) / double(example(i).cost)
-                                : largest;
+        const double most =
+            options_.formulation == Formulation::crammer_singer ? std::abs(others) / double(example(i).cost) : largest;
         if (most > 1)
             for (ExactEntry& entry : list) entry.value /= most;
     }
@@ -484,14 +484,10 @@ class SdmRows {
     RowStep<double> solve_exactly(ExactRow& at, int64_t i) const {
         std::fill(at.a.data(), at.a.data() + lanes_, 0.0);
         for (const ExactEntry& e : at.list) at.a.data()[e.label] = e.value;
-        const RowProblem<double> problem{at.scores.data(),
-                                         at.a.data(),
-                                         options_.classes,
-                                         padded<double>(options_.classes),
-                                         example(i).label,
-                                         double(example(i).norm),
-                                         double(example(i).cost),
-                                         std::numeric_limits<double>::infinity(),
+        const RowProblem<double> problem{at.scores.data(),        at.a.data(),
+                                         options_.classes,        padded<double>(options_.classes),
+                                         example(i).label,        double(example(i).norm),
+                                         double(example(i).cost), std::numeric_limits<double>::infinity(),
                                          double(example(i).rest)};
         return units<double>().solve_row[int(options_.formulation)](problem, at.work.data(), at.change.data());
     }

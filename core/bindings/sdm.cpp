@@ -55,7 +55,14 @@ class SdmSessionOf final : public SdmSession {
             owner));
     }
 
-    CoefficientArrays coefficients() const override { return coefficient_arrays(solver_.coefficients()); }
+    // The coefficients of which the certificate computes the dual objective.
+    CoefficientArrays coefficients() const override {
+        std::vector<typename larank::Sdm<T>::ExactEntry> list;
+        return coefficient_arrays(solver_.coefficients().examples(), [&](int64_t i) -> const auto& {
+            solver_.make_feasible(i, list);
+            return list;
+        });
+    }
 
     std::vector<uint8_t> snapshot() override {
         check_open();

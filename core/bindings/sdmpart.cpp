@@ -129,7 +129,11 @@ void bind_part(nb::module_& m, const char* name) {
                 return s.part.shrunk_losses(W.data());
             },
             "W"_a.noconvert())
-        .def("coefficients", [](const S& s) { return coefficient_arrays(s.part.coefficients()); })
+        .def("coefficients",
+             [](const S& s) {
+                 const auto& lists = s.part.coefficients();
+                 return coefficient_arrays(lists.examples(), [&](int64_t i) { return lists.of(i); });
+             })
         .def(
             "start_from",
             [](S& s, Vector<double> values, Vector<int32_t> classes, Vector<int64_t> starts) {

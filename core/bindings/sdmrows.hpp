@@ -15,15 +15,16 @@
 using CoefficientArrays =
     std::tuple<nb::ndarray<nb::numpy, double>, nb::ndarray<nb::numpy, int32_t>, nb::ndarray<nb::numpy, int64_t>>;
 
-template <class T>
-CoefficientArrays coefficient_arrays(const larank::Coefficients<T>& lists) {
+// `entries(i)` is the list of example i.
+template <class Entries>
+CoefficientArrays coefficient_arrays(int64_t examples, Entries entries) {
     std::vector<int64_t> starts{0};
     std::vector<int32_t> classes;
     std::vector<double> values;
-    for (int64_t i = 0; i < lists.examples(); ++i) {
-        for (auto e = lists.begin(i); e != lists.end(i); ++e) {
-            classes.push_back(e->label);
-            values.push_back(double(e->value));
+    for (int64_t i = 0; i < examples; ++i) {
+        for (const auto& entry : entries(i)) {
+            classes.push_back(entry.label);
+            values.push_back(double(entry.value));
         }
         starts.push_back(int64_t(classes.size()));
     }

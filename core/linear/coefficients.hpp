@@ -47,6 +47,13 @@ class Coefficients {
     const Entry* begin(int64_t i) const { return lists_[std::size_t(i)].start; }
     const Entry* end(int64_t i) const { return begin(i) + count(i); }
 
+    struct Entries {
+        const Entry *first, *last;
+        const Entry* begin() const { return first; }
+        const Entry* end() const { return last; }
+    };
+    Entries of(int64_t i) const { return {begin(i), end(i)}; }
+
     // Room for `count` entries of example i. The former ones stay as long as there are not more than before.
     Entry* resize(int64_t i, int64_t count, int64_t pool = 0) {
         List& list = lists_[std::size_t(i)];

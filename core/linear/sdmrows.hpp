@@ -90,6 +90,31 @@ class SdmRows {
     const SdmOptions& options() const { return options_; }
     const Coefficients<T>& coefficients() const { return coefficients_; }
 
+    struct ExactEntry {
+        double value;
+        int32_t label;
+    };
+
+    // Sets `list` to the coefficients of example i, without the rounding that takes them out of the constraints: if
+    // they must sum to zero, the coefficient of the label follows from the others.
+    void make_feasible(int64_t i, std::vector<ExactEntry>& list) const {
+        list.clear();
+        const bool sums_to_zero = options_.formulation != Formulation::one_vs_rest;
+        double others = 0, largest = 0;
+        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
+            if (sums_to_zero && e->label == example(i).label) continue;
+            const double value = double(e->value);
+            list.push_back({value, e->label});
+            others += value;
+            largest = std::max(largest, std::abs(value) / double(bound(i, e->label)));
+        }
+        if (sums_to_zero && !list.empty()) list.push_back({-others, example(i).label});
+        const double most =
+            options_.formulation == Formulation::crammer_singer ? std::abs(others) / double(example(i).cost) : largest;
+        if (most > 1)
+            for (ExactEntry& entry : list) entry.value /= most;
+    }
+
   protected:
     using Entry = typename Coefficients<T>::Entry;
 
@@ -97,11 +122,6 @@ class SdmRows {
         T norm;  // A_i = |x_i|^2
         T cost;  // C_i
         T rest;  // the same in the problems of the other classes, one-versus-rest
-        int32_t label;
-    };
-
-    struct ExactEntry {
-        double value;
         int32_t label;
     };
 
@@ -414,26 +434,6 @@ class SdmRows {
     }
 
     // ---- The certificate: everything in double precision, from the coefficients that are kept ----
-
-    // The coefficients of example i without the rounding that takes them out of the constraints: where they sum to
-    // zero, the label's follows from the others.
-    void make_feasible(int64_t i, std::vector<ExactEntry>& list) const {
-        list.clear();
-        const bool sums_to_zero = options_.formulation != Formulation::one_vs_rest;
-        double others = 0, largest = 0;
-        for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
-            if (sums_to_zero && e->label == example(i).label) continue;
-            const double value = double(e->value);
-            list.push_back({value, e->label});
-            others += value;
-            largest = std::max(largest, std::abs(value) / double(bound(i, e->label)));
-        }
-        if (sums_to_zero && !list.empty()) list.push_back({-others, example(i).label});
-        const double most =
-            options_.formulation == Formulation::crammer_singer ? std::abs(others) / double(example(i).cost) : largest;
-        if (most > 1)
-            for (ExactEntry& entry : list) entry.value /= most;
-    }
 
     // Adds what rows `first` to `last` - 1 have in W.
     void sum_into(double* W, int64_t first, int64_t last) const {

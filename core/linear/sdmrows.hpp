@@ -21,6 +21,7 @@
 
 #include "data/matrix.hpp"
 #include "linear/coefficients.hpp"
+#include "linear/losses.hpp"
 #include "linear/shrinking.hpp"
 #include "linear/visits.hpp"
 #include "memory/aligned.hpp"
@@ -65,6 +66,7 @@ class SdmRows {
         examples_.reserve(std::size_t(X.rows));
         for (int64_t i = 0; i < X.rows; ++i) {
             examples_.push_back({T(X.squared_norm(i)), T(costs[i]), T(rest_costs[i]), labels[i]});
+            if (rounds_costs) exact_costs_.push_back({costs[i], rest_costs[i]});
             stored_ += X.count(i);
             const double loss = loss_of_zeros(costs[i], rest_costs[i]);
             loss_at_zero_ += loss;
@@ -100,17 +102,18 @@ class SdmRows {
     void make_feasible(int64_t i, std::vector<ExactEntry>& list) const {
         list.clear();
         const bool sums_to_zero = options_.formulation != Formulation::one_vs_rest;
+        const ExampleCosts costs = exact_costs(i);
         double others = 0, largest = 0;
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
             if (sums_to_zero && e->label == example(i).label) continue;
             const double value = double(e->value);
             list.push_back({value, e->label});
             others += value;
-            largest = std::max(largest, std::abs(value) / double(bound(i, e->label)));
+            largest = std::max(largest, std::abs(value) / costs.of(e->label, example(i).label));
         }
         if (sums_to_zero && !list.empty()) list.push_back({-others, example(i).label});
         const double most =
-            options_.formulation == Formulation::crammer_singer ? std::abs(others) / double(example(i).cost) : largest;
+            options_.formulation == Formulation::crammer_singer ? std::abs(others) / costs.own : largest;
         if (most > 1)
             for (ExactEntry& entry : list) entry.value /= most;
     }
@@ -182,6 +185,11 @@ class SdmRows {
     T bound(int64_t i, int32_t m) const { return m == example(i).label ? example(i).cost : example(i).rest; }
     double loss(int64_t i, const RowStep<T>& step) const {
         return double(cost(i)) * double(step.loss) + double(rest(i)) * double(step.rest_loss);
+    }
+    // The full costs, as they were before they were rounded.
+    ExampleCosts exact_costs(int64_t i) const {
+        if (rounds_costs) return exact_costs_[std::size_t(i)];
+        return {double(example(i).cost), double(example(i).rest)};
     }
     bool at_full_cost() const { return ramp_ == 1; }
     // An example without features or weight keeps its loss whatever W is.
@@ -484,17 +492,17 @@ class SdmRows {
     RowStep<double> solve_exactly(ExactRow& at, int64_t i) const {
         std::fill(at.a.data(), at.a.data() + lanes_, 0.0);
         for (const ExactEntry& e : at.list) at.a.data()[e.label] = e.value;
-        const RowProblem<double> problem{at.scores.data(),        at.a.data(),
-                                         options_.classes,        padded<double>(options_.classes),
-                                         example(i).label,        double(example(i).norm),
-                                         double(example(i).cost), std::numeric_limits<double>::infinity(),
-                                         double(example(i).rest)};
+        const RowProblem<double> problem{at.scores.data(),   at.a.data(),
+                                         options_.classes,   padded<double>(options_.classes),
+                                         example(i).label,   double(example(i).norm),
+                                         exact_costs(i).own, std::numeric_limits<double>::infinity(),
+                                         exact_costs(i).rest};
         return units<double>().solve_row[int(options_.formulation)](problem, at.work.data(), at.change.data());
     }
 
     // At full costs.
     double exact_loss(int64_t i, const RowStep<double>& step) const {
-        return double(example(i).cost) * step.loss + double(example(i).rest) * step.rest_loss;
+        return exact_costs(i).own * step.loss + exact_costs(i).rest * step.rest_loss;
     }
 
     // W as it is published: two classes have one function, which is rounded as one.
@@ -543,7 +551,9 @@ class SdmRows {
     SdmOptions options_;
     int64_t lanes_;
     Random random_;
+    static constexpr bool rounds_costs = sizeof(T) < sizeof(double);
     LargeVector<Example> examples_;
+    LargeVector<ExampleCosts> exact_costs_;  // if training rounds them
     Coefficients<T> coefficients_;
     std::vector<int32_t> everyone_;  // all examples that act
     VisitOrder order_;

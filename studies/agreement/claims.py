@@ -31,13 +31,7 @@ def unsound(solution: Solution, result: Result, machine: Machine, interval: Inte
     """
     if not result.exact:
         return []
-    close = _CLOSE[machine.problem.dtype]
-    rounding = interval.rounding + close * abs(interval.upper)
-    if solution.sizes is not None:
-        costs = machine.costs[:, None] * solution.sizes
-        rounding += _ROUNDINGS * EPS * (float(costs.sum()) * machine.problem.classes + solution.half_squared_norm)
-    if solution.coefficients is not None:
-        rounding += machine.rounding(solution.coefficients)
+    close, rounding = _CLOSE[machine.problem.dtype], _rounding(solution, machine, interval)
     primal, at_zero = machine.primal(solution), machine.primal_at_zero()
     rounding += close * abs(primal)
     least = min(interval.upper, primal, at_zero)
@@ -64,9 +58,7 @@ def unsound(solution: Solution, result: Result, machine: Machine, interval: Inte
 
 def broken(solution: Solution, result: Result, machine: Machine, interval: Interval) -> list[str]:
     """What is claimed in vain, one line each; distances are relative to the optimum."""
-    rounding = interval.rounding + _CLOSE[machine.problem.dtype] * abs(interval.upper)
-    if solution.coefficients is not None:
-        rounding += machine.rounding(solution.coefficients)
+    rounding = _rounding(solution, machine, interval)
     if (
         result.status == "precision"
         and math.isnan(result.dual)
@@ -76,6 +68,17 @@ def broken(solution: Solution, result: Result, machine: Machine, interval: Inter
     judged = machine, interval, rounding
     claims = [*_certificate(solution, result, *judged), *_status(solution, result, *judged), *_reference(*judged)]
     return [said for holds, said in claims if not holds]
+
+
+def _rounding(solution: Solution, machine: Machine, interval: Interval) -> float:
+    """Return how far rounding may move the objectives of a solution and of the reference."""
+    rounding = interval.rounding + _CLOSE[machine.problem.dtype] * abs(interval.upper)
+    if solution.sizes is not None:
+        losses = float((machine.costs[:, None] * solution.sizes).sum())
+        rounding += _ROUNDINGS * EPS * (losses * machine.problem.classes + solution.half_squared_norm)
+    if solution.coefficients is not None:
+        rounding += machine.rounding(solution.coefficients)
+    return rounding
 
 
 def _certificate(
@@ -101,6 +104,7 @@ def _certificate(
     if solution.coefficients is None or not machine.has_dual:
         return
     dual, outside = machine.dual(solution.coefficients), machine.infeasibility(solution.coefficients)
+    dual = max(dual, 0.0)  # the dual objective of no coefficients is a better bound than a negative one
     yield abs(dual - result.dual) <= rounding, f"dual is not that of the coefficients, by {apart(dual, result.dual)}"
     yield outside <= _INFEASIBLE, f"coefficients are outside of their bounds by {outside:.1e} of the largest cost"
 

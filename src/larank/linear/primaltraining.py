@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from larank.linear.descent import SOLVERS, Descent, newton
 from larank.linear.primalobjective import Examples, Iterate, PrimalObjective, Table
+from larank.linear.shrinking import ROUNDING
 from larank.training import FromScratch, Objectives, completed
 from larank.training.loop import ObjectiveValues
 
@@ -118,11 +119,12 @@ class PrimalTraining:
             self._at = self._objective.evaluate(self._table)
         with self._objective.timed("biases"):
             found = yield from with_best_biases(self._objective, self._at, self._tol)
-        if found.primal > self._primal_at_zero():
-            # Biases that are not the best give no bound.
-            found = replace(self._objective.evaluate(self._objective.zeros()), bound=np.inf)
         self._at = self._better = found
-        return self._objectives(found)
+        if found.primal > self._primal_at_zero() * (1 + ROUNDING):
+            # Biases that are not the best give no bound. The descent goes on from where it was.
+            self._at = replace(self._objective.evaluate(self._objective.zeros()), bound=np.inf)
+            self._better = self._objective.evaluate(found.table)
+        return self._objectives(self._at)
 
     def _primal_at_zero(self) -> float:
         """Return the objective of w = 0 without biases, which a descent on smoother losses may end above."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SHRINKING = 1 / 16  # as in core/linear/shrinking.hpp
-_ROUNDING = 1e-12  # relative, of the loss at w = 0
+ROUNDING = 1e-12  # by which a loss may be above the loss at w = 0, as a fraction of it
 
 
 def best_factor(half_square: float, losses: NDArray[np.float64], loss_at_zero: float) -> tuple[float, float]:
@@ -28,6 +28,6 @@ def best_factor(half_square: float, losses: NDArray[np.float64], loss_at_zero: f
     factors = _SHRINKING ** np.arange(1, len(losses) + 1)
     primals = losses + half_square * factors**2
     best = int(np.argmin(primals))
-    if primals[best] > loss_at_zero * (1 + _ROUNDING):
+    if primals[best] > loss_at_zero * (1 + ROUNDING):
         return 0.0, loss_at_zero
     return float(factors[best]), float(primals[best])

@@ -410,8 +410,9 @@ class Logistic(Machine):
 
         The objective is strongly convex in W, so that W with the gradient G is 1/2 |G|^2 from the optimum at most, but
         for what the gradient in the biases allows; there the biases are taken to be right up to their own size.
+        Features that are too small for float64 are omitted: what they may lower the optimum by counts as rounding.
         """
-        features = _features(self.K)
+        features, omitted = _features(self.K)
         r = features.shape[1]
         rows = np.hstack([features, np.ones((len(features), 1))]) if self.has_bias else features
         is_weight = (np.arange(rows.shape[1]) < r).astype(float)[:, None]
@@ -427,8 +428,10 @@ class Logistic(Machine):
             V = V + length * step
             value, gradient, hessian = self._at(rows, is_weight, V)
         below = 0.5 * float((gradient[:r] ** 2).sum()) + float((np.abs(gradient[r:]) * (1 + np.abs(V[r:]))).sum())
-        sizes = np.abs(rows) @ np.abs(V)
-        return Interval(value - below, value, float(_ROUNDINGS * EPS * (value + (self.costs[:, None] * sizes).sum())))
+        costs, sizes = self.costs[:, None], np.abs(rows) @ np.abs(V)
+        rounding = _ROUNDINGS * EPS * (value + float((costs * sizes).sum()))
+        rounding += 0.5 * omitted * float(((costs * self._losses(rows @ V)[1]) ** 2).sum())
+        return Interval(value - below, value, rounding)
 
     def _value(self, rows: Array, is_weight: Array, V: Array) -> float:
         return 0.5 * float((is_weight * V**2).sum()) + float(self.costs @ self._losses(rows @ V)[0])
@@ -447,11 +450,12 @@ class Logistic(Machine):
         return value, gradient, hessian.reshape(width * k, width * k)
 
 
-def _features(K: Array) -> Array:
-    """F with F F' = K."""
+def _features(K: Array) -> tuple[Array, float]:
+    """Return F with F F' = K up to a matrix that has no larger eigenvalue than the second value."""
     values, vectors = np.linalg.eigh(K)
-    keep = values > 4 * len(K) * EPS * values[-1]
-    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+    omitted = 4 * len(K) * EPS * float(values[-1])
+    keep = values > omitted
+    return np.asarray(vectors[:, keep] * np.sqrt(values[keep])), omitted
 
 
 # ---- Hulls ----

@@ -550,6 +550,19 @@ def test_sparse_rows_and_single_precision_make_the_model_of_dense_ones(softmax_g
         np.testing.assert_allclose(model.decision_function(other), dense.decision_function(X), atol=0.05)
 
 
+@as_near_as_rounding_allows
+@pytest.mark.parametrize("C", [1e3, 1e6])
+@every_loss
+def test_in_single_precision_the_primal_objective_is_that_of_the_published_weights(loss, smoothing, C):
+    for classes in (2, 3):
+        X, y = noisy(classes=classes)
+        X = np.hstack([X, np.full((len(X), 1), 3.0)]).astype(np.float32)
+        model = with_loss(loss, smoothing, C=C, softmax_gamma=0, tol=1e-3).fit(X, y)
+        expected = reference.objective_of(model, X, np.unique(y, return_inverse=True)[1], np.full(len(y), C))
+        assert model.result_.primal == pytest.approx(expected, rel=1e-7)
+        assert model.result_.status != "converged" or model.result_.relative_gap <= 1e-3
+
+
 def test_more_features_than_a_matrix_is_formed_for_reach_the_same_optimum():
     _, y = noisy()
     random = np.random.default_rng(0)

@@ -402,10 +402,16 @@ default="linear"
                 self.tol if training.is_convex else None, self.max_iter, self.time_limit, passes_without_check=math.inf
             )
             outcome = train(training, limits, progress)
-        if training.has_stalled and outcome.status == "converged" and not training.gap_is_closed(self.tol):
-            outcome = replace(outcome, status="precision")
         self.classes_ = classes
         self._keep_model(training.weights())
+        if outcome.exact:
+            published = training.published(outcome.objectives, self.coef_, self.intercept_)
+            outcome = replace(outcome, objectives=published)
+        at = outcome.objectives
+        is_open = at.primal - at.dual > self.tol * at.primal  # a dual that is NaN bounds nothing
+        is_open |= training.has_stalled and not training.gap_is_closed(self.tol)
+        if outcome.status == "converged" and is_open:
+            outcome = replace(outcome, status="precision")
         self.result_ = Result.of(
             outcome,
             solver=self.solver,

@@ -183,7 +183,7 @@ class PrimalObjective:
         """The inner product of what two tables stand for."""
         return _inner(A, self.weights(B))
 
-    def _half_squared_norm(self, A: Table) -> float:
+    def half_squared_norm(self, A: Table) -> float:
         """Without the biases."""
         d = self.n_features
         return 0.5 * _inner(A[:d], self.weights(A)[:d])
@@ -196,7 +196,7 @@ class PrimalObjective:
         sums = self._striped(lambda stripe, out: self._session.evaluate(stripe, V, out), gradient)
         self.evaluations += 1
         gradient[:d] += U[:d]
-        norm, bound = self._half_squared_norm(U), self._half_squared_norm(gradient)
+        norm, bound = self.half_squared_norm(U), self.half_squared_norm(gradient)
         value, largest, mean = (sum(getattr(stripe, name) for stripe in sums) for name in ("value", "largest", "mean"))
         primal, slack = (norm + largest, largest - mean) if self.is_smoothed else (norm + value, 0.0)
         self.latest = Iterate(U, norm + value, gradient, primal, slack, bound)

@@ -27,6 +27,7 @@ from larank.training.loop import ObjectiveValues
 _BIAS_PRECISION = 1e-3  # of the gap to stop at: what may be left of the gradient in the biases
 _LEAST_BIAS_PRECISION = 1e-13  # of the costs
 _BIAS_PASSES = 200  # at most, over the scores
+_VALUES_AT_ONCE = 1 << 17  # of X, which are converted to double precision together
 _GROWTH, _LARGEST_SOFTMAX_GAMMA = 4.0, 1e12  # of the smooth functions that stand for the maximum
 _SHRINKAGE, _ROUGHLY = 0.25, 0.05  # of the widths of smoother hinges, and how well they are minimised, relatively
 
@@ -150,9 +151,23 @@ class PrimalTraining:
 
     def weights(self) -> NDArray[Any]:
         """A column per class, and the biases in the last row."""
-        table = self._table if self._at is None else self._at.table
-        V: NDArray[Any] = self._objective.weights(table)[:, : self._objective.examples.n_classes].copy()
+        V: NDArray[Any] = self._objective.weights(self._last_table)[:, : self._objective.examples.n_classes].copy()
         return V
+
+    @property
+    def _last_table(self) -> Table:
+        return self._table if self._at is None else self._at.table
+
+    def published(self, at: Objectives, W: NDArray[Any], biases: NDArray[Any]) -> Objectives:
+        """Return the objectives of a model that is published with these weights and biases, a row per class.
+
+        Passes over data in single precision round scores; here they are computed in double precision.
+        """
+        if self._last_table.dtype == np.float64:
+            return at
+        losses = _of_biases(self._objective, _scores(self._objective.examples.X, W, biases))
+        primal = self._objective.half_squared_norm(self._last_table) + losses.evaluate(losses.zeros()).primal
+        return ObjectiveValues(primal, min(at.dual, primal), at.violation)
 
 
 def _smoother_hinges(objective: PrimalObjective) -> list[float]:
@@ -187,15 +202,7 @@ def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Gen
         return at
     if objective.latest is not at:
         at = objective.evaluate(at.table)
-    biases = PrimalObjective(
-        Examples(np.zeros((objective.n_examples, 0)), examples.labels, examples.costs, examples.n_classes),
-        objective.loss,
-        None,
-        fit_intercept=True,
-        workers=objective.workers,
-        offsets=objective.scores(),
-    )
-    biases.smooth(objective.softmax_gamma, objective.smoothing)
+    biases = _of_biases(objective, objective.scores())
     best = biases.evaluate(biases.zeros())
     for number, found in enumerate(newton(biases, best, np.random.RandomState(0))):
         yield
@@ -206,3 +213,29 @@ def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Gen
     k = examples.n_classes
     table[-1, :k] += best.table[-1, :k].astype(table.dtype)
     return objective.evaluate(table)
+
+
+def _of_biases(objective: PrimalObjective, scores: NDArray[np.float64]) -> PrimalObjective:
+    """Return the same losses as a function of biases that are added to these scores."""
+    examples = objective.examples
+    biases = PrimalObjective(
+        Examples(np.zeros((objective.n_examples, 0)), examples.labels, examples.costs, examples.n_classes),
+        objective.loss,
+        None,
+        fit_intercept=True,
+        workers=objective.workers,
+        offsets=scores,
+    )
+    biases.smooth(objective.softmax_gamma, objective.smoothing)
+    return biases
+
+
+def _scores(X: Any, W: NDArray[Any], biases: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the scores of all classes in double precision; two classes have one function, the score of the second."""
+    scores = np.empty((X.shape[0], len(W)))
+    wide = W.T.astype(np.float64)
+    step = max(1, _VALUES_AT_ONCE // max(1, X.shape[1]))
+    for first in range(0, len(scores), step):
+        rows = slice(first, first + step)
+        scores[rows] = X[rows].astype(np.float64) @ wide + biases
+    return np.hstack([-scores / 2, scores / 2]) if len(W) == 1 else scores

@@ -849,14 +849,27 @@ def test_support_vectors_are_the_examples_and_scores_the_sum_over_them(case):
             values = gram(X, kept) if kernel == "rbf" else X @ kept.T
             f = getattr(model, "scale_", 1.0) * values @ expansion(model) + getattr(model, "intercept_", 0.0)
             np.testing.assert_allclose(model.decision_function(form(X)), f, atol=1e-9 * max(1, np.abs(f).max()))
-            if hasattr(model, "coef_"):
-                assert kernel == "linear"
+            assert hasattr(model, "coef_") == (kernel == "linear")
+            if kernel == "linear":
                 weights = getattr(model, "scale_", 1.0) * expansion(model).T @ kept
                 np.testing.assert_allclose(model.coef_, weights, atol=1e-9 * max(1, np.abs(weights).max()))
     model = case.make(kernel="precomputed").fit(K, y)
     f = getattr(model, "scale_", 1.0) * K[:, model.support_] @ expansion(model)
     f += getattr(model, "intercept_", 0.0)
     np.testing.assert_allclose(model.decision_function(K), f, atol=1e-9 * max(1, np.abs(f).max()))
+
+
+@kernel_machines
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_weights_of_a_linear_kernel_and_the_intercept_give_the_decision_function(case, classes, dtype, tmp_path):
+    some = X[y < classes].astype(dtype)
+    model = case.make(kernel="linear").fit(some, y[y < classes])
+    larank.save(model, tmp_path / "model.larank")
+    for each_ in (model, larank.load(tmp_path / "model.larank")):
+        f = some @ each_.coef_.T + getattr(each_, "intercept_", 0.0)
+        found = each_.decision_function(some)
+        np.testing.assert_allclose(f.ravel(), found.ravel(), atol=1e-5 * max(1, np.abs(f).max()))
 
 
 @kernel_machines

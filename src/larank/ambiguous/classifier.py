@@ -66,6 +66,7 @@ class AmbiguousSVM(Algorithm):
     solver = "ambiguous"
     title = "Ambiguous SVM"
     fixed = (*Algorithm.fixed, "n_reprocess")
+    keeps_weights = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)

@@ -59,6 +59,7 @@ from checks import (
 from larank import CertificateWarning, TrainingWarning
 from larank.blocks import Provider
 from larank.blocks.kernels import kernel_names
+from larank.blocks.provider import length
 from larank.kernel.activeset import ActiveSetTraining
 from larank.kernel.machine import StreamTraining
 
@@ -534,6 +535,19 @@ NONSENSE = {
         r"finite numbers, got inf for examples 7 and \d+",
     ),
     "words": (lambda A, B: [["one"] * len(B)] * len(A), "kernel must return numbers, got list"),
+    "digits": (lambda A, B: (A @ B.T).astype(str), "kernel must return numbers, got ndarray of <U"),
+    "complex numbers": (lambda A, B: A @ B.T + 1j, "kernel must return numbers, got ndarray of complex128"),
+    "sparse complex numbers": (
+        lambda A, B: sparse.csr_matrix(A @ B.T + 1j),
+        "kernel must return numbers, got csr_matrix of complex128",
+    ),
+    "dates": (
+        lambda A, B: np.zeros((len(A), len(B)), "M8[D]"),
+        "kernel must return numbers, got ndarray of datetime64",
+    ),
+    "durations": (lambda A, B: np.zeros((len(A), len(B)), "m8[D]"), "kernel must return numbers, got .* timedelta64"),
+    "masked": (lambda A, B: np.ma.masked_less(A @ B.T, 0), "kernel must return numbers, got a masked array; fill"),
+    "masked rows": (lambda A, B: list(np.ma.masked_less(A @ B.T, 0)), "kernel must return numbers, got a masked array"),
     "nothing": (lambda A, B: None, "kernel must return"),
     "no symmetry": (lambda A, B: A[:, :1] + 0 * B[:, 0], r"kernel must be symmetric, got .* for examples \d+ and \d+"),
 }
@@ -547,6 +561,55 @@ def test_a_kernel_that_returns_nonsense_is_named_with_the_examples(case, what):
             message = "kernel must"
         with pytest.raises(ValueError, match=message):
             train(case.make(kernel=kernel), X, y)
+
+
+@of_kernels
+@pytest.mark.parametrize("function", [lambda A, B: A @ A.T, lambda A, B: B @ B.T, lambda A, B: B @ A.T])
+def test_a_kernel_that_is_right_for_equal_sets_only_is_found_by_its_first_call(case, function):
+    sizes = []
+
+    def kernel(A, B):
+        sizes.append((len(A), len(B)))
+        return function(A, B)
+
+    for _, train in case.calls():
+        sizes.clear()
+        with pytest.raises(ValueError, match=r"kernel must return an array of shape \(2, 1\) = \(len\(A\), len\(B\)\)"):
+            train(case.make(kernel=kernel), X, y)
+        assert sizes == [(2, 1)]
+
+
+def writing(argument):
+    """Return a kernel that sets the values of the first or the second example to zero, and then is right."""
+
+    def kernel(A, B):
+        some = (A, B)[argument]
+        some = some[0] if isinstance(some, list) else some.data if sparse.issparse(some) else some
+        some[:] = 0.0
+        return np.ones((length(A), length(B)))
+
+    return kernel
+
+
+@of_kernels
+@pytest.mark.parametrize("form", [np.copy, sparse.csr_matrix, list], ids=["array", "sparse", "list"])
+@pytest.mark.parametrize("argument", [0, 1])
+def test_a_kernel_cannot_write_to_the_examples(case, form, argument):
+    some, others = form(X), form(X)
+    for _, train in case.calls():
+        with pytest.raises(ValueError, match="read-only"):
+            train(case.make(kernel=writing(argument)), some, y)
+    model = case.make(kernel=lambda A, B: gram(_rows(A), _rows(B))).fit(others, y)
+    if case.estimator is not larank.PrimalMulticlassSVC:  # the map inside it has a kernel of its own
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(model.set_params(kernel=writing(argument)), case.asks[0])(some)
+    for each_ in (some, others):
+        np.testing.assert_array_equal(_rows(each_), X)
+
+
+def _rows(examples):
+    """Return the rows of an array, of a sparse matrix or of a list as an array."""
+    return checks.plain(examples) if hasattr(examples, "shape") else np.array(examples)
 
 
 @of_kernels
@@ -1499,7 +1562,7 @@ def test_ctrl_c_in_a_kernel_ends_training_with_a_valid_model(case):
     for call, train in case.calls():
         if call == "path":
             continue
-        kernel = Interrupting(3, checks.ctrl_c)  # the first ones come before training
+        kernel = Interrupting(4, checks.ctrl_c)  # the first ones come before training
         parameters = {"batch_size": 8} if case.takes("batch_size") else {}
         model = case.make(kernel=kernel, **parameters)
         with pytest.warns(TrainingWarning, match="ended by an interrupt"):

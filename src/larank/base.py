@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from larank import parameters
-from larank.blocks.provider import BYTES
+from larank.blocks.provider import BYTES, read_only
 from larank.blocks.ranges import LARGEST_COST, check_features, uneven_features
 from larank.data.schema import Schema, Scope, count, optional, texts
 from larank.publishing import of_one_model
@@ -160,6 +160,7 @@ def validated(
     if objects and _is_sequence_of_objects(X):
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
             X = X.astype(object)  # an array of strings cannot hold longer ones
+        X = list(read_only(X)) if isinstance(X, list) else read_only(X)  # once, so that examples keep their identity
         if not y:
             return X
         labels: Any = _labels_of_objects(estimator, X, *y)

@@ -18,7 +18,7 @@ from sklearn.model_selection import check_cv
 
 from larank import parameters
 from larank.base import ScoringClassifier
-from larank.blocks.provider import length, rows_of
+from larank.blocks.provider import length, read_only, rows_of
 from larank.blocks.workers import Workers
 from larank.data.schema import Schema, floats, number
 from larank.training import Outcome, Progress
@@ -69,7 +69,7 @@ def folds_of(cv: Any, X: Any, y: NDArray[Any]) -> list[Fold]:
     splitter = check_cv(cv, y, classifier=True)
     rows, every = X if hasattr(X, "shape") else np.zeros((len(X), 1)), np.arange(length(X))
     try:
-        folds = [Fold(every[train], every[test]) for train, test in splitter.split(rows, y)]
+        folds = [Fold(every[train], every[test]) for train, test in splitter.split(read_only(rows), read_only(y))]
     except ValueError as error:
         raise ValueError(f"cv must be such that these examples can be split by it, got {cv!r}: {error}") from error
     if not folds or any(not len(fold.train) or not len(fold.test) for fold in folds):
@@ -120,7 +120,8 @@ class Scoring:
             options["sample_weight"] = weight[test]
             if not weight[test].any():
                 return np.nan
-        return float(self._scorer(_HeldOut(classes, decisions), rows_of(X, test), y[test], **options))
+        rows, labels = read_only(rows_of(X, test)), read_only(y[test])
+        return float(self._scorer(_HeldOut(classes, decisions), rows, labels, **options))
 
 
 def best_of(scores: _Float) -> tuple[tuple[int, ...], float]:

@@ -318,6 +318,16 @@ class Case:
         return hasattr(self.estimator, "partial_fit")
 
     @property
+    def is_search(self):
+        """Whether it trains many models; what ends a search early is in `test_crossvalidation.py`."""
+        return self.takes("cv")
+
+    @property
+    def can_be_endless(self):
+        """Whether `endless` makes training that goes on until something ends it."""
+        return not self.is_search and (self.takes("epochs") or self.takes("stop") or self.variant == "published")
+
+    @property
     def weighs(self):
         return self.passes("sample_weight")
 

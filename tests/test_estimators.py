@@ -1487,7 +1487,7 @@ def test_looks_at_validation_examples_do_not_change_the_model(case):
 # Early ends
 
 
-@solvers
+@those(lambda case: not case.is_transformer and not case.is_search)
 def test_a_time_limit_leaves_a_valid_model(case):
     some, labels = case.data
     for ordered in (False, True):
@@ -1520,7 +1520,7 @@ def costs_of(model):
     return getattr(model, "C", getattr(model, "C_", 1.0))
 
 
-@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+@those(lambda case: case.can_be_endless)
 def test_ctrl_c_ends_training_with_a_valid_model(case):
     model = case.endless(time_limit=60.0)
     with (
@@ -1534,7 +1534,7 @@ def test_ctrl_c_ends_training_with_a_valid_model(case):
         assert_certified(case, model, y, costs_of(model), close=1e-6)
 
 
-@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+@those(lambda case: case.can_be_endless)
 def test_ctrl_c_raises_where_it_is_to_with_a_valid_model(case):
     model = case.endless(time_limit=60.0)
     with (
@@ -1547,7 +1547,7 @@ def test_ctrl_c_raises_where_it_is_to_with_a_valid_model(case):
     assert_valid(model, *case.data)
 
 
-@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+@those(lambda case: case.can_be_endless)
 def test_a_limit_that_leaves_no_time_for_a_certificate_leaves_a_valid_model(case, monkeypatch):
     monkeypatch.setattr("larank.training.loop._Run.seconds_left", lambda run: -1.0)
     model = case.endless(time_limit=1e-9)
@@ -1557,7 +1557,7 @@ def test_a_limit_that_leaves_no_time_for_a_certificate_leaves_a_valid_model(case
     assert_valid(model, *case.data)
 
 
-@kernel_machines
+@those(lambda case: case.has_kernel and case.has_support and not case.is_search)
 def test_ctrl_c_in_a_kernel_ends_training_with_a_valid_model(case):
     for call, train in case.calls():
         if call == "path":

@@ -702,11 +702,23 @@ WRONG_DATA = {
     "a vector": (lambda: (X[:, 0], y), "Expected 2D array, got 1D array"),
     "a number": (lambda: (3.0, y), "Expected 2D array, got scalar array"),
     "three dimensions": (lambda: (X[:, :, None], y), "X with dim 3|Found array with dim 3"),
-    "words": (lambda: ([["red"], ["green"]] * 30, y), "could not convert string to float: 'red'"),
-    "objects": (lambda: (np.where(X > 2, "red", X.astype(object)), y), "could not convert string to float: 'red'"),
+    "words": (
+        lambda: ([["red"], ["green"]] * 30, y),
+        r"column 0 holds 'red' in row 0\. larank\.TableEncoder .*could not convert string to float: 'red'",
+    ),
+    "objects": (
+        lambda: (np.where(X > 2, "red", X.astype(object)), y),
+        r"larank\.TableEncoder makes numbers of words and missing values.*could not convert string to float: 'red'",
+    ),
     "complex numbers": (lambda: (X + 1j, y), "Complex data not supported"),
-    "NaN": (lambda: (spoiled(X, (3, 2), np.nan), y), "Input X contains NaN"),
-    "infinity": (lambda: (spoiled(X, (3, 2), np.inf), y), "Input X contains infinity"),
+    "NaN": (
+        lambda: (spoiled(X, (3, 2), np.nan), y),
+        r"column 2 holds nan in row 3\. larank\.TableEncoder .*Input X contains NaN",
+    ),
+    "infinity": (
+        lambda: (spoiled(X, (3, 2), np.inf), y),
+        r"column 2 holds inf in row 3\. Input X contains infinity",
+    ),
     "minus infinity": (lambda: (spoiled(X, (3, 2), -np.inf), y), "Input X contains infinity"),
     "sparse NaN": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.nan)), y), "Input X contains NaN"),
     "sparse infinity": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.inf)), y), "Input X contains infinity"),

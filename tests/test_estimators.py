@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -168,6 +170,60 @@ def test_partial_fit_is_there_only_where_it_can_be_called(case, parameters, mess
     usual = {name: getattr(case.make(), name) for name in parameters}
     assert hasattr(model.set_params(**usual), "partial_fit")
     model.partial_fit(*case.data)
+
+
+@of_matrices
+@pytest.mark.parametrize("path", ["f.csv", Path("f.csv")])
+def test_an_estimator_of_arrays_says_what_reads_files(case, path):
+    message = (
+        r"^X must hold examples, got 'f.csv'. Read a file with larank.data.read, or use LinearMulticlassSVC or SGD"
+    )
+    for call, train in case.calls():
+        if case.estimator in (larank.LinearMulticlassSVC, larank.SGDQNClassifier) and call != "path":
+            continue  # these take files
+        with pytest.raises(ValueError, match=message):
+            train(case.make(), path, y)
+    if case.estimator not in (larank.LinearMulticlassSVC, larank.SGDQNClassifier):
+        with pytest.raises(ValueError, match=message):
+            case.make().fit(path)
+    with pytest.raises(ValueError, match=message):
+        getattr(case.make().fit(X, y), case.asks[0])(path)
+
+
+@classifiers
+def test_a_fit_without_labels_says_that_they_are_needed(case):
+    for method in ("fit", "partial_fit") if case.streams else ("fit",):
+        with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None|candidate"):
+            getattr(case.make(), method)(X)
+
+
+@those(lambda case: not case.streams)
+def test_an_estimator_without_partial_fit_says_what_has_it(case):
+    instead = (
+        "LaRankClassifier, LaSVMClassifier and SGDQNClassifier learn" if case.is_classifier else "Fit it on a sample"
+    )
+    model = case.make()
+    for _ in range(2):
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError, match=f"^{case.estimator.__name__} has no partial_fit because .*{instead}"):
+            model.partial_fit(*case.data)
+        model.fit(*case.data)
+
+
+@classifiers
+def test_a_classifier_without_probabilities_says_what_has_them(case):
+    model = case.make()
+    if hasattr(model, "predict_proba"):
+        pytest.skip("it has probabilities")
+    with pytest.raises(
+        AttributeError, match=f"^{case.estimator.__name__} has no predict_proba .*CalibratedClassifierCV"
+    ):
+        model.predict_proba(X)
+    if not hasattr(case.estimator, "predict_proba"):
+        with pytest.raises(AttributeError, match="PrimalMulticlassSVC"):
+            model.fit(X, y).predict_proba(X)
+        calibrated = CalibratedClassifierCV(model, cv=2).fit(X, y)  # what the error says
+        assert calibrated.predict_proba(X).shape == (60, 3)
 
 
 @kernel_streams
@@ -1706,9 +1762,12 @@ def test_training_is_silent_unless_asked_and_then_writes_to_standard_error_only(
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([0.5, np.nan, 1.5, 2.5], r"column 'height' holds nan in row 1\. Input X contains NaN"),
+        ([0.5, np.nan, 1.5, 2.5], r"column 'height' holds nan in row 1\. larank\.TableEncoder .*Input X contains NaN"),
         ([0.5, 1.0, np.inf, 2.5], r"column 'height' holds inf in row 2\. Input X contains infinity"),
-        (["0.5", "tall", "1", "2"], r"column 'height' holds 'tall' in row 1\. could not convert string"),
+        (
+            ["0.5", "tall", "1", "2"],
+            r"column 'height' holds 'tall' in row 1\. larank\.TableEncoder .*could not convert",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])

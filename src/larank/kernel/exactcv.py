@@ -207,7 +207,7 @@ default="rbf"
         self.verbose = verbose
 
     @with_paragraphs
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Search, and train on `X` and `y` with what was found.
 
         Parameters

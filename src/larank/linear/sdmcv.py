@@ -163,7 +163,7 @@ class LinearMulticlassSVCCV(LinearClassifier):
         self.verbose = verbose
 
     @with_paragraphs
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Search, and train on `X` and `y` with what was found.
 
         Parameters

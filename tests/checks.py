@@ -744,7 +744,7 @@ ONE_CLASS = {"0": np.zeros(60, int), "'oak'": np.full(60, "oak")}
 WRONG_WEIGHTS = {
     "negative": (
         np.r_[np.ones(7), -0.5, np.ones(52)],
-        "sample_weight must be finite and not negative, got -0.5 for example 7",
+        "sample_weight must be finite and not negative, got -0.5 for example 7; a negative weight would reward errors",
     ),
     "all zero": (np.zeros(60), "(?i)sample.weight"),
     "too few": (np.ones(59), r"sample_weight.shape == \(59,\), expected \(60,\)"),

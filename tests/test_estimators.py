@@ -339,6 +339,24 @@ def test_wrong_weights_are_refused_and_leave_the_model_as_it_was(case, what):
             train(model, X, y, sample_weight=weight)
 
 
+@those(lambda case: case.weighs)
+def test_a_negative_weight_is_refused_with_the_reason(case):
+    some, labels = case.data
+    weight = np.ones(len(labels))
+    weight[3] = -0.5
+    message = "got -0.5 for example 3; a negative weight would reward errors. Use 0 to omit an example$"
+    for _, train in case.calls():
+        with pytest.raises(ValueError, match=f"^sample_weight must be finite and not negative, {message}"):
+            train(case.make(), some, labels, sample_weight=weight)
+
+
+@pytest.mark.parametrize("estimator", [larank.LinearMulticlassSVC, larank.SGDQNClassifier])
+def test_a_negative_weight_of_a_block_is_refused_with_the_reason(estimator):
+    weight = np.r_[np.ones(29), -0.5]
+    with pytest.raises(ValueError, match=r"got -0.5 for example [0-9]+; a negative weight would reward errors"):
+        estimator().fit(iter([(X[:30], y[:30], np.ones(30)), (X[30:], y[30:], weight)]))
+
+
 @those(lambda case: case.takes("class_weight"))
 def test_class_weights_of_unknown_classes_or_that_leave_nothing_are_refused(case):
     with pytest.raises(ValueError, match="not in class_weight"):

@@ -353,6 +353,17 @@ def checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.fl
     return delta
 
 
+def check_weights(weights: NDArray[np.float64]) -> None:
+    """Raise a ValueError for the first weight that is negative or not finite."""
+    bad = (weights < 0) | ~np.isfinite(weights)
+    if bad.any():
+        where = int(np.argmax(bad))
+        reason = "; a negative weight would reward errors. Use 0 to omit an example" if weights[where] < 0 else ""
+        raise ValueError(
+            f"sample_weight must be finite and not negative, got {weights[where]} for example {where}{reason}"
+        )
+
+
 def example_costs(
     C: float,
     X: Any,
@@ -381,10 +392,7 @@ def example_costs(
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if weight.shape != (len(y),):
         raise ValueError(f"sample_weight must have one entry per example, {len(y)}; got shape {weight.shape}")
-    bad = (weight < 0) | ~np.isfinite(weight)
-    if bad.any():
-        where = int(np.argmax(bad))
-        raise ValueError(f"sample_weight must be finite and not negative, got {weight[where]} for example {where}")
+    check_weights(weight)
     factors = np.ones(len(classes))
     if class_weight is not None:
         factors = compute_class_weight(class_weight, classes=classes, y=y)

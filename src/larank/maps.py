@@ -377,7 +377,10 @@ class PivotedCholeskyMap(KernelMap):
     eigenvalues_=floats("n_components_"),
 )
 class KernelPCAMap(KernelMap):
-    """Features by the leading eigenvectors of the kernel matrix, without centring.
+    """Features by the leading eigenvectors of the kernel matrix, which is not centred.
+
+    Unlike `sklearn.decomposition.KernelPCA`, the map does not centre: inner products of its features are kernel values,
+    or near to them, and the features have a mean that is not zero.
 
     No other features, as many, leave less of the trace of the kernel matrix of the basis examples. The basis are all
     training examples, which takes memory for their kernel matrix and time for its eigenvectors, or `basis_size` random

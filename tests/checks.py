@@ -318,6 +318,16 @@ class Case:
         return hasattr(self.estimator, "partial_fit")
 
     @property
+    def is_search(self):
+        """Whether it trains many models; what ends a search early is in `test_crossvalidation.py`."""
+        return self.takes("cv")
+
+    @property
+    def can_be_endless(self):
+        """Whether `endless` makes training that goes on until something ends it."""
+        return not self.is_search and (self.takes("epochs") or self.takes("stop") or self.variant == "published")
+
+    @property
     def weighs(self):
         return self.passes("sample_weight")
 
@@ -692,11 +702,23 @@ WRONG_DATA = {
     "a vector": (lambda: (X[:, 0], y), "Expected 2D array, got 1D array"),
     "a number": (lambda: (3.0, y), "Expected 2D array, got scalar array"),
     "three dimensions": (lambda: (X[:, :, None], y), "X with dim 3|Found array with dim 3"),
-    "words": (lambda: ([["red"], ["green"]] * 30, y), "could not convert string to float: 'red'"),
-    "objects": (lambda: (np.where(X > 2, "red", X.astype(object)), y), "could not convert string to float: 'red'"),
+    "words": (
+        lambda: ([["red"], ["green"]] * 30, y),
+        r"column 0 holds 'red' in row 0\. larank\.TableEncoder .*could not convert string to float: 'red'",
+    ),
+    "objects": (
+        lambda: (np.where(X > 2, "red", X.astype(object)), y),
+        r"larank\.TableEncoder makes numbers of words and missing values.*could not convert string to float: 'red'",
+    ),
     "complex numbers": (lambda: (X + 1j, y), "Complex data not supported"),
-    "NaN": (lambda: (spoiled(X, (3, 2), np.nan), y), "Input X contains NaN"),
-    "infinity": (lambda: (spoiled(X, (3, 2), np.inf), y), "Input X contains infinity"),
+    "NaN": (
+        lambda: (spoiled(X, (3, 2), np.nan), y),
+        r"column 2 holds nan in row 3\. larank\.TableEncoder .*Input X contains NaN",
+    ),
+    "infinity": (
+        lambda: (spoiled(X, (3, 2), np.inf), y),
+        r"column 2 holds inf in row 3\. Input X contains infinity",
+    ),
     "minus infinity": (lambda: (spoiled(X, (3, 2), -np.inf), y), "Input X contains infinity"),
     "sparse NaN": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.nan)), y), "Input X contains NaN"),
     "sparse infinity": (lambda: (sparse.csr_matrix(spoiled(X, (3, 2), np.inf)), y), "Input X contains infinity"),
@@ -722,7 +744,7 @@ ONE_CLASS = {"0": np.zeros(60, int), "'oak'": np.full(60, "oak")}
 WRONG_WEIGHTS = {
     "negative": (
         np.r_[np.ones(7), -0.5, np.ones(52)],
-        "sample_weight must be finite and not negative, got -0.5 for example 7",
+        "sample_weight must be finite and not negative, got -0.5 for example 7; a negative weight would reward errors",
     ),
     "all zero": (np.zeros(60), "(?i)sample.weight"),
     "too few": (np.ones(59), r"sample_weight.shape == \(59,\), expected \(60,\)"),

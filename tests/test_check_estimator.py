@@ -1,13 +1,16 @@
 """scikit-learn's `check_estimator` for every estimator of arrays: all kernels, formulations and schedules.
 
 `LEFT_OUT` is the one list of checks that are not to be passed, with a reason each, and with an estimator of
-scikit-learn that does not pass them either. A check on it that passes is reported, too.
+scikit-learn that does not pass them either. A check on it that passes is reported, too. `docs/promises.md` shows users
+the same list.
 """
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from unittest import SkipTest
 
 import pytest
@@ -17,7 +20,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from checks import CASES, Case, plain
+from checks import CASES, Case, plain, registered
 from larank import (
     KernelPassiveAggressive,
     KernelPerceptron,
@@ -29,6 +32,7 @@ from larank import (
     SGDQNClassifier,
     TrackingSVC,
 )
+from larank.blocks.kernels import kernel_names
 from larank.maps import KernelMap
 
 # Settings
@@ -97,9 +101,19 @@ class LeftOut:
 
     checks: tuple[str, ...]
     concerns: Callable[[BaseEstimator], bool]
+    settings: str  # of the estimators concerned, in words; empty for all
     reason: str
     rival: BaseEstimator | None
     is_tried: bool = True  # whether it is seen to that they fail
+
+    def row(self):
+        """Return the row of the table in `PAGE`."""
+        checks = "all checks that train" if self.checks == EVERY else ", ".join(f"`{name}`" for name in self.checks)
+        models = [made(case, kernel, {}) for case, kernel in settings()]
+        names = sorted({type(model).__name__ for model in models if self.concerns(model)})
+        estimators = ", ".join(f"`{name}`" for name in names) + (f" {self.settings}" if self.settings else "")
+        rival = "-" if self.rival is None else f"`{self.rival}`"
+        return f"| {checks} | {estimators} | {self.reason} | {rival} |"
 
 
 def _takes_one_step_each(model):
@@ -115,7 +129,7 @@ def _maps(kernel):
 
 
 def _has_no_certificate(model):
-    return getattr(model, "kernel", "") == "sigmoid"
+    return getattr(model, "kernel", "") == "sigmoid" and not _maps("sigmoid")(model)
 
 
 def _has_no_bias(model):
@@ -134,50 +148,64 @@ LEFT_OUT = (
     LeftOut(
         EVERY,
         _maps("sigmoid"),
-        "what is no inner product has no features, and a map says so",
+        'with `kernel="sigmoid"`',
+        "the kernel is not positive semi-definite on the examples of the checks; it has no features, and `fit` says so",
         KernelPCA(kernel="sigmoid"),
         is_tried=False,
     ),
     LeftOut(
         ("check_estimators_dtypes",),
         _maps("precomputed"),
-        "rounded to integers, its matrix is no longer one of inner products",
+        'with `kernel="precomputed"`',
+        "the check rounds the kernel matrix to integers; it is not positive semi-definite any more, and `fit` says so",
         KernelPCA(kernel="precomputed"),
     ),
     LeftOut(
         ("check_positive_only_tag_during_fit",),
         _maps("precomputed"),
-        "its matrix has squares of lengths below zero; KernelPCA shifts them back where it centres",
+        'with `kernel="precomputed"`',
+        "the matrix of the check has negative values on its diagonal; `KernelPCA` accepts it because it centres",
         None,
     ),
-    LeftOut(EXACT, _takes_one_step_each, "an online algorithm sees an example that is given twice twice", SVC()),
+    LeftOut(
+        EXACT,
+        _takes_one_step_each,
+        "",
+        "an online algorithm steps once on an example of weight 2, and twice on an example that is repeated",
+        SVC(),
+    ),
     LeftOut(
         EXACT,
         _smoothes_the_maximum,
-        "smooth functions for it come within seven digits on some examples only",
+        "with `softmax_gamma=inf`",
+        "the solver smooths the maximum, and its predictions agree to 1e-7 on some examples only",
         LinearSVC(),
         is_tried=False,
     ),
     LeftOut(
         EXACT,
         _has_no_certificate,
-        "where no gap can be proved, nothing says when seven digits are reached",
+        'with `kernel="sigmoid"`',
+        "no duality gap bounds the error, so training cannot recognise that predictions agree to 1e-7",
         SVC(kernel="sigmoid"),
         is_tried=False,
     ),
     LeftOut(
         ("check_class_weight_classifiers",),
         _has_no_bias,
-        "without a bias most examples cannot be on one side where scores are odd functions, or near zero",
+        'without an intercept and with `kernel="linear"`, "poly", "sigmoid" or "precomputed"',
+        "the check demands that most examples are assigned to one class; decision functions through the origin cannot",
         LinearSVC(fit_intercept=False),
     ),
     LeftOut(
         ("check_decision_proba_consistency",),
         _has_probabilities_of_a_matrix,
-        "what it passes for kernel values is no square matrix",
+        'with `kernel="precomputed"`',
+        "the check trains on kernel values that are not a square matrix",
         SVC(kernel="precomputed", probability=True),
     ),
 )
+PAGE = Path(__file__).parents[1] / "docs" / "promises.md"
 
 
 def settings():
@@ -244,3 +272,13 @@ def test_check_estimator(case, kernel):
 def test_scikit_learn_does_not_pass_what_is_left_out_either(left):
     named = named_checks(left.rival, exact=left.checks == EXACT)
     assert failures((name, check) for name, check in named if name in left.checks).keys() == set(left.checks)
+
+
+def test_users_can_read_what_is_left_out_and_why():
+    section = PAGE.read_text(encoding="utf-8").partition("\n## The checks of scikit-learn\n")[2].partition("\n## ")[0]
+    _, _, *rows = [line for line in section.splitlines() if line.startswith("|")]
+    assert sorted(rows) == sorted(left.row() for left in LEFT_OUT)
+    others = {name for name in registered() if not any(case.estimator.__name__ == name for case, _ in settings())}
+    (sentence,) = re.findall(r"The checks need arrays, .*? cannot run them\.", section, re.DOTALL)
+    assert set(re.findall(r"`(\w+)`", sentence)) == others
+    assert set(kernel_names()) - set(KERNELS) == set(re.findall(r'"(\w+)"', section.partition("|")[0]))

@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -59,6 +61,7 @@ from checks import (
 from larank import CertificateWarning, TrainingWarning
 from larank.blocks import Provider
 from larank.blocks.kernels import kernel_names
+from larank.blocks.provider import length
 from larank.kernel.activeset import ActiveSetTraining
 from larank.kernel.machine import StreamTraining
 
@@ -167,6 +170,60 @@ def test_partial_fit_is_there_only_where_it_can_be_called(case, parameters, mess
     usual = {name: getattr(case.make(), name) for name in parameters}
     assert hasattr(model.set_params(**usual), "partial_fit")
     model.partial_fit(*case.data)
+
+
+@of_matrices
+@pytest.mark.parametrize("path", ["f.csv", Path("f.csv")])
+def test_an_estimator_of_arrays_says_what_reads_files(case, path):
+    message = (
+        r"^X must hold examples, got 'f.csv'. Read a file with larank.data.read, or use LinearMulticlassSVC or SGD"
+    )
+    for call, train in case.calls():
+        if case.estimator in (larank.LinearMulticlassSVC, larank.SGDQNClassifier) and call != "path":
+            continue  # these take files
+        with pytest.raises(ValueError, match=message):
+            train(case.make(), path, y)
+    if case.estimator not in (larank.LinearMulticlassSVC, larank.SGDQNClassifier):
+        with pytest.raises(ValueError, match=message):
+            case.make().fit(path)
+    with pytest.raises(ValueError, match=message):
+        getattr(case.make().fit(X, y), case.asks[0])(path)
+
+
+@classifiers
+def test_a_fit_without_labels_says_that_they_are_needed(case):
+    for method in ("fit", "partial_fit") if case.streams else ("fit",):
+        with pytest.raises(ValueError, match=r"requires y to be passed, but the target y is None|candidate"):
+            getattr(case.make(), method)(X)
+
+
+@those(lambda case: not case.streams)
+def test_an_estimator_without_partial_fit_says_what_has_it(case):
+    instead = (
+        "LaRankClassifier, LaSVMClassifier and SGDQNClassifier learn" if case.is_classifier else "Fit it on a sample"
+    )
+    model = case.make()
+    for _ in range(2):
+        assert not hasattr(model, "partial_fit")
+        with pytest.raises(AttributeError, match=f"^{case.estimator.__name__} has no partial_fit because .*{instead}"):
+            model.partial_fit(*case.data)
+        model.fit(*case.data)
+
+
+@classifiers
+def test_a_classifier_without_probabilities_says_what_has_them(case):
+    model = case.make()
+    if hasattr(model, "predict_proba"):
+        pytest.skip("it has probabilities")
+    with pytest.raises(
+        AttributeError, match=f"^{case.estimator.__name__} has no predict_proba .*CalibratedClassifierCV"
+    ):
+        model.predict_proba(X)
+    if not hasattr(case.estimator, "predict_proba"):
+        with pytest.raises(AttributeError, match="PrimalMulticlassSVC"):
+            model.fit(X, y).predict_proba(X)
+        calibrated = CalibratedClassifierCV(model, cv=2).fit(X, y)  # what the error says
+        assert calibrated.predict_proba(X).shape == (60, 3)
 
 
 @kernel_streams
@@ -280,6 +337,24 @@ def test_wrong_weights_are_refused_and_leave_the_model_as_it_was(case, what):
     for _, train in case.calls():
         with unchanged(model, X), pytest.raises(ValueError, match=message):
             train(model, X, y, sample_weight=weight)
+
+
+@those(lambda case: case.weighs)
+def test_a_negative_weight_is_refused_with_the_reason(case):
+    some, labels = case.data
+    weight = np.ones(len(labels))
+    weight[3] = -0.5
+    message = "got -0.5 for example 3; a negative weight would reward errors. Use 0 to omit an example$"
+    for _, train in case.calls():
+        with pytest.raises(ValueError, match=f"^sample_weight must be finite and not negative, {message}"):
+            train(case.make(), some, labels, sample_weight=weight)
+
+
+@pytest.mark.parametrize("estimator", [larank.LinearMulticlassSVC, larank.SGDQNClassifier])
+def test_a_negative_weight_of_a_block_is_refused_with_the_reason(estimator):
+    weight = np.r_[np.ones(29), -0.5]
+    with pytest.raises(ValueError, match=r"got -0.5 for example [0-9]+; a negative weight would reward errors"):
+        estimator().fit(iter([(X[:30], y[:30], np.ones(30)), (X[30:], y[30:], weight)]))
 
 
 @those(lambda case: case.takes("class_weight"))
@@ -534,6 +609,19 @@ NONSENSE = {
         r"finite numbers, got inf for examples 7 and \d+",
     ),
     "words": (lambda A, B: [["one"] * len(B)] * len(A), "kernel must return numbers, got list"),
+    "digits": (lambda A, B: (A @ B.T).astype(str), "kernel must return numbers, got ndarray of <U"),
+    "complex numbers": (lambda A, B: A @ B.T + 1j, "kernel must return numbers, got ndarray of complex128"),
+    "sparse complex numbers": (
+        lambda A, B: sparse.csr_matrix(A @ B.T + 1j),
+        "kernel must return numbers, got csr_matrix of complex128",
+    ),
+    "dates": (
+        lambda A, B: np.zeros((len(A), len(B)), "M8[D]"),
+        "kernel must return numbers, got ndarray of datetime64",
+    ),
+    "durations": (lambda A, B: np.zeros((len(A), len(B)), "m8[D]"), "kernel must return numbers, got .* timedelta64"),
+    "masked": (lambda A, B: np.ma.masked_less(A @ B.T, 0), "kernel must return numbers, got a masked array; fill"),
+    "masked rows": (lambda A, B: list(np.ma.masked_less(A @ B.T, 0)), "kernel must return numbers, got a masked array"),
     "nothing": (lambda A, B: None, "kernel must return"),
     "no symmetry": (lambda A, B: A[:, :1] + 0 * B[:, 0], r"kernel must be symmetric, got .* for examples \d+ and \d+"),
 }
@@ -547,6 +635,55 @@ def test_a_kernel_that_returns_nonsense_is_named_with_the_examples(case, what):
             message = "kernel must"
         with pytest.raises(ValueError, match=message):
             train(case.make(kernel=kernel), X, y)
+
+
+@of_kernels
+@pytest.mark.parametrize("function", [lambda A, B: A @ A.T, lambda A, B: B @ B.T, lambda A, B: B @ A.T])
+def test_a_kernel_that_is_right_for_equal_sets_only_is_found_by_its_first_call(case, function):
+    sizes = []
+
+    def kernel(A, B):
+        sizes.append((len(A), len(B)))
+        return function(A, B)
+
+    for _, train in case.calls():
+        sizes.clear()
+        with pytest.raises(ValueError, match=r"kernel must return an array of shape \(2, 1\) = \(len\(A\), len\(B\)\)"):
+            train(case.make(kernel=kernel), X, y)
+        assert sizes == [(2, 1)]
+
+
+def writing(argument):
+    """Return a kernel that sets the values of the first or the second example to zero, and then is right."""
+
+    def kernel(A, B):
+        some = (A, B)[argument]
+        some = some[0] if isinstance(some, list) else some.data if sparse.issparse(some) else some
+        some[:] = 0.0
+        return np.ones((length(A), length(B)))
+
+    return kernel
+
+
+@of_kernels
+@pytest.mark.parametrize("form", [np.copy, sparse.csr_matrix, list], ids=["array", "sparse", "list"])
+@pytest.mark.parametrize("argument", [0, 1])
+def test_a_kernel_cannot_write_to_the_examples(case, form, argument):
+    some, others = form(X), form(X)
+    for _, train in case.calls():
+        with pytest.raises(ValueError, match="read-only"):
+            train(case.make(kernel=writing(argument)), some, y)
+    model = case.make(kernel=lambda A, B: gram(_rows(A), _rows(B))).fit(others, y)
+    if case.estimator is not larank.PrimalMulticlassSVC:  # the map inside it has a kernel of its own
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(model.set_params(kernel=writing(argument)), case.asks[0])(some)
+    for each_ in (some, others):
+        np.testing.assert_array_equal(_rows(each_), X)
+
+
+def _rows(examples):
+    """Return the rows of an array, of a sparse matrix or of a list as an array."""
+    return checks.plain(examples) if hasattr(examples, "shape") else np.array(examples)
 
 
 @of_kernels
@@ -849,14 +986,27 @@ def test_support_vectors_are_the_examples_and_scores_the_sum_over_them(case):
             values = gram(X, kept) if kernel == "rbf" else X @ kept.T
             f = getattr(model, "scale_", 1.0) * values @ expansion(model) + getattr(model, "intercept_", 0.0)
             np.testing.assert_allclose(model.decision_function(form(X)), f, atol=1e-9 * max(1, np.abs(f).max()))
-            if hasattr(model, "coef_"):
-                assert kernel == "linear"
+            assert hasattr(model, "coef_") == (kernel == "linear")
+            if kernel == "linear":
                 weights = getattr(model, "scale_", 1.0) * expansion(model).T @ kept
                 np.testing.assert_allclose(model.coef_, weights, atol=1e-9 * max(1, np.abs(weights).max()))
     model = case.make(kernel="precomputed").fit(K, y)
     f = getattr(model, "scale_", 1.0) * K[:, model.support_] @ expansion(model)
     f += getattr(model, "intercept_", 0.0)
     np.testing.assert_allclose(model.decision_function(K), f, atol=1e-9 * max(1, np.abs(f).max()))
+
+
+@kernel_machines
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_weights_of_a_linear_kernel_and_the_intercept_give_the_decision_function(case, classes, dtype, tmp_path):
+    some = X[y < classes].astype(dtype)
+    model = case.make(kernel="linear").fit(some, y[y < classes])
+    larank.save(model, tmp_path / "model.larank")
+    for each_ in (model, larank.load(tmp_path / "model.larank")):
+        f = some @ each_.coef_.T + getattr(each_, "intercept_", 0.0)
+        found = each_.decision_function(some)
+        np.testing.assert_allclose(f.ravel(), found.ravel(), atol=1e-5 * max(1, np.abs(f).max()))
 
 
 @kernel_machines
@@ -1411,7 +1561,7 @@ def test_looks_at_validation_examples_do_not_change_the_model(case):
 # Early ends
 
 
-@solvers
+@those(lambda case: not case.is_transformer and not case.is_search)
 def test_a_time_limit_leaves_a_valid_model(case):
     some, labels = case.data
     for ordered in (False, True):
@@ -1444,7 +1594,7 @@ def costs_of(model):
     return getattr(model, "C", getattr(model, "C_", 1.0))
 
 
-@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+@those(lambda case: case.can_be_endless)
 def test_ctrl_c_ends_training_with_a_valid_model(case):
     model = case.endless(time_limit=60.0)
     with (
@@ -1458,7 +1608,7 @@ def test_ctrl_c_ends_training_with_a_valid_model(case):
         assert_certified(case, model, y, costs_of(model), close=1e-6)
 
 
-@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+@those(lambda case: case.can_be_endless)
 def test_ctrl_c_raises_where_it_is_to_with_a_valid_model(case):
     model = case.endless(time_limit=60.0)
     with (
@@ -1471,7 +1621,7 @@ def test_ctrl_c_raises_where_it_is_to_with_a_valid_model(case):
     assert_valid(model, *case.data)
 
 
-@those(lambda case: case.takes("epochs") or case.takes("stop") or case.variant == "published")
+@those(lambda case: case.can_be_endless)
 def test_a_limit_that_leaves_no_time_for_a_certificate_leaves_a_valid_model(case, monkeypatch):
     monkeypatch.setattr("larank.training.loop._Run.seconds_left", lambda run: -1.0)
     model = case.endless(time_limit=1e-9)
@@ -1481,12 +1631,12 @@ def test_a_limit_that_leaves_no_time_for_a_certificate_leaves_a_valid_model(case
     assert_valid(model, *case.data)
 
 
-@kernel_machines
+@those(lambda case: case.has_kernel and case.has_support and not case.is_search)
 def test_ctrl_c_in_a_kernel_ends_training_with_a_valid_model(case):
     for call, train in case.calls():
         if call == "path":
             continue
-        kernel = Interrupting(3, checks.ctrl_c)  # the first ones come before training
+        kernel = Interrupting(4, checks.ctrl_c)  # the first ones come before training
         parameters = {"batch_size": 8} if case.takes("batch_size") else {}
         model = case.make(kernel=kernel, **parameters)
         with pytest.warns(TrainingWarning, match="ended by an interrupt"):
@@ -1630,9 +1780,12 @@ def test_training_is_silent_unless_asked_and_then_writes_to_standard_error_only(
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([0.5, np.nan, 1.5, 2.5], r"column 'height' holds nan in row 1\. Input X contains NaN"),
+        ([0.5, np.nan, 1.5, 2.5], r"column 'height' holds nan in row 1\. larank\.TableEncoder .*Input X contains NaN"),
         ([0.5, 1.0, np.inf, 2.5], r"column 'height' holds inf in row 2\. Input X contains infinity"),
-        (["0.5", "tall", "1", "2"], r"column 'height' holds 'tall' in row 1\. could not convert string"),
+        (
+            ["0.5", "tall", "1", "2"],
+            r"column 'height' holds 'tall' in row 1\. larank\.TableEncoder .*could not convert",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])

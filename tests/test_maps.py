@@ -4,12 +4,14 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA, KernelPCA
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import pairwise
 from sklearn.model_selection import GridSearchCV
@@ -421,3 +423,16 @@ def test_examples_whose_kernel_values_vanish_are_no_pivots():
         warnings.simplefilter("error", RuntimeWarning)
         features = PivotedCholeskyMap("poly", random_state=0).fit(some.astype(np.float32)).transform(some)
     assert np.isfinite(features).all()
+
+
+def test_kernel_pca_does_not_centre_and_says_so():
+    X = examples()
+    features = KernelPCAMap(gamma=0.2).fit_transform(X)
+    assert np.abs(features.mean(axis=0)).max() > 0.1
+    np.testing.assert_allclose(features @ features.T, VALUES["rbf"](X, X), atol=1e-9)
+    theirs = KernelPCA(n_components=3, kernel="rbf", gamma=0.2).fit_transform(X)
+    centred = PCA(n_components=3).fit_transform(features)
+    np.testing.assert_allclose(np.abs(centred), np.abs(theirs), atol=1e-9)
+    page = Path(__file__).parents[1] / "docs" / "maps.md"
+    for told in (page.read_text(encoding="utf-8"), KernelPCAMap.__doc__):
+        assert "does not centre" in told

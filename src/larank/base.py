@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from larank import parameters
-from larank.blocks.provider import BYTES
+from larank.blocks.provider import BYTES, read_only
 from larank.blocks.ranges import LARGEST_COST, check_features, uneven_features
 from larank.data.schema import Schema, Scope, count, optional, texts
 from larank.publishing import of_one_model
@@ -43,34 +43,69 @@ def functions(scope: Scope) -> int:
     return 1 if n_classes == 2 else n_classes
 
 
-def of_streams(method: _Method) -> _Method:
-    """Let `partial_fit` be there only where it can be called; a decorator.
+def available_unless(reason: Callable[[Any], str]) -> Callable[[_Method], _Method]:
+    """Make a method available unless `reason(model)` says why it is not; a decorator.
 
-    Elsewhere `hasattr` is False, and the AttributeError says which parameter is in the way and what would do. An
-    estimator whose stream may end has a method `_end_of_stream`, which says why it has.
+    Where it is not, `hasattr` is False, and the AttributeError gives the reason and what to use instead.
     """
-    return cast(_Method, _OfStreams(method))
+
+    def conditional(method: _Method) -> _Method:
+        return cast(_Method, _Conditional(method, reason))
+
+    return conditional
 
 
-class _OfStreams:
-    """A method that an estimator has where it can learn from examples that come a few at a time."""
+def absent(reason: str) -> Any:
+    """Return a method that does not exist, for a class: the AttributeError says why, and what to use instead."""
+    return _Conditional(None, lambda model: reason)
 
-    def __init__(self, method: Callable[..., Any]) -> None:
-        self._method = method
 
-    def __get__(self, model: Any, kind: type | None = None) -> Any:
-        if model is None:
+def of_streams(method: _Method) -> _Method:
+    """Make `partial_fit` available where it can be called; a decorator.
+
+    An estimator whose stream may end has a method `_end_of_stream`, which returns the reason.
+    """
+    return available_unless(_why_no_stream)(method)
+
+
+def _why_no_stream(model: Any) -> str:
+    return parameters.needs_all_examples(model) or getattr(model, "_end_of_stream", str)()
+
+
+class _Conditional:
+    """A method that an estimator has under a condition; None stands for a method that the class never has."""
+
+    def __init__(self, method: Callable[..., Any] | None, reason: Callable[[Any], str]) -> None:
+        self._method, self._reason = method, reason
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, kind: type) -> Any:
+        if model is None and self._method is not None:
             return self._method
-        reason = parameters.needs_all_examples(model) or getattr(model, "_end_of_stream", str)()
-        if reason:
-            raise AttributeError(f"{type(model).__name__} has no {self._method.__name__} {reason}")
+        reason = self._reason(model)
+        if reason or self._method is None:
+            raise AttributeError(f"{kind.__name__} has no {self._name} {reason}")
         return MethodType(self._method, model)
+
+
+NO_PROBABILITIES = (
+    "because its scores are not probabilities. Use sklearn.calibration.CalibratedClassifierCV with this estimator, or "
+    "PrimalMulticlassSVC, which has predict_proba with its default loss"
+)
+_NO_STREAM = (
+    "because it needs all examples at once. LaRankClassifier, LaSVMClassifier and SGDQNClassifier learn from examples "
+    "that come in parts"
+)
 
 
 class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that has a score for every class."""
 
     classes_: NDArray[Any]
+    predict_proba: Any = absent(NO_PROBABILITIES)
+    partial_fit: Any = absent(_NO_STREAM)
 
     @of_one_model
     def decision_function(self, X: Any) -> Any:
@@ -156,10 +191,14 @@ def validated(
         Whether arrays of bytes are used as they are, too.
     """
     if isinstance(X, str | PathLike):
-        raise ValueError(f"X must hold examples, got {X!r}; larank.data.read reads files, as the command larank does")
+        raise ValueError(
+            f"X must hold examples, got {str(X)!r}. Read a file with larank.data.read, or use LinearMulticlassSVC or "
+            "SGDQNClassifier, whose fit takes the path of a file"
+        )
     if objects and _is_sequence_of_objects(X):
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
             X = X.astype(object)  # an array of strings cannot hold longer ones
+        X = list(read_only(X)) if isinstance(X, list) else read_only(X)  # once, so that examples keep their identity
         if not y:
             return X
         labels: Any = _labels_of_objects(estimator, X, *y)
@@ -187,34 +226,46 @@ def _names_wrong_column(X: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        where = _wrong_column(X)
-        if not where:
+        found = _wrong_entry(X)
+        if found is None:
             raise
+        column, value, row = found
+        told = value.item() if isinstance(value, np.generic) else value
         kind = TypeError if isinstance(error, TypeError) else ValueError
         first, _, _ = str(error).partition("\n")
-        raise kind(f"X must hold finite numbers, but {where}. {first}") from error
+        hint = "" if issparse(X) or not _is_word_or_gap(value) else _TABLES
+        where = f"column {column!r} holds {told!r} in row {row}"
+        raise kind(f"X must hold finite numbers, but {where}{hint}. {first}") from error
 
 
-def _wrong_column(X: Any) -> str:
-    """What is wrong with the first column that does not hold finite numbers, if there is one."""
+_TABLES = ". larank.TableEncoder makes numbers of words and missing values; put it before the estimator in a pipeline"
+
+
+def _wrong_entry(X: Any) -> tuple[Any, Any, int] | None:
+    """Return the column, value and row of the first value in the first column that does not hold finite numbers."""
     names: Any = getattr(X, "columns", None)
     if issparse(X):
         entries = X.tocoo()
         wrong = next((at for at, value in enumerate(entries.data) if not _is_finite_number(value)), None)
-        return "" if wrong is None else _named(int(entries.col[wrong]), entries.data[wrong], entries.row[wrong])
+        return None if wrong is None else (int(entries.col[wrong]), entries.data[wrong], int(entries.row[wrong]))
     table = np.asarray(X) if names is None else X
     for place in range(table.shape[1] if len(table.shape) == 2 and len(table) else 0):
         column = np.asarray(table[:, place] if names is None else table[names[place]])
         is_right = np.isfinite(column) if column.dtype.kind in "biuf" else np.vectorize(_is_finite_number)(column)
         if not is_right.all():
             row = int(is_right.argmin())
-            return _named(place if names is None else names[place], column[row], row)
-    return ""
+            return (place if names is None else names[place]), column[row], row
+    return None
 
 
-def _named(column: Any, value: Any, row: Any) -> str:
-    told = value.item() if isinstance(value, np.generic) else value
-    return f"column {column!r} holds {told!r} in row {row}"
+def _is_word_or_gap(value: Any) -> bool:
+    """Whether a value that is not a finite number is text or a missing value."""
+    try:
+        return not isinstance(value, complex) and math.isnan(float(value))
+    except OverflowError:
+        return False
+    except (TypeError, ValueError):
+        return True
 
 
 def _is_finite_number(value: Any) -> bool:
@@ -302,6 +353,17 @@ def checked_cost_matrix(cost_matrix: ArrayLike, n_classes: int) -> NDArray[np.fl
     return delta
 
 
+def check_weights(weights: NDArray[np.float64]) -> None:
+    """Raise a ValueError for the first weight that is negative or not finite."""
+    bad = (weights < 0) | ~np.isfinite(weights)
+    if bad.any():
+        where = int(np.argmax(bad))
+        reason = "; a negative weight would reward errors. Use 0 to omit an example" if weights[where] < 0 else ""
+        raise ValueError(
+            f"sample_weight must be finite and not negative, got {weights[where]} for example {where}{reason}"
+        )
+
+
 def example_costs(
     C: float,
     X: Any,
@@ -330,10 +392,7 @@ def example_costs(
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if weight.shape != (len(y),):
         raise ValueError(f"sample_weight must have one entry per example, {len(y)}; got shape {weight.shape}")
-    bad = (weight < 0) | ~np.isfinite(weight)
-    if bad.any():
-        where = int(np.argmax(bad))
-        raise ValueError(f"sample_weight must be finite and not negative, got {weight[where]} for example {where}")
+    check_weights(weight)
     factors = np.ones(len(classes))
     if class_weight is not None:
         factors = compute_class_weight(class_weight, classes=classes, y=y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -18,10 +19,10 @@ from sklearn.model_selection import check_cv
 
 from larank import parameters
 from larank.base import ScoringClassifier
-from larank.blocks.provider import length, rows_of
+from larank.blocks.provider import length, read_only, rows_of
 from larank.blocks.workers import Workers
 from larank.data.schema import Schema, floats, number
-from larank.training import Outcome, Progress
+from larank.training import Outcome, Progress, Result, Status, TrainingWarning, raises
 
 _Float = NDArray[np.float64]
 _Index = NDArray[np.int64]
@@ -69,7 +70,7 @@ def folds_of(cv: Any, X: Any, y: NDArray[Any]) -> list[Fold]:
     splitter = check_cv(cv, y, classifier=True)
     rows, every = X if hasattr(X, "shape") else np.zeros((len(X), 1)), np.arange(length(X))
     try:
-        folds = [Fold(every[train], every[test]) for train, test in splitter.split(rows, y)]
+        folds = [Fold(every[train], every[test]) for train, test in splitter.split(read_only(rows), read_only(y))]
     except ValueError as error:
         raise ValueError(f"cv must be such that these examples can be split by it, got {cv!r}: {error}") from error
     if not folds or any(not len(fold.train) or not len(fold.test) for fold in folds):
@@ -120,20 +121,8 @@ class Scoring:
             options["sample_weight"] = weight[test]
             if not weight[test].any():
                 return np.nan
-        return float(self._scorer(_HeldOut(classes, decisions), rows_of(X, test), y[test], **options))
-
-
-def best_of(scores: _Float) -> tuple[tuple[int, ...], float]:
-    """Where the mean over folds, which come first, is largest, and that mean; the first of several.
-
-    What was not scored on all folds, for training has ended early, is chosen only if nothing else was.
-    """
-    of_folds = scores.reshape(len(scores), -1)
-    counted = of_folds[~np.isnan(of_folds).all(axis=1)]
-    means = counted.mean(axis=0) if len(counted) else np.full(of_folds.shape[1], np.nan)
-    best = 0 if np.isnan(means).all() else int(np.nanargmax(means))
-    place = np.unravel_index(best, scores.shape[1:])
-    return tuple(int(number) for number in place), float(means[best])
+        rows, labels = read_only(rows_of(X, test)), read_only(y[test])
+        return float(self._scorer(_HeldOut(classes, decisions), rows, labels, **options))
 
 
 class Tally:
@@ -143,12 +132,17 @@ class Tally:
         self._progress, self._count, self._done = progress, count, 0
         self._passes, self._began = 0.0, time.perf_counter()
         self._lock = threading.Lock()
-        self.is_over = False  # whether an interrupt or a limit has ended the search
+        self.status: Status = "completed"  # of the search
+
+    @property
+    def is_over(self) -> bool:
+        """Whether an interrupt or a limit has ended the search."""
+        return self.status != "completed"
 
     def counts(self, outcome: Outcome) -> bool:
-        """Whether a training that has ended is to be scored; otherwise there will be no other."""
+        """Return whether a training that has ended is scored; if it is not, the search is over."""
         if outcome.status in ("interrupted", "time_limit"):
-            self.is_over = True
+            self.status = outcome.status
             return False
         last = outcome.history[-1]
         with self._lock:
@@ -157,6 +151,55 @@ class Tally:
             at = replace(last, seconds=time.perf_counter() - self._began, iterations=self._passes)
             self._progress.update(at, self._done / self._count)
         return True
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The setting with the best mean score over folds, and how the search for it ended."""
+
+    place: tuple[int, ...]  # in the scores of a fold
+    score: float
+    status: Status
+    cut: str  # what ended the search early and how much was scored by then; empty if all settings were scored
+
+    @classmethod
+    def of(cls, scores: _Float, status: Status, time_limit: float | None) -> Choice:
+        """Return the first setting with the largest mean over folds, which come first in `scores`.
+
+        Only settings that have a score on each fold that has scores are compared.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If an interrupt has ended the search, unless `on_interrupt("return")` holds.
+        ValueError
+            If no setting was scored.
+        """
+        of_folds = scores.reshape(len(scores), -1)
+        counted = of_folds[~np.isnan(of_folds).all(axis=1)]
+        means = counted.mean(axis=0) if len(counted) else np.full(of_folds.shape[1], np.nan)
+        scored, count = int(np.count_nonzero(~np.isnan(means))), len(means)
+        ending = {"time_limit": f"time_limit={time_limit} ended", "interrupted": "an interrupt ended"}.get(status, "")
+        on_folds = f" on {len(counted)} of {len(scores)} folds" if len(counted) < len(scores) else ""
+        cut = f"{ending} the search; {scored} of {count} settings were scored{on_folds}" if ending else ""
+        if status == "interrupted" and raises(is_one_of_many=True):
+            raise KeyboardInterrupt(f"{cut}, and the estimator is as it was before")
+        if not scored and cut:
+            raise ValueError(f"{cut}, so none can be chosen. Allow more time, or try fewer settings")
+        if not scored:
+            raise ValueError(f"scoring must return numbers, got NaN for each of {count} settings")
+        best = int(np.nanargmax(means))
+        place = tuple(int(number) for number in np.unravel_index(best, scores.shape[1:]))
+        return cls(place, float(means[best]), status, cut)
+
+    def mark(self, result: Result) -> Result:
+        """Return the certificate of the model that was chosen; its status is not better than that of the search."""
+        return replace(result, status=self.status) if self.cut else result
+
+    def warn_if_cut(self, stacklevel: int) -> None:
+        """Warn if a limit or an interrupt has ended the search."""
+        if self.cut:
+            warnings.warn(self.cut, TrainingWarning, stacklevel=stacklevel + 1)
 
 
 def run_folds(work: Callable[[int], None], count: int, at_once: int) -> None:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import FEATURES, validated
+from larank.base import FEATURES, absent, validated
 from larank.blocks import Batch, Provider, check_gram, provider_for
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse
 from larank.blocks.lowrank import (
@@ -94,6 +94,10 @@ class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     n_components_: int
     components_: Any
     trace_error_: float
+    partial_fit: Any = absent(
+        "because it chooses among all examples. Fit it on a sample of the examples; transform takes any number of "
+        "them, also in parts"
+    )
     _own: ClassVar[tuple[str, ...]]  # fitted attributes beside those of all maps
 
     def __sklearn_tags__(self) -> Any:
@@ -373,7 +377,10 @@ class PivotedCholeskyMap(KernelMap):
     eigenvalues_=floats("n_components_"),
 )
 class KernelPCAMap(KernelMap):
-    """Features by the leading eigenvectors of the kernel matrix, without centring.
+    """Features by the leading eigenvectors of the kernel matrix, which is not centred.
+
+    Unlike `sklearn.decomposition.KernelPCA`, the map does not centre: inner products of its features are kernel values,
+    or near to them, and the features have a mean that is not zero.
 
     No other features, as many, leave less of the trace of the kernel matrix of the basis examples. The basis are all
     training examples, which takes memory for their kernel matrix and time for its eigenvectors, or `basis_size` random

@@ -12,6 +12,9 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save as to_bytes
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import larank
 from forging import joined, sealed, split
@@ -250,6 +253,57 @@ def test_a_subclass_is_refused_with_the_class_that_can_be_saved(file):
 
     with pytest.raises(TypeError, match=r"Mine cannot be saved: .* Train a TableEncoder with the same parameters"):
         save(Mine(), file)
+
+
+def test_swapped_arguments_are_recognised(file):
+    for path in (file, str(file)):
+        with pytest.raises(TypeError, match=rf"^save takes the estimator first .* Call save\(model, '{file}'\)$"):
+            save(path, Toy().fit())
+
+
+def test_a_pipeline_with_other_steps_is_refused_with_what_can_be_saved(file):
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    pipeline = Pipeline([("scale", StandardScaler()), ("svm", larank.LinearMulticlassSVC())]).fit(X, y)
+    message = "^the step 'scale' of the Pipeline is a StandardScaler, which .*TableEncoder scales .*joblib or pickle"
+    for model in (pipeline, Pipeline([("all", pipeline)])):
+        with pytest.raises(TypeError, match=message):
+            save(model, file)
+    instead = Pipeline([("scale", larank.TableEncoder()), ("svm", larank.LinearMulticlassSVC())]).fit(X, y)
+    save(instead, file)  # what the error says
+    assert load(file).predict(X).tolist() == y
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (StandardScaler(), "^StandardScaler cannot be saved: larank.save writes .* of larank .* Use joblib or pickle$"),
+        ({}, "^dict cannot be saved: larank.save writes fitted estimators of larank"),
+        (Toy(C=len).fit(), "the parameter 'C' is .* use joblib or pickle"),
+        (larank.LinearMulticlassSVC, "cannot be saved: larank.save writes fitted estimators"),
+        (
+            larank.ActiveLearner(larank.LaRankClassifier(), np.eye(4)),
+            r"^ActiveLearner cannot be saved: it has a file format of its own. Use its method save\(path\)$",
+        ),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_with_what_to_do_instead(file, model, message):
+    with pytest.raises(TypeError, match=message):
+        save(model, file)
+    assert not file.exists()
+
+
+def test_a_search_is_refused_with_the_model_it_has_found(file):
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    search = GridSearchCV(larank.LinearMulticlassSVC(), {"C": [1.0]}, cv=2).fit(X, y)
+    with pytest.raises(TypeError, match=r"^GridSearchCV cannot be saved: .* Save its best_estimator_, or use joblib"):
+        save(search, file)
+    save(search.best_estimator_, file)
+
+
+def test_a_function_as_the_kernel_is_refused_with_kernels_that_can_be_saved(file):
+    model = larank.MulticlassSVC(lambda A, B: A @ B.T).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    with pytest.raises(TypeError, match=r"the parameter 'kernel' is a function, .* name of a kernel, kernel='precomp"):
+        save(model, file)
 
 
 # files that are no models

@@ -323,7 +323,7 @@ def test_threads_are_for_arrays_in_memory(tmp_path):
 
 def test_a_path_is_no_example(tmp_path):
     model = LinearMulticlassSVC().fit(np.eye(3), np.arange(3))
-    with pytest.raises(ValueError, match=r"X must hold examples, got 'big.svm'; larank.data.read reads files"):
+    with pytest.raises(ValueError, match=r"X must hold examples, got 'big.svm'\. Read a file with larank\.data\.read"):
         model.predict("big.svm")
 
 

@@ -609,11 +609,8 @@ def test_other_losses_have_no_probabilities_and_say_why(name, value):
     X, y = noisy()
     model = svc(tol=1e-2, **{name: value}).fit(X, y)
     assert not hasattr(model, "predict_proba")
-    with pytest.raises(AttributeError) as told:
+    with pytest.raises(AttributeError, match=f"{name}={value!r}.* Set loss='log_loss' and softmax_gamma=1"):
         model.predict_proba(X)
-    reasons = f"{told.value} {told.value.__cause__}"
-    assert "predict_proba needs loss='log_loss' and softmax_gamma=1" in reasons
-    assert f"{name}={value!r}" in reasons
 
 
 # Kernels, through maps

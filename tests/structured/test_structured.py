@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
+from checks import clouds
 from larank import LinearMulticlassSVC, MulticlassModel, StructuredModel, StructuredSVC
 from larank.data import models
 from larank.structured.checked import CheckedModel
@@ -999,3 +1000,67 @@ def test_outputs_told_apart_by_identity_need_a_key():
 
     with pytest.raises(TypeError, match=r"outputs that are a Tree need a method key\(y\)"):
         StructuredSVC(Trees()).fit([0], [Tree()])
+
+
+class Writing(MulticlassModel):
+    """A model of which one method sets the features of its input to zero."""
+
+    method = ""
+
+    def write(self, method, x):
+        if method == self.method:
+            values = x.data if hasattr(x, "indptr") else x
+            values[:] = 0.0
+
+    def joint_feature(self, x, y):
+        self.write("joint_feature", x)
+        return super().joint_feature(x, y)
+
+    def argmax(self, x, w, y_true=None):
+        self.write("argmax", x)
+        return super().argmax(x, w, y_true)
+
+    def argmax_batch(self, X, w, y_true=None):
+        self.write("argmax_batch", X[0])
+        return super().argmax_batch(X, w, y_true)
+
+
+class Rows:
+    """A sequence of the caller's own kind."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index]
+
+
+def objects(X):
+    found = np.empty(len(X), object)
+    found[:] = list(X)
+    return found
+
+
+@pytest.mark.parametrize("form", [np.copy, list, Rows, csr_matrix, objects])
+@pytest.mark.parametrize("method", ["joint_feature", "argmax", "argmax_batch"])
+def test_methods_of_a_model_cannot_write_to_the_inputs(form, method):
+    X, y = clouds(n=12)
+    kept, some = X.copy(), form(X)
+
+    class Wrong(Writing):
+        pass
+
+    Wrong.method = method
+    svc = StructuredSVC(Wrong(3), solver="svmstruct")
+    with pytest.raises(ValueError, match="read-only"):
+        svc.fit(some, y)
+    svc = StructuredSVC(Writing(3), solver="svmstruct").fit(some, y).set_params(model=Wrong(3))
+    if method != "argmax":  # `predict` asks for batches
+        with pytest.raises(ValueError, match="read-only"):
+            svc.joint_scores(some, y) if method == "joint_feature" else svc.predict(some)
+    np.testing.assert_array_equal(X, kept)
+    if form in (np.copy, csr_matrix):
+        np.testing.assert_array_equal(some.toarray() if form is csr_matrix else some, kept)

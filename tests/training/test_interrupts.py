@@ -90,7 +90,7 @@ def test_a_choice_that_there_is_not_is_refused():
 
 def test_ctrl_c_ends_an_active_learner_that_has_taken_note_of_the_labels():
     def kernel(A, B):
-        if 1 < len(A) <= 8 and not pressed:  # a batch of training, not what is predicted before
+        if 2 < len(A) <= 8 and not pressed:  # a batch of training, not the probe nor what is predicted before
             pressed.append(True)
             signal.raise_signal(signal.SIGINT)
         return A @ B.T

@@ -66,6 +66,7 @@ class AmbiguousSVM(Algorithm):
     solver = "ambiguous"
     title = "Ambiguous SVM"
     fixed = (*Algorithm.fixed, "n_reprocess")
+    keeps_weights = True
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -340,7 +341,7 @@ class AmbiguousClassifier(OnlineClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         validation: tuple[Any, ArrayLike] | None = None,
         classes: ArrayLike | None = None,
@@ -372,7 +373,7 @@ class AmbiguousClassifier(OnlineClassifier):
     @of_streams
     @with_paragraphs
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any = None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 

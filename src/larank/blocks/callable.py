@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from larank.blocks.kernels import CallableKernel, Kernel
-from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, length, pieces, rows_of, tolerance
+from larank.blocks.provider import ROWS_AT_ONCE, Provider, ids_of, length, pieces, read_only, rows_of, tolerance
 from larank.blocks.ranges import check_kernel_values
 from larank.blocks.store import Batch, Support, rows_like
 from larank.sparse import sound_csr
@@ -26,6 +26,7 @@ class CallableProvider(Provider):
     kernel: CallableKernel
 
     _rows_measured = 16  # only the diagonal is needed, so no table of many with many
+    _is_probed = False  # whether the function has been called with two sets of different sizes
 
     def __init__(self, kernel: Kernel, X: Any, n_jobs: int | None) -> None:
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
@@ -105,24 +106,62 @@ class CallableProvider(Provider):
         self._count(0, time.perf_counter() - start)
 
     def _fill(self, left: Batch, right: Batch, out: _Array) -> None:
-        returned = self.kernel.function(left.examples, right.examples)
+        if not self._is_probed and len(left) == len(right):
+            self._probe(left)
+        values = self._returned(left, right)
+        with np.errstate(over="ignore"):
+            out[...] = values
+        check_kernel_values(out, "kernel", left.ids, right.ids)
+
+    def _probe(self, batch: Batch) -> None:
+        """Compare two examples with one: a function that ignores an argument is right only for sets of equal size."""
+        self._is_probed = True
+        two, one = np.array([0, min(1, len(batch) - 1)]), np.array([0])
+        first, second = (Batch(rows_of(batch.examples, rows), batch.ids[rows], rows, rows) for rows in (two, one))
+        self._returned(first, second)
+
+    def _returned(self, left: Batch, right: Batch) -> _Float:
+        """Return what the caller's function returns for two sets of examples, checked."""
+        A = _handed_over(left.examples)
+        B = A if right.examples is left.examples else _handed_over(right.examples)  # which functions may look at
+        returned = self.kernel.function(A, B)
         first, last = left.ids.min(), left.ids.max()
         span = f"examples {first} to {last}"
         if last - first + 1 != len(left):
             span = f"{len(left)} of the {span}"
         try:
-            values = np.asarray(
-                sound_csr(returned).toarray() if sparse.issparse(returned) else returned, dtype=np.float64
+            values = _real_numbers(returned)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"kernel must return numbers, got {error} for {span}") from None
+        shape = len(left), len(right)
+        if values.shape != shape:
+            raise ValueError(
+                f"kernel must return an array of shape {shape} = (len(A), len(B)) for {span}, got shape "
+                f"{values.shape}. kernel(A, B) must compare each example of A with each example of B"
             )
-        except (TypeError, ValueError):
-            raise ValueError(f"kernel must return numbers, got {type(returned).__name__} for {span}") from None
-        if values.shape != out.shape:
-            raise ValueError(f"kernel must return an array of shape {out.shape} for {span}, got shape {values.shape}")
         if not np.isfinite(values).all():
             i, j = np.argwhere(~np.isfinite(values))[0]
             raise ValueError(
                 f"kernel must return finite numbers, got {values[i, j]} for examples {left.ids[i]} and {right.ids[j]}"
             )
-        with np.errstate(over="ignore"):
-            out[...] = values
-        check_kernel_values(out, "kernel", left.ids, right.ids)
+        return values + self.kernel.plus if self.kernel.plus else values
+
+
+def _handed_over(examples: Any) -> Any:
+    """Return examples as the caller's function may have them: it can change neither X nor what is kept of it."""
+    return list(examples) if isinstance(examples, list) else read_only(examples)
+
+
+def _real_numbers(returned: Any) -> _Float:
+    """Return what a kernel returned as an array of float64; an error names what it is instead."""
+    rows = returned if isinstance(returned, list | tuple) else [returned]
+    if any(np.ma.isMaskedArray(row) for row in rows):
+        raise TypeError("a masked array; fill the masked entries with numbers,")
+    try:
+        values = np.asarray(sound_csr(returned).toarray() if sparse.issparse(returned) else returned)
+    except ValueError:  # rows of different lengths
+        values = np.empty(0, object)
+    if values.dtype.kind not in "biuf":
+        kind = type(returned).__name__
+        raise TypeError(kind if values.dtype.kind == "O" else f"{kind} of {values.dtype}")
+    return values.astype(np.float64, copy=False)

@@ -19,7 +19,6 @@ from scipy.sparse import issparse
 
 from larank import _core
 from larank.parameters import finite, one_of, positive, whole_number
-from larank.sparse import sound_csr
 
 __all__ = [
     "CallableKernel",
@@ -262,10 +261,14 @@ class PrecomputedKernel(Kernel, name="precomputed"):
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """The caller's function of two sets of examples, `function(A, B)` of shape (len(A), len(B))."""
+    """The caller's function of two sets of examples, `function(A, B)` of shape (len(A), len(B)).
+
+    `plus` is added to all values.
+    """
 
     is_definite = False
     function: Callable[[Any, Any], Any]
+    plus: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -360,18 +363,9 @@ def with_bias(kernel: Kernel) -> Kernel:
     if isinstance(kernel, RowKernel):
         return _BiasedRowKernel(kernel)
     if isinstance(kernel, CallableKernel):
-        function = kernel.function
-        return CallableKernel(lambda A, B: _plus_one(function(A, B)))
+        return CallableKernel(kernel.function, plus=1.0)
     assert isinstance(kernel, PrecomputedKernel)
     return PrecomputedKernel(plus=1.0)
-
-
-def _plus_one(values: Any) -> Any:
-    """What a kernel returned, plus one; what is no array of numbers is for others to complain about."""
-    try:
-        return np.asarray(sound_csr(values).toarray() if issparse(values) else values, dtype=np.float64) + 1
-    except (TypeError, ValueError):
-        return values
 
 
 def kernel_names() -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
@@ -638,6 +639,30 @@ def rows_of(X: Any, rows: Any) -> Any:
     if isinstance(rows, slice) or hasattr(X, "shape"):
         return X[rows]
     return [X[row] for row in np.asarray(rows).tolist()]
+
+
+def read_only(value: Any) -> Any:
+    """Return arrays and sparse matrices as views that cannot be written to, also those in lists and tuples.
+
+    Functions of the caller's are handed such views, so that they cannot change examples. Other objects are returned
+    unchanged.
+    """
+    if isinstance(value, np.ndarray):
+        if not value.flags.writeable:
+            return value
+        view = value.view()
+        view.flags.writeable = False
+        return view
+    if sparse.issparse(value):
+        matrix = copy(value)
+        for name, part in vars(value).items():
+            setattr(matrix, name, read_only(part))
+        return matrix
+    if type(value) in (list, tuple):
+        items = [read_only(item) for item in value]
+        is_same = all(item is other for item, other in zip(items, value, strict=True))
+        return value if is_same else type(value)(items)
+    return value
 
 
 def row_nbytes(X: Any) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 
-from larank.base import check_several_classes, class_factors, validated
+from larank.base import check_several_classes, check_weights, class_factors, validated
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,8 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> CheckedPartition:
         raise ValueError(f"X and y must be equally long, got {rows} and {len(labels)}")
     if weights is not None and weights.shape != (rows,):
         raise ValueError(f"sample_weight must have one entry per example, {rows}; got shape {weights.shape}")
-    if weights is not None and not (np.isfinite(weights).all() and (weights >= 0).all()):
-        where = int(np.argmin(np.isfinite(weights) & (weights >= 0)))
-        raise ValueError(f"sample_weight must be finite and not negative, got {weights[where]} for example {where}")
+    if weights is not None:
+        check_weights(weights)
     if not rows:
         return CheckedPartition(None, labels, weights, None)
     probe = _Anonymous()

@@ -44,6 +44,7 @@ from larank.parameters import defaults, library_class, values_of
 from larank.publishing import one_model
 from larank.sparse import csr_of
 
+_SAVED = "larank.save writes fitted estimators of larank and pipelines of them"
 _FORMAT = arrayfile.Format("larank-model", 2)
 _TEXT_OR_OBJECTS = re.compile(r"[<>|=]?U\d{1,9}|\|?O")
 _MOST_POINTS = 200_000  # of a history in a file
@@ -127,9 +128,10 @@ def save(estimator: _Estimator, path: _PathLike) -> None:
     NotFittedError
         If the estimator has none of its fitted attributes.
     """
-    cls = type(estimator)
+    if isinstance(estimator, str | os.PathLike):
+        raise TypeError(f"save takes the estimator first and then the path. Call save(model, {os.fspath(estimator)!r})")
     if not is_persistable(estimator):
-        raise TypeError(f"{cls.__name__} cannot be saved: {_why_not_persistable(cls)}")
+        raise TypeError(f"{type(estimator).__name__} cannot be saved: {_why_not_persistable(estimator)}")
     arrays: dict[str, NDArray[Any]] = {}
     description = {"library_version": version("larank"), **_parts_of(one_model(estimator), "", arrays)}
     with atomic_write(path) as file:
@@ -145,10 +147,14 @@ def is_persistable(estimator: Any) -> bool:
     return not is_subclass and cls.__name__ in _registry and _registry[cls.__name__].cls is cls
 
 
-def _why_not_persistable(cls: type[Any]) -> str:
+def _why_not_persistable(estimator: Any) -> str:
+    cls = type(estimator)
     ours = library_class(cls)
     if ours is None or ours is cls:
-        return "the class is not registered with larank's persistable"
+        if hasattr(cls, "save"):
+            return "it has a file format of its own. Use its method save(path)"
+        best = "Save its best_estimator_, or use" if hasattr(estimator, "best_estimator_") else "Use"
+        return f"{_SAVED}. {best} joblib or pickle"
     return (
         f"a file does not hold the code of a subclass of {ours.__name__}. Train a {ours.__name__} with the same "
         "parameters, or use pickle"
@@ -158,6 +164,13 @@ def _why_not_persistable(cls: type[Any]) -> str:
 def _parts_of(estimator: _Estimator, within: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Class, parameters and attributes of a fitted estimator; `within` is where the names of its arrays begin."""
     cls = type(estimator)
+    for step, part in getattr(estimator, "steps", ()):
+        if hasattr(part, "get_params") and not is_persistable(part):
+            raise TypeError(
+                f"the step {step!r} of the {cls.__name__} is a {type(part).__name__}, which cannot be saved: {_SAVED}. "
+                "larank.TableEncoder scales features and can be saved. Otherwise save the other steps, or use joblib "
+                "or pickle for the whole pipeline"
+            )
     fitted = {name: getattr(estimator, name) for name in _registry[cls.__name__].schema if hasattr(estimator, name)}
     is_parameter = "parameters/" in within and "parameters/steps/" not in within  # which need not be fitted
     if not fitted and _registry[cls.__name__].schema and not is_parameter:
@@ -296,10 +309,13 @@ def _cannot_save(value: Any, name: str) -> str:
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
     owner, _, inner = name.partition("/")
     what = f"the parameter {inner!r}" if owner == "parameters" else f"the attribute {name!r}"
-    hint = ""
     if isinstance(value, np.random.Generator | np.random.RandomState):
-        hint = "; use None or an integer seed instead"
-    return f"{what} is {kind}, which cannot be saved{hint}"
+        instead = "use None or an integer seed instead"
+    elif inner == "kernel":
+        instead = "a file holds no code. Use the name of a kernel, kernel='precomputed', or pickle"
+    else:
+        instead = "use joblib or pickle for such a model"
+    return f"{what} is {kind}, which cannot be saved; {instead}"
 
 
 class _Reader:

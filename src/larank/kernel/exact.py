@@ -200,7 +200,7 @@ class MulticlassSVC(ExactClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         *,
         checkpoint: PathLike | None = None,

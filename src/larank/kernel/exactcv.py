@@ -25,10 +25,10 @@ from larank.blocks.shared import SharedProvider, SharedValues, matrix_nbytes
 from larank.blocks.workers import Workers
 from larank.crossvalidation import (
     SEARCHED,
+    Choice,
     Fold,
     Scoring,
     Tally,
-    best_of,
     costs_of,
     folds_of,
     forget_fitted,
@@ -52,7 +52,7 @@ from larank.kernel.machine import enough_memory, says_enough_memory, warn_if_ind
 from larank.kernel.problem import Problem
 from larank.kernel.sharedset import SharedTraining
 from larank.publishing import next_model
-from larank.training import Interrupt, Limits, Outcome, Progress, first_interrupt, progress_for, train
+from larank.training import Interrupt, Limits, Outcome, Progress, Status, first_interrupt, progress_for, train
 
 _Float = NDArray[np.float64]
 
@@ -103,8 +103,9 @@ default="rbf"
     max_iter : int, default=1000
         The passes over the data after which a training stops.
     time_limit : float, optional
-        The seconds after which training stops with a warning. Three quarters of them are for the search: what it has
-        not scored on all folds by then is not chosen.
+        The seconds after which training stops with a warning. Three quarters of them are for the search. If they are
+        not sufficient, a warning says how many settings were scored; the best of these is trained. If no setting was
+        scored, `fit` raises a ValueError.
     init : {"larank", "zero"}, default="larank"
         Where the active set starts: from one pass of LaRank, or from nothing.
     shrinking : bool, default=True
@@ -206,7 +207,7 @@ default="rbf"
         self.verbose = verbose
 
     @with_paragraphs
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Search, and train on `X` and `y` with what was found.
 
         Parameters
@@ -218,7 +219,8 @@ default="rbf"
         [fitted]
         """
         with next_model(self) as model, first_interrupt() as interrupt:
-            ended = model._fit(X, y, sample_weight, interrupt)
+            choice, ended = model._fit(X, y, sample_weight, interrupt)
+        choice.warn_if_cut(stacklevel=2)
         if ended is not None:
             outcome, provider = ended
             warn_if_indefinite(provider.indefinite, stacklevel=2)
@@ -235,7 +237,7 @@ default="rbf"
 
     def _fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, interrupt: Interrupt
-    ) -> tuple[Outcome, Provider] | None:
+    ) -> tuple[Choice, tuple[Outcome, Provider] | None]:
         """Search, and train the model, if there is to be one: how that ended, with which kernel values."""
         self._check_parameters()
         scoring = Scoring(self.scoring)
@@ -247,18 +249,20 @@ default="rbf"
         self.classes_ = whole.classes_
         search = _Search(self, problem, X, y, sample_weight, interrupt)
         self.Cs_, kernels = costs_of(self.Cs), self._kernels(X)
-        self.scores_ = search.run(self.Cs_, kernels, scoring)
-        (best_C, best_kernel), self.best_score_ = best_of(self.scores_)
-        self.C_ = float(self.Cs_[best_C])
+        self.scores_, status = search.run(self.Cs_, kernels, scoring)
+        choice = Choice.of(self.scores_, status, self.time_limit)
+        best_C, best_kernel = choice.place
+        self.best_score_, self.C_ = choice.score, float(self.Cs_[best_C])
         if hasattr(self, "gammas_"):
             self.gamma_ = float(self.gammas_[best_kernel])
         if not self.refit:
-            return None
+            return choice, None
         final = single_of(self, MulticlassSVC, C=self.C_, gamma=getattr(self, "gamma_", 1.0))
         training, outcome = search.trained(final, kernels[best_kernel], finite_costs(self.C_ * problem.costs))
         final._keep_model(training, outcome, X)
         self.__dict__ |= {name: value for name, value in vars(final).items() if name.endswith("_")}
-        return outcome, training.provider
+        self.result_ = choice.mark(final.result_)
+        return choice, (outcome, training.provider)
 
     def _kernels(self, X: Any) -> list[Kernel]:
         """Those to try, one for each gamma; what the data say of these is kept."""
@@ -395,8 +399,8 @@ class _Search:
 
     # Trainings.
 
-    def run(self, Cs: _Float, kernels: list[Kernel], scoring: Scoring) -> _Float:
-        """The scores of all folds, costs and kernels."""
+    def run(self, Cs: _Float, kernels: list[Kernel], scoring: Scoring) -> tuple[_Float, Status]:
+        """The scores of all folds, costs and kernels, and how the search ended."""
         model = self.model
         scores = np.full((len(self.folds), len(Cs), len(kernels)), np.nan)
         about = f"{model.formulation}, {model._kernel_name()}, {len(self.y)} examples, {len(model.classes_)} classes"
@@ -407,10 +411,12 @@ class _Search:
             )
             tally = Tally(progress, scores.size)
             for some in pieces(len(kernels), self._kernels_at_once(len(kernels))):
+                if tally.is_over:
+                    break
                 self._take(kernels[some])
                 self._run_folds(Cs, scoring, scores[:, :, some], tally)
-            progress.finish("interrupted" if self.interrupt.has_come else "completed")
-        return scores
+            progress.finish(tally.status)
+        return scores, tally.status
 
     def _run_folds(self, Cs: _Float, scoring: Scoring, scores: _Float, tally: Tally) -> None:
         trainings = len(self.taken) * len(self.folds)

@@ -21,6 +21,7 @@ from larank.data.schema import RANDOM_STATE, Scope, csr, equal, floats, integer,
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
     Expansion,
     Machine,
@@ -198,6 +199,7 @@ def _n_problems(scope: Scope) -> int:
 @with_paragraphs
 @persistable(
     **FITTED_ON_A_STREAM,
+    coef_=WEIGHTS,
     intercept_=floats(functions),
     _state=row(
         equal("n_arrived"),
@@ -236,6 +238,7 @@ class HullerClassifier(OnlineClassifier):
         Coefficients of the decision function, which is 1 and -1 at the two nearest points.
     intercept_ : ndarray of shape (n_classes,), or (1,) with two classes
         Constants of the decision function.
+    [coef_]
     result_ : Result
         The certificate: `primal` is half the squared distance of the points found, summed over the problems, `dual` a
         lower bound of what it can become. The hard margin SVM of one problem has the objective ``1 / optimum``. `dual`
@@ -306,7 +309,7 @@ class HullerClassifier(OnlineClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         validation: tuple[Any, ArrayLike] | None = None,
     ) -> Self:
@@ -325,7 +328,7 @@ class HullerClassifier(OnlineClassifier):
     @of_streams
     @with_paragraphs
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any = None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 

@@ -50,6 +50,7 @@ class LaRank(Algorithm):
 
     solver = "larank"
     title = "LaRank"
+    keeps_weights = True
     takes_samples = True
     kept = ("_tau",)
     fixed = (

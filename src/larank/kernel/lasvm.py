@@ -34,7 +34,6 @@ from larank.kernel.machine import (
     Machine,
     StreamTraining,
     estimate_by_losses,
-    linear_weights,
     session_class,
     signs,
 )
@@ -219,8 +218,6 @@ class LaSVM(Algorithm):
         to_classes = abs(model._to_classes(len(expansion.intercepts)))
         model.delta_ = np.maximum(0, session.delta) @ to_classes
         model.support_costs_, model.support_labels_ = expansion.costs, model._arrived[expansion.labels]
-        if model.kernel == "linear":
-            model.coef_ = linear_weights(model)
 
     def restore(self, machine: Machine) -> None:
         """Let a fresh session take over the model."""

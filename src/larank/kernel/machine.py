@@ -458,6 +458,7 @@ class Algorithm(ABC):
     absent: ClassVar[float] = 0.0  # the intercept of a class that was announced and has no examples yet
     keeps_rows: bool = True  # whether the session keeps kernel values between patterns
     certifies: ClassVar[bool] = True  # whether it has a bound on the distance to an optimum
+    keeps_weights: ClassVar[bool] = False  # whether `keep` sets `coef_` of the linear kernel from the session
     takes_samples: ClassVar[bool] = False  # whether its objectives may be those of `training.sample`
     kept: ClassVar[tuple[str, ...]] = ()  # attributes that a checkpoint has beside the session
     is_left_to_readers: ClassVar[bool] = False  # whether the model of a stream is taken once somebody reads it
@@ -578,8 +579,8 @@ def primal_by_losses(training: StreamTraining) -> float:
     return math.inf if is_broken else float(session.half_squared_norm + loss)
 
 
-def linear_weights(model: KernelClassifier) -> _Float:
-    """`coef_` of a model with the kernel "linear", from its support vectors."""
+def _linear_weights(model: KernelClassifier) -> _Float:
+    """Return `coef_` of a model with the kernel "linear", computed from its support vectors."""
     coef = model._coefficients.T @ model.support_vectors_
     return np.asarray(coef.toarray() if issparse(coef) else coef)
 
@@ -922,7 +923,7 @@ class OnlineClassifier(KernelClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         validation: tuple[Any, ArrayLike] | None = None,
     ) -> Self:
@@ -941,7 +942,7 @@ class OnlineClassifier(KernelClassifier):
     @of_streams
     @with_paragraphs
     def partial_fit(
-        self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any = None, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on training with new examples, in the order in which they come.
 
@@ -1163,6 +1164,8 @@ class OnlineClassifier(KernelClassifier):
         self.dual_coef_ = self._shaped(coefficients)
         if self.kernel != "precomputed":
             self.support_vectors_ = machine.patterns(expansion)
+        if self.kernel == "linear" and not algorithm.keeps_weights:
+            self.coef_ = _linear_weights(self)
         algorithm.keep(machine.session, expansion)
 
     def _shaped(self, coefficients: csr_matrix) -> Any:
@@ -1281,7 +1284,7 @@ class CheckpointedClassifier(OnlineClassifier):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: ArrayLike | None = None,
         validation: tuple[Any, ArrayLike] | None = None,
         *,

@@ -28,7 +28,6 @@ from larank.kernel.machine import (
     Machine,
     OnlineClassifier,
     StreamTraining,
-    linear_weights,
     session_class,
 )
 from larank.training import FromScratch, ObjectiveValues
@@ -83,15 +82,13 @@ class _OnMistakes(Algorithm):
         return replace(last, coefficients=average)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
-        """Intercepts, the weights of the linear kernel, and what it takes to go on, columns in the order of arrival."""
+        """Intercepts, and what it takes to go on, columns in the order of arrival."""
         model, last = self.model, Expansion.of(session)
         model.support_costs_ = expansion.costs
         model.intercept_ = model._intercept(model.dual_coef_)
         model._counters = session.state
         beta = last.coefficients
         model._beta, model._early = beta, csr_matrix((session.early, beta.indices, beta.indptr), shape=beta.shape)
-        if model.kernel == "linear":
-            model.coef_ = linear_weights(model)
 
     def restore(self, machine: Machine) -> None:
         """Let a fresh session take over the model; the label of a pattern is the class with the largest coefficient."""

@@ -21,6 +21,7 @@ from larank.data.schema import floats
 from larank.docstrings import with_paragraphs
 from larank.kernel.machine import (
     FITTED_ON_A_STREAM,
+    WEIGHTS,
     Algorithm,
     Expansion,
     Machine,
@@ -140,6 +141,7 @@ def _increase(alpha: _Float, g: _Float, diagonal: _Float, C: _Float) -> _Float:
 @with_paragraphs
 @persistable(
     **FITTED_ON_A_STREAM,
+    coef_=WEIGHTS,
     intercept_=floats(functions),
     gap_=floats("n_problems", finite=False),
     bound_=floats("n_problems", finite=False),
@@ -185,6 +187,7 @@ class TrackingSVC(OnlineClassifier):
         The averaged coefficients times the labels +1 and -1.
     intercept_ : ndarray
         Zeros: there is no bias.
+    [coef_]
     gap_ : ndarray of shape (n_problems,)
         The duality gap of each problem, divided by the sum of the costs: ``C`` times the number of examples.
     bound_ : ndarray of shape (n_problems,)

@@ -35,7 +35,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils import check_random_state
 
 from larank._core import MemoryLimitError, trim_heap
-from larank.base import class_factors, validated
+from larank.base import check_weights, class_factors, validated
 from larank.blocks.ranges import LARGEST_COST
 from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import PlaceInFile, RowStore, StoredRows, place_of
@@ -166,10 +166,7 @@ def _checked(model: Any, block: ExampleBlock) -> tuple[Any, NDArray[Any], NDArra
             X = csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], model.n_features_in_))
     X, y = validated(model, X, block.y, reset=is_first)
     weights = np.ones(len(y)) if block.sample_weight is None else np.asarray(block.sample_weight, np.float64)
-    bad = (weights < 0) | ~np.isfinite(weights)
-    if bad.any():
-        where = int(np.argmax(bad))
-        raise ValueError(f"sample_weight must be finite and not negative, got {weights[where]} for example {where}")
+    check_weights(weights)
     return X, y, weights
 
 

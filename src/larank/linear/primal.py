@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from larank import _core, parameters
 from larank.base import (
     FEATURES,
     ScoringClassifier,
     advised,
+    available_unless,
     check_two_classes,
     classes_of,
     example_costs,
@@ -44,12 +44,12 @@ from larank.training.result import Result
 _MAPS: dict[str, Callable[..., KernelMap]] = {"cholesky": PivotedCholeskyMap, "kpca": KernelPCAMap}
 
 
-def _is_model_of_probabilities(model: Any) -> bool:
+def _why_no_probabilities(model: Any) -> str:
     if model.loss == "log_loss" and model.softmax_gamma == 1:
-        return True
-    raise AttributeError(
-        "predict_proba needs loss='log_loss' and softmax_gamma=1, whose model is one of probabilities; got "
-        f"loss={model.loss!r} and softmax_gamma={model.softmax_gamma!r}"
+        return ""
+    return (
+        f"with loss={model.loss!r} and softmax_gamma={model.softmax_gamma!r}, whose scores are not probabilities. Set "
+        "loss='log_loss' and softmax_gamma=1, or use sklearn.calibration.CalibratedClassifierCV"
     )
 
 
@@ -236,7 +236,7 @@ default="linear"
         return tags
 
     @with_paragraphs
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Train on `X` and `y`.
 
         Parameters
@@ -282,7 +282,7 @@ default="linear"
                 break
         return [done[number] for number in sorted(done)]
 
-    @available_if(_is_model_of_probabilities)  # type: ignore[untyped-decorator]
+    @available_unless(_why_no_probabilities)
     @of_one_model
     def predict_proba(self, X: Any) -> NDArray[np.floating[Any]]:
         """The probabilities of the classes, where the model is one of probabilities.

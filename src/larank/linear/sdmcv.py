@@ -14,10 +14,10 @@ from larank.base import classes_of, example_costs, validated
 from larank.blocks.workers import Workers, blas_threads
 from larank.crossvalidation import (
     SEARCHED,
+    Choice,
     Fold,
     Scoring,
     Tally,
-    best_of,
     costs_of,
     folds_of,
     forget_fitted,
@@ -62,8 +62,9 @@ class LinearMulticlassSVCCV(LinearClassifier):
     max_iter : int, default=1000
         The passes over the data after which a training stops.
     time_limit : float, optional
-        The seconds after which training stops with a warning. Three quarters of them are for the search: what it has
-        not scored on all folds by then is not chosen.
+        The seconds after which training stops with a warning. Three quarters of them are for the search. If they are
+        not sufficient, a warning says how many settings were scored; the best of these is trained. If no setting was
+        scored, `fit` raises a ValueError.
     fit_intercept : bool, default=True
         Whether to add a constant feature, whose weights are regularised.
     intercept_scaling : float, default=1.0
@@ -162,7 +163,7 @@ class LinearMulticlassSVCCV(LinearClassifier):
         self.verbose = verbose
 
     @with_paragraphs
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Search, and train on `X` and `y` with what was found.
 
         Parameters
@@ -178,7 +179,8 @@ class LinearMulticlassSVCCV(LinearClassifier):
         [fitted]
         """
         with next_model(self) as model, first_interrupt() as interrupt:
-            final, outcome = model._fit(X, y, sample_weight, interrupt)
+            choice, final, outcome = model._fit(X, y, sample_weight, interrupt)
+        choice.warn_if_cut(stacklevel=2)
         if outcome is not None:
             final._warn_if_early(outcome)
         return self
@@ -189,7 +191,7 @@ class LinearMulticlassSVCCV(LinearClassifier):
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, interrupt: Interrupt
-    ) -> tuple[LinearMulticlassSVC, Outcome | None]:
+    ) -> tuple[Choice, LinearMulticlassSVC, Outcome | None]:
         parameters.check(self)
         scoring = Scoring(self.scoring)
         forget_fitted(self)
@@ -211,18 +213,19 @@ class LinearMulticlassSVCCV(LinearClassifier):
 
             threads = Workers(blas_threads() if self.n_jobs is None else self.n_jobs).count
             run_folds(run, len(folds), min(threads, len(folds)))
-            progress.finish("interrupted" if interrupt.has_come else "completed")
-        (best,), self.best_score_ = best_of(self.scores_)
-        self.C_ = float(self.Cs_[best])
+            progress.finish(tally.status)
+        choice = Choice.of(self.scores_, tally.status, self.time_limit)
+        self.best_score_, self.C_ = choice.score, float(self.Cs_[choice.place[0]])
         final = single_of(self, LinearMulticlassSVC, C=self.C_, random_state=seed)
         if not self.refit:
-            return final, None
+            return choice, final, None
         outcome = final._fit(X, y, sample_weight, None, interrupt=interrupt)
         of_data = {"feature_names_in_", "n_features_in_"}
         self.__dict__ |= {
             name: value for name, value in vars(final).items() if name.endswith("_") and name not in of_data
         }
-        return final, outcome
+        self.result_ = choice.mark(final.result_)
+        return choice, final, outcome
 
     def _run_fold(
         self,

@@ -15,7 +15,6 @@ from scipy.sparse import csr_matrix, issparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 
 from larank import parameters
 from larank._core import MemoryLimitError
@@ -23,6 +22,7 @@ from larank.base import (
     FEATURES,
     ScoringClassifier,
     advised,
+    available_unless,
     check_two_classes,
     classes_of,
     example_costs,
@@ -68,11 +68,14 @@ _BUFFERS = 4  # in memory at a time: one in training, one waiting, one being rea
 _FIXED = ("algorithm", "loss", "formulation", "alpha", "fit_intercept", "t0")  # what a stream cannot change
 
 
-def _has_probabilities(model: SGDQNClassifier) -> bool:
+def _why_no_probabilities(model: SGDQNClassifier) -> str:
     loss = getattr(model, "_began_with", {}).get("loss", model.loss)  # of the model, whatever was set since
-    if loss != "log_loss":
-        raise AttributeError(f"predict_proba needs loss='log_loss', got loss={loss!r}")
-    return True
+    if loss == "log_loss":
+        return ""
+    return (
+        f"with loss={loss!r}, whose scores are not probabilities. Set loss='log_loss' and train again, or use "
+        "sklearn.calibration.CalibratedClassifierCV"
+    )
 
 
 def _n_rows(scope: Scope) -> int:
@@ -322,7 +325,7 @@ class SGDQNClassifier(ScoringClassifier):
         self._warn_if_early(outcome)
         return self
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_unless(_why_no_probabilities)
     @of_one_model
     def predict_proba(self, X: Any) -> NDArray[np.floating[Any]]:
         """Probabilities of the classes, with ``loss="log_loss"``.
@@ -351,7 +354,7 @@ class SGDQNClassifier(ScoringClassifier):
         shares: NDArray[np.float64] = np.where(total > 0, each / np.where(total > 0, total, 1), 1 / each.shape[1])
         return shares
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_unless(_why_no_probabilities)
     @of_one_model
     def predict_log_proba(self, X: Any) -> NDArray[np.floating[Any]]:
         """The logarithms of `predict_proba`; same argument."""

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import check_several_classes, example_costs, of_streams
+from larank.base import absent, check_several_classes, example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
@@ -222,6 +222,11 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
 
     _learner: Learner
     _pin: Pin
+
+    predict_proba: Any = absent(
+        "because the labels of a sequence are predicted together. Use calibrate and then predict_confidence, which has "
+        "a probability for each label"
+    )
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from larank.blocks.provider import read_only
 from larank.sparse import sound_csr
 
 
@@ -47,13 +48,18 @@ class TrainingPairs:
         """The pair with this index in `X`."""
         x, y = self.X[index], self.y[index]
         # A row of an array must survive what its owner does with the array.
-        x = own(x) if isinstance(x, np.ndarray) and x.base is not None else x
+        x = own(x) if isinstance(x, np.ndarray) and _is_part(x) else x
         return Example(self.first + int(index), x, own(y), float(self.costs[index]))
 
 
 def own(value: Any) -> Any:
-    """A copy of an array that somebody else may write to again; other objects as they are."""
-    return value.copy() if isinstance(value, np.ndarray) else value
+    """Return a read-only copy of an array that others may write to; other objects are returned unchanged."""
+    return read_only(value.copy()) if isinstance(value, np.ndarray) else value
+
+
+def _is_part(x: NDArray[Any]) -> bool:
+    """Whether an array is a part of a larger array."""
+    return x.base is not None and not (isinstance(x.base, np.ndarray) and x.base.size == x.size)
 
 
 def checked_pairs(X: Any, y: Any) -> tuple[Any, Any]:
@@ -65,7 +71,7 @@ def checked_pairs(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def checked_sequence(name: str, values: Any) -> Any:
-    """Something with a length and items."""
+    """Return something with a length and items, whose arrays are read-only: the model's methods are the caller's."""
     if hasattr(values, "to_numpy"):  # pandas counts by labels
         values = values.to_numpy()
     if issparse(values):
@@ -73,7 +79,22 @@ def checked_sequence(name: str, values: Any) -> Any:
     is_sequence = hasattr(values, "__len__") and hasattr(values, "__getitem__")
     if not is_sequence or isinstance(values, str | bytes | Mapping) or getattr(values, "ndim", 1) == 0:
         raise TypeError(f"{name} must be a sequence with an entry per example, got a {type(values).__name__}")
-    return values
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = list(values)
+    return read_only(values) if isinstance(values, np.ndarray | list | tuple) else _Items(values)
+
+
+class _Items:
+    """A sequence of the caller's own kind; its arrays are read-only."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, index: int) -> Any:
+        return read_only(self._values[index])
 
 
 class _SparseRows:
@@ -84,4 +105,4 @@ class _SparseRows:
         return int(self._matrix.shape[0])
 
     def __getitem__(self, index: int) -> Any:
-        return self._matrix[[index]]
+        return read_only(self._matrix[[index]])

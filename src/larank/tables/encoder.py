@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from larank import parameters
-from larank.base import FEATURES
+from larank.base import FEATURES, absent
 from larank.data.models import persistable
 from larank.data.schema import SchemaError, Scope, instance, several
 from larank.data.tables import ColumnError
@@ -100,6 +100,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     columns_: list[Column]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
+    partial_fit: Any = absent(
+        "because it recognises columns by all their values. Fit it on a sample of the rows; transform takes any number "
+        "of them, also in parts"
+    )
 
     def __init__(
         self,

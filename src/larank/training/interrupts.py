@@ -25,15 +25,17 @@ _chosen: ContextVar[str] = ContextVar("on_interrupt", default="auto")
 def on_interrupt(action: str) -> Iterator[None]:
     """Choose what a call that trains does after Ctrl-C has ended its training; a context manager.
 
-    Whatever is chosen, the model is fitted and valid by then: it is what training had reached.
+    Whatever is chosen, the model is fitted and valid by then: it is what training had reached. The searches of this
+    library, `MulticlassSVCCV` and `LinearMulticlassSVCCV`, have no such model: where they raise, the estimator is as it
+    was before.
 
     Parameters
     ----------
     action : {"auto", "return", "raise"}
         "return" returns as usual, with a `TrainingWarning`. "raise" raises KeyboardInterrupt, which ends a search or a
-        loop of your own. "auto", which holds outside of any such block, raises where the call comes from a search:
-        where code of scikit-learn (but not of its pipelines alone), joblib, optuna, skopt or hyperopt is among the
-        callers. Elsewhere it returns.
+        loop of your own. "auto", which holds outside of any such block, raises where the call is a search or comes
+        from a search: where code of scikit-learn (but not of its pipelines alone), joblib, optuna, skopt or hyperopt
+        is among the callers. Elsewhere it returns.
 
     Examples
     --------

@@ -1054,10 +1054,10 @@ def test_margins_are_hard_at_every_scale_of_the_features(case):
 def test_hard_margins_that_nothing_keeps_end_with_a_warning_and_no_bound_above(case):
     twice, labels = np.vstack([X, X]), np.r_[y, (y + 1) % 3]  # every example with two labels
     limits = {"max_iter": 3} if case.takes("max_iter") else {}
-    stops = [{}, {"stop": "gap", "tol": 1e-3}] if case.takes("epochs") else [{}]
+    stops = [{}, {"stop": "gap", "tol": 1e-3, **limits}] if case.takes("epochs") else [limits]
     for stop in stops:
         with pytest.warns(TrainingWarning, match="does not separate the classes as C=inf demands: .* use a finite C"):
-            model = case.make(C=np.inf, **limits, **stop).fit(twice, labels)
+            model = case.make(C=np.inf, **stop).fit(twice, labels)
         assert model.result_.status != "converged"
         assert model.result_.primal == model.result_.gap == np.inf
         assert np.isfinite(model.result_.dual)

@@ -349,6 +349,21 @@ def test_a_lasvm_model_serves_every_command(files: Files, tmp_path: Path) -> Non
     assert "LaSVMClassifier" in larank("info", model).stdout
 
 
+def test_lasvm_finishes_in_as_many_steps_as_max_iter_says(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    data = svmlight(tmp_path / "far.svm", random.normal(loc=100, size=(80, 2)), random.integers(0, 2, 80))
+    steps = []
+    for most in (10, 500):
+        options = ["--algorithm", "lasvm", "--kernel", "poly", "--max-iter", most, "--quiet"]
+        result = larank("train", data, tmp_path / "m.larank", *options)
+        assert f"steps of finishing, {most} for each support vector; a larger max_iter allows more" in result.stderr
+        steps.append(models.load(tmp_path / "m.larank").result_.operations["finishing_steps"])
+    assert steps[0] < steps[1]
+    idle = larank("train", data, tmp_path / "n", "--algorithm", "lasvm", "--max-iter", 5, "--no-finish", code=2).stderr
+    said = "--max-iter cannot act with --stop epochs and --no-finish; got --max-iter 5"
+    assert said in " ".join(idle.split())
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -539,6 +539,7 @@ class Labels:
 
     def __init__(self, column: str) -> None:
         self.column = column
+        self.n_rows = 0
         self._words: set[str] = set()
         self._values: NDArray[Any] | None = None
 
@@ -546,6 +547,13 @@ class Labels:
     def known(self) -> list[str]:
         """The labels that were met, as they are written."""
         return sorted(self._words)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels that were met, in order, in the type that all of them have."""
+        known = self.known
+        classes: list[Any] = np.unique(LabelText.of_cells(known, range(len(known))).array()).tolist()
+        return classes
 
     def words(self, block: TableBlock) -> Any:
         """The labels of a block as they are written; a row without one is an error."""
@@ -566,6 +574,7 @@ class Labels:
             found = set(words.unique().to_list())
             for word in filter(is_not_finite, found):
                 raise CellError(words.to_list().index(word), self.column, f"the label {word!r} is not finite")
+        self.n_rows += len(words)
         self._words |= found
         self._values = None
         if len(self._words) > _MOST_LABELS:

@@ -14,7 +14,7 @@ import typer
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
-from larank.cli.console import printable, say, short
+from larank.cli.console import say, short
 from larank.data.files import DataFormatError
 from larank.data.stream import EncodedTable
 from larank.data.tables import Labels, TableBlock, TableFile, library
@@ -177,7 +177,7 @@ class TableData:
         say(f"the label is {which} {self.label!r}, with {len(classes)} classes: {short(classes, shown=5)}")
         if self.encoder is not None:
             for line in self.encoder.summary().splitlines():
-                say(f"  {printable(line)}")
+                say(f"  {line}")
 
     def _begin(self, columns: Sequence[str]) -> None:
         """Find the label among the columns."""

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import doctest
 import gc
+import multiprocessing
 import pickle
 import re
 import sys
@@ -1135,6 +1136,18 @@ def test_the_size_of_batches_and_threads_do_not_change_the_model(case):
             model = case.make(kernel="precomputed", epochs=2, batch_size=size, n_jobs=jobs).fit(K, labels)
             assert_same_model(model, plain)
             assert model.result_.dual == pytest.approx(plain.result_.dual, rel=1e-12, nan_ok=True)
+
+
+@those(lambda case: case.takes("n_jobs") and case.takes_matrices)
+def test_a_worker_process_fits_and_predicts_without_a_warning(case, monkeypatch):
+    model = case.make(n_jobs=2).fit(X, y)
+    # Processes of multiprocessing.Pool are daemons, where joblib warns that loky starts no processes.
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predicted = model.predict(X) if is_classifier(model) else model.transform(X)
+        again = case.make(n_jobs=2).fit(X, y)
+        np.testing.assert_array_equal(again.predict(X) if is_classifier(model) else again.transform(X), predicted)
 
 
 @kernel_streams

@@ -158,3 +158,10 @@ def test_a_traceback_is_escaped_too(tmp_path: Path) -> None:
     assert said.returncode == 1
     assert "Traceback" in said.stderr
     assert "\x1b" not in said.stderr
+
+
+def test_tables_in_a_pipe_are_not_cut(tmp_path: Path) -> None:
+    long = "a label of many words " * 9
+    data, wrong = table(tmp_path / "a.csv", [long, "b"]), table(tmp_path / "b.csv", ["b", long])
+    run("train", data, tmp_path / "m.larank", "--quiet")
+    assert run("eval", tmp_path / "m.larank", wrong).stdout.count(long.strip()) == 3  # once by class, twice by pair

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich import box
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from larank.data import models
@@ -180,10 +180,9 @@ def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
 
 def print_values(values: Mapping[str, object]) -> None:
     """Write names and values to standard output."""
-    table = Table.grid(Column(overflow="fold"), Column(overflow="fold"), padding=(0, 2))
+    width = max(len(printable(name)) for name in values)
     for name, value in values.items():
-        table.add_row(Text(printable(name)), Text(printable(format_value(value))))
-    console().print(table)
+        print_line(f"{printable(name):{width}}  {format_value(value)}")
 
 
 def short(values: Sequence[Any], shown: int = 10) -> str:

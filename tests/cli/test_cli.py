@@ -389,6 +389,15 @@ def test_options_of_mcsvm_that_cannot_act_are_refused(
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.parametrize("algorithm", ["sdm", "perceptron"])
+def test_the_report_of_training_shows_one_gap_if_there_is_one(algorithm: str, files: Files, tmp_path: Path) -> None:
+    page = tmp_path / "r.html"
+    larank("train", files.train, tmp_path / "m", "--algorithm", algorithm, "--report", page, "--quiet")
+    gaps = {"relative gap"} if algorithm == "sdm" else set()
+    assert set(re.findall(r"[a-z]+ gap(?=</)", page.read_text())) == gaps
+    assert "nan" not in re.sub(r"(?s)<svg.*?</svg>|<style.*?</style>", "", page.read_text())
+
+
 def test_a_larank_model_serves_every_command(files: Files, tmp_path: Path) -> None:
     model, page = tmp_path / "m.larank", tmp_path / "r.html"
     options = ["--algorithm", "larank", "--gamma", 0.1, "-C", 10, "--test", files.test, "--report", page]

@@ -158,7 +158,7 @@ def is_terminal() -> bool:
 
 
 def console() -> Console:
-    """Make one for standard output as it is now; what is no terminal has no width, so that nothing is cut."""
+    """Make one for standard output as it is now. Without a terminal it has no width, so that nothing is cut."""
     return Console(highlight=False, width=None if is_terminal() else _NO_WIDTH)
 
 

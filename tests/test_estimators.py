@@ -4,6 +4,7 @@ import contextlib
 import copy
 import doctest
 import gc
+import multiprocessing
 import pickle
 import re
 import sys
@@ -1204,10 +1205,10 @@ def test_margins_are_hard_at_every_scale_of_the_features(case):
 def test_hard_margins_that_nothing_keeps_end_with_a_warning_and_no_bound_above(case):
     twice, labels = np.vstack([X, X]), np.r_[y, (y + 1) % 3]  # every example with two labels
     limits = {"max_iter": 3} if case.takes("max_iter") else {}
-    stops = [{}, {"stop": "gap", "tol": 1e-3}] if case.takes("epochs") else [{}]
+    stops = [{}, {"stop": "gap", "tol": 1e-3, **limits}] if case.takes("epochs") else [limits]
     for stop in stops:
         with pytest.warns(TrainingWarning, match="does not separate the classes as C=inf demands: .* use a finite C"):
-            model = case.make(C=np.inf, **limits, **stop).fit(twice, labels)
+            model = case.make(C=np.inf, **stop).fit(twice, labels)
         assert model.result_.status != "converged"
         assert model.result_.primal == model.result_.gap == np.inf
         assert np.isfinite(model.result_.dual)
@@ -1285,6 +1286,18 @@ def test_the_size_of_batches_and_threads_do_not_change_the_model(case):
             model = case.make(kernel="precomputed", epochs=2, batch_size=size, n_jobs=jobs).fit(K, labels)
             assert_same_model(model, plain)
             assert model.result_.dual == pytest.approx(plain.result_.dual, rel=1e-12, nan_ok=True)
+
+
+@those(lambda case: case.takes("n_jobs") and case.takes_matrices)
+def test_a_worker_process_fits_and_predicts_without_a_warning(case, monkeypatch):
+    model = case.make(n_jobs=2).fit(X, y)
+    # Processes of multiprocessing.Pool are daemons, where joblib warns that loky starts no processes.
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predicted = model.predict(X) if is_classifier(model) else model.transform(X)
+        again = case.make(n_jobs=2).fit(X, y)
+        np.testing.assert_array_equal(again.predict(X) if is_classifier(model) else again.transform(X), predicted)
 
 
 @kernel_streams

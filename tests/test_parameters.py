@@ -163,10 +163,22 @@ def test_what_a_parameter_that_is_none_stands_for_counts():
 
 def test_what_does_no_harm_is_let_through():
     check(larank.LaRankClassifier("linear", selection=Random()))
-    check(larank.LaRankClassifier(max_iter=5, gamma=2.0, kernel="linear"))
+    check(larank.LaRankClassifier(gamma=2.0, kernel="linear"))
     check(larank.LaRankClassifier(certify=np.False_, C=np.float32(1)))
     check(larank.MulticlassSVC(cost_matrix=np.ones((3, 3))))
     check(larank.LaRankClassifier(kernel=np.eye(3), selection=np.eye(3)))  # refused where kernels are known
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if {"max_iter", "stop"} <= defaults(kind).keys()])
+def test_max_iter_without_effect_is_refused_and_with_effect_is_not(kind):
+    stops = check_of(kind, "stop").choices
+    check(made(kind, stop="gap", max_iter=5, tol=0.1))
+    idle = {"stop": "epochs", "finish": False} if "finish" in defaults(kind) else {"stop": "epochs"}
+    if "epochs" in stops:
+        with pytest.raises(ValueError, match=r"max_iter .*got max_iter=5"):
+            check(made(kind, max_iter=5, **idle))
+    if "finish" in defaults(kind):  # its steps are limited
+        check(made(kind, max_iter=5000))
 
 
 def test_a_subclass_is_checked_as_what_it_is():

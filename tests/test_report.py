@@ -89,7 +89,7 @@ def test_the_page_is_well_formed_and_complete(tmp_path: Path) -> None:
     assert page.tags.count("h1") == 1
     assert page.tags.count("svg") == 2
     shown = ["A title", "ours", "2.80%", "A note.", "Worst classes", "16000", "1e-05", "None"]
-    shown += ["converged", "10.25", "0.25", "2.44e-02", "12072", "1.10", _core.simd_level(), "scikit-learn"]
+    shown += ["converged", "10.25", "2.44e-02", "12072", "1.10", _core.simd_level(), "scikit-learn"]
     for piece in shown:
         assert piece in page.text
 
@@ -275,6 +275,30 @@ def test_plots_stand_below_each_other_where_the_page_is_narrow(tmp_path: Path) -
     text = written(tmp_path)
     assert re.search(r"\.plots \{ display: grid; grid-template-columns: repeat\(auto-fit", text)
     assert "columns: 1;" in text[text.index("@media (max-width: 40rem)") :]
+
+
+def test_the_page_fits_a_phone(tmp_path: Path) -> None:
+    text = written(tmp_path, tables={"Worst classes": [{"class": "a class with a long name", "errors": 7}]})
+    style = report._STYLE
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
+    assert text.count("<table>") == text.count("<div class='table'><table>") == 2
+    assert ".table { overflow-x: auto; }" in style  # what is wider than the screen scrolls within its table
+    cells = re.findall(r"(?:^|\n) *th, td \{([^}]*)\}", style)
+    assert "anywhere" not in "".join(cells)  # which would let a column of words shrink to the width of a letter
+    assert all("max-width" in each for each in cells)
+    fixed = re.findall(r"(?<![-\w])(?:min-)?width: *([\d.]+)(?:px|rem|pt)", style)
+    assert not fixed, "nothing is wider than 390 pixels on its own"
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_page_shows_one_gap_which_is_relative_to_the_primal_objective(exact: bool, tmp_path: Path) -> None:
+    result = a_result(primal=10.25, dual=8.0, exact=exact)  # gap 2.25, of the primal 22 %, of the dual 28 %
+    text = Page(written(tmp_path, result)).text
+    assert "2.20e-01" in text
+    assert not re.search(r"\b2\.25|28\.1|duality gap|(?<!relative )gap \(estimate\)", text)
+    assert ("relative gap (estimate)" in text) != exact
+    if exact:
+        assert "above the optimum by at most the relative gap, 2.20e-01 of its own objective" in text
 
 
 def test_a_result_prints_as_a_short_table_and_has_all_in_a_dict() -> None:

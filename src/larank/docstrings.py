@@ -59,7 +59,7 @@ tol : float, optional
     With ``stop="gap"`` the relative duality gap to stop at; if not given, training stops at a gap of `C`.""",
     "limits": """\
 max_iter : int, default=1000
-    With ``stop="gap"`` the passes after which training stops with a warning. With ``stop="epochs"`` it limits none.
+    With ``stop="gap"`` the passes after which training stops with a warning. It is refused with ``stop="epochs"``.
 time_limit : float, optional
     The seconds after which training stops with a warning.""",
     "class_weight": """\

@@ -474,6 +474,15 @@ class _NotLinear(tuple[Any, ...]):
 _NOT_LINEAR = _NotLinear(("rbf",))
 _NO_AVERAGE = "patterns that have left would stay in the average"
 _STOPS_BY_PROOF = ("gap", "violation")
+# LaSVMClassifier also limits its finishing step by max_iter.
+_MAX_ITER_COUNTS_PASSES = (
+    "AmbiguousClassifier",
+    "HullerClassifier",
+    "LaRankClassifier",
+    "SequenceTagger",
+    "StructuredSVC",
+    "TrackingSVC",
+)
 _SOLVERS_WITH_PROOF = ("active-set", "larank", *_CUTTING_PLANES, *_DESCENTS)
 
 RULES = (
@@ -483,7 +492,8 @@ RULES = (
     acts("tol", solver=_SOLVERS_WITH_PROOF),
     acts("tol", stop=_STOPS_BY_PROOF),
     acts("max_iter", solver=_SOLVERS_WITH_PROOF, of="StructuredSVC"),
-    acts("max_iter", stop=_STOPS_BY_PROOF, of="StructuredSVC"),
+    *(acts("max_iter", stop=_STOPS_BY_PROOF, of=name) for name in _MAX_ITER_COUNTS_PASSES),
+    Rule("max_iter", not_with={"stop": ("epochs",), "finish": (False,)}, of="LaSVMClassifier"),
     acts("stop", "epochs", solver=_ONLINE),
     acts("stop", "gap", solver=_SOLVERS_WITH_PROOF),
     acts("stop", "violation", solver=_CUTTING_PLANES),
@@ -548,9 +558,8 @@ RULES = (
     _must("epsilon", "left at 0.1", selection=("cycle",), row_solver=("exact",), because="they do not use it"),
 )
 
-# What an estimator does not refuse, for scikit-learn's checks set it everywhere, but the command line does.
+# The command line refuses these. Estimators do not, because scikit-learn's checks set them everywhere.
 IGNORED = (
-    acts("max_iter", stop=_STOPS_BY_PROOF),
     acts("n_components", feature_map=_FEATURE_MAPS[:2]),
     acts("n_iter_no_change", early_stopping=(True,)),
 )

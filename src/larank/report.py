@@ -70,7 +70,7 @@ def write_report(
         style=_STYLE,
         rows=_table_html(rows),
         notes="".join(f"<p class='note'>{escape(note)}</p>" for note in notes),
-        certificate=_tiles_html(result.figures()),
+        certificate=_tiles_html(_certificate(result)),
         bound=escape(_bound(result)),
         plot=_plot_html(result),
         panels="".join(panels),
@@ -147,6 +147,14 @@ def numeric_columns(rows: Sequence[Row]) -> set[str]:
     return {name for name in rows[0] if all(numeric(row.get(name)) for row in rows)}
 
 
+def _certificate(result: Result) -> dict[str, object]:
+    """Return the main figures with one gap, which is relative to the primal objective as in the plot."""
+    figures = result.figures()
+    if not result.exact and "relative gap" in figures:
+        figures = {"relative gap (estimate)" if name == "relative gap" else name: figures[name] for name in figures}
+    return {name: value for name, value in figures.items() if name not in ("duality gap", "gap (estimate)")}
+
+
 def _bound(result: Result) -> str:
     if not result.has_objective:
         return "This solver minimises no objective, so there is no bound. Online error: on examples when they came."
@@ -163,7 +171,8 @@ def _bound(result: Result) -> str:
         if result.primal_error is not None:
             return f"{below}; that of this one was computed from a random sample of the examples."
         return f"{below}; that of this one was not computed from scratch, only seen on the way."
-    return f"{below}; this one is at most {max(result.gap / result.dual, 0.0):.2%} above the optimum."
+    gap = f"{max(result.relative_gap, 0.0):.2e} of its own objective"
+    return f"{below}; this one is above the optimum by at most the relative gap, {gap}."
 
 
 # ---- HTML. Every text that comes from outside passes through `escape` in one of these functions. ----
@@ -177,7 +186,7 @@ def _table_html(rows: Sequence[Row]) -> str:
     body = "".join(
         "<tr>" + "".join(_cell_html("td", row.get(name), name in numeric) for name in columns) + "</tr>" for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='table'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _cell_html(tag: str, value: object, numeric: bool) -> str:
@@ -327,7 +336,7 @@ h2 { font-size: .8rem; letter-spacing: .05em; text-transform: uppercase; color: 
 section { margin: 0 0 1.4rem; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--rule);
-  overflow-wrap: anywhere; }
+  max-width: 20rem; overflow-wrap: break-word; }
 th { font-weight: 500; color: var(--soft); font-size: .9em; vertical-align: bottom; }
 tbody tr:last-child td { border-bottom: 0; }
 .number { text-align: right; padding-right: 0; padding-left: .6rem; white-space: nowrap; }
@@ -345,15 +354,19 @@ svg text { font-family: inherit !important; }
 .panel { break-inside: avoid; }
 .panel dl { margin: 0; }
 .panel dl div { display: flex; justify-content: space-between; gap: 1rem; padding: .1rem 0; }
-.panel dt { color: var(--soft); }
+.panel dt { color: var(--soft); max-width: 60%; overflow-wrap: break-word; }
 .panel dd { margin: 0; text-align: right; overflow-wrap: anywhere; }
 footer { color: var(--soft); font-size: .8rem; }
-.headline, .panel { overflow-x: auto; }
+.table { overflow-x: auto; }
 .tiles dd { overflow-wrap: anywhere; }
 @media (max-width: 40rem) {
   body { padding: 1rem .8rem; }
   .tiles dl { grid-template-columns: repeat(2, minmax(0, 1fr)); }
   .panels { columns: 1; }
+  table { font-size: .8rem; }
+  th, td { max-width: 9rem; padding-right: .3rem; }
+  .number { padding-right: 0; padding-left: .3rem; }
+  th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); }
 }
 @page { size: A4; margin: 12mm; }
 @media print {

@@ -349,6 +349,21 @@ def test_a_lasvm_model_serves_every_command(files: Files, tmp_path: Path) -> Non
     assert "LaSVMClassifier" in larank("info", model).stdout
 
 
+def test_lasvm_finishes_in_as_many_steps_as_max_iter_says(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    data = svmlight(tmp_path / "far.svm", random.normal(loc=100, size=(80, 2)), random.integers(0, 2, 80))
+    steps = []
+    for most in (10, 500):
+        options = ["--algorithm", "lasvm", "--kernel", "poly", "--max-iter", most, "--quiet"]
+        result = larank("train", data, tmp_path / "m.larank", *options)
+        assert f"steps of finishing, {most} for each support vector; a larger max_iter allows more" in result.stderr
+        steps.append(models.load(tmp_path / "m.larank").result_.operations["finishing_steps"])
+    assert steps[0] < steps[1]
+    idle = larank("train", data, tmp_path / "n", "--algorithm", "lasvm", "--max-iter", 5, "--no-finish", code=2).stderr
+    said = "--max-iter cannot act with --stop epochs and --no-finish; got --max-iter 5"
+    assert said in " ".join(idle.split())
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -372,6 +387,15 @@ def test_options_of_mcsvm_that_cannot_act_are_refused(
     stderr = larank("train", files.train, tmp_path / "m", "--algorithm", "mcsvm", *options, code=2).stderr
     assert said in " ".join(stderr.split())
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("algorithm", ["sdm", "perceptron"])
+def test_the_report_of_training_shows_one_gap_if_there_is_one(algorithm: str, files: Files, tmp_path: Path) -> None:
+    page = tmp_path / "r.html"
+    larank("train", files.train, tmp_path / "m", "--algorithm", algorithm, "--report", page, "--quiet")
+    gaps = {"relative gap"} if algorithm == "sdm" else set()
+    assert set(re.findall(r"[a-z]+ gap(?=</)", page.read_text())) == gaps
+    assert "nan" not in re.sub(r"(?s)<svg.*?</svg>|<style.*?</style>", "", page.read_text())
 
 
 def test_a_larank_model_serves_every_command(files: Files, tmp_path: Path) -> None:
@@ -846,12 +870,32 @@ def test_info_shows_parameters_classes_and_certificate(files: Files) -> None:
         assert piece in stdout
 
 
-def test_info_shows_the_labels_also_if_they_are_numbers(files: Files, tmp_path: Path) -> None:
+def test_info_shows_the_labels_also_if_they_are_numbers_and_cuts_them_on_a_terminal_only(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [line.split(maxsplit=1) for line in larank("info", files.model).stdout.splitlines()]
     assert ["attributes.classes_", "0, 1, 2"] in [[name, value.strip()] for name, value in rows]
     X, _ = examples()
     larank("train", svmlight(tmp_path / "many.svm", X, np.arange(90) % 30), tmp_path / "m", "--quiet", "--tol", 0.5)
-    assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (30 in all)" in " ".join(larank("info", tmp_path / "m").stdout.split())
+    assert f"  {', '.join(map(str, range(30)))}\n" in larank("info", tmp_path / "m").stdout
+    monkeypatch.setattr("larank.cli.info.is_terminal", lambda: True)
+    assert "  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (30 in all)\n" in larank("info", tmp_path / "m").stdout
+
+
+@pytest.mark.parametrize("algorithm", ["larank", "lasvm", "sgdqn", "perceptron", "tracking"])
+def test_info_in_a_pipe_cuts_nothing_and_shows_no_private_state(algorithm: str, tmp_path: Path) -> None:
+    column = "a name that is longer than a line of a terminal, " * 3
+    cells = "\n".join(f"{i % 5},{i % 3},{i % 2}" for i in range(60))
+    (tmp_path / "a.csv").write_text(f'"{column}",_size,kind\n{cells}\n')
+    larank("train", tmp_path / "a.csv", tmp_path / "m.larank", "--algorithm", algorithm, "--quiet")
+    lines = larank("info", tmp_path / "m.larank").stdout.splitlines()
+    names = [line.split("  ")[0] for line in lines]
+    assert f"encoder.attributes.columns_.{column.strip()}" in names
+    assert "encoder.attributes.columns_._size" in names
+    assert f"{column.strip()}, _size" in "".join(lines)
+    assert "classifier.attributes.classes_" in names
+    assert not [name for name in names if "attributes._" in name]
+    assert "…" not in "".join(lines)
 
 
 # ---- demo ----

@@ -200,8 +200,54 @@ def test_a_label_that_is_no_column_is_refused_with_the_columns(trained: Path) ->
 
 def test_a_number_to_be_estimated_is_no_label(tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("a,price\n" + "".join(f"{i % 7},{i}.5\n" for i in range(10_050)))
-    line = failure("train", tmp_path / "prices.csv", tmp_path / "m")
+    line = failure("train", tmp_path / "prices.csv", tmp_path / "m", "--label", "price")
     assert "prices.csv, column 'price': more than 10000 different labels" in line
+
+
+def test_training_reports_the_column_of_the_labels_and_its_classes(trained: Path) -> None:
+    path, model = trained / "people.csv", trained / "n.larank"
+    given = larank("train", path, model, "--label", "Survived").stderr
+    assert "larank: the label is column 'Survived', with 2 classes: 0, 1\n" in given
+    numbers(trained / "a.csv")
+    by_default = larank("train", trained / "a.csv", model).stderr
+    assert "larank: the label is the last column, 'kind', with 3 classes: 0, 1, 2\n" in by_default
+    assert "the label" not in larank("train", trained / "a.csv", model, "--quiet").stderr
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([f"{i % 250}" for i in range(900)], "250 different values in 900 rows"),
+        ([f"person {i}" for i in range(40)], "40 different values in 40 rows"),
+        ([f"{i % 9}.5" for i in range(90)], "numbers with fractions"),
+        ([f"2020-0{1 + i % 9}-03" for i in range(90)], "9 different dates"),
+        ([f"{1 + i % 9}.12.2020 10:00" for i in range(90)], "9 different dates"),
+        (["a", "", "b"] * 30, "line 3, column 'last column': there is no label"),
+        ([str(i) for i in range(10_050)], "more than 10000 different labels"),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--algorithm", "sgdqn", "--memory-limit", 1000]])
+def test_a_last_column_that_looks_like_no_label_needs_the_option(
+    cells: list[str], said: str, options: list[object], tmp_path: Path
+) -> None:
+    path, model = tmp_path / "a.csv", tmp_path / "m.larank"
+    path.write_text("kind,size,last column\n" + "".join(f"{i % 2},{i % 7},{cell}\n" for i, cell in enumerate(cells)))
+    wrong = " ".join(larank("train", path, model, *options, code=2).stderr.split())
+    assert f"a.csv, {'column' if 'line' not in said else ''}" in wrong
+    assert said in wrong
+    assert "Give --label COLUMN, one of 'kind', 'size', or --label 'last column' if that is right" in wrong
+    assert not model.exists()
+    larank("train", path, model, "--label", "kind", "--quiet")
+    if len(cells) <= 90 and "line" not in said and "fractions" not in said:
+        larank("train", path, model, "--label", "last column", "--quiet")
+
+
+@pytest.mark.parametrize("cells", ["ab", "0123456789", [str(n) for n in range(100)], ["1990", "2020"], ["1.0", "2.0"]])
+def test_a_last_column_of_classes_needs_no_option(cells: list[str], tmp_path: Path) -> None:
+    rows = [f"{i % 7},{i % 3},{cells[i % len(cells)]}" for i in range(200)]
+    (tmp_path / "a.csv").write_text("\n".join(["a,b,kind", *rows]) + "\n")
+    said = larank("train", tmp_path / "a.csv", tmp_path / "m.larank", "--tol", 0.5).stderr
+    assert f"the label is the last column, 'kind', with {len(cells)} classes: " in said
 
 
 @pytest.mark.parametrize("option", [["--raw"], ["--label", "a"], ["--column", "a=text"], ["--delimiter", ";"]])

@@ -241,3 +241,10 @@ def test_a_label_that_is_missing_is_named_with_its_place(label, said, tmp_path):
     block = TableFile(written(tmp_path, f"a,y\n0,1\n0,{label}\n")).read()
     with pytest.raises(DataFormatError, match=f"line 3, column 'y': .*{said}"):
         Labels("y").meet(block)
+
+
+def test_a_carriage_return_in_a_quoted_name_loses_no_row(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b'"a\rb",c\n1,2\n3,4\n5,6\n')
+    frame = TableFile(tmp_path / "a.csv").read().frame
+    assert frame.columns == ["a\rb", "c"]
+    assert frame["c"].to_list() == ["2", "4", "6"]

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler, StandardScaler
 
 import larank
 from larank import LinearMulticlassSVC, TableEncoder
-from larank.data.tables import CellError
+from larank.data.tables import CellError, ColumnError
 from larank.tables import values
 
 random = np.random.default_rng(0)
@@ -227,6 +227,15 @@ def test_the_order_of_columns_does_not_matter_and_labels_are_no_features():
     np.testing.assert_array_equal(encoder.transform(FRAME.select(FRAME.columns[::-1])), expected)
     np.testing.assert_array_equal(encoder.transform(FRAME.drop("label")), expected)
     assert encoder.n_features_in_ == 4
+
+
+def test_a_label_that_is_no_column_of_the_table_is_an_error():
+    with pytest.raises(ColumnError, match=r"label must name a column of X, 'size', 'town', .*; got 'Label'"):
+        TableEncoder(label="Label").fit(FRAME)
+    with pytest.raises(ColumnError, match="got 'label'"):
+        TableEncoder(label="label").fit_transform(FRAME.drop("label"))
+    with pytest.raises(ColumnError, match="got 'label'"):
+        TableEncoder(label="label").fit(FRAME.rows())
 
 
 def test_missing_and_extra_columns_are_named():

@@ -155,3 +155,14 @@ def test_square_brackets_are_not_markup(bar: BarProgress, screen: Terminal) -> N
     with bar:
         bar.start("letters [red]")
     assert "letters [red]" in screen.getvalue()
+
+
+def test_control_characters_are_escaped_and_emoji_names_stay(
+    bar: BarProgress, screen: Terminal, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for progress in (LineProgress(), bar):
+        with progress:
+            progress.start("a\x1b[2Jb\x07\n:smile:")
+    shown = r"training a\x1b[2Jb\x07\n:smile:"
+    assert capfd.readouterr().err == f"larank: {shown}\n"
+    assert screen.getvalue().splitlines()[0] == shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,8 @@ class Workers:
     def __init__(self, n_jobs: int | None) -> None:
         if n_jobs is not None and (isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0):
             raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")
-        self.count = int(effective_n_jobs(n_jobs))
+        # A worker process has one thread, as in joblib, which would warn that loky cannot start processes there.
+        self.count = 1 if multiprocessing.current_process().daemon else int(effective_n_jobs(n_jobs))
         self.lock = threading.Lock()
         self._own = threading.local()
         self._depth = 0

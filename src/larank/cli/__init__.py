@@ -7,6 +7,10 @@ when it is called.
 
 from __future__ import annotations
 
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module, metadata
 from typing import Annotated, Any
 
@@ -38,6 +42,33 @@ class _Commands(TyperGroup):
         found = import_module(f"larank.cli.{name}".replace("-", "")).app
         return name, typer.main.get_command(found if isinstance(found, typer.Typer) else found(rest)), rest
 
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        with _escaped_messages():
+            return super().make_context(*arguments, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _escaped_messages():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _escaped_messages() -> Iterator[None]:
+    """Escape the message of a usage error, which may name files, labels and whatever else was given."""
+    try:
+        yield
+    except Exception as caught:
+        error: Any = caught
+        if hasattr(error, "format_message"):
+            is_help = error.message.startswith("Usage: ")  # of a command without arguments
+            error.message = _printable(error.message, kept="\n" if is_help else "")
+        raise
+
+
+def _printable(text: str, kept: str = "") -> str:
+    from larank.training.progress import printable
+
+    return printable(text, kept)
+
 
 app = typer.Typer(
     cls=_Commands,
@@ -53,7 +84,11 @@ for _name, _help in _COMMANDS.items():
 
 def main() -> None:
     """Run the `larank` command."""
-    app(prog_name="larank")
+    try:
+        app(prog_name="larank")
+    except Exception:  # as --debug has it
+        sys.stderr.write(_printable(traceback.format_exc(), kept="\n"))
+        sys.exit(1)
 
 
 def _show_version(wanted: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from rich.text import Text
 from larank.data import models
 from larank.data.files import atomic_write
 from larank.report import Row, format_label, format_value, numeric_columns
+from larank.training.progress import printable
 
 Model = TypeVar("Model")
 
@@ -98,7 +100,7 @@ def _one_line(text: object) -> str:
 
 def say(text: str) -> None:
     """Write a line to standard error."""
-    typer.echo(f"larank: {text}", err=True)
+    typer.echo(f"larank: {printable(text)}", err=True)
 
 
 def check_outputs(outputs: Sequence[Path | None], inputs: Sequence[Path | None]) -> None:
@@ -147,15 +149,22 @@ def exit_if_interrupted(estimator: Any) -> None:
 
 # ---- Tables ----
 
+_NO_WIDTH = 1_000_000  # characters, more than any line has
+
+
+def is_terminal() -> bool:
+    """Return whether standard output is a terminal."""
+    return sys.stdout.isatty()
+
 
 def console() -> Console:
-    """Make one for standard output as it is now."""
-    return Console(highlight=False)
+    """Make one for standard output as it is now. Without a terminal it has no width, so that nothing is cut."""
+    return Console(highlight=False, width=None if is_terminal() else _NO_WIDTH)
 
 
-def print_line(text: str) -> None:
-    """Write text to standard output as it is."""
-    console().print(text, markup=False, soft_wrap=True)
+def print_line(text: str = "") -> None:
+    """Write a line to standard output, however long it is."""
+    console().print(Text(printable(text)), soft_wrap=True)
 
 
 def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
@@ -163,23 +172,17 @@ def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
     numeric = numeric_columns(rows)
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
     for name in rows[0]:
-        table.add_column(Text(name), justify="right" if name in numeric else "left")
+        table.add_column(Text(printable(name)), justify="right" if name in numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(format_value(row.get(name))) for name in rows[0]))
+        table.add_row(*(Text(printable(format_value(row.get(name)))) for name in rows[0]))
     console().print(table)
 
 
 def print_values(values: Mapping[str, object]) -> None:
     """Write names and values to standard output."""
-    table = Table.grid(padding=(0, 2))
+    width = max(len(printable(name)) for name in values)
     for name, value in values.items():
-        table.add_row(Text(printable(name)), Text(printable(format_value(value))))
-    console().print(table)
-
-
-def printable(text: str) -> str:
-    """Text without what a terminal would obey, or could not show."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+        print_line(f"{printable(name):{width}}  {format_value(value)}")
 
 
 def short(values: Sequence[Any], shown: int = 10) -> str:
@@ -191,10 +194,12 @@ def short(values: Sequence[Any], shown: int = 10) -> str:
 
 
 def write_text(output: Path | None, chunks: Iterable[str]) -> None:
-    """Write to a file, which is there when all of it is, or to standard output."""
+    """Write to a file, which is there when all of it is, or to standard output: exactly, except to a terminal."""
     if output is None:
         for chunk in chunks:
-            typer.echo(chunk, nl=False)
+            # Not typer.echo, which removes escape sequences where it does not write to a terminal.
+            sys.stdout.write(printable(chunk, kept="\n\t") if is_terminal() else chunk)
+            sys.stdout.flush()
         return
     with atomic_write(output) as file:
         for chunk in chunks:

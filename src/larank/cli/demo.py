@@ -82,7 +82,9 @@ def _run_demo(folder: Path) -> None:
     print_rows(rows)
     for note in _NOTES:
         console().print(note, style="dim")
-    print_line(f"\nmodel   {folder / 'model.larank'}\nreport  {folder / 'report.html'}")
+    print_line()
+    print_line(f"model   {folder / 'model.larank'}")
+    print_line(f"report  {folder / 'report.html'}")
 
 
 def _demonstrated(name: str, estimator: Any, split: tuple[Any, ...]) -> tuple[dict[str, object], NDArray[Any]]:

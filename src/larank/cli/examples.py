@@ -120,6 +120,13 @@ def check_labels(path: Path, y: npt.NDArray[Any], classes: npt.NDArray[Any], wha
     say(f"warning: {path}: {some} unknown to the model ({found}), counted as {'an error' if count == 1 else 'errors'}")
 
 
+def check_fit_in_lines(model_file: Path, classes: npt.NDArray[Any], advice: str) -> None:
+    """Refuse labels with line breaks, because a line written for an example must be one line."""
+    for label in map(format_label, classes.tolist()):
+        if len(f"{label}.".splitlines()) > 1:
+            raise ValueError(f"{model_file}: the label {label!r} has a line break, so it is not one line; {advice}")
+
+
 def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Make labels comparable: a file has numbers only if all its labels are, so 1 may be "1" elsewhere."""
     texts = "OUS"

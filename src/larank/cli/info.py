@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from larank.cli.console import Debug, ModelFile, print_values, short, work
+from larank.cli.console import Debug, ModelFile, is_terminal, print_values, short, work
 from larank.data import models
 from larank.tables.columns import Column
 from larank.training import Result
@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def info(model_file: ModelFile, debug: Debug = False) -> None:
     """Show what is in a model file.
 
-    Its kind, parameters, classes and certificate, and the version that wrote it.
+    Its kind, parameters, classes and certificate, and the version that wrote it. Long lists are cut on a terminal only.
 
     \b
     Example:
@@ -36,7 +36,7 @@ def _is_step(value: Any) -> bool:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    """Lay nested metadata out as one table; long lists are cut."""
+    """Lay nested metadata out as one table, without private state."""
     flat: dict[str, object] = {}
     for name, value in values.items():
         if isinstance(value, Result):
@@ -50,9 +50,11 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
         if name == "steps" and isinstance(value, list) and all(_is_step(each) for each in value):
             flat.update(_flat(dict(value)))
         elif isinstance(value, Mapping):
+            if name == "attributes":
+                value = {each: value[each] for each in value if not each.startswith("_")}
             flat.update(_flat(value, f"{prefix}{name}."))
         elif isinstance(value, list | tuple):
-            flat[f"{prefix}{name}"] = short(value)
+            flat[f"{prefix}{name}"] = short(value) if is_terminal() else short(value, shown=len(value))
         else:
             flat[f"{prefix}{name}"] = value
     return flat

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from larank.cli.console import DataFile, Debug, ModelFile, ZeroBased, check_outputs, work, write_text
-from larank.cli.examples import load, read_examples, slices
+from larank.cli.examples import check_fit_in_lines, load, read_examples, slices
 from larank.cli.tables import Delimiter, Encoding, Header, Reading, TableModel
 from larank.data.tables import TableFile, is_table
 from larank.report import format_label
@@ -51,7 +51,8 @@ def predict(
     DATA needs no labels if it is a table, and labels in DATA are not used. Tables have the columns of training by name,
     in any order. Sparse DATA may lack the last features of the model, but not have more.
 
-    With --scores or --proba, columns are separated by tabs; with --csv by commas.
+    With --scores or --proba, columns are separated by tabs; with --csv by commas. Labels with line breaks are refused
+    without --csv, which writes them in quotes. Characters that control a terminal are escaped on one, and only there.
 
     \b
     Examples:
@@ -80,6 +81,8 @@ def predict(
             X, _ = read_examples(data_file, model.width_of_matrices(model_file), zero_based)
             pieces = (_Piece(piece, None) for piece in slices(X))
         as_csv = as_csv or identifier is not None or (output is not None and output.suffix.lower() == ".csv")
+        if not as_csv:
+            check_fit_in_lines(model_file, model.classifier.classes_, "--csv writes it in quotes")
         if not (scores or proba or as_csv):
             write_text(output, _label_lines(model.classifier, pieces))
             return
@@ -141,6 +144,8 @@ def _table_lines(
 
 
 def _lines(rows: Any, delimiter: str) -> str:
-    text = io.StringIO()
-    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    lines: list[str] = []
+    # Cells are quoted if they have characters of the line terminator: with "\n" alone, a "\r" in a label would not be.
+    target = SimpleNamespace(write=lambda line: lines.append(line.removesuffix("\r\n") + "\n"))
+    csv.writer(target, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
+    return "".join(lines)

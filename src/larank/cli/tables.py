@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,18 @@ import typer
 from scipy.sparse import issparse
 from sklearn.pipeline import Pipeline
 
-from larank.cli.console import printable, say
+from larank.cli.console import say, short
+from larank.data.files import DataFormatError
 from larank.data.stream import EncodedTable
-from larank.data.tables import Labels, TableBlock, TableFile
+from larank.data.tables import Labels, TableBlock, TableFile, library
 from larank.tables.columns import KINDS
 from larank.tables.encoder import TableEncoder
+from larank.tables.recognition import are_dates
 from larank.tables.values import raw_numbers
 
 _SAMPLE_CELLS = 4_000_000  # of a table larger than memory, by which its columns are recognised
+_FEW_CLASSES = 10  # more of them, with fewer than two rows each, are unique values
+_MANY_CLASSES = 100  # more than this are not taken for classes unless --label is given
 _STEP_OF_PIPELINE = ("encoder", "classifier")
 
 # ---- Options ----
@@ -131,9 +136,9 @@ class TableData:
         """All examples."""
         block = self.file.read()  # once, for it may be a pipe
         self._begin(block.frame.columns)
-        self._labels.meet(block)
-        y = self._labels.array(block)
+        self._meet(block)
         self._check_classes()
+        y = self._labels.array(block)
         if self.encoder is None:
             return Encoded(self._features(block), y)
         with block.located():
@@ -142,7 +147,7 @@ class TableData:
     def stream(self) -> EncodedTable:
         """The examples block by block; columns are recognised by rows from all of the file."""
         self._begin(self.file.columns())
-        sample = self.file.sample(_SAMPLE_CELLS, self._labels.meet)
+        sample = self.file.sample(_SAMPLE_CELLS, self._meet)
         self._check_classes()
         if self.encoder is not None:
             with sample.located():
@@ -166,10 +171,13 @@ class TableData:
         return Pipeline(list(zip(_STEP_OF_PIPELINE, (self.encoder, classifier), strict=True)))
 
     def say_columns(self) -> None:
-        """A line for each column: what was made of it."""
+        """Report the column of the labels and, in a line for each other column, what was made of it."""
+        which = "the last column," if self._wanted is None else "column"
+        classes = self._labels.classes
+        say(f"the label is {which} {self.label!r}, with {len(classes)} classes: {short(classes, shown=5)}")
         if self.encoder is not None:
             for line in self.encoder.summary().splitlines():
-                say(f"  {printable(line)}")
+                say(f"  {line}")
 
     def _begin(self, columns: Sequence[str]) -> None:
         """Find the label among the columns."""
@@ -184,12 +192,31 @@ class TableData:
                 known = ", ".join(map(repr, columns[:20]))
                 raise ValueError(f"{self.file.path}, line 1: there is no column {name!r} for --column; it has {known}")
 
+    def _meet(self, block: TableBlock) -> None:
+        """Note the labels of a block. If the command line does not name their column, the error asks for --label."""
+        try:
+            self._labels.meet(block)
+        except DataFormatError as error:
+            if self._wanted is not None:
+                raise
+            self._ask_for_label(str(error))
+
     def _check_classes(self) -> None:
-        if len(self._labels.known) < 2:
+        place, known = f"{self.file.path}, column {self.label!r}", self._labels.known
+        if len(known) < 2:
             raise ValueError(
-                f"{self.file.path}, column {self.label!r}: all labels are {self._labels.known[0]!r}, but there must be "
-                "two classes or more; --label names another column"
+                f"{place}: all labels are {known[0]!r}, but there must be two classes or more; --label names another "
+                "column"
             )
+        if self._wanted is None and (found := _no_labels(self._labels)):
+            self._ask_for_label(f"{place}: {found}, which does not look like labels")
+
+    def _ask_for_label(self, problem: str) -> NoReturn:
+        others = ", ".join(map(repr, self._names[:20]))
+        raise typer.BadParameter(
+            f"{problem}. Without --label the last column is the label. Give --label COLUMN, one of {others}, or "
+            f"--label {shlex.quote(self.label)} if that is right"
+        )
 
     def _encoded(self, block: TableBlock) -> Encoded:
         X = self._features(block)
@@ -197,6 +224,18 @@ class TableData:
 
     def _features(self, block: TableBlock) -> Any:
         return features_of(block, self.encoder, self._names)
+
+
+def _no_labels(labels: Labels) -> str:
+    """Return what a column looks like instead of labels; nothing if it may hold labels."""
+    classes, count = labels.classes, len(labels.classes)
+    if are_dates(library("polars").Series(labels.known)):
+        return f"{count} different dates"
+    is_unique = count > _FEW_CLASSES and count > labels.n_rows / 2
+    if is_unique or count > _MANY_CLASSES:
+        return f"{count} different values in {labels.n_rows} rows"
+    is_measured = any(isinstance(value, float) and not value.is_integer() for value in classes)
+    return "numbers with fractions" if is_measured else ""
 
 
 def features_of(block: TableBlock, encoder: TableEncoder | None, names: Sequence[str]) -> Any:

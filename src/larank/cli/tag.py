@@ -31,7 +31,7 @@ from larank.cli.console import (
     work,
     write_text,
 )
-from larank.cli.examples import check_labels
+from larank.cli.examples import check_fit_in_lines, check_labels
 from larank.cli.options import Given, with_options_of
 from larank.data import models
 from larank.data.columns import ConllFile
@@ -210,6 +210,7 @@ def apply(
         if output is not None:
             check_outputs([output], [model_file, data_file])
         tagger, columns = _load(model_file)
+        check_fit_in_lines(model_file, tagger.classes_, "train with labels of one line")
         data = _file(data_file, columns, _Layout(label, separator, comment))
         if data.label is not None:
             named = "the last column" if label is None else f"column {label}"

@@ -198,7 +198,9 @@ def _report(
     row: dict[str, object] = {name: parameters[name] for name in ("formulation", "kernel", "C") if name in parameters}
     if figures:
         row["test error"] = figures["test error"]
-    row |= {"objective": result.primal, "duality gap": result.gap, "seconds": f"{result.seconds:.2f}"}
+    if result.has_objective:
+        row |= {"objective": result.primal, "relative gap": f"{result.relative_gap:.2e}"}
+    row["seconds"] = f"{result.seconds:.2f}"
     described = {
         "file": data_file.name,
         "training examples": n_examples,

@@ -11,7 +11,7 @@ import csv
 import importlib
 import io
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -361,11 +361,12 @@ class _Layout(NamedTuple):
 def _layout(text: str, table: TableFile) -> _Layout:
     path = table.path
     delimiter = table.delimiter or ("\t" if format_suffix(path) == ".tsv" else _delimiter_of(text))
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    read: list[str] = []
+    lines = csv.reader(_noted(io.StringIO(text, newline=""), read), delimiter=delimiter)
     try:
         first, skipped, line = next((record for record in lines if record), []), 0, 0
         if _names_delimiter(first, delimiter):
-            skipped, line = 1, lines.line_num
+            skipped, line = 1, _line_ends(read)
             first = next((record for record in lines if record), [])
     except csv.Error as error:
         raise DataFormatError(f"{path}, line {lines.line_num}: {error}") from None
@@ -382,7 +383,19 @@ def _layout(text: str, table: TableFile) -> _Layout:
             f"{path}, line {lines.line_num}, column {twice!r}: two columns have this name; if the first line holds no "
             "names, say so by header=False (--no-header)"
         )
-    return _Layout(delimiter, names, skipped + 1, lines.line_num)
+    return _Layout(delimiter, names, skipped + 1, _line_ends(read))
+
+
+def _noted(lines: Iterable[str], read: list[str]) -> Iterator[str]:
+    """Yield lines, and append each to those that were read."""
+    for line in lines:
+        read.append(line)
+        yield line
+
+
+def _line_ends(read: Sequence[str]) -> int:
+    """Return how many line feeds were read. The reader also counts carriage returns, which a quoted name may have."""
+    return sum(line.count("\n") for line in read)
 
 
 def _names_delimiter(record: list[str], delimiter: str) -> bool:
@@ -539,6 +552,7 @@ class Labels:
 
     def __init__(self, column: str) -> None:
         self.column = column
+        self.n_rows = 0
         self._words: set[str] = set()
         self._values: NDArray[Any] | None = None
 
@@ -546,6 +560,13 @@ class Labels:
     def known(self) -> list[str]:
         """The labels that were met, as they are written."""
         return sorted(self._words)
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels that were met, in order, in the type that all of them have."""
+        known = self.known
+        classes: list[Any] = np.unique(LabelText.of_cells(known, range(len(known))).array()).tolist()
+        return classes
 
     def words(self, block: TableBlock) -> Any:
         """The labels of a block as they are written; a row without one is an error."""
@@ -566,6 +587,7 @@ class Labels:
             found = set(words.unique().to_list())
             for word in filter(is_not_finite, found):
                 raise CellError(words.to_list().index(word), self.column, f"the label {word!r} is not finite")
+        self.n_rows += len(words)
         self._words |= found
         self._values = None
         if len(self._words) > _MOST_LABELS:

@@ -274,7 +274,11 @@ class LaSVMClassifier(CheckpointedClassifier):
         After each new example, REPROCESS until the uncertainty of the threshold is below this instead of once.
     [auto_epochs]
     [tol]
-    [limits]
+    max_iter : int, default=1000
+        The steps of finishing for each support vector, after which training stops with a warning. With ``stop="gap"``
+        it also limits the passes. It is refused with ``stop="epochs"`` and ``finish=False``, where it has no effect.
+    time_limit : float, optional
+        The seconds after which training stops with a warning.
     [selection]
     [class_weight]
     [certify_some]

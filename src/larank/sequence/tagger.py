@@ -142,7 +142,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
     tol : float, optional
         The gap at which ``stop="gap"`` ends training, relative to the primal objective.
     max_iter : int, default=1000
-        Passes after which `stop="gap"` gives up.
+        Passes after which `stop="gap"` gives up. It is refused with `stop="epochs"`.
     time_limit : float, optional
         Seconds after which training ends with a valid model.
     templates : str or sequence of str, optional

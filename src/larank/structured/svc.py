@@ -133,7 +133,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         The gap relative to the primal objective, or the violation per example in units of the loss, at which to stop;
         1e-3 if not given.
     max_iter : int, default=1000
-        Passes of arg max over the data after which training stops with a warning, unless `epochs` ends it.
+        Passes of arg max over the data after which training stops with a warning. It is refused if `epochs` ends it.
     n_reprocess : int, default=1
         How often one PROCESSOLD and ten OPTIMIZE follow each example in the fixed schedule of "larank"; with
         ``stop="gap"``, how often one PROCESSOLD does in its only pass.

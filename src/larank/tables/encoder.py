@@ -56,7 +56,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     label : str, optional
-        The column of the labels, if tables bring it along; it is not a feature.
+        The column of the labels in the table that `fit` takes, which is not a feature. Later tables may lack it.
     kinds : mapping of str to {"number", "boolean", "date", "category", "text", "drop"}, optional
         The kinds of columns that are not what they look like, by name.
     scale : {"standard", "robust", "none"}, default="standard"
@@ -239,6 +239,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _learn(self, table: Table) -> polars.DataFrame:
         """Set the fitted attributes; the table, with numbers where text is plain ones, so that they are read once."""
         self._check_parameters()
+        if self.label is not None and self.label not in table.frame.columns:
+            raise ColumnError(
+                f"label must name a column of X, {_listed(table.frame.columns)}; got {self.label!r}. Leave it away "
+                "if X has no labels"
+            )
         frame = self._without_label(table)
         if not len(frame) or not frame.columns:
             raise ValueError(

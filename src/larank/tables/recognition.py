@@ -211,6 +211,11 @@ def _date_format_of(name: str, words: polars.Series, present: polars.Series) -> 
     return None
 
 
+def are_dates(words: polars.Series) -> bool:
+    """Return whether all words are dates in one of the known formats."""
+    return any(not dates_in(words, format).null_count() for format in DATE_FORMATS)
+
+
 _AMBIGUOUS = tuple(format for format in DATE_FORMATS if "/%d/" in format or "/%m/%Y" in format)
 
 

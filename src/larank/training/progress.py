@@ -20,8 +20,19 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
+from rich.text import Text
 
 from larank.training.result import Checkpoint
+
+
+def printable(text: str, kept: str = "") -> str:
+    """Return a text with an escape such as ``\\x1b`` for each character that a terminal would obey or could not show.
+
+    All that names labels, files or columns on a terminal passes through this function. Characters in `kept` stay.
+    """
+    return "".join(
+        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 class Progress:
@@ -83,7 +94,7 @@ class LineProgress(Progress):
         self._write(_ending(status, self._state))
 
     def _write(self, text: str) -> None:
-        sys.stderr.write(f"larank: {text}\n")
+        sys.stderr.write(f"larank: {printable(text)}\n")
         sys.stderr.flush()
         self._written = time.monotonic()
 
@@ -115,7 +126,7 @@ class BarProgress(Progress):
 
     def start(self, description: str) -> None:
         """Write what is trained and show the bar below."""
-        self._bar.console.print(f"training {description}", markup=False, highlight=False)
+        self._bar.console.print(Text(printable(f"training {description}")))
         self._bar.start()
 
     def update(self, at: Checkpoint, fraction: float | None) -> None:
@@ -130,7 +141,7 @@ class BarProgress(Progress):
     def finish(self, status: str) -> None:
         """Replace the bar by a line that says how training ended."""
         self.close()
-        self._bar.console.print(_ending(status, self._state), markup=False, highlight=False)
+        self._bar.console.print(Text(printable(_ending(status, self._state))))
 
     def close(self) -> None:
         """Take the bar off the screen."""

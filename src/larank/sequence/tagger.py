@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import check_several_classes, example_costs, of_streams
+from larank.base import Estimator, check_several_classes, example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
@@ -112,7 +111,7 @@ def _check_calibration(name: str, value: Any, scope: Scope) -> None:
     calibration_=optional(_check_calibration),
     _state=_check_state,
 )
-class SequenceTagger(BaseEstimator):  # type: ignore[misc]
+class SequenceTagger(Estimator):
     """Labels for the tokens of sequences: a large-margin tagger that learns in one pass and keeps learning.
 
     It minimises ``1/2 |w|^2 + C sum_i max_y (Delta(y_i, y) - <w, Phi(x_i, y_i) - Phi(x_i, y)>)``, where a token's

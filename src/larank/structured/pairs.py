@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from larank.base import on_host
 from larank.sparse import sound_csr
 
 
@@ -66,6 +67,7 @@ def checked_pairs(X: Any, y: Any) -> tuple[Any, Any]:
 
 def checked_sequence(name: str, values: Any) -> Any:
     """Something with a length and items."""
+    values = on_host(name, values)
     if hasattr(values, "to_numpy"):  # pandas counts by labels
         values = values.to_numpy()
     if issparse(values):

@@ -215,6 +215,13 @@ def test_one_label_is_refused_by_fit_and_may_begin_a_stream(label: Any, tmp_path
     assert len(stream.classes_) == 2
 
 
+def test_weights_of_zero_that_leave_one_label_are_refused() -> None:
+    X, y = [["a", "dog"], [], ["cat"]], [["DET", "NOUN"], [], ["NOUN"]]
+    with pytest.raises(ValueError, match="sample_weight must leave at least two labels in sequences with a weight"):
+        SequenceTagger().fit(X, y, [0, 1, 1])
+    SequenceTagger().fit(X, y, [1, 0, 0])
+
+
 @pytest.mark.parametrize("settings", [{}, {"average": False}, {"inference": "greedy", "order": 3}], ids=str)
 def test_weights_that_take_more_than_the_limit_are_refused_before_they_are_made(settings: dict[str, Any]) -> None:
     X = [[f"w{n}"] for n in range(3000)]

@@ -572,6 +572,7 @@ class SequenceTagger(Estimator):
         corpus = self._corpus(X, y, sample_weight)
         if isinstance(corpus, HeldCorpus):
             check_several_classes(self._learner.labels.labels)
+            _check_weighted_labels(corpus.held)
         checkpoint = self._checkpoint(asked, X, corpus)
         is_gap = self.stop == "gap"
         has_dual = self._has_dual and (self.solver == "larank" or self.epochs == 1)
@@ -894,6 +895,13 @@ def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[np.object
 def _held(file: ConllFile) -> tuple[list[list[Any]], list[list[str]] | None]:
     """The sequences of a file and their labels, in memory."""
     return read_conll(file.path, columns=file.columns, label=file.label, separator=file.separator, comment=file.comment)
+
+
+def _check_weighted_labels(held: LabelledSequences) -> None:
+    """Raise if weights of zero leave a single label."""
+    weighted = np.unique(held.labels[np.repeat(held.costs > 0, held.sequences.lengths)])
+    if len(weighted) < 2:
+        raise ValueError("sample_weight must leave at least two labels in sequences with a weight above zero")
 
 
 def _check_file(file: ConllFile, y: Any, sample_weight: ArrayLike | None) -> None:

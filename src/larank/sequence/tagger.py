@@ -166,8 +166,9 @@ class SequenceTagger(Estimator):
         Whether the model is the average of the weights over the stream, and not the last ones, which owe much to the
         last few sequences. The perceptron and the passive-aggressive rule take the average of all; for LaRank about the
         last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. The average of `fit` goes on in
-        `partial_fit`, as a shorter one that each next sequence moves by 6 %: one sequence hardly changes the model, and
-        some ten repeats teach it what was wrong. Weights take twice the memory.
+        `partial_fit`, for the perceptron as the average of all, otherwise as a shorter one that each next sequence
+        moves by 6 %: one sequence hardly changes the model, and some ten repeats teach it what was wrong. Weights take
+        twice the memory.
     shuffle : bool, default=True
         Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of some 50 000
         tokens.
@@ -589,7 +590,8 @@ class SequenceTagger(Estimator):
         outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
         if corpus.n_tokens is not None:  # a file was read to its end
             check_several_classes(self._learner.labels.labels)
-        self._learner.begin_stream()
+        if self.solver != "perceptron":  # its last weights are much worse than the average of all
+            self._learner.begin_stream()
         self._warn_of_costs()
         return outcome
 

@@ -100,7 +100,16 @@ _NO_STREAM = (
 )
 
 
-class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Estimator(BaseEstimator):  # type: ignore[misc]
+    """What all estimators have in common with those of scikit-learn, and what they do not have."""
+
+    set_callbacks: Any = absent(
+        "because its fit calls no callbacks of scikit-learn. Give them to the Pipeline or the search that contains it, "
+        "which calls them before and after fit"
+    )
+
+
+class ScoringClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """A classifier that has a score for every class."""
 
     classes_: NDArray[Any]
@@ -157,9 +166,45 @@ class ScoringClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
         return self._in_kind(X, self.classes_[best.astype(np.intp)])
 
+    def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """The fraction of examples whose label is predicted; with `sample_weight`, of their weights.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features), or a sequence of objects
+            As for `predict`.
+        y : array of shape (n_samples,)
+            The true labels.
+        sample_weight : array of shape (n_samples,), optional
+            How much each example counts.
+        """
+        y, sample_weight = on_host("y", y), on_host("sample_weight", sample_weight)
+        return float(super().score(X, y, sample_weight))
+
     def _in_kind(self, X: Any, values: NDArray[Any]) -> Any:
         """What is returned for X: an array of the same library, where the estimator knows it."""
         return values
+
+
+def on_host(name: str, values: Any) -> Any:
+    """Return an array of another library, such as PyTorch, as a NumPy array, and anything else unchanged.
+
+    Raises
+    ------
+    TypeError
+        If NumPy cannot read the array because it is in the memory of a device.
+    """
+    if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack__"):
+        return values
+    try:
+        return np.asarray(values)
+    except (TypeError, RuntimeError, ValueError) as error:
+        kind = f"{type(values).__module__.partition('.')[0]}.{type(values).__name__}"
+        where = f" on device {values.device}" if hasattr(values, "device") else ""
+        raise TypeError(
+            f"{name} must be an array that NumPy can read, got {kind}{where}. Copy it to the memory of the host, for "
+            f"example by {name}.detach().cpu() in PyTorch, {name}.get() in CuPy, {name}.to_device(...) in others"
+        ) from error
 
 
 def validated(
@@ -179,6 +224,7 @@ def validated(
         Whose data they are.
     X : array, CSR matrix or sequence
         The examples; arrays and CSR matrices of floating-point numbers are used as they are, others are converted.
+        Arrays of other libraries are converted to NumPy, also under scikit-learn's ``array_api_dispatch``.
     *y : array
         The labels, if there are to be any. None is what a caller may pass by mistake.
     reset : bool
@@ -195,6 +241,7 @@ def validated(
             f"X must hold examples, got {str(X)!r}. Read a file with larank.data.read, or use LinearMulticlassSVC or "
             "SGDQNClassifier, whose fit takes the path of a file"
         )
+    X, y = on_host("X", X), tuple(on_host("y", each) for each in y)
     if objects and _is_sequence_of_objects(X):
         if isinstance(X, np.ndarray) and X.dtype.kind in "US":
             X = X.astype(object)  # an array of strings cannot hold longer ones
@@ -387,6 +434,7 @@ def example_costs(
     sample_weight, class_weight
         As the estimators take them.
     """
+    sample_weight = on_host("sample_weight", sample_weight)
     weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if sample_weight is not None and hasattr(X, "shape"):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -484,7 +532,7 @@ def held_out_examples(
     except (TypeError, ValueError):
         what = f"{len(validation)} of them" if isinstance(validation, tuple) else type(validation).__name__
         raise ValueError(f"validation must be a pair (X, y), got {what}") from None
-    X, y = validate(X, np.asarray(y))
+    X, y = validate(X, np.asarray(on_host("validation[1]", y)))
     if classes is not None and not np.isin(y, classes).any():
         raise ValueError(f"validation must have labels that y has too, such as {classes[0]!r}; got {y[0]!r}")
     return X, y

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from inspect import signature
@@ -72,7 +72,11 @@ def folds_of(cv: Any, X: Any, y: NDArray[Any]) -> list[Fold]:
     try:
         folds = [Fold(every[train], every[test]) for train, test in splitter.split(read_only(rows), read_only(y))]
     except ValueError as error:
-        raise ValueError(f"cv must be such that these examples can be split by it, got {cv!r}: {error}") from error
+        pairs = "; give its pairs of rows instead, cv=list(splitter.split(X, y, groups))"
+        hint = pairs if _requests(splitter, "split").get("groups") else ""
+        raise ValueError(
+            f"cv must be such that these examples can be split by it, got {cv!r}: {error}{hint}"
+        ) from error
     if not folds or any(not len(fold.train) or not len(fold.test) for fold in folds):
         raise ValueError(f"cv must have folds with examples to train on and examples to test with, got {cv!r}")
     return folds
@@ -97,6 +101,27 @@ class _HeldOut(ScoringClassifier):
         return self.decisions
 
 
+def _takes_weights(scorer: Any) -> bool:
+    """Return whether a scorer is given weights of examples: its function takes them, and its request is not False."""
+    if "sample_weight" not in signature(getattr(scorer, "_score_func", scorer)).parameters:
+        return False
+    request = _requests(scorer, "score").get("sample_weight")
+    if isinstance(request, str):
+        raise ValueError(
+            f"scoring requests the metadata {request!r}, but fit takes sample_weight only. Call "
+            "set_score_request(sample_weight=True) on the scorer, or False for scores without weights"
+        )
+    return request is not False
+
+
+def _requests(consumer: Any, method: str) -> Mapping[str, Any]:
+    """Return the metadata that a scorer or a splitter requests for one of its methods."""
+    if not hasattr(consumer, "get_metadata_routing"):
+        return {}
+    found: Mapping[str, Any] = getattr(consumer.get_metadata_routing(), method).requests
+    return found
+
+
 class Scoring:
     """How models are scored on held-out examples: by accuracy, or as scikit-learn's scorers do.
 
@@ -109,7 +134,7 @@ class Scoring:
         except ValueError:
             names = "one of sklearn.metrics.get_scorer_names()"
             raise ValueError(f"scoring must be None, {names} or a callable, got {scoring!r}") from None
-        self._is_weighted = "sample_weight" in signature(self._scorer).parameters
+        self._is_weighted = _takes_weights(self._scorer)
 
     def score(
         self, classes: NDArray[Any], decisions: Any, X: Any, y: NDArray[Any], weight: _Float | None, fold: Fold

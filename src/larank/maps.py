@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.sparse import csr_matrix, issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import FEATURES, absent, validated
+from larank.base import FEATURES, Estimator, absent, validated
 from larank.blocks import Batch, Provider, check_gram, provider_for
 from larank.blocks.kernels import Kernel, kernel_for, kernels_with, takes_sparse
 from larank.blocks.lowrank import (
@@ -80,7 +80,7 @@ def _check_widths(name: str, value: Any, scope: Scope) -> None:
         raise SchemaError(f"{name} must sum to {scope.sizes['n_components_']} components, got {sum(value)}")
 
 
-class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Features of the kernel values with some training examples, `components_`; subclasses choose these."""
 
     kernel: str | Callable[[Any, Any], ArrayLike]

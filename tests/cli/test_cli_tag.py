@@ -223,7 +223,11 @@ def test_wrong_files_are_refused_in_one_line(model: Path, train_file: Path, tmp_
     narrow = written(tmp_path / "narrow.txt", [[("the",)]])
     bare = written(tmp_path / "bare.txt", [[("the", "DT")]])
     other = written(tmp_path / "other.txt", [[("the", "DT", "X")]])
+    wide = written(tmp_path / "wide.txt", [[("a",) * 5000]])
     cases = {
+        ("train", wide, tmp_path / "m.larank"): "wide.txt, line 1: more than 1000 columns in ",
+        ("eval", model, wide): "wide.txt, line 1: more than 1000 columns in ",
+        ("apply", model, wide): "wide.txt, line 1: more than 1000 columns in ",
         ("apply", model, narrow): "has 1 columns; the model takes 2 (word, pos)",
         ("eval", model, bare): "has no labels, only the columns of the model (word, pos)",
         ("eval", model, other): "none of its labels (X) is a class of the model (B-NP, B-VP, I-NP)",

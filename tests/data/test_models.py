@@ -503,6 +503,11 @@ def said(**values):
     return lambda description, arrays: description["attributes"].update(values)
 
 
+def parameter(**values):
+    """Change what a file says of parameters."""
+    return lambda description, arrays: description["parameters"].update(values)
+
+
 def weighs(**weights):
     """Change the class weights of a file."""
     pairs = [[label, weight] for label, weight in weights.items()]
@@ -622,6 +627,8 @@ def numbered_classes(dtype, count):
     [
         lists(3_000_000),
         lists(250_000),
+        said(classes_=[-9] * 2_500_000),
+        parameter(kernel="\N{GRINNING FACE}" + "a" * 9_000_000),
         objects(300_000),
         pairs(250_000),
         empty_arrays(20_000),
@@ -630,7 +637,18 @@ def numbered_classes(dtype, count):
         numbered_classes(np.uint32, 2_000_000),
     ],
     ids=[
-        *("9 MB of lists", "lists", "texts", "pairs", "empty arrays", "numbers", "small labels", "labels"),
+        *(
+            "9 MB of lists",
+            "lists",
+            "negative numbers",
+            "a long text",
+            "texts",
+            "pairs",
+            "empty arrays",
+            "numbers",
+            "small labels",
+            "labels",
+        ),
     ],
 )
 def test_loading_takes_memory_in_proportion_to_the_file(file, change):
@@ -643,6 +661,16 @@ def test_loading_takes_memory_in_proportion_to_the_file(file, change):
     finally:
         tracemalloc.stop()
     assert taken < 64e6 + 4 * file.stat().st_size
+
+
+@pytest.mark.parametrize(
+    "value", ["a" * 900_000, "b" * 9_000_000, [1] * 1_000_000], ids=["text", "long text", "numbers"]
+)
+def test_what_is_wrong_with_a_file_is_told_in_few_words(file, value):
+    changed(file, stream(), parameter(kernel=value))
+    with pytest.raises(ModelFileError, match="is damaged") as error:
+        load(file)
+    assert len(str(error.value)) < 2_000
 
 
 def test_a_model_whose_description_is_too_large_is_not_saved(file):

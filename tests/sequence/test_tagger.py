@@ -156,14 +156,28 @@ def conll2000(part: str) -> ConllFile:
 AVERAGED: list[dict[str, Any]] = [
     {},
     {"inference": "greedy"},
-    {"solver": "perceptron", "average": True},
+    {"solver": "passive-aggressive", "average": True},
 ]
+
+
+def chunks() -> tuple[list[Any], list[list[str]]]:
+    block = next(conll2000("train").blocks(22_000))
+    return block.sentences(), [list(map(str, labels)) for labels in np.split(block.labels, block.starts[1:-1])]
+
+
+def test_sentences_one_by_one_cost_an_averaged_perceptron_no_accuracy() -> None:
+    X, y = chunks()
+    settings: dict[str, Any] = {"solver": "perceptron", "average": True, "random_state": 0, "n_jobs": 1}
+    tagger = SequenceTagger(**settings).fit(X[:600], y[:600])
+    accuracy = tagger.score(X[640:900], y[640:900])
+    for i in range(600, 640):
+        tagger.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert tagger.score(X[640:900], y[640:900]) > accuracy - 0.0005
 
 
 @pytest.mark.parametrize("settings", AVERAGED, ids=str)
 def test_one_sentence_costs_no_accuracy_and_a_correction_is_learnt(settings: dict[str, Any]) -> None:
-    block = next(conll2000("train").blocks(22_000))
-    X, y = block.sentences(), [list(map(str, labels)) for labels in np.split(block.labels, block.starts[1:-1])]
+    X, y = chunks()
     held, truth = X[600:900], y[600:900]
     fitted = SequenceTagger(random_state=0, n_jobs=1, certify=False, **settings).fit(X[:600], y[:600])
     accuracy = fitted.score(held, truth)
@@ -213,6 +227,13 @@ def test_one_label_is_refused_by_fit_and_may_begin_a_stream(label: Any, tmp_path
     assert stream.predict([["dog"]])[0] == [label]
     stream.partial_fit([["a"]] * 9, [["DET" if label == "NOUN" else 5]] * 9)
     assert len(stream.classes_) == 2
+
+
+def test_weights_of_zero_that_leave_one_label_are_refused() -> None:
+    X, y = [["a", "dog"], [], ["cat"]], [["DET", "NOUN"], [], ["NOUN"]]
+    with pytest.raises(ValueError, match="sample_weight must leave at least two labels in sequences with a weight"):
+        SequenceTagger().fit(X, y, [0, 1, 1])
+    SequenceTagger().fit(X, y, [1, 0, 0])
 
 
 @pytest.mark.parametrize("settings", [{}, {"average": False}, {"inference": "greedy", "order": 3}], ids=str)

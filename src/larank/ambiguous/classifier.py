@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.utils.validation import _num_samples
 
 from larank.ambiguous.candidates import Candidates, GivenSets, is_matrix, number_sets
-from larank.base import of_streams
+from larank.base import of_streams, on_host
 from larank.data.models import persistable, persistable_value
 from larank.data.schema import RANDOM_STATE, csr, floats, instance, integer, number, row
 from larank.docstrings import with_paragraphs
@@ -395,6 +395,7 @@ class AmbiguousClassifier(OnlineClassifier):
         return self._partial_fit(X, y, classes, sample_weight)
 
     def _examples(self, X: Any, y: Any, classes: ArrayLike | None, *, reset: bool) -> tuple[Any, Targets]:
+        y = on_host("y", y)
         if y is None or _is_one_label_each(y):
             X, labels = self._validated(X, y, reset=reset)
             return X, Candidates.of_labels(labels, classes)
@@ -421,6 +422,7 @@ class AmbiguousClassifier(OnlineClassifier):
         sample_weight : array of shape (n_samples,), optional
             How much each example counts.
         """
+        y, sample_weight = on_host("y", y), on_host("sample_weight", sample_weight)
         if y is None or _is_one_label_each(y):
             return float(super().score(X, y, sample_weight))
         candidates = Candidates.of(y, self.classes_ if is_matrix(y) and not hasattr(y, "columns") else None)

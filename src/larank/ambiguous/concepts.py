@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -43,6 +42,7 @@ from larank.ambiguous.conceptschedule import SENTENCES_AT_ONCE, Decaying, Schedu
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words, check_words
 from larank.ambiguous.universes import Universes
+from larank.base import Estimator
 from larank.data.models import persistable
 from larank.data.schema import RESULT, integer, several, text, texts
 from larank.publishing import next_model, of_one_model
@@ -68,7 +68,7 @@ class _Taught(NamedTuple):
     result_=RESULT,
     _state=check_state,
 )
-class ConceptLabeler(BaseEstimator):  # type: ignore[misc]
+class ConceptLabeler(Estimator):
     """The concept each word of a sentence stands for, learned from sentences and what is known of the world.
 
     Words are labelled one after another, the most certain one first. What is known of the concepts found so far, and of

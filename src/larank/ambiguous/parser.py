@@ -23,7 +23,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,6 +34,7 @@ from larank.ambiguous.parserinput import check_sentence, check_sentences, check_
 from larank.ambiguous.passes import SentencePasses
 from larank.ambiguous.sentences import Words
 from larank.ambiguous.trees import meaning_of
+from larank.base import Estimator
 from larank.data.models import persistable
 from larank.data.schema import RESULT, instance, integer, mapping, several, text, texts
 from larank.publishing import next_model, of_one_model
@@ -136,7 +136,7 @@ def _told(word: WordExplanation) -> str:
     result_=RESULT,
     _state=check_state,
 )
-class SemanticParser(BaseEstimator):  # type: ignore[misc]
+class SemanticParser(Estimator):
     """Meanings of sentences, learned online from meanings that each sentence may have: OSPAS.
 
     For training, each sentence comes with candidates: meanings of which one should be right, or several that are parts

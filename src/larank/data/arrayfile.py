@@ -48,10 +48,11 @@ _BYTES_OF_LIST, _BYTES_OF_DICT, _BYTES_OF_KEY, _BYTES_OF_TEXT, _BYTES_OF_NUMBER,
     32,
     10,
 )
-_NUMBER = re.compile(rb"[-+.\deE]{3,}")  # shorter ones are objects that Python shares
+_NUMBER = re.compile(rb"[-+.\deE]{3,}|-[6-9]")  # others are objects that Python shares
 _STRING = re.compile(rb'(?:[^"\\]++|\\.)*+"')
 _MEMORY_FOR_JSON = 40_000_000  # bytes, and twice the size of the file
 _AT_ONCE = 1 << 20  # bytes that are read at once
+_LONGEST_MESSAGE = 1_000  # characters of what is wrong with a file, which may repeat much of it
 
 
 class ModelFileError(ValueError):
@@ -144,9 +145,14 @@ def reading(path: PathLike) -> Iterator[None]:
     try:
         yield
     except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)} {error}") from error.__cause__
+        raise ModelFileError(f"{os.fspath(path)} {_shortened(str(error))}") from error.__cause__
     except DAMAGE as error:
-        raise ModelFileError(f"{os.fspath(path)} is damaged: {error or type(error).__name__}") from error
+        why = _shortened(str(error) or type(error).__name__)
+        raise ModelFileError(f"{os.fspath(path)} is damaged: {why}") from error
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
 
 
 def checked_shape(shape: Any) -> tuple[int, ...]:

@@ -48,6 +48,7 @@ _SAVED = "larank.save writes fitted estimators of larank and pipelines of them"
 _FORMAT = arrayfile.Format("larank-model", 2)
 _TEXT_OR_OBJECTS = re.compile(r"[<>|=]?U\d{1,9}|\|?O")
 _MOST_POINTS = 200_000  # of a history in a file
+_MOST_CHARACTERS = 1_000_000  # of the text of all parameters of an estimator
 _ROOM_FOR_TEXT = 16_000_000  # bytes of an array of strings, more only for more text
 _PathLike = str | os.PathLike[str]
 _SPARSE = {"csr_matrix": csr_matrix, "csr_array": csr_array}
@@ -472,10 +473,22 @@ def _check_width(items: list[Any], dtype: np.dtype[Any]) -> None:
 
 def _check_model(estimator: Any, attributes: Mapping[str, Any], *, may_be_unfitted: bool) -> None:
     """Raise unless parameters and attributes are what an estimator of its class can have."""
+    characters = _characters(values_of(estimator))
+    if characters > _MOST_CHARACTERS:
+        raise ValueError(f"parameters must hold at most {_MOST_CHARACTERS} characters of text, got {characters}")
     getattr(estimator, "_check_parameters", partial(check_parameters, estimator))()
     if may_be_unfitted and not attributes:
         return
     schema.check(_registry[type(estimator).__name__].schema, attributes, values_of(estimator))
+
+
+def _characters(value: Any) -> int:
+    """Return how much text there is in a value; an error that quotes the value takes several times the memory."""
+    if isinstance(value, dict):
+        return _characters(list(value)) + _characters(list(value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_characters, value))
+    return len(value) if isinstance(value, str) else 0
 
 
 def _value_class(name: Any) -> type[Any]:

@@ -42,6 +42,7 @@ from larank.base import (
     hardened,
     held_out_examples,
     of_streams,
+    on_host,
     validated,
 )
 from larank.blocks import Provider, check_gram, provider_for
@@ -211,7 +212,7 @@ class KernelClassifier(ScoringClassifier):
         _check_n_features(self, X, reset=reset)
         if not y:
             return X
-        labels = column_or_1d(np.asarray(on_device(y[0]) or y[0]))
+        labels = column_or_1d(np.asarray(on_device(y[0]) or on_host("y", y[0])))
         check_consistent_length(X, labels)
         check_classification_targets(labels)
         return X, labels
@@ -223,7 +224,8 @@ class KernelClassifier(ScoringClassifier):
     def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """The share of examples whose label is predicted; with `sample_weight`, of their weights."""
         predicted = self.predict(X)
-        labels, predicted = (np.asarray(on_device(each) or each) for each in (y, predicted))
+        labels, predicted = (np.asarray(on_device(each) or on_host("y", each)) for each in (y, predicted))
+        sample_weight = on_host("sample_weight", sample_weight)
         return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
 
     def _check_parameters(self) -> None:

@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
+from larank.base import on_host
 from larank.data.columns import ConllFile, checked_columns, default_columns
 from larank.sequence.sequences import Sequences
 from larank.sparse import sound_csr
@@ -350,6 +351,7 @@ def _templates(given: str | Sequence[str] | None, columns: tuple[str, ...]) -> S
 
 
 def _is_matrix(X: Any) -> bool:
+    X = on_host("X", X)
     return (issparse(X) or isinstance(X, np.ndarray)) and X.ndim == 2 and X.dtype.kind in "biuf"
 
 
@@ -365,7 +367,7 @@ def _ragged(X: Any) -> tuple[Any, NDArray[np.int64]]:
             f"X is {_kind(X)}; expected (X, lengths), X being a two-dimensional array or a sparse matrix of "
             "real numbers"
         )
-    matrix, lengths = X[0], np.asarray(X[1])
+    matrix, lengths = on_host("X", X[0]), np.asarray(on_host("lengths", X[1]))
     starts = _starts(lengths, matrix.shape[0])
     if issparse(matrix):
         matrix = sound_csr(matrix).astype(np.float64, copy=False)

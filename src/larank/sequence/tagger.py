@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import _core, parameters
-from larank.base import absent, check_several_classes, example_costs, of_streams
+from larank.base import Estimator, absent, check_several_classes, example_costs, of_streams
 from larank.blocks.workers import Workers, blas_threads
 from larank.data.columns import ConllFile, read_conll
 from larank.data.files import PathLike
@@ -112,7 +111,7 @@ def _check_calibration(name: str, value: Any, scope: Scope) -> None:
     calibration_=optional(_check_calibration),
     _state=_check_state,
 )
-class SequenceTagger(BaseEstimator):  # type: ignore[misc]
+class SequenceTagger(Estimator):
     """Labels for the tokens of sequences: a large-margin tagger that learns in one pass and keeps learning.
 
     It minimises ``1/2 |w|^2 + C sum_i max_y (Delta(y_i, y) - <w, Phi(x_i, y_i) - Phi(x_i, y)>)``, where a token's
@@ -167,8 +166,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         Whether the model is the average of the weights over the stream, and not the last ones, which owe much to the
         last few sequences. The perceptron and the passive-aggressive rule take the average of all; for LaRank about the
         last sixteenth counts. "auto" does so for LaRank with ``stop="epochs"``. The average of `fit` goes on in
-        `partial_fit`, as a shorter one that each next sequence moves by 6 %: one sequence hardly changes the model, and
-        some ten repeats teach it what was wrong. Weights take twice the memory.
+        `partial_fit`, for the perceptron as the average of all, otherwise as a shorter one that each next sequence
+        moves by 6 %: one sequence hardly changes the model, and some ten repeats teach it what was wrong. Weights take
+        twice the memory.
     shuffle : bool, default=True
         Whether `fit` shuffles the sequences in each epoch. Those of a file are shuffled within blocks of some 50 000
         tokens.
@@ -578,6 +578,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         corpus = self._corpus(X, y, sample_weight)
         if isinstance(corpus, HeldCorpus):
             check_several_classes(self._learner.labels.labels)
+            _check_weighted_labels(corpus.held)
         checkpoint = self._checkpoint(asked, X, corpus)
         is_gap = self.stop == "gap"
         has_dual = self._has_dual and (self.solver == "larank" or self.epochs == 1)
@@ -594,7 +595,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
         if corpus.n_tokens is not None:  # a file was read to its end
             check_several_classes(self._learner.labels.labels)
-        self._learner.begin_stream()
+        if self.solver != "perceptron":  # its last weights are much worse than the average of all
+            self._learner.begin_stream()
         self._warn_of_costs()
         return outcome
 
@@ -900,6 +902,13 @@ def _split(labels: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[np.object
 def _held(file: ConllFile) -> tuple[list[list[Any]], list[list[str]] | None]:
     """The sequences of a file and their labels, in memory."""
     return read_conll(file.path, columns=file.columns, label=file.label, separator=file.separator, comment=file.comment)
+
+
+def _check_weighted_labels(held: LabelledSequences) -> None:
+    """Raise if weights of zero leave a single label."""
+    weighted = np.unique(held.labels[np.repeat(held.costs > 0, held.sequences.lengths)])
+    if len(weighted) < 2:
+        raise ValueError("sample_weight must leave at least two labels in sequences with a weight above zero")
 
 
 def _check_file(file: ConllFile, y: Any, sample_weight: ArrayLike | None) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from larank.base import on_host
 from larank.blocks.provider import read_only
 from larank.sparse import sound_csr
 
@@ -72,6 +73,7 @@ def checked_pairs(X: Any, y: Any) -> tuple[Any, Any]:
 
 def checked_sequence(name: str, values: Any) -> Any:
     """Return something with a length and items, whose arrays are read-only: the model's methods are the caller's."""
+    values = on_host(name, values)
     if hasattr(values, "to_numpy"):  # pandas counts by labels
         values = values.to_numpy()
     if issparse(values):

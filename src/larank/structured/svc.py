@@ -8,12 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from larank import parameters
-from larank.base import example_costs, of_streams
+from larank.base import Estimator, example_costs, of_streams, on_host
 from larank.data.models import persistable
 from larank.data.schema import (
     RESULT,
@@ -107,7 +106,7 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     _early=floats("n_vectors"),
     _state=optional(_check_state),
 )
-class StructuredSVC(BaseEstimator):  # type: ignore[misc]
+class StructuredSVC(Estimator):
     """Large-margin learning of structured outputs, for any model that can find its best output.
 
     Minimises ``1/2 |w|^2 + sum_i C_i max_y (loss(y_i, y) + S(x_i, y) - S(x_i, y_i))``, with
@@ -296,6 +295,7 @@ class StructuredSVC(BaseEstimator):  # type: ignore[misc]
         This is the accuracy if the loss is 1 for every wrong output. Losses that exceed 1 can make it negative.
         """
         X, y = checked_pairs(X, y)
+        sample_weight = on_host("sample_weight", sample_weight)
         model, outputs = CheckedModel(self.model), self.predict(X)
         losses = np.array([model.loss(y[i], outputs[i], i) for i in range(len(y))])
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

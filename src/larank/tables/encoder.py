@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, hstack, issparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from larank import parameters
-from larank.base import FEATURES, absent
+from larank.base import FEATURES, Estimator, absent
 from larank.data.models import persistable
 from larank.data.schema import SchemaError, Scope, instance, several
 from larank.data.tables import ColumnError
@@ -43,7 +43,7 @@ def _check_columns(name: str, value: Any, scope: Scope) -> None:
 
 
 @persistable(**FEATURES, columns_=_check_columns)
-class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableEncoder(TransformerMixin, Estimator):  # type: ignore[misc]
     """Features from the columns of a table: numbers, categories, dates, text and what is missing.
 
     Numbers are standardised, categories become a feature each, and a value that is missing is filled in and marked by

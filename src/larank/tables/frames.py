@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
+from larank.base import on_host
 from larank.data.tables import library
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def table_of(X: Any) -> Table:
         If it is no table, or two columns have one name.
     """
     polars = library("polars")
+    X = on_host("X", X)
     if isinstance(X, polars.DataFrame):
         return Table(X, True)
     if issparse(X):

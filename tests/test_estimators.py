@@ -1252,7 +1252,9 @@ def test_a_stream_in_any_parts_makes_the_model_of_one_call_and_of_fit(case, cuts
     kernel = {"kernel": "precomputed"} if case.has_kernel else {}
     labels = labels % 2 if case.has_kernel and len(cuts) % 2 else labels  # two classes, or more
     once = {"epochs": 1} if "epochs" in case.parameters else one_pass(case)
-    whole = case.make(shuffle=False, **kernel, **once)
+    # A stream has no certificate, by which a model of weights may be shrunk.
+    uncertified = {"certify": False} if case.estimator is larank.SGDQNClassifier else {}
+    whole = case.make(shuffle=False, **kernel, **once, **uncertified)
     decays = case.estimator is larank.ConceptLabeler  # the learning rate, in `fit`
     whole = whole.partial_fit(some, labels) if decays else whole.fit(some, labels)
     model = case.make(**kernel)
@@ -1551,7 +1553,9 @@ def test_the_history_is_ordered_and_ends_at_the_result(case):
 @those(lambda case: case.takes("certify"))
 def test_without_a_certificate_the_result_says_so(case):
     exact, estimate = case.make().fit(*case.data), case.make(certify=False).fit(*case.data)
-    assert_same_model(exact, estimate, but=ESTIMATED, atol=None if case.has_kernel else 1e-12)
+    # The certificate of the Huller computes the distance of the points again, and the model is scaled by that.
+    is_same = case.has_kernel and case.estimator is not larank.HullerClassifier
+    assert_same_model(exact, estimate, but=ESTIMATED, atol=None if is_same else 1e-12)
     assert exact.result_.exact
     assert not estimate.result_.exact
     assert not any(point.exact for point in estimate.result_.history)

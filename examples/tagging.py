@@ -33,7 +33,7 @@ print(entity_report(y_test, tagger.predict(X_test)))
 print(f"gap {tagger.result_.gap:.4f} of {tagger.result_.primal:.4f}, {tagger.result_.seconds:.3f} s")
 
 # A name and a kind of entity never seen before.
-tagger.partial_fit([["the", "Titanic", "sank"]] * 3, [["O", "B-SHIP", "O"]] * 3)
+tagger.partial_fit([["the", "Titanic", "sank"]] * 10, [["O", "B-SHIP", "O"]] * 10)
 print(tagger.predict([["Alan", "Turing", "saw", "the", "Titanic"]])[0])
 
 best, second = tagger.predict_nbest([["Emmy", "Noether", "left", "San", "Francisco"]], n=2)[0]

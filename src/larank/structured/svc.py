@@ -16,7 +16,6 @@ from larank.base import Estimator, example_costs, of_streams, on_host
 from larank.data.models import persistable
 from larank.data.schema import (
     RESULT,
-    SchemaError,
     Scope,
     anything,
     count,
@@ -24,7 +23,6 @@ from larank.data.schema import (
     given,
     integer,
     integers,
-    optional,
     row,
     several,
     starts,
@@ -56,7 +54,7 @@ def _has_features(scope: Scope) -> bool:
 
 def _is_going_on(scope: Scope) -> bool | None:
     """Whether inputs and outputs of examples must be there; with a joint kernel and no stream, inputs are."""
-    return True if "_state" in scope.known else None
+    return True if _is_online(scope) else None
 
 
 def _check_weights(name: str, value: Any, scope: Scope) -> None:
@@ -82,12 +80,13 @@ def _check_vectors(name: str, value: Any, scope: Scope) -> None:
 _STATES = {"larank": larank.STATE, **dict.fromkeys(_PERCEPTRONS, perceptrons.STATE)}
 
 
+def _is_online(scope: Scope) -> bool:
+    return scope.known["result_"].solver in _STATES
+
+
 def _check_state(name: str, value: Any, scope: Scope) -> None:
-    """Of the solver that made the model."""
-    solver = scope.known["result_"].solver
-    if solver not in _STATES:
-        raise SchemaError(f"{name} must not be there after training by {solver!r}")
-    _STATES[solver](name, value, scope)
+    """Check the state of the solver that made the model."""
+    _STATES[scope.known["result_"].solver](name, value, scope)
 
 
 @persistable(
@@ -104,7 +103,7 @@ def _check_state(name: str, value: Any, scope: Scope) -> None:
     _starts=starts("n_patterns", "n_vectors"),
     _beta=floats("n_vectors"),
     _early=floats("n_vectors"),
-    _state=optional(_check_state),
+    _state=given(_check_state, when=_is_online),
 )
 class StructuredSVC(Estimator):
     """Large-margin learning of structured outputs, for any model that can find its best output.

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from larank.blocks import check_gram, provider_for, workers
 from larank.blocks.definite import indefinite_values
 from larank.blocks.kernels import kernel_for, kernel_names
+from larank.blocks.provider import read_only
 
 DTYPES = [np.float32, np.float64]
 PARAMETERS = {"gamma": 0.2, "degree": 3, "coef0": 0.5}
@@ -531,6 +532,16 @@ def test_a_function_of_arrays_gets_arrays_in_the_calling_thread(layout, dtype):
     assert table.dtype == dtype
     close(table, (X @ X.T) if layout is np.asarray else (X @ X.T).toarray())
     assert threads == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("form", [np.copy, lambda X: read_only(list(X))])
+def test_a_compiled_function_that_needs_memory_to_write_to_gets_a_copy(form):
+    def kernel(A, B):
+        return [[pairwise.chi2_kernel(a[None], b[None])[0, 0] for b in B] for a in A]
+
+    X = examples(9)
+    blocks = provider(kernel, form(X))
+    np.testing.assert_allclose(blocks.within(blocks.batch(form(X), 0)), pairwise.chi2_kernel(X), atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,7 @@ class CallableProvider(Provider):
 
     def _returned(self, left: Batch, right: Batch) -> _Float:
         """Return what the caller's function returns for two sets of examples, checked."""
-        A = _handed_over(left.examples)
-        B = A if right.examples is left.examples else _handed_over(right.examples)  # which functions may look at
-        returned = self.kernel.function(A, B)
+        returned = self._called(left.examples, right.examples)
         first, last = left.ids.min(), left.ids.max()
         span = f"examples {first} to {last}"
         if last - first + 1 != len(left):
@@ -145,6 +143,26 @@ class CallableProvider(Provider):
                 f"kernel must return finite numbers, got {values[i, j]} for examples {left.ids[i]} and {right.ids[j]}"
             )
         return values + self.kernel.plus if self.kernel.plus else values
+
+    def _called(self, left: Any, right: Any) -> Any:
+        function, is_same = self.kernel.function, left is right  # which functions may look at
+        A = _handed_over(left)
+        try:
+            return function(A, A if is_same else _handed_over(right))
+        except ValueError as error:
+            if _NEEDS_BUFFER not in str(error):
+                raise
+        A = _copied(left)  # the function does not write, but is compiled for memory that can be written to
+        return function(A, A if is_same else _copied(right))
+
+
+_NEEDS_BUFFER = "buffer source array is read-only"  # what compiled functions of Cython say, scikit-learn's among them
+
+
+def _copied(examples: Any) -> Any:
+    if isinstance(examples, list):
+        return [_copied(example) for example in examples]
+    return examples.copy() if isinstance(examples, np.ndarray) or sparse.issparse(examples) else examples
 
 
 def _handed_over(examples: Any) -> Any:

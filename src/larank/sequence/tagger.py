@@ -53,6 +53,7 @@ from larank.training import (
     Limits,
     Outcome,
     Result,
+    check_arrived,
     file_as_data,
     progress_for,
     train,
@@ -587,6 +588,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
         )
         epochs = math.inf if is_gap else self.epochs
         outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
+        check_arrived(self._learner.labels.labels, 2, outcome.status, self.time_limit)
         if corpus.n_tokens is not None:  # a file was read to its end
             check_several_classes(self._learner.labels.labels)
         self._learner.begin_stream()
@@ -716,6 +718,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]
                 outcome = train(training, limits, progress, checkpoint=checkpoint)
             finally:
                 training.close()
+        check_arrived(self._learner.labels.labels, 1, outcome.status, self.time_limit)
         if hasattr(self, "calibration_"):
             del self.calibration_
         self._learner.stretches += training.stretches

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from larank.data import models
-from larank.data.files import atomic_write
+from larank.data.files import atomic_write, naming
 from larank.report import Row, format_label, format_value, numeric_columns
 
 Model = TypeVar("Model")
@@ -42,7 +42,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show t
 
 # ---- What can go wrong, and how it is said ----
 
-
+_OUTPUT = "standard output"  # as errors name it
 _INTERRUPTED = 128 + signal.SIGINT  # as shells have it
 
 
@@ -155,7 +155,8 @@ def console() -> Console:
 
 def print_line(text: str) -> None:
     """Write text to standard output as it is."""
-    console().print(text, markup=False, soft_wrap=True)
+    with naming(_OUTPUT):
+        console().print(text, markup=False, soft_wrap=True)
 
 
 def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
@@ -166,7 +167,8 @@ def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
         table.add_column(Text(name), justify="right" if name in numeric else "left")
     for row in rows:
         table.add_row(*(Text(format_value(row.get(name))) for name in rows[0]))
-    console().print(table)
+    with naming(_OUTPUT):
+        console().print(table)
 
 
 def print_values(values: Mapping[str, object]) -> None:
@@ -174,7 +176,8 @@ def print_values(values: Mapping[str, object]) -> None:
     table = Table.grid(padding=(0, 2))
     for name, value in values.items():
         table.add_row(Text(printable(name)), Text(printable(format_value(value))))
-    console().print(table)
+    with naming(_OUTPUT):
+        console().print(table)
 
 
 def printable(text: str) -> str:
@@ -194,7 +197,8 @@ def write_text(output: Path | None, chunks: Iterable[str]) -> None:
     """Write to a file, which is there when all of it is, or to standard output."""
     if output is None:
         for chunk in chunks:
-            typer.echo(chunk, nl=False)
+            with naming(_OUTPUT):
+                typer.echo(chunk, nl=False)
         return
     with atomic_write(output) as file:
         for chunk in chunks:

@@ -81,6 +81,7 @@ class _Reading:
         self._items, self._ahead, self._size = items, ahead, size
         self._changed = Condition()
         self._waiting: deque[_Made] = deque()
+        self._held = 0.0  # the sum of their sizes
         self._is_wanted = self._is_closed = False
 
     def run(self) -> None:
@@ -100,7 +101,9 @@ class _Reading:
             if not self._changed.wait_for(lambda: self._waiting, _PATIENCE):
                 return None
             self._changed.notify()
-            return self._waiting.popleft()
+            made = self._waiting.popleft()
+            self._held = self._held - made.size if self._waiting else 0.0
+            return made
 
     def close(self) -> None:
         """Nothing more is to be made."""
@@ -112,11 +115,8 @@ class _Reading:
     def _is_time(self) -> bool:
         """Wait until there is an item to make; False once there is none any more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._is_wanted or self._size_waiting() < self._ahead)
+            self._changed.wait_for(lambda: self._is_closed or self._is_wanted or self._held < self._ahead)
             return not self._is_closed
-
-    def _size_waiting(self) -> float:
-        return sum(made.size for made in self._waiting)
 
     def _makes_one(self) -> bool:
         """Make the next item, of which nothing is kept here; whether there was one."""
@@ -128,6 +128,7 @@ class _Reading:
         with self._changed:
             if not self._is_closed:
                 self._waiting.append(made)
+                self._held += made.size
             self._is_wanted = False
             self._changed.notify()
         return made.error is None

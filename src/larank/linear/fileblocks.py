@@ -148,7 +148,8 @@ class _Reading:
     def __init__(self, time_limit: float | None, interrupt: Interrupt) -> None:
         self.cut_by: Status | None = None
         self._time_limit, self._interrupt = time_limit, interrupt
-        self._labels = set[Any]()  # two of them are enough
+        self._label: Any = None  # the first one
+        self._has_classes = False
 
     def blocks(self, source: Any, y: Any, sample_weight: Any, memory_limit: float) -> Generator[ExampleBlock]:
         """Those of a stream, or slices of an array with its labels."""
@@ -161,9 +162,10 @@ class _Reading:
             yield from arrived(blocks)
 
     def _is_cut(self, block: ExampleBlock | None) -> bool:
-        if block is not None and len(self._labels) < 2:
-            self._labels.update(np.unique(block.y)[:2].tolist())
-        self.cut_by = cut_by(self._time_limit, self._interrupt, len(self._labels))
+        if block is not None and len(block.y) and not self._has_classes:
+            self._label = block.y[0] if self._label is None else self._label
+            self._has_classes = bool(np.any(block.y != self._label))
+        self.cut_by = cut_by(self._time_limit, self._interrupt, has_classes=self._has_classes)
         return self.cut_by is not None
 
 

@@ -15,18 +15,18 @@ _READING = 0.5  # fraction of the time limit for reading rows that training begi
 _GRACE = 0.5  # fraction of the allowance of a time limit
 
 
-def cut_by(time_limit: float | None, interrupt: Interrupt, n_classes: int) -> Status | None:
+def cut_by(time_limit: float | None, interrupt: Interrupt, *, has_classes: bool) -> Status | None:
     """Return what ends reading now, or None: Ctrl-C, or half of the time limit, for the other half is for training.
 
-    As long as there are fewer than two classes, so that there would be no model, reading goes on until the limit, and
-    for a part of what it may be exceeded by.
+    As long as `has_classes` is False, so that no model is possible, reading goes on until the limit, and for a part of
+    the time by which the limit may be exceeded.
     """
     if interrupt.has_come:
         return "interrupted"
     if time_limit is None:
         return None
     now = time.perf_counter()
-    end = _READING * time_limit if n_classes >= 2 else time_limit + _GRACE * allowance(time_limit)
+    end = _READING * time_limit if has_classes else time_limit + _GRACE * allowance(time_limit)
     return "time_limit" if now - call_began(otherwise=now) >= end else None
 
 

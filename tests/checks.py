@@ -564,6 +564,7 @@ WRONG = {
     "max_iter": (_COUNT, (0, 1.5, "9", True), {}),
     "max_categories": (_COUNT, (0, 2.5, None), {}),
     "memory_limit": (_NUMBER, (0, -1, np.nan, "2GB", None), {}),
+    "disk_limit": (_NUMBER, (0, -1, np.nan, "2GB"), {}),
     "min_frequency": (_COUNT, (0, 0.5, None), {}),
     "n_components": (_COUNT, (0, -1, 2.5, "9", True), {}),
     "n_iter_no_change": (_COUNT, (0, 2.5, None), {"early_stopping": True}),

@@ -167,7 +167,7 @@ def _from_sum_to_maximum(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number >= 0, or infinity for the maximum; got {value!r}")
 
 
-def _memory_limit(name: str, value: Any) -> None:
+def _bytes(name: str, value: Any) -> None:
     if positive(name, value) > _LARGEST:
         raise ValueError(f"{name} must be at most {_LARGEST} bytes, got {value!r}")
 
@@ -321,7 +321,8 @@ _CHECKS: Mapping[str, Check] = {
     "init": OneOf(("larank", "zero")),
     "margin": partial(positive, zero=True),
     "max_patterns": partial(whole_number, at_least=2),
-    "memory_limit": _memory_limit,
+    "memory_limit": _bytes,
+    "disk_limit": _bytes,
     "n_jobs": _not_zero,
     "n_reprocess": partial(whole_number, at_least=0),
     "operations": _operations,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larank.data import DataFormatError, ExampleFile, read, write_svmlight
-from larank.data.ahead import read_ahead
+from larank.data.ahead import arrived, read_ahead
 from larank.data.stream import blocks_of, can_be_read_again
 
 N_ROWS = 120
@@ -454,7 +454,7 @@ def test_an_exception_of_the_iterator_passes_unchanged():
         yield GOOD
         raise error
 
-    for source in (blocks_of(blocks(), 1), read_ahead(blocks_of(blocks(), 1))):
+    for source in (blocks_of(blocks(), 1), arrived(read_ahead(blocks_of(blocks(), 1)))):
         next(source), next(source)
         with pytest.raises(RuntimeError) as caught:
             next(source)
@@ -515,8 +515,8 @@ def reading_threads():
 
 
 def test_reading_ahead_hands_out_the_same_items():
-    assert list(read_ahead(iter(range(20)))) == list(range(20))
-    assert list(read_ahead(iter([]))) == []
+    assert list(arrived(read_ahead(iter(range(20))))) == list(range(20))
+    assert list(arrived(read_ahead(iter([])))) == []
     assert not reading_threads()
 
 
@@ -532,7 +532,7 @@ def test_reading_ahead_makes_one_item_more():
             yield k
 
     ahead = read_ahead(items())
-    assert next(ahead) == 0
+    assert next(arrived(ahead)) == 0
     assert second.wait(10)
     assert made == [0, 1]
     ahead.close()
@@ -540,8 +540,59 @@ def test_reading_ahead_makes_one_item_more():
 
 def test_closing_early_ends_the_thread(files):
     ahead = read_ahead(ExampleFile(files / "examples.svm").blocks(1000))
-    next(ahead)
+    next(arrived(ahead))
     assert reading_threads()
     ahead.close()
     assert not reading_threads()
     assert str(files / "examples.svm") not in open_files()
+
+
+def test_reading_ahead_hands_out_nothing_while_an_item_is_made():
+    made = threading.Event()
+
+    def items():
+        made.wait(20)
+        yield 1
+
+    ahead = read_ahead(items())
+    assert next(ahead) is None
+    made.set()
+    assert list(arrived(ahead)) == [1]
+
+
+@pytest.mark.parametrize("ahead", [0, 2])
+def test_as_many_items_are_read_ahead_as_was_asked_for(ahead):
+    made, idle = [], threading.Event()
+
+    def items():
+        for k in range(10):
+            made.append(k)
+            if k == ahead:
+                idle.set()
+            yield k
+
+    reading = read_ahead(items(), ahead=ahead)
+    assert next(arrived(reading)) == 0
+    assert idle.wait(20)
+    reading.close()
+    assert made == list(range(ahead + 1))
+
+
+def test_closing_does_not_wait_for_an_item_that_does_not_come():
+    asleep, awake, closed = threading.Event(), threading.Event(), threading.Event()
+
+    def items():
+        try:
+            asleep.set()
+            awake.wait(20)
+            yield 1
+        finally:
+            closed.set()
+
+    ahead = read_ahead(items())
+    assert next(ahead) is None
+    assert asleep.wait(20)
+    ahead.close()
+    assert not closed.is_set()
+    awake.set()
+    assert closed.wait(20)  # by the thread, when the item has come

@@ -4,10 +4,12 @@ import errno
 import gzip
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -360,6 +362,31 @@ def test_a_disk_that_is_full_when_coefficients_are_written_is_an_error_that_name
     assert "coefficients-" in str(error.value.filename)
 
 
+@pytest.mark.parametrize("most", [20_000, 130_000], ids=["rows", "coefficients"])
+def test_more_temporary_files_than_disk_limit_are_an_error_that_names_it(no_debris, most):
+    X, y = clusters(examples=2000)  # 120 kB with labels and weights
+    assert X.nbytes + 12 * len(y) < 130_000
+    model = svc(C=1.0, memory_limit=1e5, disk_limit=most)
+    with pytest.raises(ValueError, match=rf"disk_limit={most} .* {most} bytes in {no_debris}, but at least .* TMPDIR"):
+        model.fit(iter(cut(X, y, range(50, 2000, 50))))
+    assert not hasattr(model, "coef_")
+    model = svc(C=1.0, memory_limit=1e5, disk_limit=1e6, max_iter=2)
+    with pytest.warns(TrainingWarning, match="max_iter"):
+        model.fit(iter(cut(X, y, range(50, 2000, 50))))
+
+
+def test_a_stream_without_end_may_fill_half_of_a_disk(no_debris, monkeypatch):
+    X, y = clusters()
+
+    def endless():
+        while True:
+            yield X, y
+
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
+    with pytest.raises(ValueError, match=r"disk_limit=None lets .* 50000 bytes, half of what was free in"):
+        svc(memory_limit=1e5).fit(endless())
+
+
 KILLED = """
 import os, signal
 import numpy as np
@@ -392,9 +419,9 @@ def test_the_folder_of_a_killed_fit_is_removed_by_the_next_one(no_debris, monkey
 def test_the_folder_of_a_fit_that_goes_on_stays(no_debris):
     X, y = clusters()
     with temporary_folder() as folder:
-        (folder / "values").write_bytes(b"rows")
+        (folder.path / "values").write_bytes(b"rows")
         svc().fit(iter(cut(X, y, [50])))
-        assert (folder / "values").read_bytes() == b"rows"
+        assert (folder.path / "values").read_bytes() == b"rows"
     (no_debris / "larank-fit-new").mkdir()  # by a process that is about to lock it
     svc().fit(iter(cut(X, y, [50])))
     (no_debris / "larank-fit-new").rmdir()

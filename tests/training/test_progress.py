@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from larank import LaRankClassifier, LaSVMClassifier, SGDQNClassifier
 from larank.training import Checkpoint
 from larank.training import progress as module
 from larank.training.progress import BarProgress, LineProgress, Progress, progress_for
@@ -92,6 +95,36 @@ def test_lines_show_the_fraction(fraction: float, shown: str, capfd: pytest.Capt
 def test_lines_show_no_fraction_nobody_knows(capfd: pytest.CaptureFixture[str]) -> None:
     tell(LineProgress(interval=0.0), None)
     assert "%" not in capfd.readouterr().err
+
+
+def fractions_shown(model, *data, capfd):
+    model.fit(*data)
+    return re.findall(r"larank: +(\d+)%, ", capfd.readouterr().err)
+
+
+@pytest.mark.parametrize("kind", [LaRankClassifier, LaSVMClassifier])
+def test_no_fraction_is_shown_of_epochs_that_depend_on_the_data(kind, capfd: pytest.CaptureFixture[str]) -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(300, 4)), random.integers(0, 2, 300)
+    model = kind(verbose=2, random_state=0)
+    assert model.epochs == "auto"
+    assert not fractions_shown(model, X, y, capfd=capfd)
+    assert "100" in fractions_shown(model.set_params(epochs=2), X, y, capfd=capfd)
+
+
+def test_no_fraction_is_shown_where_validation_ends_training(capfd: pytest.CaptureFixture[str]) -> None:
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(300, 4)), random.integers(0, 2, 300)
+    model = SGDQNClassifier(verbose=2, random_state=0, epochs=30, early_stopping=True)
+    assert not fractions_shown(model, X, y, capfd=capfd)
+    assert "100" in fractions_shown(model.set_params(early_stopping=False), X, y, capfd=capfd)
+
+
+def test_no_fraction_is_shown_of_a_stream_of_unknown_length(capfd: pytest.CaptureFixture[str]) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 20_000))  # larger than what small blocks are joined to
+    blocks = [(X, np.arange(50) % 2)] * 3
+    model = SGDQNClassifier(verbose=2, random_state=0, t0=1e4)
+    assert set(fractions_shown(model, blocks, capfd=capfd)) <= {"100"}
 
 
 def test_a_zero_objective_has_an_absolute_gap(capfd: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from larank.data import models
-from larank.data.files import atomic_write
+from larank.data.files import atomic_write, naming
 from larank.report import Row, format_label, format_value, numeric_columns
 from larank.training.progress import printable
 
@@ -44,7 +44,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="If something fails, show t
 
 # ---- What can go wrong, and how it is said ----
 
-
+_OUTPUT = "standard output"  # as errors name it
 _INTERRUPTED = 128 + signal.SIGINT  # as shells have it
 
 
@@ -164,7 +164,8 @@ def console() -> Console:
 
 def print_line(text: str = "") -> None:
     """Write a line to standard output, however long it is."""
-    console().print(Text(printable(text)), soft_wrap=True)
+    with naming(_OUTPUT):
+        console().print(Text(printable(text)), soft_wrap=True)
 
 
 def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
@@ -175,7 +176,8 @@ def print_rows(rows: Sequence[Row], title: str | None = None) -> None:
         table.add_column(Text(printable(name)), justify="right" if name in numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(format_value(row.get(name)))) for name in rows[0]))
-    console().print(table)
+    with naming(_OUTPUT):
+        console().print(table)
 
 
 def print_values(values: Mapping[str, object]) -> None:
@@ -198,8 +200,9 @@ def write_text(output: Path | None, chunks: Iterable[str]) -> None:
     if output is None:
         for chunk in chunks:
             # Not typer.echo, which removes escape sequences where it does not write to a terminal.
-            sys.stdout.write(printable(chunk, kept="\n\t") if is_terminal() else chunk)
-            sys.stdout.flush()
+            with naming(_OUTPUT):
+                sys.stdout.write(printable(chunk, kept="\n\t") if is_terminal() else chunk)
+                sys.stdout.flush()
         return
     with atomic_write(output) as file:
         for chunk in chunks:

@@ -34,7 +34,7 @@ _SHORT_NAMES = {
     "LaSVMClassifier": "lasvm",
 }
 _SPELLED = {"C": "-C", "fit_intercept": "--intercept"}
-_METAVARS = {"time_limit": "SECONDS", "memory_limit": "BYTES"}
+_METAVARS = {"time_limit": "SECONDS", "memory_limit": "BYTES", "disk_limit": "BYTES"}
 _LEFT_OUT = ("random_state", "verbose", "warm_start")  # commands have --seed and --quiet, and no fit before
 
 

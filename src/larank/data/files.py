@@ -29,6 +29,8 @@ PathLike = str | os.PathLike[str]
 MOST_UNPACKED = 1 << 22
 UNPACKED_RATIO = 200
 
+_SHARE_OF_FREE = 0.5  # of the bytes on a disk, for temporary files
+
 _FOLDER, _LOCK = "larank-fit-", "lock"  # a temporary folder, and the file in it that its process holds locked
 
 COMPRESSORS: dict[str, Callable[[IO[bytes]], Any]] = {
@@ -79,7 +81,7 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
         temporary = Path(file.name)
         try:
             yield file
-            with _naming(path):
+            with naming(path):
                 file.flush()
                 os.fsync(file.fileno())
                 if target.exists():
@@ -91,9 +93,39 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
             raise
 
 
+class TemporaryFolder:
+    """A folder for temporary files, with a bound on their bytes.
+
+    Parameters
+    ----------
+    path : Path
+        The folder.
+    disk_limit : float, optional
+        The bound, by the parameter of that name; by default half of the bytes that are free now.
+    """
+
+    def __init__(self, path: Path, disk_limit: float | None) -> None:
+        self.path, self._disk_limit, self._taken = path, disk_limit, 0
+        self._most = _SHARE_OF_FREE * shutil.disk_usage(path).free if disk_limit is None else disk_limit
+
+    def take(self, n_bytes: int) -> None:
+        """Count bytes that are about to be written, or given back if negative; raise if they are too many."""
+        self._taken += n_bytes
+        if self._taken <= self._most:
+            return
+        bound = f"{self._most:.0f} bytes, half of what was free in {self.path.parent}"
+        if self._disk_limit is not None:
+            bound = f"{self._most:.0f} bytes in {self.path.parent}"
+        raise ValueError(
+            f"disk_limit={self._disk_limit!r} lets temporary files take {bound}, but at least {self._taken} bytes are "
+            "needed so far. Choose a larger disk_limit, or set the environment variable TMPDIR to a folder with more "
+            "space."
+        )
+
+
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder for temporary files, which is removed in the end.
+def temporary_folder(disk_limit: float | None = None) -> Iterator[TemporaryFolder]:
+    """A folder for temporary files, which is removed in the end; they may take `disk_limit` bytes.
 
     A process that is killed leaves its folder behind. The next call finds that nothing holds its lock, and removes it.
     The folder of a process that lives is locked, and a folder of another user is not touched.
@@ -104,7 +136,7 @@ def temporary_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=parent))
     try:
         with _locked_folder(folder):
-            yield folder
+            yield TemporaryFolder(folder, disk_limit)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -146,17 +178,20 @@ class _NamedFile(io.FileIO):
     """A file whose errors name it, or the file that it stands for."""
 
     def __init__(self, path: PathLike, mode: str, stands_for: PathLike) -> None:
-        super().__init__(path, mode)
+        try:
+            super().__init__(path, mode)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, os.fspath(stands_for)) from error
         self._stands_for = stands_for
 
     def write(self, data: Any) -> int:
-        with _naming(self._stands_for):
+        with naming(self._stands_for):
             return super().write(data)
 
 
 @contextmanager
-def _naming(path: PathLike) -> Iterator[None]:
-    """Let an error of the system, such as a full disk, name the file, with the number and the text of the error."""
+def naming(path: PathLike) -> Iterator[None]:
+    """Let an error of the system, such as a full disk, name what is written, with its number and its text."""
     try:
         yield
     except OSError as error:

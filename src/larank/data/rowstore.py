@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from larank.data.files import file_to_write
+from larank.data.files import TemporaryFolder, file_to_write
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RowStore:
 
     Parameters
     ----------
-    folder : Path
+    folder : TemporaryFolder
         Where the files go; the caller removes it.
     stripe_bytes : int
         A stripe ends with the row that reaches so many bytes.
@@ -82,14 +82,16 @@ class RowStore:
         Where the values lie already, of dense rows that come in their order.
     """
 
-    def __init__(self, folder: Path, stripe_bytes: int, row_bytes: int, values: PlaceInFile | None = None) -> None:
+    def __init__(
+        self, folder: TemporaryFolder, stripe_bytes: int, row_bytes: int, values: PlaceInFile | None = None
+    ) -> None:
         self._folder, self._stripe_bytes, self._row_bytes, self._values = folder, stripe_bytes, row_bytes, values
         self.stripes: list[Stripe] = []
         self.rows = self.stored = self.n_features = 0
         self.dtype: np.dtype[Any] | None = None
         self.is_sparse = False
         self._files = {
-            name: file_to_write(folder / name) for name in ("values", "columns", "ends", "numbers", "weights")
+            name: file_to_write(folder.path / name) for name in ("values", "columns", "ends", "numbers", "weights")
         }
 
     def append(self, X: Any, numbers: NDArray[np.int32], weights: NDArray[np.float64]) -> None:
@@ -166,11 +168,12 @@ class RowStore:
             first = last
 
     def _write(self, name: str, array: NDArray[Any]) -> None:
+        self._folder.take(array.nbytes)
         self._files[name].write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
     def _read(self, name: str, dtype: np.dtype[Any], ranges: Sequence[tuple[int, int]]) -> NDArray[Any]:
         """The values in these ranges of an array, side by side."""
-        path, offset = Path(self._folder / name), 0
+        path, offset = self._folder.path / name, 0
         if name == "values" and self._values is not None:
             path, offset = Path(self._values.path), self._values.offset
         found = np.empty(sum(last - first for first, last in ranges), dtype)

@@ -7,12 +7,13 @@ import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
+from larank.data.ahead import arrived, read_ahead
 from larank.data.examples import check_options, read_npz, read_svmlight, reader_of
 from larank.data.files import PathLike
 from larank.data.rows import LabelText, SvmlightText, TableText
@@ -22,7 +23,11 @@ from larank.sparse import check_sparse
 
 # The kinds of NumPy: which labels may come where those of the first block were of this kind.
 _FITTING = {"i": "i", "f": "fi", "U": "Ufi"}
+_AHEAD = 0.75  # of the size of a block is read ahead: of a file a block, and many small ones of the user's
 _NUMBERS = {"i": ("integer", "integers"), "f": ("number", "numbers")}
+
+
+_Block = TypeVar("_Block")
 
 
 class ExampleBlock(NamedTuple):
@@ -173,7 +178,7 @@ class EncodedTable(ExampleFile):
 
     def _blocks(self, n_bytes: int) -> Generator[ExampleBlock]:
         with closing(self._file.blocks(numbers=self._numbers)) as blocks:
-            yield from _resized(self._encoded(blocks), n_bytes)
+            yield from arrived(_resized(self._encoded(blocks), n_bytes))
 
     def _encoded(self, blocks: Iterator[TableBlock]) -> Iterator[ExampleBlock]:
         for block in blocks:
@@ -205,8 +210,39 @@ def blocks_of(source: Any, n_bytes: int) -> Generator[ExampleBlock]:
         source = ExampleFile(source)
     if isinstance(source, ExampleFile):
         return source.blocks(n_bytes)
-    blocks = (_checked(block, number) for number, block in enumerate(_iterator(source), 1))
-    return _resized(blocks, whole_number("n_bytes", n_bytes, at_least=1))
+    return arrived(_resized(_checked_blocks(source), whole_number("n_bytes", n_bytes, at_least=1)))
+
+
+def arriving_blocks(
+    source: Any, n_bytes: int, is_cut: Callable[[ExampleBlock | None], bool], *, reads_ahead: bool = True
+) -> Generator[ExampleBlock | None]:
+    """The blocks of `blocks_of`, read by a thread of their own; None whenever the next one has not come for a while.
+
+    Parameters
+    ----------
+    source : path-like, ExampleFile, or iterable of tuples
+        As for `blocks_of`.
+    n_bytes : int
+        As for `blocks_of`.
+    is_cut : callable
+        Asked after each block of the source, and with None while the next one is waited for: whether the stream is to
+        end now. Blocks of the user's that have come and were to be joined are the last block then.
+    reads_ahead : bool
+        Whether the thread reads the next block while the caller works on one.
+    """
+    is_file = isinstance(source, str | os.PathLike | ExampleFile)
+    blocks = blocks_of(source, n_bytes) if is_file else _checked_blocks(source)
+    ahead = read_ahead(blocks, ahead=_AHEAD * n_bytes if reads_ahead else 0, size=lambda block: _bytes(block.X))
+    with closing(ahead):
+        yield from until_cut(ahead, is_cut) if is_file else _resized(until_cut(ahead, is_cut), n_bytes)
+
+
+def until_cut(blocks: Iterable[_Block], is_cut: Callable[[_Block], bool]) -> Iterator[_Block]:
+    """The blocks up to the one of which the function says that it is the last."""
+    for block in blocks:
+        yield block
+        if is_cut(block):
+            return
 
 
 def can_be_read_again(source: Any) -> bool:
@@ -267,6 +303,10 @@ class _SettledLabels:
         )
 
 
+def _checked_blocks(source: Iterable[Any]) -> Iterator[ExampleBlock]:
+    return (_checked(block, number) for number, block in enumerate(_iterator(source), 1))
+
+
 def _iterator(source: Any) -> Iterator[Any]:
     if not isinstance(source, Iterable):
         raise ValueError(
@@ -308,10 +348,13 @@ def _array(values: Any, dimensions: int, name: str) -> Any:
     return array
 
 
-def _resized(blocks: Iterator[ExampleBlock], n_bytes: int) -> Generator[ExampleBlock]:
-    """The same examples in blocks of about so many bytes."""
+def _resized(blocks: Iterable[ExampleBlock | None], n_bytes: int) -> Generator[ExampleBlock | None]:
+    """The same examples in blocks of about so many bytes; None, while the next one is waited for, passes through."""
     waiting, size = list[ExampleBlock](), 0
     for block in blocks:
+        if block is None:
+            yield None
+            continue
         extra = _bytes(block.X)
         if waiting and (size + extra > n_bytes or not _fit_together(waiting[0], block)):
             joined, waiting, size = _joined(waiting), [], 0

@@ -398,7 +398,15 @@ class Settings:
     def limits(self) -> Limits:
         """When `fit` stops."""
         if self.stop == "epochs":
-            return Limits(None, math.inf, self.time_limit, passes=self.most_epochs, certify=bool(self.certify))
+            is_open = self.epochs == "auto" and self.most_epochs > 1
+            return Limits(
+                None,
+                math.inf,
+                self.time_limit,
+                passes=self.most_epochs,
+                may_end_sooner=is_open,
+                certify=bool(self.certify),
+            )
         # A check takes as many kernel values as a pass.
         absolute = self.C if self.tol is None else None
         return Limits(self.tol, self.max_iter, self.time_limit, absolute_gap=absolute, passes_between_checks=1.0)

@@ -17,15 +17,18 @@ draws which stripes are a block. The mean of W over the ends of blocks of the la
 Epsilon follows the violations, and costs are raised in stages, from pass to pass as in `larank.linear.rounds`.
 Coefficients lie on the disk beside their stripe, at full costs: those of lowered costs are a share of them, so raising
 costs touches no file. What is in memory: W in `_TABLES` arrays, and one block with its coefficients.
+
+A stream may have no end. Reading ends with half of the time limit or with Ctrl-C, and the rows read so far are the
+problem that is solved.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,9 +40,10 @@ from sklearn.utils import check_random_state
 from larank._core import MemoryLimitError, trim_heap
 from larank.base import check_weights, class_factors, validated
 from larank.blocks.ranges import LARGEST_COST
-from larank.data.files import file_to_write, temporary_folder
-from larank.data.rowstore import PlaceInFile, RowStore, StoredRows, place_of
-from larank.data.stream import ExampleBlock, ExampleFile, blocks_of
+from larank.data.ahead import arrived
+from larank.data.files import TemporaryFolder, file_to_write, temporary_folder
+from larank.data.rowstore import RowStore, StoredRows, place_of
+from larank.data.stream import ExampleBlock, ExampleFile, arriving_blocks, until_cut
 from larank.linear.labels import StreamLabels
 from larank.linear.rounds import (
     Coefficients,
@@ -51,7 +55,19 @@ from larank.linear.rounds import (
     shrunk,
     square,
 )
-from larank.training import FromScratch, Limits, Objectives, ObjectiveValues, Outcome, train
+from larank.training import (
+    FromScratch,
+    Interrupt,
+    Limits,
+    Objectives,
+    ObjectiveValues,
+    Outcome,
+    Status,
+    check_arrived,
+    cut_by,
+    first_interrupt,
+    train,
+)
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -77,6 +93,7 @@ class _Gathered(NamedTuple):
     counts: NDArray[np.int64]
     weights: NDArray[np.float64]  # of the rows of each class together
     largest: NDArray[np.float64]  # weight of a row of each class
+    cut_by: Status | None  # the limit that ended reading, if one did
 
 
 class _Counts:
@@ -101,11 +118,8 @@ def is_mapped(X: Any, memory_limit: float) -> bool:
     return isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > memory_limit
 
 
-def _blocks(source: Any, y: Any, sample_weight: Any, n_bytes: int) -> Generator[ExampleBlock]:
-    """Those of a stream, or slices of an array with its labels."""
-    if y is None:
-        yield from blocks_of(source, n_bytes)
-        return
+def _slices(source: Any, y: Any, sample_weight: Any, n_bytes: int) -> Generator[ExampleBlock]:
+    """Blocks of an array with its labels."""
     labels = np.asarray(y)
     weights = None if sample_weight is None else np.asarray(sample_weight)
     for name, values in (("y", labels), ("sample_weight", weights)):
@@ -128,23 +142,55 @@ def _slice(X: NDArray[Any], rows: slice) -> NDArray[Any]:
     return np.memmap(place.path, X.dtype, "r", offset, (rows.stop - rows.start, X.shape[1]))
 
 
-def _gathered(model: Any, blocks: Iterator[ExampleBlock], folder: Path, values: PlaceInFile | None) -> _Gathered:
-    """Check all rows and write them down."""
+class _Reading:
+    """Blocks of rows, until a limit cuts them."""
+
+    def __init__(self, time_limit: float | None, interrupt: Interrupt) -> None:
+        self.cut_by: Status | None = None
+        self._time_limit, self._interrupt = time_limit, interrupt
+        self._label: Any = None  # the first one
+        self._has_classes = False
+
+    def blocks(self, source: Any, y: Any, sample_weight: Any, memory_limit: float) -> Generator[ExampleBlock]:
+        """Those of a stream, or slices of an array with its labels."""
+        is_text = isinstance(source, str | os.PathLike | ExampleFile)
+        n_bytes = max(1, int(min(_BUFFER_BYTES, memory_limit / (_BUFFERS if is_text else 4))))
+        if y is not None:
+            yield from until_cut(_slices(source, y, sample_weight, n_bytes), self._is_cut)
+            return
+        with closing(arriving_blocks(source, n_bytes, self._is_cut, reads_ahead=False)) as blocks:
+            yield from arrived(blocks)
+
+    def _is_cut(self, block: ExampleBlock | None) -> bool:
+        if block is not None and len(block.y) and not self._has_classes:
+            self._label = block.y[0] if self._label is None else self._label
+            self._has_classes = bool(np.any(block.y != self._label))
+        self.cut_by = cut_by(self._time_limit, self._interrupt, has_classes=self._has_classes)
+        return self.cut_by is not None
+
+
+def _gathered(
+    model: Any, source: Any, y: Any, sample_weight: Any, folder: TemporaryFolder, interrupt: Interrupt
+) -> _Gathered:
+    """Check all rows and write them down, or those that come until a limit ends reading."""
     for name in ("n_features_in_", "feature_names_in_"):
         vars(model).pop(name, None)
     stripe_bytes = max(1, int(model.memory_limit / (2 * _STRIPES)))
-    store, labels, counts = RowStore(folder, stripe_bytes, _ROW_BYTES, values), StreamLabels(), _Counts()
-    with closing(store):
+    labels, counts, reading = StreamLabels(), _Counts(), _Reading(model.time_limit, interrupt)
+    values = None if y is None else place_of(source)
+    store = RowStore(folder, stripe_bytes, _ROW_BYTES, values)
+    with closing(store), closing(reading.blocks(source, y, sample_weight, model.memory_limit)) as blocks:
         for block in blocks:
             try:
-                X, y, weights = _checked(model, block)
-                numbers = labels.numbered(y)
+                X, own, weights = _checked(model, block)
+                numbers = labels.numbered(own)
                 store.append(X, numbers, weights)
                 counts.add(numbers, weights, len(labels))
                 _check_memory(model, store, len(labels))
             except ValueError as error:
                 kind = MemoryLimitError if isinstance(error, MemoryLimitError) else ValueError
                 raise kind(f"{block.where}: {error}") from error
+    check_arrived(labels.listed(), 2, reading.cut_by, model.time_limit)
     if not store.rows:
         raise ValueError("the stream must hold at least one example, got none")
     if len(labels) < 2:
@@ -153,7 +199,7 @@ def _gathered(model: Any, blocks: Iterator[ExampleBlock], folder: Path, values: 
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
     figures = counts.rows[order], counts.total[order], counts.largest[order]
-    return _Gathered(store, labels.arrived[order], ranks, *figures)
+    return _Gathered(store, labels.arrived[order], ranks, *figures, reading.cut_by)
 
 
 def _checked(model: Any, block: ExampleBlock) -> tuple[Any, NDArray[Any], NDArray[np.float64]]:
@@ -209,10 +255,10 @@ class _Costs:
 class _Blocks:
     """Stripes with their coefficients, opened as partitions."""
 
-    def __init__(self, found: _Gathered, costs: _Costs, problem: LinearProblem, folder: Path) -> None:
+    def __init__(self, found: _Gathered, costs: _Costs, problem: LinearProblem, folder: TemporaryFolder) -> None:
         self._found, self._costs, self._problem, self._folder = found, costs, problem, folder
-        self.stripes = found.store.stripes
-        self._rows_with, self._coefficients = (np.zeros(len(self.stripes), np.int64) for _ in range(2))
+        self.stripes, self.n_classes = found.store.stripes, problem.n_classes
+        self._rows_with, self._coefficients, self._bytes = (np.zeros(len(self.stripes), np.int64) for _ in range(3))
         self.reads = 0
 
     def opened(self, chosen: Sequence[int], number: int, ramp: float) -> Partition:
@@ -234,8 +280,11 @@ class _Blocks:
         for each in chosen:
             last = first + self.stripes[each].rows
             stored, own = slice(starts[first], starts[last]), np.diff(starts[first : last + 1])
+            arrays = own.astype(np.int32), classes[stored], values[stored] / ramp
+            self._folder.take(sum(array.nbytes for array in arrays) - self._bytes[each])
+            self._bytes[each] = sum(array.nbytes for array in arrays)
             with file_to_write(self._path(each)) as file:
-                for array in (own.astype(np.int32), classes[stored], values[stored] / ramp):
+                for array in arrays:
                     file.write(array.view(np.uint8).data)
             self._rows_with[each], self._coefficients[each] = np.count_nonzero(own), own.sum()
             first = last
@@ -273,7 +322,7 @@ class _Blocks:
         return np.concatenate(values), np.concatenate(classes), starts
 
     def _path(self, stripe: int) -> Path:
-        return self._folder / f"coefficients-{stripe}"
+        return self._folder.path / f"coefficients-{stripe}"
 
 
 # ---- Passes ----
@@ -305,23 +354,14 @@ class BlockPasses:
         self.rows = sum(stripe.rows for stripe in blocks.stripes)
         self.visits = self.steps = self.passes = 0
         self.W: Weights = np.zeros((0, 0))
-        self._acting, way = 0, 0.0
+        self._acting, self._way = 0, 0.0
         self._constant_loss = self._loss_at_zero = self._gain = self._square = 0.0
-        self._n_classes = 0
-        for chosen in blocks.divided(range(len(blocks.stripes)), memory):
-            size = blocks.opened(chosen, 0, 1.0).size()
-            self._acting += size.rows_that_act
-            self._constant_loss += size.constant_loss
-            self._loss_at_zero += size.loss_at_zero
-            self._n_classes = size.n_classes
-            way += size.way
-            if not self.W.size:
-                self.W = np.zeros((size.weight_rows, size.lanes), size.dtype)
+        self._unseen = blocks.divided(range(len(blocks.stripes)), memory)[::-1]  # their sizes are not summed up so far
+        self._n_classes = blocks.n_classes
+        self._ramp = self._cooling_rate = 1.0
+        self._sum_up_sizes()
         self._average, self._averaged = np.zeros_like(self.W), 0
         self._model: Weights | None = None  # what the last evaluation found, if nothing has changed since
-        mean_way = way / max(1, self._acting)
-        self._ramp = min(0.01, 1 / mean_way) if cooling and mean_way > 2 else 1.0
-        self._cooling_rate = 0.1 if self._ramp < 1 else 1.0
         self._epsilon = max(1.0, epsilon) if cooling else epsilon
         self._passes_of_stage = 0
         self._waiting: list[list[int]] = []
@@ -333,6 +373,9 @@ class BlockPasses:
 
     def advance(self) -> bool:
         """Some tens of milliseconds of visits; True once a pass met no violation of `epsilon` or more."""
+        if self._unseen:
+            self._sum_up_sizes()
+            return False
         if self._open is None:
             if not self._waiting:
                 self._begin_pass()
@@ -358,6 +401,9 @@ class BlockPasses:
 
     def evaluate(self) -> FromScratch:
         """W from the coefficients, then the terms of all blocks there, and at the average of W."""
+        while self._unseen:
+            self._sum_up_sizes()
+            yield
         self._close_block()
         groups = self._blocks.divided(range(len(self._blocks.stripes)), self._memory)
         W = np.zeros(self.W.shape)
@@ -408,6 +454,19 @@ class BlockPasses:
         return {"visits": self.visits, "steps": self.steps, "passes": self.passes, "blocks_read": self._blocks.reads}
 
     # Passes.
+
+    def _sum_up_sizes(self) -> None:
+        """Of another block; after the last one, costs are lowered if the way of the coefficients is long."""
+        size = self._blocks.opened(self._unseen.pop(), 0, 1.0).size()
+        self._acting += size.rows_that_act
+        self._constant_loss += size.constant_loss
+        self._loss_at_zero += size.loss_at_zero
+        self._way += size.way
+        if not self.W.size:
+            self.W = np.zeros((size.weight_rows, size.lanes), size.dtype)
+        mean_way = self._way / max(1, self._acting)
+        if not self._unseen and self._cooling and mean_way > 2:
+            self._ramp, self._cooling_rate = min(0.01, 1 / mean_way), 0.1
 
     def _begin_pass(self) -> None:
         order = np.random.default_rng((self._seed, self.passes)).permutation(len(self._blocks.stripes))
@@ -470,18 +529,15 @@ class BlockPasses:
 def fit_blocks(model: Any, source: Any, y: Any, sample_weight: Any) -> Outcome:
     """Train a `LinearMulticlassSVC` on a stream, or on an array that is a memory map, and set what it has fitted."""
     _check_acts_on_blocks(model)
-    place = None if y is None else place_of(source)
-    is_text = isinstance(source, str | os.PathLike | ExampleFile)
-    buffer = max(1, int(min(_BUFFER_BYTES, model.memory_limit / (_BUFFERS if is_text else 4))))
-    with temporary_folder() as folder, closing(_blocks(source, y, sample_weight, buffer)) as blocks:
-        found = _gathered(model, blocks, folder, place)
+    with first_interrupt() as interrupt, temporary_folder(model.disk_limit) as folder:
+        found = _gathered(model, source, y, sample_weight, folder, interrupt)
         intercept = float(model.intercept_scaling) if model.fit_intercept else 0.0
         problem = LinearProblem(model.formulation, len(found.classes), intercept, bool(model.shrinking))
         on_disk = _Blocks(found, _Costs.of(model, found), problem, folder)
-        return _trained(model, found, on_disk)
+        return _trained(model, found, on_disk, interrupt)
 
 
-def _trained(model: Any, found: _Gathered, blocks: _Blocks) -> Outcome:
+def _trained(model: Any, found: _Gathered, blocks: _Blocks, interrupt: Interrupt) -> Outcome:
     store = found.store
     assert store.dtype is not None
     lanes = math.ceil(len(found.classes) * store.dtype.itemsize / 64) * 64
@@ -498,7 +554,11 @@ def _trained(model: Any, found: _Gathered, blocks: _Blocks) -> Outcome:
             cooling=bool(model.cooling),
             epsilon=float(model.tol) if model.stop == "violation" else 0.0,
         )
-        outcome = train(training, limits, progress)
+        outcome = train(training, limits, progress, interrupt=interrupt)
+    if found.cut_by is not None:
+        status = "interrupted" if interrupt.has_come else found.cut_by
+        advice = f"reading was ended after {store.rows} examples, and the model is of these"
+        outcome = replace(outcome, status=status, advice=advice)
     for name in ("dual_coef_", "support_", "costs_", "rest_costs_"):
         vars(model).pop(name, None)
     model.classes_, model._formulation = found.classes, model.formulation

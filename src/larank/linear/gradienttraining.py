@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,13 +41,14 @@ class Part(NamedTuple):
 class Plan:
     """What a training is to do.
 
-    `parts` begins a pass over the data. Without `t0` it is searched for; `weights` are those to begin with. `certify`
-    asks for a lower bound, and `held` are all examples, where they are in memory. `error` tells the share of held-out
-    examples that are misclassified, and training ends when it has not fallen for `patience` passes.
+    `parts` begins a pass over the data; None in it says that the next part has not come yet. Once `is_cut` is set, it
+    ends with the examples that have arrived. Without `t0` it is searched for; `weights` are those to begin with.
+    `certify` asks for a lower bound, and `held` are all examples, where they are in memory. `error` tells the share of
+    held-out examples that are misclassified, and training ends when it has not fallen for `patience` passes.
     """
 
     problem: Problem
-    parts: Callable[[], Generator[Part]]
+    parts: Callable[[], Generator[Part | None]]
     epochs: int
     shuffled: bool
     seed: int
@@ -56,6 +58,7 @@ class Plan:
     held: LabelledRows | None = None
     error: Callable[[GradientMachine], float] | None = None
     patience: float = math.inf
+    is_cut: Event = field(default_factory=Event)
 
 
 class GradientTraining:
@@ -75,21 +78,32 @@ class GradientTraining:
         self._estimated_at = -_VISITS_BETWEEN_ESTIMATES  # the first as soon as there is one
         self._error: float | None = None
         self._lowest_error, self._passes_since = math.inf, 0
-        self._end_search: Callable[[], None] = lambda: None
+        self._end_search: Callable[[], None] | None = None
         self._work = self._passes()
 
     def close(self) -> None:
         """End what the source of the examples has begun."""
         self._work.close()
 
+    @property
+    def has_examples(self) -> bool:
+        """Whether any has come, in this training or before."""
+        return self.machine is not None or self._end_search is not None
+
     def settle(self) -> GradientMachine:
-        """The machine, also where training has ended before the search for its first step has."""
+        """The machine, also where training has ended before the search for its first step has; it needs examples."""
         if self.machine is None:
+            assert self._end_search is not None
             self._end_search()
         assert self.machine is not None
         return self.machine
 
     # ---- What the loop calls ----
+
+    def cut(self) -> bool:
+        """End the stream with what has arrived; True if nothing was learned so far: there is a moment for the first."""
+        self.plan.is_cut.set()
+        return self.machine is None and self.plan.held is None
 
     def advance(self) -> bool:
         """Work for some tens of milliseconds; True once all passes are made."""
@@ -144,6 +158,9 @@ class GradientTraining:
             if self.machine is not None:
                 self._begin_bound_if_due()
             yield from self._pass()
+            if self.plan.is_cut.is_set():
+                yield True
+                return
             if self.machine is None:
                 raise ValueError("X must hold at least one example, got a stream without any")
             self._epoch += 1
@@ -160,21 +177,23 @@ class GradientTraining:
     def _pass(self) -> Generator[bool, None, None]:
         with closing(self.plan.parts()) as parts:
             for part in self._timed(parts):
+                if part is None:
+                    yield False
+                    continue
                 if self.machine is None or self.machine.n_labels < 2 <= part.n_labels:  # one class teaches nothing
                     yield from self._begin(part)
                 yield from self._visit(part)
                 if part.share != 1:  # the end of a pass has a look at the limits of its own
                     yield False
 
-    def _timed(self, parts: Iterator[Part]) -> Iterator[Part]:
+    def _timed(self, parts: Iterator[Part | None]) -> Iterator[Part | None]:
         """The parts, and how long they were waited for."""
-        while True:
-            began = time.perf_counter()
-            part = next(parts, None)
+        began = time.perf_counter()
+        for part in parts:
             self.seconds["reading"] += time.perf_counter() - began
-            if part is None:
-                return
             yield part
+            began = time.perf_counter()
+        self.seconds["reading"] += time.perf_counter() - began
 
     def _visit(self, part: Part) -> Generator[bool, None, None]:
         assert self.machine is not None

@@ -25,6 +25,10 @@ class StreamLabels:
         assert self._arrived is not None
         return self._arrived
 
+    def listed(self) -> list[Any]:
+        """The same as a list, which is empty before any has come."""
+        return [] if self._arrived is None else self._arrived.tolist()
+
     def announce(self, classes: ArrayLike | None) -> None:
         """Take in all labels that may come."""
         if classes is None:

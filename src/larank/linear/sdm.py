@@ -108,7 +108,8 @@ class LinearMulticlassSVC(LinearClassifier):
     max_iter : int, default=1000
         Passes over the data, counted by examples visited, after which training stops with a warning.
     time_limit : float, optional
-        Seconds after which training stops with a warning.
+        Seconds after which training stops with a warning. Reading a file or blocks takes half of them at most: what
+        has arrived by then is the problem that is solved.
     fit_intercept : bool, default=True
         Whether to add a constant feature. Its weights are regularised like the others.
     intercept_scaling : float, default=1.0
@@ -125,6 +126,10 @@ class LinearMulticlassSVC(LinearClassifier):
     memory_limit : float, default=2e9
         The bytes for the model and a block of rows, where `fit` is given a file, blocks or a memory-mapped array larger
         than that; rows and coefficients then lie in a temporary folder. Arrays in memory do not count.
+    disk_limit : float, optional
+        The bytes that rows and coefficients may take in the temporary folder, where `fit` is given a file, blocks or a
+        memory-mapped array larger than `memory_limit`; more is an error. By default half of what is free there when
+        `fit` begins. The folder is that of the system, or the one that the environment variable TMPDIR names.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the fit before, which must have had the same formulation and as
         many examples and classes. A model loaded from a file has no coefficients to start from.
@@ -191,6 +196,7 @@ class LinearMulticlassSVC(LinearClassifier):
         shrinking: bool = True,
         cooling: bool = True,
         memory_limit: float = 2e9,
+        disk_limit: float | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -208,6 +214,7 @@ class LinearMulticlassSVC(LinearClassifier):
         self.shrinking = shrinking
         self.cooling = cooling
         self.memory_limit = memory_limit
+        self.disk_limit = disk_limit
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state

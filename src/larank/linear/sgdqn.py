@@ -7,6 +7,7 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from functools import partial
+from threading import Event
 from typing import Any, Self
 
 import numpy as np
@@ -31,7 +32,6 @@ from larank.base import (
     of_streams,
     validated,
 )
-from larank.data.ahead import read_ahead
 from larank.data.models import persistable
 from larank.data.schema import (
     RESULT,
@@ -48,13 +48,20 @@ from larank.data.schema import (
     record,
     text,
 )
-from larank.data.stream import ExampleFile, blocks_of, brings_labels, can_be_read_again, check_no_weights
+from larank.data.stream import (
+    ExampleBlock,
+    ExampleFile,
+    arriving_blocks,
+    brings_labels,
+    can_be_read_again,
+    check_no_weights,
+)
 from larank.docstrings import with_paragraphs
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start, bytes_of_machine
 from larank.linear.gradienttraining import GradientTraining, Part, Plan
 from larank.linear.labels import StreamLabels
 from larank.publishing import next_model, of_one_model
-from larank.training import Limits, Looks, Outcome, train, warn_if_early
+from larank.training import Limits, Looks, Outcome, check_arrived, train, warn_if_early
 from larank.training.progress import progress_for
 from larank.training.result import Result
 
@@ -462,9 +469,10 @@ class SGDQNClassifier(ScoringClassifier):
         held_out = None
         if validation is not None:
             held_out = held_out_examples(validation, partial(validated, _Anonymous(), reset=True), None)
+        is_cut = Event()
         plan = Plan(
             Problem.of(self),
-            partial(self._parts, source, labels),
+            partial(self._parts, source, labels, is_cut),
             epochs,
             shuffled=bool(self.shuffle),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
@@ -472,9 +480,11 @@ class SGDQNClassifier(ScoringClassifier):
             t0=self.t0,
             error=None if held_out is None else partial(_error, *held_out, labels),
             patience=self.n_iter_no_change if self.early_stopping else math.inf,
+            is_cut=is_cut,
         )
         outcome = self._train(GradientTraining(plan), labels, "a stream")
-        if len(labels) < 2 and outcome.status == "completed":
+        check_arrived(labels.listed(), 2, outcome.status, self.time_limit)
+        if len(labels) < 2:
             raise ValueError(f"the stream must hold at least two classes, got one: {labels.arrived[0].item()!r}")
         return outcome
 
@@ -490,24 +500,36 @@ class SGDQNClassifier(ScoringClassifier):
             state = dict(self._state)
             start = Start(self.t0_, int(state.pop("skip")[0]))
             machine = GradientMachine.from_state(problem, len(self._arrived), start, state)
+        is_cut = Event()
         plan = Plan(
             problem,
-            partial(self._parts, source, labels) if is_stream else partial(self._part, source[0], labels),
+            partial(self._parts, source, labels, is_cut) if is_stream else partial(self._part, source[0], labels),
             1,
             shuffled=bool(self.shuffle) and is_stream,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)) if first else 0,
             certify=bool(self.certify),
             t0=self.t0,
+            is_cut=is_cut,
         )
         return self._train(GradientTraining(plan, machine), labels, "a stream")
 
-    def _parts(self, source: Any, labels: StreamLabels) -> Generator[Part]:
-        """The blocks of a stream; a thread reads the next one meanwhile."""
+    def _parts(self, source: Any, labels: StreamLabels, is_cut: Event) -> Generator[Part | None]:
+        """The blocks of a stream; a thread reads the next one meanwhile. None says that it has not come yet."""
         most = _BUFFER_BYTES if isinstance(source, str | os.PathLike | ExampleFile) else _BUFFER_BYTES_OF_BLOCKS
         buffer = max(1, int(min(most, self.memory_limit / _BUFFERS)))
         may_grow = not hasattr(self, "n_features_in_")
-        with closing(blocks_of(source, buffer)) as blocks, closing(read_ahead(blocks)) as ahead:
-            for block in ahead:
+        has_come = False
+
+        def ends(block: ExampleBlock | None) -> bool:
+            nonlocal has_come
+            has_come = has_come or block is not None
+            return has_come and is_cut.is_set()
+
+        with closing(arriving_blocks(source, buffer, ends)) as blocks:
+            for block in blocks:
+                if block is None:
+                    yield None
+                    continue
                 if block.sample_weight is not None and not np.any(block.sample_weight):
                     continue
                 first = not hasattr(self, "n_features_in_")
@@ -522,7 +544,7 @@ class SGDQNClassifier(ScoringClassifier):
                     raise kind(f"{block.where}: {error}") from error
                 yield Part(rows, len(labels), block.share_read)
 
-    def _part(self, call: tuple[Any, Any, Any], labels: StreamLabels) -> Generator[Part]:
+    def _part(self, call: tuple[Any, Any, Any], labels: StreamLabels) -> Generator[Part | None]:
         """The arrays of one call."""
         rows = self._rows(*call, labels)
         yield from _one_part(rows, len(labels))
@@ -566,12 +588,14 @@ class SGDQNClassifier(ScoringClassifier):
             math.inf,
             self.time_limit,
             passes=plan.epochs,
+            may_end_sooner=plan.patience < math.inf,
             certify=plan.held is not None,
         )
         looks = None if plan.held is None else Looks(training.look, math.ceil(plan.epochs / _LOOKS))
         with progress_for(self.verbose) as progress, closing(training):
             progress.start(f"{self.algorithm}, {self.loss}, {about}")
             outcome = train(training, limits, progress, looks)
+        check_arrived(labels.listed() if training.has_examples else [], 1, outcome.status, self.time_limit)
         machine = training.settle()
         self._check_converges(machine, outcome)
         self._keep_model(machine, labels)
@@ -634,7 +658,7 @@ class _Anonymous(BaseEstimator):  # type: ignore[misc]
     """Whose data are checked for themselves."""
 
 
-def _one_part(rows: LabelledRows, n_labels: int) -> Generator[Part]:
+def _one_part(rows: LabelledRows, n_labels: int) -> Generator[Part | None]:
     yield Part(rows, n_labels, 1.0)
 
 

@@ -1,7 +1,7 @@
 """Labelled sequences as training sees them: blocks, the same in every epoch, each in an order of its own.
 
-Sequences in memory are one block. A file is read block by block while training works on the block before, so it may be
-larger than memory. What was read stays there as long as it fits.
+Sequences in memory are one block. A file is read block by block, by a thread, so it may be larger than memory and its
+reader may be waited for. What was read stays there as long as it fits.
 """
 
 from __future__ import annotations
@@ -58,11 +58,13 @@ class HeldCorpus:
         self.n_tokens: int | None = held.sequences.n_tokens
         self.has_values = held.sequences.values is not None  # of features, that are not all 1
 
-    def blocks(self) -> Iterator[LabelledSequences]:
+    def blocks(self) -> Iterator[LabelledSequences | None]:
         """The one block."""
         yield self.held
 
-    blocks_so_far = blocks
+    def blocks_so_far(self) -> Iterator[LabelledSequences]:
+        """The one block."""
+        yield self.held
 
 
 @dataclass
@@ -70,7 +72,7 @@ class FileCorpus:
     """A file in columns. The first pass over it learns features and labels of the model.
 
     Encoded blocks of up to `memory_limit` bytes are kept for the next pass. Where they are more, each pass reads the
-    file. A thread may read the next block meanwhile.
+    file. A thread does, and may read the next block meanwhile.
     """
 
     file: ConllFile
@@ -87,25 +89,32 @@ class FileCorpus:
     _handed_out: int = 0
     _encoding: threading.Lock = field(default_factory=threading.Lock)
 
-    def blocks(self) -> Iterator[LabelledSequences]:
-        """The blocks of an epoch: those of the file, always the same."""
+    def blocks(self) -> Iterator[LabelledSequences | None]:
+        """The blocks of an epoch: those of the file, always the same. None says that the next one has not come yet."""
         if self.n_tokens is not None and self._kept is not None:
             yield from self._kept
             return
         is_first = self.n_tokens is None
-        read = self._read(self.encoder.learn if is_first else self.encoder.encode)
-        with closing(read_ahead(read) if self.reads_ahead else read) as blocks:
-            for block in blocks:
-                if is_first:
-                    self._keep(block)
-                yield block
-        self.n_tokens = block.tokens_before + block.sequences.n_tokens
+        is_over, n_tokens = threading.Event(), 0
+        read = self._read(self.encoder.learn if is_first else self.encoder.encode, is_over)
+        with closing(read_ahead(read, ahead=int(self.reads_ahead))) as blocks:
+            try:
+                for block in blocks:
+                    if block is not None:
+                        n_tokens = block.tokens_before + block.sequences.n_tokens
+                        if is_first:
+                            self._keep(block)
+                    yield block
+            finally:
+                with self._encoding:  # a thread that is waiting for the file may not learn from it later
+                    is_over.set()
+        self.n_tokens = n_tokens
 
     def blocks_so_far(self) -> Iterator[LabelledSequences]:
         """The blocks that were handed out, all of them once a pass is complete."""
         if self._kept is not None:
             return iter(tuple(self._kept))
-        return islice(self._read(self.encoder.encode), self._handed_out)
+        return islice(self._read(self.encoder.encode, threading.Event()), self._handed_out)
 
     def _keep(self, block: LabelledSequences) -> None:
         self._handed_out += 1
@@ -114,19 +123,21 @@ class FileCorpus:
             if sum(map(_bytes, self._kept)) > self.memory_limit:
                 self._kept = None
 
-    def _read(self, encode: Callable[[Any], Sequences]) -> Generator[LabelledSequences]:
+    def _read(self, encode: Callable[[Any], Sequences], is_over: threading.Event) -> Generator[LabelledSequences]:
         words = _core.Dictionary()
         number = np.empty(0, dtype=np.int32)
         sequences_before = tokens_before = 0
         for block in self.file.blocks(_BLOCK_TOKENS, words):
-            if self.scheme is not None:
-                names = np.array(words.words(), dtype=object)[block.labels]
-                labels = self.labels.of(mended(names, np.diff(block.starts), self.scheme))
-            else:
-                if len(words) > len(number):
-                    number = self.labels.of(words.words())
-                labels = number[block.labels]
             with self._encoding:
+                if is_over.is_set():
+                    return
+                if self.scheme is not None:
+                    names = np.array(words.words(), dtype=object)[block.labels]
+                    labels = self.labels.of(mended(names, np.diff(block.starts), self.scheme))
+                else:
+                    if len(words) > len(number):
+                        number = self.labels.of(words.words())
+                    labels = number[block.labels]
                 began = time.perf_counter()
                 encoded = encode(block)
                 self.encoding_seconds += time.perf_counter() - began

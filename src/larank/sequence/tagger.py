@@ -52,6 +52,7 @@ from larank.training import (
     Limits,
     Outcome,
     Result,
+    check_arrived,
     file_as_data,
     progress_for,
     train,
@@ -593,6 +594,7 @@ class SequenceTagger(Estimator):
         )
         epochs = math.inf if is_gap else self.epochs
         outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
+        check_arrived(self._learner.labels.labels, 2, outcome.status, self.time_limit)
         if corpus.n_tokens is not None:  # a file was read to its end
             check_several_classes(self._learner.labels.labels)
         if self.solver != "perceptron":  # its last weights are much worse than the average of all
@@ -723,6 +725,7 @@ class SequenceTagger(Estimator):
                 outcome = train(training, limits, progress, checkpoint=checkpoint)
             finally:
                 training.close()
+        check_arrived(self._learner.labels.labels, 1, outcome.status, self.time_limit)
         if hasattr(self, "calibration_"):
             del self.calibration_
         self._learner.stretches += training.stretches

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from larank import _core
 from larank.blocks.workers import Workers
+from larank.data.ahead import arrived
 from larank.data.schema import (
     RANDOM_STATE,
     Kind,
@@ -310,7 +311,8 @@ class ChainTraining:
     position: int = 0  # in the order of the current sequences
     blocks_taken: int = 0  # in this epoch
     before_order: list[Any] | None = None  # where `orders` stood before the order of the current sequences
-    source: Iterator[LabelledSequences] = field(default_factory=lambda: iter(()))
+    is_waiting: bool = False  # for the next sequences
+    source: Iterator[LabelledSequences | None] = field(default_factory=lambda: iter(()))
 
     def __post_init__(self) -> None:
         self.chain, self.session = self.learner.chain, self.learner.session
@@ -327,6 +329,8 @@ class ChainTraining:
     def advance(self) -> bool:
         """Learn from some thousand tokens; True once the epochs are over."""
         if self.current is None and not self._take_block():
+            if self.is_waiting:
+                return False
             self.epoch += 1
             if self.epoch >= self.epochs:
                 return True
@@ -353,8 +357,12 @@ class ChainTraining:
         return False
 
     def _take_block(self) -> bool:
-        """Go on to the next sequences of which some have a cost; False if there are none."""
+        """Go on to the next sequences of which some have a cost; False if there are none, or none has come yet."""
+        self.is_waiting = False
         for labelled in self.source:
+            if labelled is None:
+                self.is_waiting = True
+                return False
             self.blocks_taken += 1
             self.learner.check_memory(labelled.sequences.n_features, labelled.n_labels)
             seen = self.chain.admit(labelled, self.learner.labels)
@@ -419,17 +427,19 @@ class ChainTraining:
         if self.orders is not None:
             set_random_state(self.orders, state["orders"])
         if int(state["epochs_begun"]) > 1:
-            for labelled in self.corpus.blocks():
+            for labelled in arrived(self.corpus.blocks()):
                 self._numbers(labelled)
             self.source = self.corpus.blocks()
         is_in_block, has_next = bool(state["is_in_block"]), False
-        for labelled in islice(self.source, int(state["blocks_taken"]) - is_in_block):
+        for labelled in islice(arrived(self.source), int(state["blocks_taken"]) - is_in_block):
             self.blocks_taken += 1
             self._numbers(labelled)
         if is_in_block:
             has_next = self._take_block()
+            while self.is_waiting:
+                has_next = self._take_block()
         elif int(state["epoch"]) >= int(state["epochs_begun"]):
-            has_next = next(self.source, None) is not None  # a corpus knows its size when its end was met
+            has_next = next(arrived(self.source), None) is not None  # a corpus knows its size when its end was met
         if self.blocks_taken != int(state["blocks_taken"]) or has_next != is_in_block:
             raise ValueError("it is no place in the corpus")
 
@@ -455,6 +465,8 @@ class ChainTraining:
 
         In further epochs LaRank does not look at stretches that are support patterns, so their losses are not known.
         """
+        if self.is_waiting:
+            return None
         is_due = self.tokens - self.recorded_at >= max(_FEWEST_BETWEEN, _SHARE_BETWEEN * self.tokens)
         if self.recorded_at and not is_due and self.current is not None:
             return None

@@ -29,6 +29,7 @@ from larank.training.loop import (
 )
 from larank.training.progress import Progress, progress_for
 from larank.training.result import Checkpoint, Result, Status
+from larank.training.streams import check_arrived, cut_by
 
 __all__ = [
     "CertificateWarning",
@@ -52,7 +53,9 @@ __all__ = [
     "Status",
     "Training",
     "TrainingWarning",
+    "check_arrived",
     "completed",
+    "cut_by",
     "file_as_data",
     "first_interrupt",
     "on_interrupt",

@@ -107,15 +107,24 @@ class Resumable(Protocol):
         """Go on from that state."""
 
 
+@runtime_checkable
+class Streaming(Protocol):
+    """Training on a stream, where examples may have arrived that it has not begun with when a limit ends it."""
+
+    def cut(self) -> bool:
+        """End the stream with what has arrived; True if nothing was learned so far: there is a moment for the first."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop: at a duality gap, after passes over the data, after seconds.
 
     `gap` is relative to the primal objective, `absolute_gap` is not. `passes` is how many of them will be made of
-    the solver's own accord, which then counts as "completed". Between two checks of the gap from scratch lie at least
-    `passes_between_checks`; one is made where the estimate gives hope, and in any case after `passes_without_check`.
-    Without `certify` the objectives are not computed from scratch at the end. `time_limit` counts from the beginning
-    of the call that trains, see `next_model`, and holds for the certificate too.
+    the solver's own accord, which then counts as "completed"; with `may_end_sooner` fewer may be enough, so that
+    progress shows no fraction of them. Between two checks of the gap from scratch lie at least `passes_between_checks`;
+    one is made where the estimate gives hope, and in any case after `passes_without_check`. Without `certify` the
+    objectives are not computed from scratch at the end. `time_limit` counts from the beginning of the call that trains,
+    see `next_model`, and holds for the certificate too.
     """
 
     gap: float | None
@@ -126,6 +135,7 @@ class Limits:
     certify: bool = True
     passes_between_checks: float = 0.0
     passes_without_check: float = 20.0  # estimates may be far too high
+    may_end_sooner: bool = False
 
     def closing_gap(self, primal: float) -> float | None:
         """The gap at which to stop, if there is one."""
@@ -224,6 +234,9 @@ def train(
             status = run.end(optimal=optimal)
             if checkpoint is not None and (status is not None or checkpoint.is_due()):
                 run.write(checkpoint, status)
+        if status in ("interrupted", "time_limit") and isinstance(training, Streaming) and training.cut():
+            while run.seconds_left() > 0 and not training.advance():
+                pass
         outcome = run.finish(status)
         # Whoever pressed it wants an end, also where training was at its own.
         return replace(outcome, status="interrupted") if interrupt.has_come else outcome
@@ -357,7 +370,7 @@ class _Run:
         now = time.perf_counter() - self.call_began
         if now < (1 - self._MOST_OF_LIMIT) * limit:
             return False
-        needed = self.expected_certificate() - self._PATIENCE * _allowance(limit) / 2
+        needed = self.expected_certificate() - self._PATIENCE * allowance(limit) / 2
         return now >= limit or (now + needed >= limit and needed <= self._MOST_OF_LIMIT * limit)
 
     def expected_certificate(self) -> float:
@@ -374,7 +387,7 @@ class _Run:
         """For objectives from scratch."""
         limit, end = self.limits.time_limit, self.interrupt.at + self._PATIENCE
         if limit is not None:
-            end = min(end, self.call_began + limit + self._PATIENCE * _allowance(limit))
+            end = min(end, self.call_began + limit + self._PATIENCE * allowance(limit))
         return end - time.perf_counter()
 
     def is_time_for_certificate(self) -> bool:
@@ -459,6 +472,8 @@ class _Run:
     def fraction(self, point: Checkpoint) -> float | None:
         """How many of the passes are made, or how far the gap has come on a logarithmic scale, if either tells."""
         if self.limits.passes is not None:
+            if self.limits.may_end_sooner or not point.iterations:  # as of a stream whose length is not known
+                return None
             return min(1.0, point.iterations / self.limits.passes)
         first = self.history[0]
         start, now = first.gap, self.limits.closing_gap(first.primal)
@@ -495,6 +510,6 @@ def _overflow(at: Objectives) -> ValueError:
     )
 
 
-def _allowance(limit: float) -> float:
+def allowance(limit: float) -> float:
     """The seconds by which a limit of time may be exceeded."""
     return max(1.0, 0.1 * limit)

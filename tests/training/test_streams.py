@@ -1,0 +1,217 @@
+"""Streams under limits: they hold between blocks and while one is waited for, and what has arrived makes the model."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from larank import LinearMulticlassSVC, SequenceTagger, SGDQNClassifier
+from larank.data.columns import ConllFile
+from larank.training import TrainingWarning
+
+LONG = 20.0  # seconds that no test may wait for
+
+
+def block(rows=60):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(rows, 3))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def wait_for_threads():
+    """Threads end once what they wait for has come."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("larank-reading"):
+            thread.join(LONG)
+            assert not thread.is_alive()
+
+
+@pytest.fixture(autouse=True)
+def no_thread_left():
+    yield
+    wait_for_threads()
+
+
+class Slow:
+    """Blocks of a stream that then sleeps; `before` is called when it goes to sleep."""
+
+    def __init__(self, n_blocks, before=lambda: None):
+        self.n_blocks, self.before, self.awake = n_blocks, before, threading.Event()
+
+    def __iter__(self):
+        for _ in range(self.n_blocks):
+            yield block()
+        self.before()
+        self.awake.wait(LONG)
+
+    def __enter__(self):
+        self.began = time.perf_counter()
+        return self
+
+    def __exit__(self, *_):
+        assert time.perf_counter() - self.began < LONG / 2
+        self.awake.set()
+
+
+def press_ctrl_c():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def columns(folder, text):
+    """A pipe with this text, which stays open until the event is set."""
+    path, awake = folder / "pipe.txt", threading.Event()
+    os.mkfifo(path)
+
+    def write():
+        with open(path, "w") as pipe:
+            pipe.write(text)
+            pipe.flush()
+            awake.wait(LONG)
+
+    threading.Thread(target=write, daemon=True).start()
+    return ConllFile(path, columns=["word"]), awake
+
+
+every_call = pytest.mark.parametrize(
+    ("kind", "method"),
+    [(LinearMulticlassSVC, "fit"), (SGDQNClassifier, "fit"), (SGDQNClassifier, "partial_fit")],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+
+
+@every_call
+def test_a_time_limit_holds_while_a_block_is_waited_for(kind, method):
+    model = kind(time_limit=0.2, random_state=0)
+    with Slow(2) as blocks, pytest.warns(TrainingWarning, match="time_limit"):
+        getattr(model, method)(iter(blocks))
+    assert model.result_.status == "time_limit"
+    X, y = block()
+    assert model.score(X, y) > 0.9
+
+
+@every_call
+def test_ctrl_c_ends_waiting_for_a_block(kind, method):
+    model = kind(random_state=0)
+    with Slow(2, press_ctrl_c) as blocks, pytest.warns(TrainingWarning, match="interrupt"):
+        getattr(model, method)(iter(blocks))
+    assert model.result_.status == "interrupted"
+    X, y = block()
+    assert model.score(X, y) > 0.9
+
+
+@every_call
+def test_a_time_limit_ends_a_stream_without_end(kind, method):
+    def endless():
+        while True:
+            yield block()
+
+    model = kind(time_limit=0.3, random_state=0)
+    began = time.perf_counter()
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        getattr(model, method)(endless())
+    assert time.perf_counter() - began < LONG / 2
+    assert model.result_.status == "time_limit"
+    X, y = block()
+    assert model.score(X, y) > 0.9
+
+
+@every_call
+def test_a_stream_without_a_block_within_the_time_limit_is_an_error(kind, method):
+    model = kind(random_state=0).fit(*block())
+    before = vars(model).copy()
+    model.set_params(time_limit=0.1)
+    if method == "partial_fit":
+        model = kind(random_state=0, time_limit=0.1)
+        before = vars(model).copy()
+    with Slow(0) as blocks, pytest.raises(ValueError, match=r"no block .* within time_limit=0.1 .* larger"):
+        getattr(model, method)(iter(blocks))
+    assert vars(model).keys() == before.keys()
+
+
+@every_call
+def test_ctrl_c_before_the_first_block_raises(kind, method):
+    model = kind(random_state=0)
+    with Slow(0, press_ctrl_c) as blocks, pytest.raises(KeyboardInterrupt, match="no block"):
+        getattr(model, method)(iter(blocks))
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVC, SGDQNClassifier])
+def test_a_stream_of_one_class_within_the_time_limit_is_an_error(kind):
+    X, y = block()
+
+    def blocks(awake):
+        yield X[y == 0], y[y == 0]
+        awake.wait(LONG)
+
+    with Slow(0) as stream, pytest.raises(ValueError, match=r"only examples of the class 0 .* time_limit=0.1"):
+        kind(time_limit=0.1).fit(blocks(stream.awake))
+
+
+def test_a_model_of_the_rows_read_so_far_says_how_many_they_are():
+    with Slow(2) as blocks, pytest.warns(TrainingWarning, match="reading was ended after 120 examples"):
+        model = LinearMulticlassSVC(time_limit=0.4, tol=1e-2).fit(iter(blocks))
+    X, y = block()
+    full = LinearMulticlassSVC(tol=1e-6).fit(np.vstack([X, X]), np.concatenate([y, y]))
+    assert model.result_.exact
+    assert model.result_.dual <= full.result_.primal <= model.result_.primal * (1 + 1e-9)
+
+
+def test_a_partial_fit_that_no_block_reaches_keeps_the_model():
+    X, y = block()
+    model = SGDQNClassifier(random_state=0).partial_fit(X, y)
+    weights = model.coef_.copy()
+    with Slow(0) as blocks, pytest.warns(TrainingWarning, match="time_limit"):
+        model.set_params(time_limit=0.1).partial_fit(iter(blocks))
+    np.testing.assert_array_equal(model.coef_, weights)
+
+
+TEXT = "the DET\ndog NOUN\nbarks VERB\n\n"
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("is_limit", [True, False], ids=["time_limit", "Ctrl-C"])
+def test_limits_hold_while_a_tagger_waits_for_its_file(is_limit, n_jobs, tmp_path):
+    file, awake = columns(tmp_path, TEXT * 20_000)  # a block and a part of another one
+    model = SequenceTagger(random_state=0, n_jobs=n_jobs, time_limit=1.0 if is_limit else None)
+    began = time.perf_counter()
+    if not is_limit:
+        threading.Timer(1.0, press_ctrl_c).start()
+    with pytest.warns(TrainingWarning, match="time_limit" if is_limit else "interrupt"):
+        model.fit(file)
+    assert time.perf_counter() - began < LONG / 2
+    awake.set()
+    assert model.result_.status == ("time_limit" if is_limit else "interrupted")
+    assert list(model.predict([["the", "dog"]])[0]) == ["DET", "NOUN"]
+
+
+def test_a_tagger_without_a_block_within_the_time_limit_is_an_error(tmp_path):
+    file, awake = columns(tmp_path, TEXT)
+    model = SequenceTagger(time_limit=0.1)
+    with pytest.raises(ValueError, match=r"no block .* within time_limit=0.1"):
+        model.fit(file)
+    awake.set()
+    assert not hasattr(model, "classes_")
+
+
+def test_a_tagger_learns_nothing_from_a_block_that_arrives_too_late(tmp_path):
+    model = SequenceTagger(random_state=0).fit([["the", "cat"]], [["DET", "NOUN"]])
+    known = model.feature_names()
+    file, awake = columns(tmp_path, TEXT)
+    with pytest.warns(TrainingWarning, match="time_limit"):
+        model.set_params(time_limit=0.1).partial_fit(file)
+    awake.set()
+    wait_for_threads()
+    assert list(model.classes_) == ["DET", "NOUN"]
+    assert model.feature_names() == known
+
+
+def test_a_stream_that_ends_in_time_is_no_different():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        models = [LinearMulticlassSVC(random_state=0, time_limit=limit).fit([block()] * 3) for limit in (None, 600)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

@@ -186,3 +186,14 @@ def test_a_matrix_that_went_through_float32_is_accepted():
         model = HullerClassifier("precomputed", epochs=20, random_state=0).fit(K, y)
     assert np.isfinite(model.result_.gap)
     assert np.isfinite(model.decision_function(K)).all()
+
+
+@pytest.mark.parametrize("seed", [68, *range(10)])
+def test_points_that_come_together_at_the_origin_give_a_finite_model(seed):
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(40, 3))
+    X[X < 0.6] = 0
+    labels = (4 * random.uniform(size=40)).astype(int)
+    model = HullerClassifier("linear", random_state=seed).fit(X, labels)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert np.isfinite(model.result_.gap)

@@ -49,9 +49,8 @@ class Huller(Algorithm):
     def begin_training(self, training: StreamTraining) -> None:
         """Nothing is known of margins yet."""
         self._are_separated = False  # every class from the rest, when the objectives were last computed
-        self._measured: tuple[_Float, _Float] | None = (
-            None  # |X_P - X_N|^2 and (|X_P|^2 - |X_N|^2) / 2 in a certificate
-        )
+        # |X_P - X_N|^2 and (|X_P|^2 - |X_N|^2) / 2, if a certificate has computed them
+        self._measured: tuple[_Float, _Float] | None = None
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Where hulls meet, their points come together, and there is no margin to have converged to."""
@@ -148,7 +147,7 @@ class _Points:
     def scale(self, dtype: np.dtype[Any], squared_distance: _Float) -> _Float:
         """2 / |X_P - X_N|^2; zero where the points coincide in this precision, or one of them is missing."""
         negative, _, positive = self.products.T
-        are_apart = squared_distance > 16 * np.finfo(dtype).eps * (negative + positive)
+        are_apart = squared_distance > 16 * np.finfo(dtype).eps * (np.abs(negative) + np.abs(positive))
         return np.divide(2, squared_distance, out=np.zeros(len(negative)), where=are_apart & self.has_both_sides)
 
     def decision(self, dtype: np.dtype[Any], measured: tuple[_Float, _Float] | None) -> tuple[_Float, _Float]:

@@ -9,6 +9,8 @@
 #include "simd/units.hpp"
 
 NB_MODULE(_core, m) {
+    // A process may end while a thread of its own still waits for a stream, and so still holds objects.
+    nb::set_leak_warnings(false);
     const char* level = std::getenv("LARANK_SIMD");
     larank::set_simd_level(level && *level ? level : larank::simd_levels().back());
     m.def("simd_level", &larank::simd_level);

@@ -315,6 +315,33 @@ def test_ascent_on_the_simplex_reaches_the_maximum():
     assert alpha.min() >= 0
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_ascent_on_the_simplex_ends_where_rounding_hides_the_gain(seed):
+    rng = np.random.default_rng(seed)
+    rows, shifts = rng.normal(size=(20, 40)), rng.normal(size=(20, 1))
+    losses = np.r_[0, rng.uniform(0.5, 1, 24)]
+    found = []
+    for shift in (1e4, 1e6):
+        planes = np.hstack([rows[:, :8] + shift * shifts, rows[:, 8:]])
+        planes[0] = 0
+        planes = np.vstack([planes, planes[1:6] + 1e-3 * np.random.default_rng(0).normal(size=(5, 40))])
+        alpha = np.eye(25)[0] * 1e6
+        assert ascend_on_simplex(planes @ planes.T, losses, alpha, 1e-6) < 100
+        w = alpha @ planes
+        found.append(losses @ alpha - w @ w / 2)
+    assert found[1] == pytest.approx(found[0], rel=2e-3)
+
+
+def test_a_fit_whose_gap_is_hidden_by_rounding_ends_by_precision():
+    random = np.random.default_rng(0)
+    X, y = 1.4e8 + 4e6 * random.normal(size=(22, 5)), np.arange(22) % 3
+    model = StructuredSVC(MulticlassModel(3), C=100.0, solver="svmstruct-1slack", tol=1e-3, stop="gap")
+    with pytest.warns(TrainingWarning, match="ended by rounding errors"):
+        model.fit(X, y)
+    assert model.result_.status == "precision"
+    assert 0 <= model.result_.dual <= model.result_.primal
+
+
 # Steps
 
 

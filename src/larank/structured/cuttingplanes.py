@@ -31,6 +31,8 @@ class CuttingPlanes(Solver):
     `epsilon` is what ends training by itself; None where the duality gap does.
     """
 
+    has_stalled = False  # rounding errors hide any further gain
+
     def __init__(
         self, weights: Weights, pairs: TrainingPairs, epsilon: float | None, shuffled: np.random.RandomState | None
     ) -> None:

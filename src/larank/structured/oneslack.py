@@ -92,7 +92,10 @@ class KnownOutputs:
 
 
 class OneSlack(CuttingPlanes):
-    """Planes of all examples at once; one is dropped when it had no coefficient for some rounds."""
+    """Planes of all examples at once; one is dropped when it had no coefficient for some rounds.
+
+    Training ends if rounding errors hide what further planes could gain.
+    """
 
     NAME = "svmstruct-1slack"
     _IDLE = 50
@@ -142,7 +145,9 @@ class OneSlack(CuttingPlanes):
             least = max(self._KNOWN * violation, FINEST * plane.loss)
             while violation > least:
                 self._add([plane, self._plane_near_the_best()])
-                self._solve(max(self._INNER * violation, FINEST * plane.loss))
+                if not self._solve(max(self._INNER * violation, FINEST * plane.loss)):
+                    self.has_stalled = True
+                    return
                 self._drop_idle()
                 yield
                 known = self.known()
@@ -225,10 +230,20 @@ class OneSlack(CuttingPlanes):
             self.alpha, self.idle = np.append(self.alpha, 0.0), np.append(self.idle, 0)
             self.counts["planes"] += 1
 
-    def _solve(self, accuracy: float) -> None:
+    def _solve(self, accuracy: float) -> bool:
+        """Maximise the dual objective on the planes; False, and no change, if it does not increase."""
+        alpha, dual = self.alpha.copy(), self._dual()
         with one_blas_thread():  # matrices this small do not gain from more
             self.counts["steps"] += ascend_on_simplex(self.gram, self.losses, self.alpha, accuracy)
         self.weights.w[:] = self.alpha @ self.rows
+        if self._dual() > dual:
+            return True
+        self.alpha = alpha
+        self.weights.w[:] = alpha @ self.rows
+        return False
+
+    def _dual(self) -> float:
+        return float(self.alpha @ self.losses) - self.weights.squared_norm() / 2
 
     def _drop_idle(self) -> None:
         self.idle = np.where(self.alpha > 0, 0, self.idle + 1)
@@ -242,9 +257,8 @@ class OneSlack(CuttingPlanes):
 
     def _objectives(self, worst: Plane) -> ObjectiveValues:
         """The objectives and the violation, if this is the plane that w violates most."""
-        half = self.weights.squared_norm() / 2
-        primal = half + self.C * max(0.0, self._excess(worst))
-        return ObjectiveValues(primal, float(self.alpha @ self.losses) - half, self._violation(worst))
+        primal = self.weights.squared_norm() / 2 + self.C * max(0.0, self._excess(worst))
+        return ObjectiveValues(primal, self._dual(), self._violation(worst))
 
     def _from_scratch(self) -> FromScratch:
         found: list[int] = []

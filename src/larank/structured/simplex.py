@@ -8,21 +8,24 @@ from scipy.linalg import cho_factor, cho_solve
 
 _Numbers = NDArray[np.float64]
 _MOST_STEPS = 10_000  # of one ascent; gradients are computed anew in the next
-_FLAT = 1e-12  # relative to the largest curvature
+_FLAT = 1e-12  # relative to the largest curvature: below this the Cholesky factor is not accurate
+_LEAST = 1e-200  # of a curvature, so that no division is by 0
+_ROUNDING = float(np.finfo(np.float64).eps)
 
 
 def ascend_on_simplex(G: _Numbers, L: _Numbers, alpha: _Numbers, accuracy: float) -> int:
     """Maximise L'a - 1/2 a'Ga over a >= 0 with its sum as it is, in place; the number of steps.
 
     A step moves two entries against each other: that with the largest gradient up, and down that which brings most.
-    Then all entries above 0 go to the maximum between them, as far as none falls below 0. It ends where no two
-    gradients of entries that can move differ by more than `accuracy`.
+    Then all entries above 0 go to the maximum between them, as far as none falls below 0. It ends if no two
+    gradients of entries that can move differ by more than `accuracy`, or by more than their rounding errors.
     """
+    sizes = np.abs(G)
     for step in range(_MOST_STEPS):
         g = L - G @ alpha
         up = int(g.argmax())
         rise = np.where(alpha > 0, g[up] - g, 0.0)
-        if rise.max() <= accuracy:
+        if rise.max() <= max(accuracy, _ROUNDING * float((sizes @ alpha).max())):
             return step
         _step_of_two(G, alpha, rise, up)
         while _step_on_the_face(G, L, alpha):
@@ -32,7 +35,7 @@ def ascend_on_simplex(G: _Numbers, L: _Numbers, alpha: _Numbers, accuracy: float
 
 def _step_of_two(G: _Numbers, alpha: _Numbers, rise: _Numbers, up: int) -> None:
     diagonal = np.diag(G)
-    squared = np.maximum(diagonal[up] + diagonal - 2 * G[up], 1e-300)
+    squared = np.maximum(diagonal[up] + diagonal - 2 * G[up], _LEAST)
     step = np.minimum(rise / squared, alpha)
     down = int((step * (rise - step * squared / 2)).argmax())
     size = step[down]
@@ -52,7 +55,7 @@ def _step_on_the_face(G: _Numbers, L: _Numbers, alpha: _Numbers) -> bool:
     H = part[others[:, None], others] - part[others, last][:, None] - part[last, others] + part[last, last]
     h = g[others] - g[last]
     direction = np.empty(len(face))
-    free, limit = _newton(H, h)
+    free = _newton(H, h)
     direction[others] = free
     direction[last] = -free.sum()
     falls = np.flatnonzero(direction < 0)
@@ -60,30 +63,27 @@ def _step_on_the_face(G: _Numbers, L: _Numbers, alpha: _Numbers) -> bool:
         return False
     lengths = alpha[face[falls]] / -direction[falls]
     first = int(lengths.argmin())
-    is_blocked = bool(lengths[first] <= limit)
-    length = lengths[first] if is_blocked else limit
+    is_blocked = bool(lengths[first] <= 1.0)
+    length = min(lengths[first], 1.0)
     alpha[face] = np.maximum(0.0, alpha[face] + length * direction)
     if is_blocked:
         alpha[face[falls[first]]] = 0.0
     return is_blocked
 
 
-def _newton(H: _Numbers, h: _Numbers) -> tuple[_Numbers, float]:
-    """A direction in which h'd - 1/2 d'Hd does not fall, and how far to its maximum.
+def _newton(H: _Numbers, h: _Numbers) -> _Numbers:
+    """Return the d with the largest h'd - 1/2 d'Hd.
 
-    Where planes depend on each other some directions have no curvature: the one in which it rises most, without limit.
+    If planes depend on each other, H is singular except for rounding. A curvature that rounding hides counts as the
+    least one that it does not hide, so d is long in that direction, and a bound stops it.
     """
     try:
         factor = cho_factor(H, check_finite=False)
         curved = factor[0].diagonal() ** 2
         if curved.min() > _FLAT * curved.max():
-            return cho_solve(factor, h, check_finite=False), 1.0
+            return np.asarray(cho_solve(factor, h, check_finite=False))
     except np.linalg.LinAlgError:
         pass
     values, vectors = np.linalg.eigh(H)
-    slopes = vectors.T @ h
-    flat = values <= _FLAT * values[-1]
-    if not flat.any():
-        return vectors @ (slopes / values), 1.0
-    rises = np.where(flat, slopes, 0.0)
-    return vectors @ (rises if rises.any() else np.where(flat, 1.0, 0.0)), np.inf
+    least = max(len(values) * _ROUNDING * float(values[-1]), _LEAST)
+    return np.asarray(vectors @ ((vectors.T @ h) / np.maximum(values, least)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -409,6 +410,8 @@ class StructuredSVC(Estimator):
             outcome = train(training, limits, progress)
         if isinstance(training, PassThenRounds):
             training.hand_back()
+        if isinstance(training, CuttingPlanes) and training.has_stalled and outcome.status == "converged":
+            outcome = replace(outcome, status="precision")
         self._check_duality(outcome)
         self._keep_model(solver)
         self.n_iter_ = math.ceil(training.iterations())
@@ -479,4 +482,11 @@ class StructuredSVC(Estimator):
         return expansion
 
     def _warn_if_early(self, outcome: Outcome) -> None:
-        warn_if_early(outcome, self.result_, max_iter=self.max_iter, time_limit=self.time_limit, stacklevel=3)
+        warn_if_early(
+            outcome,
+            self.result_,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            limit_of_precision="by rounding errors",
+            stacklevel=3,
+        )

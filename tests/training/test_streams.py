@@ -11,6 +11,7 @@ import pytest
 
 from larank import LinearMulticlassSVC, SequenceTagger, SGDQNClassifier
 from larank.data.columns import ConllFile
+from larank.sequence.features import TemplateEncoder
 from larank.training import TrainingWarning
 
 LONG = 20.0  # seconds that no test may wait for
@@ -195,6 +196,23 @@ def test_a_tagger_without_a_block_within_the_time_limit_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"no block .* within time_limit=0.1"):
         model.fit(file)
     awake.set()
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_tagger_whose_first_block_is_still_encoded_at_the_time_limit_is_an_error(method, monkeypatch, tmp_path):
+    learn = TemplateEncoder.learn
+
+    def learn_slowly(self, X):
+        time.sleep(0.5)
+        return learn(self, X)
+
+    monkeypatch.setattr(TemplateEncoder, "learn", learn_slowly)
+    path = tmp_path / "train.txt"
+    path.write_text(TEXT)
+    model = SequenceTagger(time_limit=0.1)
+    with pytest.raises(ValueError, match=r"no block .* within time_limit=0.1"):
+        getattr(model, method)(ConllFile(path))
     assert not hasattr(model, "classes_")
 
 

@@ -228,6 +228,15 @@ def test_a_tagger_learns_nothing_from_a_block_that_arrives_too_late(tmp_path):
     assert model.feature_names() == known
 
 
+def test_a_stream_that_was_read_to_its_end_is_not_cut():
+    def slow():
+        time.sleep(0.6)
+        yield block()
+
+    model = LinearMulticlassSVC(time_limit=1.0, tol=1e-2, random_state=0).fit(slow())
+    assert model.result_.status == "converged"
+
+
 def test_a_stream_that_ends_in_time_is_no_different():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -225,8 +225,9 @@ def arriving_blocks(
     n_bytes : int
         As for `blocks_of`.
     is_cut : callable
-        Asked after each block of the source, and with None while the next one is waited for: whether the stream is to
-        end now. Blocks of the user's that have come and were to be joined are the last block then.
+        Called with each block of the source, and with None while the next one is waited for, if the stream goes on
+        after it: whether the stream is to end there. Blocks of the user's that have come and were to be joined are the
+        last block then.
     reads_ahead : bool
         Whether the thread reads the next block while the caller works on one.
     """
@@ -238,11 +239,16 @@ def arriving_blocks(
 
 
 def until_cut(blocks: Iterable[_Block], is_cut: Callable[[_Block], bool]) -> Iterator[_Block]:
-    """The blocks up to the one of which the function says that it is the last."""
+    """Yield the blocks up to the one of which the function says that it is the last.
+
+    The function is not called with a block that nothing follows, because then the stream is complete.
+    """
+    before: list[_Block] = []
     for block in blocks:
-        yield block
-        if is_cut(block):
+        if before and is_cut(before.pop()):
             return
+        yield block
+        before.append(block)
 
 
 def can_be_read_again(source: Any) -> bool:

@@ -23,7 +23,7 @@ from larank.sparse import check_sparse
 
 # The kinds of NumPy: which labels may come where those of the first block were of this kind.
 _FITTING = {"i": "i", "f": "fi", "U": "Ufi"}
-_AHEAD = 0.75  # of the size of a block is read ahead: of a file a block, and many small ones of the user's
+_AHEAD = 0.75  # fraction of n_bytes up to which blocks are read ahead: one block of a file, or many small blocks
 _NUMBERS = {"i": ("integer", "integers"), "f": ("number", "numbers")}
 
 
@@ -355,7 +355,7 @@ def _array(values: Any, dimensions: int, name: str) -> Any:
 
 
 def _resized(blocks: Iterable[ExampleBlock | None], n_bytes: int) -> Generator[ExampleBlock | None]:
-    """The same examples in blocks of about so many bytes; None, while the next one is waited for, passes through."""
+    """Yield the same examples in blocks of about `n_bytes` bytes, and each None of `arriving_blocks`."""
     waiting, size = list[ExampleBlock](), 0
     for block in blocks:
         if block is None:

@@ -197,3 +197,17 @@ def test_points_that_come_together_at_the_origin_give_a_finite_model(seed):
     model = HullerClassifier("linear", random_state=seed).fit(X, labels)
     assert np.isfinite(model.decision_function(X)).all()
     assert np.isfinite(model.result_.gap)
+
+
+def test_certificates_on_the_way_do_not_change_validation_errors():
+    rng = np.random.default_rng(0)
+    X, others = rng.normal(size=(300, 4)), rng.normal(size=(500, 4))
+    y, labels = ((Z[:, 0] > 0).astype(int) + (Z[:, 1] > 1) for Z in (X, others))
+
+    def errors(**parameters):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrainingWarning)
+            model = HullerClassifier(gamma=0.5, random_state=0, **parameters).fit(X, y, validation=(others, labels))
+        return [point.error for point in model.result_.history if point.error is not None]
+
+    assert errors(stop="gap", tol=1e-12, max_iter=5) == errors(epochs=5)

@@ -658,14 +658,15 @@ def test_a_failure_leaves_the_model_as_it_was():
     np.testing.assert_allclose(model.coef_, undisturbed.coef_, rtol=1e-7)
 
 
-def test_a_buffer_that_is_used_again_does_not_change_the_model():
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_buffer_that_is_used_again_does_not_change_the_model(rows):
     X, y = matchings(20)
     steady = StructuredSVC(Matching(), random_state=0).partial_fit(X, y)
-    buffer, answers = X.copy(), y.copy()
+    buffer, answers = X[:rows].copy(), y[:rows].copy()
     model = StructuredSVC(Matching(), random_state=0)
-    for first in range(0, 20, 5):
-        buffer[:5], answers[:5] = X[first : first + 5], y[first : first + 5]
-        model.partial_fit(buffer[:5], answers[:5])
+    for first in range(0, 20, rows):
+        buffer[:], answers[:] = X[first : first + rows], y[first : first + rows]
+        model.partial_fit(buffer, answers)
     np.testing.assert_allclose(model.coef_, steady.coef_, rtol=1e-9)
 
 

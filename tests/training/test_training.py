@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import reference
-from larank import HullerClassifier, LinearMulticlassSVC, SequenceTagger, _core
+from larank import HullerClassifier, LinearMulticlassSVC, SequenceTagger, SGDQNClassifier, _core
 from larank.publishing import next_model
 from larank.training import Limits, TrainingWarning, train
 from larank.training.progress import Progress
@@ -439,6 +439,16 @@ def test_the_limit_counts_from_the_beginning_of_the_call(monkeypatch):
         train(training, Limits(None, 10**9, 10.0), Progress())
     assert clock.now == 110.0
     assert training.rounds == 3
+
+
+def test_a_long_history_is_thinned_out():
+    X, y = clouds(examples=20)
+    model = SGDQNClassifier(epochs=12_000, random_state=0).fit(X, y)
+    passes = [point.iterations for point in model.result_.history]
+    assert 5_000 <= len(passes) <= 10_000
+    assert passes[0] <= 1
+    assert passes[-1] == 12_000
+    assert passes == sorted(passes)
 
 
 def test_many_passes_are_told_as_a_whole_number():

@@ -37,10 +37,9 @@ __all__ = [
 _Array = NDArray[Any]
 _Index = NDArray[np.int64]
 _NO_PAIRS: _Index = np.zeros(0, np.int64)
-_HARMLESS = (
-    16.0  # gamma (|x|^2 + |z|^2) up to which a rounded distance does not matter, as in core/blocks/distances.hpp
-)
-_HUGE = 1e30  # of such products, to which nothing of a distance is left
+# The largest gamma (|x|^2 + |z|^2) for which a rounded distance does not matter, as in core/blocks/distances.hpp.
+_HARMLESS = 16.0
+_HUGE = 1e30  # gamma (|x|^2 + |z|^2) from which every digit of a distance may be wrong
 _ROUNDING = 32  # units of rounding of |x|^2 + |z|^2, by which a squared distance may be off
 
 _named: dict[str, type[Kernel]] = {}
@@ -51,7 +50,7 @@ class Kernel:
     """A symmetric function of two examples."""
 
     name: ClassVar[str] = ""
-    constant: ClassVar[float] = 0.0  # that is added to the kernel of this name
+    constant: ClassVar[float] = 0.0  # is added to the values of the kernel with this name
     is_definite: ClassVar[bool] = True  # positive semi-definite on whatever examples
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:

@@ -208,7 +208,7 @@ class TableData:
                 f"{place}: all labels are {known[0]!r}, but there must be two classes or more; --label names another "
                 "column"
             )
-        if self._wanted is None and (found := _no_labels(self._labels)):
+        if self._wanted is None and (found := _why_no_labels(self._labels)):
             self._ask_for_label(f"{place}: {found}, which does not look like labels")
 
     def _ask_for_label(self, problem: str) -> NoReturn:
@@ -226,7 +226,7 @@ class TableData:
         return features_of(block, self.encoder, self._names)
 
 
-def _no_labels(labels: Labels) -> str:
+def _why_no_labels(labels: Labels) -> str:
     """Return what a column looks like instead of labels; nothing if it may hold labels."""
     classes, count = labels.classes, len(labels.classes)
     if are_dates(library("polars").Series(labels.known)):

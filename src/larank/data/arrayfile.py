@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save as to_bytes
 
-PathLike = str | os.PathLike[str]
+from larank.data.files import PathLike
 
 _LONGEST_HEADER = 100_000_000  # bytes, the limit of safetensors itself
 _UNSEALED = "0" * 64
@@ -40,14 +40,8 @@ _DTYPES = {"BOOL": np.dtype(np.bool_), "F16": np.dtype(np.float16)} | {
 DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 # Bytes of memory for the values of parsed JSON and what is made of them, at least; measured.
-_BYTES_OF_LIST, _BYTES_OF_DICT, _BYTES_OF_KEY, _BYTES_OF_TEXT, _BYTES_OF_NUMBER, _BYTES_OF_ITEM = (
-    150,
-    140,
-    60,
-    64,
-    32,
-    10,
-)
+_BYTES_OF_LIST, _BYTES_OF_DICT, _BYTES_OF_KEY = 150, 140, 60
+_BYTES_OF_TEXT, _BYTES_OF_NUMBER, _BYTES_OF_ITEM = 64, 32, 10
 _NUMBER = re.compile(rb"[-+.\deE]{3,}|-[6-9]")  # others are objects that Python shares
 _STRING = re.compile(rb'(?:[^"\\]++|\\.)*+"')
 _MEMORY_FOR_JSON = 40_000_000  # bytes, and twice the size of the file
@@ -241,9 +235,9 @@ def _read_arrays(
         at = place.last
         if wanted(name):
             array = np.empty(place.shape, place.dtype)
-            room = array.reshape(-1).view(np.uint8)
-            _fill(file, memoryview(room), seal)  # type: ignore[arg-type]
-            if place.dtype == np.bool_ and (room > 1).any():
+            content = array.reshape(-1).view(np.uint8)
+            _fill(file, memoryview(content), seal)  # type: ignore[arg-type]
+            if place.dtype == np.bool_ and (content > 1).any():
                 raise ValueError(f"the array {name!r} has bytes that are not booleans")
             found[name] = array
         else:
@@ -251,9 +245,9 @@ def _read_arrays(
     return found
 
 
-def _fill(file: IO[bytes], room: memoryview, seal: Any) -> None:
-    for begin in range(0, len(room), _AT_ONCE):
-        part = room[begin : begin + _AT_ONCE]
+def _fill(file: IO[bytes], content: memoryview, seal: Any) -> None:
+    for begin in range(0, len(content), _AT_ONCE):
+        part = content[begin : begin + _AT_ONCE]
         if file.readinto(part) < len(part):  # type: ignore[attr-defined]
             raise ValueError("it has become shorter while it was read")
         seal.update(part)

@@ -29,7 +29,7 @@ PathLike = str | os.PathLike[str]
 MOST_UNPACKED = 1 << 22
 UNPACKED_RATIO = 200
 
-_SHARE_OF_FREE = 0.5  # of the bytes on a disk, for temporary files
+_SHARE_OF_FREE = 0.5  # fraction of the free bytes of a disk that temporary files may take
 
 _FOLDER, _LOCK = "larank-fit-", "lock"  # a temporary folder, and the file in it that its process holds locked
 

@@ -47,8 +47,8 @@ from larank.sparse import csr_of
 _SAVED = "larank.save writes fitted estimators of larank and pipelines of them"
 _FORMAT = arrayfile.Format("larank-model", 2)
 _TEXT_OR_OBJECTS = re.compile(r"[<>|=]?U\d{1,9}|\|?O")
-_MOST_POINTS = 200_000  # of a history in a file
-_MOST_CHARACTERS = 1_000_000  # of the text of all parameters of an estimator
+_MOST_POINTS = 200_000  # points of a history in a file
+_MOST_CHARACTERS = 1_000_000  # characters in the text of all parameters of an estimator
 _ROOM_FOR_TEXT = 16_000_000  # bytes of an array of strings, more only for more text
 _PathLike = str | os.PathLike[str]
 _SPARSE = {"csr_matrix": csr_matrix, "csr_array": csr_array}

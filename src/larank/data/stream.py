@@ -23,7 +23,7 @@ from larank.sparse import check_sparse
 
 # The kinds of NumPy: which labels may come where those of the first block were of this kind.
 _FITTING = {"i": "i", "f": "fi", "U": "Ufi"}
-_AHEAD = 0.75  # of the size of a block is read ahead: of a file a block, and many small ones of the user's
+_AHEAD = 0.75  # fraction of n_bytes up to which blocks are read ahead: one block of a file, or many small blocks
 _NUMBERS = {"i": ("integer", "integers"), "f": ("number", "numbers")}
 
 
@@ -225,8 +225,9 @@ def arriving_blocks(
     n_bytes : int
         As for `blocks_of`.
     is_cut : callable
-        Asked after each block of the source, and with None while the next one is waited for: whether the stream is to
-        end now. Blocks of the user's that have come and were to be joined are the last block then.
+        Called with each block of the source, and with None while the next one is waited for, if the stream goes on
+        after it: whether the stream is to end there. Blocks of the user's that have come and were to be joined are the
+        last block then.
     reads_ahead : bool
         Whether the thread reads the next block while the caller works on one.
     """
@@ -238,11 +239,16 @@ def arriving_blocks(
 
 
 def until_cut(blocks: Iterable[_Block], is_cut: Callable[[_Block], bool]) -> Iterator[_Block]:
-    """The blocks up to the one of which the function says that it is the last."""
+    """Yield the blocks up to the one of which the function says that it is the last.
+
+    The function is not called with a block that nothing follows, because then the stream is complete.
+    """
+    before: list[_Block] = []
     for block in blocks:
-        yield block
-        if is_cut(block):
+        if before and is_cut(before.pop()):
             return
+        yield block
+        before.append(block)
 
 
 def can_be_read_again(source: Any) -> bool:
@@ -349,7 +355,7 @@ def _array(values: Any, dimensions: int, name: str) -> Any:
 
 
 def _resized(blocks: Iterable[ExampleBlock | None], n_bytes: int) -> Generator[ExampleBlock | None]:
-    """The same examples in blocks of about so many bytes; None, while the next one is waited for, passes through."""
+    """Yield the same examples in blocks of about `n_bytes` bytes, and each None of `arriving_blocks`."""
     waiting, size = list[ExampleBlock](), 0
     for block in blocks:
         if block is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,13 +49,10 @@ class Huller(Algorithm):
     def begin_training(self, training: StreamTraining) -> None:
         """Nothing is known of margins yet."""
         self._are_separated = False  # every class from the rest, when the objectives were last computed
-        # |X_P - X_N|^2 and (|X_P|^2 - |X_N|^2) / 2, if a certificate has computed them
-        self._measured: tuple[_Float, _Float] | None = None
+        self._measured: _Measured | None = None  # by the last certificate
 
     def check(self, training: StreamTraining, outcome: Outcome) -> Outcome:
         """Where hulls meet, their points come together, and there is no margin to have converged to."""
-        if not outcome.exact:
-            self._measured = None
         # A problem that has met examples of one side only has no distance yet.
         is_exact = outcome.exact and bool(_Points.of(training.session).has_both_sides.all())
         is_unfounded = outcome.status == "converged" and not self._are_separated
@@ -94,14 +91,16 @@ class Huller(Algorithm):
         largest = float(np.abs(points.products).max(initial=0))
         training.machine.look_at_objectives(float(squared_distance.min()) / 2, 0.0, largest)
         self._are_separated = bool((nearest.sum(axis=0) > 0).all())  # of a side without examples, it is infinite
-        self._measured = squared_distance, middle
+        self._measured = _Measured(points.signed, squared_distance, middle)
         is_apart = points.scale(np.dtype(np.float64), squared_distance) > 0
         return _certificate(np.where(is_apart, squared_distance, 0), middle, nearest, furthest)
 
     def expansion(self, session: Any) -> Expansion:
         """The decision function, which is 1 and -1 at the two points."""
         points = _Points.of(session)
-        coefficients, intercepts = points.decision(np.dtype(session.dtype), self._measured)
+        is_measured = self._measured is not None and np.array_equal(self._measured.signed, points.signed)
+        measured = self._measured if is_measured else None
+        coefficients, intercepts = points.decision(np.dtype(session.dtype), measured)
         return replace(points.support, coefficients=csr_matrix(coefficients), intercepts=intercepts)
 
     def keep(self, session: Any, expansion: Expansion) -> None:
@@ -122,6 +121,14 @@ class Huller(Algorithm):
         """How often each operation was performed."""
         names = ("process", "reprocess", "insertions", "removals")
         return {name: getattr(session.counters, name) for name in names}
+
+
+class _Measured(NamedTuple):
+    """What a certificate has computed about the points with these coefficients."""
+
+    signed: _Float
+    squared_distance: _Float  # |X_P - X_N|^2
+    middle: _Float  # (|X_P|^2 - |X_N|^2) / 2
 
 
 @dataclass(frozen=True)
@@ -150,15 +157,14 @@ class _Points:
         are_apart = squared_distance > 16 * np.finfo(dtype).eps * (np.abs(negative) + np.abs(positive))
         return np.divide(2, squared_distance, out=np.zeros(len(negative)), where=are_apart & self.has_both_sides)
 
-    def decision(self, dtype: np.dtype[Any], measured: tuple[_Float, _Float] | None) -> tuple[_Float, _Float]:
+    def decision(self, dtype: np.dtype[Any], measured: _Measured | None) -> tuple[_Float, _Float]:
         """Coefficients and constants of f, (4.5) times 2 / |X_P - X_N|^2; zeros where the points coincide.
 
-        `measured` are |X_P - X_N|^2 and (|X_P|^2 - |X_N|^2) / 2 as a certificate found them, if one did; otherwise both
-        are as they were summed up on the way.
+        Without `measured`, |X_P - X_N|^2 and (|X_P|^2 - |X_N|^2) / 2 are as they were summed up on the way.
         """
         negative, cross, positive = self.products.T
         on_the_way = negative - 2 * cross + positive, (positive - negative) / 2
-        squared_distance, middle = on_the_way if measured is None else measured
+        squared_distance, middle = on_the_way if measured is None else (measured.squared_distance, measured.middle)
         scale = self.scale(dtype if measured is None else np.dtype(np.float64), squared_distance)
         # A problem that has met one side only says that all is of that side.
         one_sided = np.where((self.signed > 0).any(axis=0), 1.0, -1.0)

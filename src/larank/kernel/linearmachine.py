@@ -69,11 +69,11 @@ class LinearMachine(Machine):
         return lambda X: self._scores(X, weights, coefficients.shape[1])
 
     def model_scores(self, X: Any, scores: _Float) -> _Float:
-        """By the weights that are published: their average, where there is one."""
+        """Return scores by the published weights, which are averages if the session keeps averages."""
         return self._scores(X, self._published(), scores.shape[1])
 
     def model_half_squared_norm(self, half_squared_norm: float) -> float:
-        """Of the weights that are published."""
+        """Return half the squared norm of the published weights."""
         return float(np.square(self._published(), dtype=np.float64).sum()) / 2
 
     def _published(self) -> NDArray[Any]:

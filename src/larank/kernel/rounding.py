@@ -18,8 +18,8 @@ _Index = NDArray[np.int64]
 
 _MEASURED = 16  # examples of each sort
 _SAFETY = 2.0  # times the largest error that was seen
-_MOST_ERROR = 1e-4  # of a primal objective, relatively
-_SHARE_OF_TOLERANCE = 0.1  # of the gap that ends training
+_MOST_ERROR = 1e-4  # relative error of a primal objective
+_SHARE_OF_TOLERANCE = 0.1  # fraction of tol that this error may reach
 
 
 def examples_to_measure(members: _Index, coefficients: _Float, examples: int) -> _Index:

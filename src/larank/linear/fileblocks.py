@@ -152,7 +152,7 @@ class _Reading:
         self._has_classes = False
 
     def blocks(self, source: Any, y: Any, sample_weight: Any, memory_limit: float) -> Generator[ExampleBlock]:
-        """Those of a stream, or slices of an array with its labels."""
+        """Yield the blocks of a stream, or slices of an array with its labels."""
         is_text = isinstance(source, str | os.PathLike | ExampleFile)
         n_bytes = max(1, int(min(_BUFFER_BYTES, memory_limit / (_BUFFERS if is_text else 4))))
         if y is not None:
@@ -456,7 +456,7 @@ class BlockPasses:
     # Passes.
 
     def _sum_up_sizes(self) -> None:
-        """Of another block; after the last one, costs are lowered if the way of the coefficients is long."""
+        """Add the sizes of another block. After the last block, lower the costs if coefficients have far to go."""
         size = self._blocks.opened(self._unseen.pop(), 0, 1.0).size()
         self._acting += size.rows_that_act
         self._constant_loss += size.constant_loss

@@ -26,7 +26,7 @@ class StreamLabels:
         return self._arrived
 
     def listed(self) -> list[Any]:
-        """The same as a list, which is empty before any has come."""
+        """Return the labels that have arrived as a list, which may be empty."""
         return [] if self._arrived is None else self._arrived.tolist()
 
     def announce(self, classes: ArrayLike | None) -> None:

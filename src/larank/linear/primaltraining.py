@@ -27,7 +27,7 @@ from larank.training.loop import ObjectiveValues
 _BIAS_PRECISION = 1e-3  # of the gap to stop at: what may be left of the gradient in the biases
 _LEAST_BIAS_PRECISION = 1e-13  # of the costs
 _BIAS_PASSES = 200  # at most, over the scores
-_VALUES_AT_ONCE = 1 << 17  # of X, which are converted to double precision together
+_VALUES_AT_ONCE = 1 << 17  # values of X that are converted to double precision together
 _GROWTH, _LARGEST_SOFTMAX_GAMMA = 4.0, 1e12  # of the smooth functions that stand for the maximum
 _SHRINKAGE, _ROUGHLY = 0.25, 0.05  # of the widths of smoother hinges, and how well they are minimised, relatively
 

@@ -594,7 +594,7 @@ class SequenceTagger(Estimator):
         )
         epochs = math.inf if is_gap else self.epochs
         outcome = self._train(X, corpus, epochs, orders, has_dual, limits, checkpoint)
-        check_arrived(self._learner.labels.labels, 2, outcome.status, self.time_limit)
+        self._check_arrived(2, outcome)
         if corpus.n_tokens is not None:  # a file was read to its end
             check_several_classes(self._learner.labels.labels)
         if self.solver != "perceptron":  # its last weights are much worse than the average of all
@@ -725,11 +725,11 @@ class SequenceTagger(Estimator):
                 outcome = train(training, limits, progress, checkpoint=checkpoint)
             finally:
                 training.close()
-        check_arrived(self._learner.labels.labels, 1, outcome.status, self.time_limit)
-        if hasattr(self, "calibration_"):
-            del self.calibration_
         self._learner.stretches += training.stretches
         self._learner.sequences += training.sequences
+        self._check_arrived(1, outcome)
+        if hasattr(self, "calibration_"):
+            del self.calibration_
         self.classes_ = sorted_labels(self._learner.labels.labels)
         session = self._learner.session
         self.result_ = Result.of(
@@ -751,6 +751,12 @@ class SequenceTagger(Estimator):
         parameters.check(self)
         check_constraints(self.constraints)
         check_label_costs(self.label_costs)
+
+    def _check_arrived(self, least: int, outcome: Outcome) -> None:
+        """Raise if a limit has ended training before any sequence, or before sequences with `least` labels."""
+        # The thread that reads a file knows labels of sequences that training has not received so far.
+        labels = self._learner.labels.labels if self._learner.stretches else []
+        check_arrived(labels, least, outcome.status, self.time_limit)
 
     def _check_unchanged(self) -> None:
         """The session of a stream cannot change some parameters on the way."""

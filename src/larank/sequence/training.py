@@ -129,9 +129,9 @@ class Learner:
     labels: LabelNumbers
     chain: Chain
     session: _core.ChainLaRank | _core.ChainPerceptron
-    stretches: int = 0  # that it has seen,
-    sequences: int = 0  # and those since it was made or restored
-    memory_limit: float = math.inf  # of weights
+    stretches: int = 0  # how many it has learned from,
+    sequences: int = 0  # and the sequences since it was made or restored
+    memory_limit: float = math.inf  # bytes that weights may take
     _average: Chain | None = None
     _turns: Turns = field(default_factory=Turns)
     _is_past: bool = False

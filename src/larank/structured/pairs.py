@@ -48,8 +48,9 @@ class TrainingPairs:
     def at(self, index: int) -> Example:
         """The pair with this index in `X`."""
         x, y = self.X[index], self.y[index]
-        # A row of an array must survive what its owner does with the array.
-        x = own(x) if isinstance(x, np.ndarray) and _is_part(x) else x
+        # A row of an array must survive what its owner does with the array, even if the array has no other row.
+        is_row = isinstance(self.X, np.ndarray) or (isinstance(x, np.ndarray) and _is_part(x))
+        x = own(x) if is_row else x
         return Example(self.first + int(index), x, own(y), float(self.costs[index]))
 
 

@@ -22,6 +22,8 @@ from larank.training.interrupts import Interrupt, first_interrupt, raises
 from larank.training.progress import Progress
 from larank.training.result import Checkpoint, Result, Status
 
+# Points of a history. Small problems make thousands in a second, and files of models and checkpoints hold all of them.
+_MOST_POINTS = 10_000
 _ROUNDING = 1e-3  # of the primal objective, by which the dual may be above it where numbers are rounded
 
 
@@ -466,6 +468,8 @@ class _Run:
             **self.training.details(),
         )
         self.history.append(point)
+        if len(self.history) > _MOST_POINTS:
+            del self.history[1:-1:2]  # the first and the last point stay
         self.progress.update(point, self.fraction(point))
         return point
 

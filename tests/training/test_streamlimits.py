@@ -11,6 +11,7 @@ import pytest
 
 from larank import LinearMulticlassSVC, SequenceTagger, SGDQNClassifier
 from larank.data.columns import ConllFile
+from larank.sequence.features import TemplateEncoder
 from larank.training import TrainingWarning
 
 LONG = 20.0  # seconds that no test may wait for
@@ -198,6 +199,23 @@ def test_a_tagger_without_a_block_within_the_time_limit_is_an_error(tmp_path):
     assert not hasattr(model, "classes_")
 
 
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_tagger_whose_first_block_is_still_encoded_at_the_time_limit_is_an_error(method, monkeypatch, tmp_path):
+    learn = TemplateEncoder.learn
+
+    def learn_slowly(self, X):
+        time.sleep(0.5)
+        return learn(self, X)
+
+    monkeypatch.setattr(TemplateEncoder, "learn", learn_slowly)
+    path = tmp_path / "train.txt"
+    path.write_text(TEXT)
+    model = SequenceTagger(time_limit=0.1)
+    with pytest.raises(ValueError, match=r"no block .* within time_limit=0.1"):
+        getattr(model, method)(ConllFile(path))
+    assert not hasattr(model, "classes_")
+
+
 def test_a_tagger_learns_nothing_from_a_block_that_arrives_too_late(tmp_path):
     model = SequenceTagger(random_state=0).fit([["the", "cat"]], [["DET", "NOUN"]])
     known = model.feature_names()
@@ -208,6 +226,15 @@ def test_a_tagger_learns_nothing_from_a_block_that_arrives_too_late(tmp_path):
     wait_for_threads()
     assert list(model.classes_) == ["DET", "NOUN"]
     assert model.feature_names() == known
+
+
+def test_a_stream_that_was_read_to_its_end_is_not_cut():
+    def slow():
+        time.sleep(0.6)
+        yield block()
+
+    model = LinearMulticlassSVC(time_limit=1.0, tol=1e-2, random_state=0).fit(slow())
+    assert model.result_.status == "converged"
 
 
 def test_a_stream_that_ends_in_time_is_no_different():

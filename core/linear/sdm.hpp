@@ -237,14 +237,14 @@ class Sdm : public SdmThreads<T> {
         pair_up(W.data());
         std::vector<double> primals(most_shrinkings, constant_loss_);
         Rows::add_shrunk_losses(W.data(), 0, Rows::everyone_.size(), primals);
-        double half = 0.5 * squared_norm(W), factor = 1, best = loss_at_zero_ * (1 + 1e-12);
+        double half = 0.5 * squared_norm(W), factor = 1, best = loss_at_zero_ * (1 + shrinking_rounding);
         factor_ = 0;
         for (const double losses : primals) {
             half *= shrinking * shrinking;
             factor *= shrinking;
             if (half + losses <= best) best = half + losses, factor_ = factor;
         }
-        return best;
+        return factor_ == 0 ? loss_at_zero_ : best;
     }
 
     void note_objectives() {

@@ -10,5 +10,6 @@ namespace larank {
 
 constexpr double shrinking = 1.0 / 16;
 constexpr std::size_t most_shrinkings = 16;
+constexpr double shrinking_rounding = 1e-12;  // a factor whose objective is above that of 0 by this much is as good
 
 }  // namespace larank

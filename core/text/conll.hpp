@@ -109,7 +109,7 @@ class ConllReader {
         const bool is_id = is_number(id.substr(0, mark)) && (mark == id.size() || is_number(id.substr(mark + 1)));
         if (!is_id || !(cells[head] == "_" || is_number(cells[head]))) return;
         fail(
-            "this is CoNLL-U, which is not supported: its comments, its lines for several words and its empty nodes "
+            "this is CoNLL-U or CoNLL-X, which are not supported: comments, lines for several words and empty nodes "
             "are not tokens of a sentence. Write the columns FORM and UPOS to a file, and read it with tabs as "
             "separator: awk -F'\\t' '/^[0-9]+\\t/ {print $2 \"\\t\" $4} /^$/'");
     }

@@ -285,7 +285,7 @@ CONLLU = """# newdoc id = weblog-1
 def test_conllu_is_named_and_what_to_do_instead(file, comment, separator, first):
     lines = CONLLU.splitlines() if first is None else [*CONLLU.splitlines()[:4], first, *CONLLU.splitlines()[4:]]
     file.write_text("\n".join(lines))
-    why = "line 5: this is CoNLL-U, which is not supported.* columns FORM and UPOS .*awk"
+    why = "line 5: this is CoNLL-U or CoNLL-X, which are not supported.* columns FORM and UPOS .*awk"
     for settings in ({}, {"columns": [f"c{k}" for k in range(9)]}, {"label": 3}, {"label": None}):
         with pytest.raises(DataFormatError, match=f"^{re.escape(str(file))}, {why}"):
             read_conll(file, separator=separator, comment=comment, **settings)

@@ -624,6 +624,21 @@ def test_a_path_takes_every_kind_of_data(kernel, layout):
         assert hasattr(model, "support_vectors_") == (kernel == "linear")
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_path_on_a_matrix_is_certified_in_either_precision(dtype, fit_intercept):
+    random, labels, Cs = np.random.RandomState(0), np.arange(24) % 3, [0.1, 1.0, 10.0]
+    K = pairwise.rbf_kernel(random.randn(24, 3)).astype(dtype)
+    models = svc("precomputed", fit_intercept=fit_intercept).path(K, labels, Cs)
+    for C, model in zip(Cs, models, strict=True):
+        beta = np.zeros((24, 3))
+        beta[model.support_] = model.dual_coef_.toarray()
+        values, costs, delta = K.astype(np.float64) + fit_intercept, np.full(24, C), 1 - np.eye(3)
+        primal, dual = kernel_certificate(beta, values, labels, costs, delta, "crammer-singer", model.scale_)[:2]
+        assert model.result_.primal == pytest.approx(primal, rel=1e-9)
+        assert model.result_.dual == pytest.approx(dual, rel=1e-9)
+
+
 def test_a_path_computes_fewer_kernel_values_than_separate_fits():
     X, y = data(600, 3)
     Cs = [1.0, 3.0, 10.0, 30.0]

@@ -509,7 +509,7 @@ def smallest_margin(scores: NDArray[np.float64], labels: NDArray[Any], delta: ND
 
 def hard_objective(half_squared_norm: float, margin: float) -> float:
     """The primal objective of hard margins, 1/2 |w|^2, of the multiple of w whose smallest margin is one."""
-    return half_squared_norm / margin**2 if margin > 0 else math.inf
+    return half_squared_norm / margin / margin if margin > 0 else math.inf  # the square may be rounded to 0
 
 
 def advised(outcome: Outcome, X: Any, estimator: BaseEstimator) -> Outcome:

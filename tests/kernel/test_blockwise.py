@@ -722,6 +722,16 @@ def test_a_device_that_fails_in_the_middle_leaves_the_model_as_it_was(monkeypatc
 # Ends
 
 
+def test_training_ends_when_rounding_hides_what_the_dual_gains():
+    random, labels = np.random.RandomState(7), np.arange(9) % 3
+    some = 300 + 2 * random.randn(3, 2)[labels] + random.randn(9, 2)
+    machine = MulticlassSVC("poly", degree=2, gamma=1, C=100, max_iter=2, time_limit=20, device="cpu", random_state=0)
+    with pytest.warns(TrainingWarning):
+        result = machine.fit(some.astype(np.float32), labels).result_
+    assert result.status in ("max_iter", "precision")
+    assert 0 <= result.dual <= result.primal
+
+
 def test_time_limits_and_interrupts_end_training_with_a_valid_model():
     with pytest.warns(TrainingWarning, match="time_limit=1e-09"):
         model = LaRankClassifier(C=10, gamma=1.0, device="cpu", time_limit=1e-9, random_state=0).fit(X, Y)

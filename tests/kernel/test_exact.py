@@ -259,6 +259,21 @@ def test_sums_of_imprecise_kernel_values_do_not_make_the_certificate_wrong():
     assert best.dual <= model.result_.primal <= best.primal * (1 + 2e-3)
 
 
+def test_the_primal_of_an_indefinite_kernel_is_computed_in_double_precision():
+    random, labels = np.random.RandomState(4), np.arange(20) % 3
+    X, gamma = (30 + random.randn(20, 3)).astype(np.float32), 0.3 / 901
+    with pytest.warns(CertificateWarning):
+        model = MulticlassSVC("sigmoid", gamma=gamma, C=1e6, max_iter=20, random_state=0).fit(X, labels)
+    K = np.tanh(gamma * X.astype(np.float64) @ X.T.astype(np.float64))
+    beta = np.zeros((20, 3))
+    beta[model.support_] = model.dual_coef_.toarray()
+    costs, delta = np.full(20, 1e6), 1 - np.eye(3)
+    primal = kernel_certificate(beta, K, labels, costs, delta, "crammer-singer", model.scale_)[0]
+    assert model.result_.exact
+    assert np.isnan(model.result_.dual)
+    assert model.result_.primal == pytest.approx(primal, rel=1e-6)
+
+
 def test_precision_that_ends_is_told_with_a_model_and_a_bound_that_hold():
     random = np.random.RandomState(0)
     X, y = random.randn(60, 3).astype(np.float32), random.randint(0, 3, 60)
@@ -607,6 +622,21 @@ def test_a_path_takes_every_kind_of_data(kernel, layout):
         assert model.result_.dual == pytest.approx(alone.result_.dual, rel=2e-6)
         assert hasattr(model, "coef_") == (kernel == "linear")
         assert hasattr(model, "support_vectors_") == (kernel == "linear")
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_path_on_a_matrix_is_certified_in_either_precision(dtype, fit_intercept):
+    random, labels, Cs = np.random.RandomState(0), np.arange(24) % 3, [0.1, 1.0, 10.0]
+    K = pairwise.rbf_kernel(random.randn(24, 3)).astype(dtype)
+    models = svc("precomputed", fit_intercept=fit_intercept).path(K, labels, Cs)
+    for C, model in zip(Cs, models, strict=True):
+        beta = np.zeros((24, 3))
+        beta[model.support_] = model.dual_coef_.toarray()
+        values, costs, delta = K.astype(np.float64) + fit_intercept, np.full(24, C), 1 - np.eye(3)
+        primal, dual = kernel_certificate(beta, values, labels, costs, delta, "crammer-singer", model.scale_)[:2]
+        assert model.result_.primal == pytest.approx(primal, rel=1e-9)
+        assert model.result_.dual == pytest.approx(dual, rel=1e-9)
 
 
 def test_a_path_computes_fewer_kernel_values_than_separate_fits():

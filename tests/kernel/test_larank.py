@@ -502,3 +502,13 @@ def test_a_large_batch_size_is_no_slower_than_the_memory_allows():
     X, y = clouds(500)
     model = LaRankClassifier(batch_size=10**8, gamma=0.5, epochs=1, random_state=0, n_jobs=1).fit(X, y)
     assert model.result_.kernel_values == 500 * 501 // 2  # one block
+
+
+@pytest.mark.parametrize("seed", [5, 8, 18])
+def test_hard_margins_whose_square_is_rounded_to_zero_end_training(seed):
+    random, labels = np.random.RandomState(seed), np.arange(12) % 3
+    X = random.randn(12, 2)
+    weights = np.where(random.rand(12) < 0.3, 0.0, 1.0)
+    weights[:3] = 1.0
+    machine = LaRankClassifier("laplacian", gamma=400.0, C=np.inf, stop="gap", tol=1e-3, max_iter=20, random_state=0)
+    assert machine.fit(X, labels, sample_weight=weights).result_.status == "converged"

@@ -72,6 +72,10 @@ class PrecomputedProvider(Provider):
         """Return this provider, because its scores are in double precision already."""
         return self
 
+    def patterns_among(self, X: Any, rows: _Index) -> _Index:
+        """Return the numbers themselves, because the columns of a square matrix have the order of its rows."""
+        return rows
+
     def exact_scores(self, X: Any, patterns: _Index, coefficients: _Float) -> _Float:
         """Return the scores of rows of X, of which no value is computed; `patterns` are stream ids."""
         values = X[:, patterns].astype(np.float64) + self._plus

@@ -433,6 +433,10 @@ class Provider(ABC):
                     out[rows] += found
         return out
 
+    def patterns_among(self, X: Any, rows: _Index) -> Any:
+        """Return these examples of X in the form in which `exact_scores` takes patterns."""
+        return rows_of(X, rows)
+
     @abstractmethod
     def in_double(self, patterns: Any) -> Provider:
         """Return a provider of the same kernel for examples of this kind in double precision."""

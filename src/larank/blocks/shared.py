@@ -146,8 +146,8 @@ class SharedProvider(Provider):
         """Return scores in double precision; `patterns` are numbers of rows, too."""
         if self._source is None:
             return np.asarray(self.matrix[np.ix_(X, patterns)].astype(np.float64) @ coefficients)
-        rows, others = (rows_of(self._examples, numbers) for numbers in (X, patterns))
-        return self._source.exact_scores(rows, others, coefficients)
+        others = self._source.patterns_among(self._examples, patterns)
+        return self._source.exact_scores(rows_of(self._examples, X), others, coefficients)
 
     def scores(self, X: _Index, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, by their rows."""

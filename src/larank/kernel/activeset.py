@@ -455,7 +455,7 @@ class ActiveSetTraining:
         """Compute all scores in double precision, if those in single precision make the objectives wrong."""
         everything, self.is_in_double = len(self.problem.labels), False
         self.gap_in_single = self._gap()
-        if not self.provider.is_rounded or self.provider.indefinite:  # the latter has no certificate
+        if not self.provider.is_rounded:
             return
         if not self.provider.is_cheap_in_double(everything * len(members.ids)):
             assert self.objectives is not None

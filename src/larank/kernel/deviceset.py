@@ -24,6 +24,7 @@ _Index = NDArray[np.int64]
 _GRADIENTS = 400  # of a block step
 _MOST_FREE = 5000  # coefficients of a linear system
 _LITTLE_GAIN = 1e-8  # of the dual objective, by a sweep over half of the members
+_IDLE_SWEEPS = 20  # sweeps without a new maximum of the dual objective, after which rounding hides what they gain
 
 
 class DeviceTraining(ActiveSetTraining):
@@ -78,7 +79,8 @@ class DeviceTraining(ActiveSetTraining):
         session = self.session
         session.refresh()
         self.has_rested = not session.slots
-        while session.slots:
+        highest, idle = session.dual, 0
+        while session.slots and idle < _IDLE_SWEEPS:
             blocks = -(-session.slots // session.device.patterns_at_once)
             gained = 0.0
             for _ in range(2 * blocks):
@@ -92,8 +94,10 @@ class DeviceTraining(ActiveSetTraining):
                 break
             before = session.dual
             yield from self._newton_steps()
-            if gained + session.dual - before <= _LITTLE_GAIN * session.dual:
+            dual = session.dual
+            if gained + dual - before <= _LITTLE_GAIN * abs(dual):
                 break
+            highest, idle = (dual, 0) if dual > highest + _LITTLE_GAIN * abs(highest) else (highest, idle + 1)
         session.prune()
 
     def _newton_steps(self) -> Generator[bool, None, None]:

@@ -220,6 +220,7 @@ def test_training_reports_the_column_of_the_labels_and_its_classes(trained: Path
         ([f"{i % 250}" for i in range(900)], "250 different values in 900 rows"),
         ([f"person {i}" for i in range(40)], "40 different values in 40 rows"),
         ([f"{i % 9}.5" for i in range(90)], "numbers with fractions"),
+        ([f'"{i % 9},5"' for i in range(90)], "numbers with fractions"),
         ([f"2020-0{1 + i % 9}-03" for i in range(90)], "9 different dates"),
         ([f"{1 + i % 9}.12.2020 10:00" for i in range(90)], "9 different dates"),
         (["a", "", "b"] * 30, "line 3, column 'last column': there is no label"),

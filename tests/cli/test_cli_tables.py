@@ -243,6 +243,19 @@ def test_a_last_column_that_looks_like_no_label_needs_the_option(
         larank("train", path, model, "--label", "last column", "--quiet")
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [[[n % 2] for n in range(9)], [{"a": n % 2} for n in range(9)], [b"\xff", b"\xfe"] * 5],
+    ids=["list", "struct", "bytes"],
+)
+def test_labels_that_are_not_words_or_numbers_are_refused(cells: list[Any], tmp_path: Path) -> None:
+    polars.DataFrame({"size": range(len(cells)), "kind": cells}).write_parquet(tmp_path / "a.parquet")
+    said = "a.parquet, row 1, column 'kind': labels must be words or numbers, got values of type "
+    wrong = larank("train", tmp_path / "a.parquet", tmp_path / "m", code=2).stderr
+    assert said in " ".join(wrong.split())
+    assert said in failure("train", tmp_path / "a.parquet", tmp_path / "m", "--label", "kind")
+
+
 @pytest.mark.parametrize("cells", ["ab", "0123456789", [str(n) for n in range(100)], ["1990", "2020"], ["1.0", "2.0"]])
 def test_a_last_column_of_classes_needs_no_option(cells: list[str], tmp_path: Path) -> None:
     rows = [f"{i % 7},{i % 3},{cells[i % len(cells)]}" for i in range(200)]

@@ -101,6 +101,13 @@ def test_a_tagger_takes_features_and_weights_of_another_library():
         larank.SequenceTagger().fit((strict.asarray(X, device=ON_DEVICE), lengths), y)
 
 
+@those(lambda case: case.takes("cost_matrix"))
+def test_costs_may_be_an_array_of_another_library(case):
+    costs = np.where(np.eye(3) == 1, 0.0, [[1.0], [2.0], [3.0]])
+    found = case.make(cost_matrix=strict.asarray(costs)).fit(X, y)
+    assert_same_model(found, case.make(cost_matrix=costs).fit(X, y))
+
+
 @pytest.mark.usefixtures("dispatch")
 def test_an_active_learner_takes_a_pool_of_another_library():
     learners = []

@@ -1,6 +1,7 @@
 """What the searches of the library do where they are cut short, and what a scorer and a splitter may do."""
 
 import copy
+import re
 import signal
 
 import numpy as np
@@ -91,6 +92,12 @@ def test_a_search_that_is_not_cut_warns_of_nothing_and_has_the_status_of_its_mod
 def test_a_scorer_without_numbers_leaves_nothing_to_choose(search):
     with pytest.raises(ValueError, match=r"^scoring must return numbers, got NaN for each of 3 settings$"):
         search(scoring=lambda model, X, y: np.nan).fit(X, y)
+
+
+@pytest.mark.parametrize("score", [None, "high", {"accuracy": 0.5}, [0.5, 0.5]])
+def test_a_scorer_that_does_not_return_a_number_is_refused(search, score):
+    with pytest.raises(ValueError, match=f"^scoring must return a number, got {re.escape(repr(score))}$"):
+        search(scoring=lambda model, X, y: score).fit(X, y)
 
 
 @pytest.mark.parametrize(("number", "scored"), [(1, 0), (6, 2)])

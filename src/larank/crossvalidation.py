@@ -147,7 +147,11 @@ class Scoring:
             if not weight[test].any():
                 return np.nan
         rows, labels = read_only(rows_of(X, test)), read_only(y[test])
-        return float(self._scorer(_HeldOut(classes, decisions), rows, labels, **options))
+        found = self._scorer(_HeldOut(classes, decisions), rows, labels, **options)
+        try:
+            return float(found)
+        except (TypeError, ValueError):
+            raise ValueError(f"scoring must return a number, got {found!r}") from None
 
 
 class Tally:

@@ -129,6 +129,19 @@ class Writing(StratifiedKFold):
         return super().split(X, y)
 
 
+class Failing(StratifiedKFold):
+    """A splitter whose `split` has no parameter `groups`, which scikit-learn expects, and raises."""
+
+    def split(self, X, y):
+        raise ValueError("these examples are too few")
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVCCV, MulticlassSVCCV])
+def test_the_error_of_a_splitter_is_shown(kind):
+    with pytest.raises(ValueError, match=r"^cv must be such .*: these examples are too few$"):
+        kind(Cs=[1.0], cv=Failing(3)).fit(X, y)
+
+
 def writing_scorer(model, X, y):
     X[0] = 0
     return model.score(X, y)

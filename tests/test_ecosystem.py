@@ -321,7 +321,7 @@ class Recorder:
 def test_estimators_have_no_callbacks_and_say_who_has(case):
     assert not hasattr(case.make(), "set_callbacks")
     with pytest.raises(
-        AttributeError, match=rf"^{case.estimator.__name__} has no set_callbacks: .*Give them to the Pipe"
+        AttributeError, match=rf"^{case.estimator.__name__} has no set_callbacks because .*Give them to the Pipe"
     ):
         case.make().set_callbacks(Recorder())
 

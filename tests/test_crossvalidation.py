@@ -1,6 +1,7 @@
 """What the searches of the library do where they are cut short, and what a scorer and a splitter may do."""
 
 import copy
+import re
 import signal
 
 import numpy as np
@@ -93,6 +94,12 @@ def test_a_scorer_without_numbers_leaves_nothing_to_choose(search):
         search(scoring=lambda model, X, y: np.nan).fit(X, y)
 
 
+@pytest.mark.parametrize("score", [None, "high", {"accuracy": 0.5}, [0.5, 0.5]])
+def test_a_scorer_that_does_not_return_a_number_is_refused(search, score):
+    with pytest.raises(ValueError, match=f"^scoring must return a number, got {re.escape(repr(score))}$"):
+        search(scoring=lambda model, X, y: score).fit(X, y)
+
+
 @pytest.mark.parametrize(("number", "scored"), [(1, 0), (6, 2)])
 def test_ctrl_c_in_a_search_raises_and_leaves_the_estimator_as_it_was(search, monkeypatch, number, scored):
     for model in (search(), search().fit(X, y)):
@@ -120,6 +127,19 @@ class Writing(StratifiedKFold):
     def split(self, X, y):
         X[0] = 0
         return super().split(X, y)
+
+
+class Failing(StratifiedKFold):
+    """A splitter whose `split` has no parameter `groups`, which scikit-learn expects, and raises."""
+
+    def split(self, X, y):
+        raise ValueError("these examples are too few")
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVCCV, MulticlassSVCCV])
+def test_the_error_of_a_splitter_is_shown(kind):
+    with pytest.raises(ValueError, match=r"^cv must be such .*: these examples are too few$"):
+        kind(Cs=[1.0], cv=Failing(3)).fit(X, y)
 
 
 def writing_scorer(model, X, y):

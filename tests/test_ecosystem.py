@@ -101,6 +101,29 @@ def test_a_tagger_takes_features_and_weights_of_another_library():
         larank.SequenceTagger().fit((strict.asarray(X, device=ON_DEVICE), lengths), y)
 
 
+@those(lambda case: case.takes("cost_matrix"))
+def test_costs_may_be_an_array_of_another_library(case):
+    costs = np.where(np.eye(3) == 1, 0.0, [[1.0], [2.0], [3.0]])
+    found = case.make(cost_matrix=strict.asarray(costs)).fit(X, y)
+    assert_same_model(found, case.make(cost_matrix=costs).fit(X, y))
+
+
+@pytest.mark.usefixtures("dispatch")
+def test_an_active_learner_takes_a_pool_of_another_library():
+    learners = []
+    for pool in (X, strict.asarray(X)):
+        learner = larank.ActiveLearner(larank.LaRankClassifier(gamma=0.4, random_state=0), pool, random_state=0)
+        for number in [None] * 8 + [3]:
+            index, x = learner.query(number)
+            learner.teach(x, y[index])
+        learner.undo()
+        learners.append(learner)
+    assert learners[0].labelled == learners[1].labelled
+    assert_same_model(learners[1].estimator, learners[0].estimator)
+    with pytest.raises(TypeError, match=r"^X must be an array that NumPy can read.* on device .*X\.to_device"):
+        larank.ActiveLearner(larank.LaRankClassifier(), strict.asarray(X, device=ON_DEVICE))
+
+
 @of_arrays
 @pytest.mark.usefixtures("dispatch")
 def test_arrays_in_the_memory_of_a_device_are_refused_with_the_way_out(case):
@@ -298,7 +321,7 @@ class Recorder:
 def test_estimators_have_no_callbacks_and_say_who_has(case):
     assert not hasattr(case.make(), "set_callbacks")
     with pytest.raises(
-        AttributeError, match=rf"^{case.estimator.__name__} has no set_callbacks: .*Give them to the Pipe"
+        AttributeError, match=rf"^{case.estimator.__name__} has no set_callbacks because .*Give them to the Pipe"
     ):
         case.make().set_callbacks(Recorder())
 

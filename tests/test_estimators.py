@@ -272,6 +272,26 @@ def test_a_subclass_trains_as_its_parent_whatever_its_constructor_takes(case):
                 assert_same_result(one, other)
 
 
+@those(lambda case: case.takes("C"))
+def test_set_params_of_a_subclass_acts_through_a_property(case):
+    class Renamed(case.estimator):
+        def __init__(self, cost):
+            super().__init__(**{**others, "C": cost})
+
+        @property
+        def cost(self):
+            return self.C
+
+        @cost.setter
+        def cost(self, value):
+            self.C = value
+
+    others = case.make().get_params(deep=False)
+    expected = case.make(C=0.3).fit(*case.data)
+    for model in (clone(Renamed(2.0)).set_params(cost=0.3), clone(Renamed(0.3))):
+        assert_same_model(copy.deepcopy(model.fit(*case.data)), expected)
+
+
 @every_estimator
 def test_set_params_refuses_unknown_names(case):
     with pytest.raises(ValueError, match="Invalid parameter 'epsilon'"):

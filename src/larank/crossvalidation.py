@@ -118,7 +118,10 @@ def _requests(consumer: Any, method: str) -> Mapping[str, Any]:
     """Return the metadata that a scorer or a splitter requests for one of its methods."""
     if not hasattr(consumer, "get_metadata_routing"):
         return {}
-    found: Mapping[str, Any] = getattr(consumer.get_metadata_routing(), method).requests
+    try:
+        found: Mapping[str, Any] = getattr(consumer.get_metadata_routing(), method).requests
+    except ValueError:  # scikit-learn expects that `split` of a subclass has the parameter `groups`
+        return {}
     return found
 
 
@@ -147,7 +150,11 @@ class Scoring:
             if not weight[test].any():
                 return np.nan
         rows, labels = read_only(rows_of(X, test)), read_only(y[test])
-        return float(self._scorer(_HeldOut(classes, decisions), rows, labels, **options))
+        found = self._scorer(_HeldOut(classes, decisions), rows, labels, **options)
+        try:
+            return float(found)
+        except (TypeError, ValueError):
+            raise ValueError(f"scoring must return a number, got {found!r}") from None
 
 
 class Tally:

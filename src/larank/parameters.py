@@ -707,7 +707,7 @@ def _names(kind: type) -> tuple[str, ...]:
 def _is_among(values: tuple[Any, ...], value: Any) -> bool:
     try:
         return value in values
-    except ValueError:  # an array, which has no one truth
+    except (ValueError, TypeError):  # an array, which has no one truth or is compared with arrays only
         return False
 
 

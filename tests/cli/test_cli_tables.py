@@ -220,6 +220,7 @@ def test_training_reports_the_column_of_the_labels_and_its_classes(trained: Path
         ([f"{i % 250}" for i in range(900)], "250 different values in 900 rows"),
         ([f"person {i}" for i in range(40)], "40 different values in 40 rows"),
         ([f"{i % 9}.5" for i in range(90)], "numbers with fractions"),
+        ([f'"{i % 9},5"' for i in range(90)], "numbers with fractions"),
         ([f"2020-0{1 + i % 9}-03" for i in range(90)], "9 different dates"),
         ([f"{1 + i % 9}.12.2020 10:00" for i in range(90)], "9 different dates"),
         (["a", "", "b"] * 30, "line 3, column 'last column': there is no label"),
@@ -240,6 +241,19 @@ def test_a_last_column_that_looks_like_no_label_needs_the_option(
     larank("train", path, model, "--label", "kind", "--quiet")
     if len(cells) <= 90 and "line" not in said and "fractions" not in said:
         larank("train", path, model, "--label", "last column", "--quiet")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[[n % 2] for n in range(9)], [{"a": n % 2} for n in range(9)], [b"\xff", b"\xfe"] * 5],
+    ids=["list", "struct", "bytes"],
+)
+def test_labels_that_are_not_words_or_numbers_are_refused(cells: list[Any], tmp_path: Path) -> None:
+    polars.DataFrame({"size": range(len(cells)), "kind": cells}).write_parquet(tmp_path / "a.parquet")
+    said = "a.parquet, row 1, column 'kind': labels must be words or numbers, got values of type "
+    wrong = larank("train", tmp_path / "a.parquet", tmp_path / "m", code=2).stderr
+    assert said in " ".join(wrong.split())
+    assert said in failure("train", tmp_path / "a.parquet", tmp_path / "m", "--label", "kind")
 
 
 @pytest.mark.parametrize("cells", ["ab", "0123456789", [str(n) for n in range(100)], ["1990", "2020"], ["1.0", "2.0"]])

@@ -28,6 +28,7 @@ from larank.active.record import (
     lessons,
     plain,
 )
+from larank.base import on_host
 from larank.data import models
 from larank.kernel.selection import Pool, Random, Strategy, strategy_named, uncertainty_margin
 from larank.training import on_interrupt, raises, random_state_of, set_random_state
@@ -58,7 +59,8 @@ class ActiveLearner:
         It is trained in place, and may have been trained before. A kernel's `gamma` should be a number: with "scale"
         the first example would decide.
     X : array, CSR matrix, data frame or sequence of objects
-        The pool of examples without labels. It is neither copied nor changed.
+        The pool of examples without labels. It is neither copied nor changed. An array of another library is read as a
+        NumPy array, and `query` returns rows of it.
     selection : {"active", "autoactive", "random"} or strategy, default="active"
         How examples are chosen. "active": of a random sample of `sample_size` the one nearest to the decision boundary.
         "autoactive": the same, but the sample ends once it has five near ones. "random": at random. The strategies
@@ -124,6 +126,7 @@ class ActiveLearner:
         if label_budget is not None:
             parameters.whole_number("label_budget", label_budget, at_least=1)
         check_estimator(estimator)
+        X = on_host("X", X)
         self.estimator = estimator
         self._start: Any = None  # the estimator as it was before the first lesson
         self._X = X

@@ -20,7 +20,7 @@ from larank.data.stream import EncodedTable
 from larank.data.tables import Labels, TableBlock, TableFile, library
 from larank.tables.columns import KINDS
 from larank.tables.encoder import TableEncoder
-from larank.tables.recognition import are_dates
+from larank.tables.recognition import are_dates, have_fractions
 from larank.tables.values import raw_numbers
 
 _SAMPLE_CELLS = 4_000_000  # of a table larger than memory, by which its columns are recognised
@@ -228,14 +228,13 @@ class TableData:
 
 def _why_no_labels(labels: Labels) -> str:
     """Return what a column looks like instead of labels; nothing if it may hold labels."""
-    classes, count = labels.classes, len(labels.classes)
-    if are_dates(library("polars").Series(labels.known)):
+    words, count = library("polars").Series(labels.known), len(labels.classes)
+    if are_dates(words):
         return f"{count} different dates"
     is_unique = count > _FEW_CLASSES and count > labels.n_rows / 2
     if is_unique or count > _MANY_CLASSES:
         return f"{count} different values in {labels.n_rows} rows"
-    is_measured = any(isinstance(value, float) and not value.is_integer() for value in classes)
-    return "numbers with fractions" if is_measured else ""
+    return "numbers with fractions" if have_fractions(words) else ""
 
 
 def features_of(block: TableBlock, encoder: TableEncoder | None, names: Sequence[str]) -> Any:

@@ -230,8 +230,10 @@ def _sample(rows: LabelledRows, share: float, seed: int) -> LabelledRows:
 class AveragedDescent:
     """The rounds as the training loop sees them."""
 
+    has_examples = True  # the survey of the partitions has found some
+
     def __init__(self, shares: Shares, task: _Task, states: list[State], epochs: int, certify: bool) -> None:
-        self.plan = SimpleNamespace(epochs=epochs, held=shares if certify else None)
+        self.plan = SimpleNamespace(epochs=epochs, patience=math.inf, held=shares if certify else None)
         self.seconds: dict[str, float] = {}
         self.search_visits = 0
         self.failure: ClusterError | None = None

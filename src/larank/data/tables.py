@@ -572,6 +572,8 @@ class Labels:
         """The labels of a block as they are written; a row without one is an error."""
         polars = library("polars")
         series = block.frame[self.column]
+        if series.dtype.is_nested() or series.dtype in (polars.Binary, polars.Object):
+            raise CellError(0, self.column, f"labels must be words or numbers, got values of type {series.dtype}")
         if series.dtype == polars.Float64 or series.dtype == polars.Float32:
             series = series.fill_nan(None)
         words = series.cast(polars.String).str.strip_chars()

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -335,7 +336,9 @@ def _first_token(X: Any) -> tuple[Any, str]:
 def _check_collection(X: Any, name: str, what: str) -> None:
     is_table = hasattr(X, "columns")  # a DataFrame is a sequence of the names of its columns
     if isinstance(X, str | bytes | dict | set | frozenset) or not hasattr(X, "__getitem__") or is_table:
-        raise TypeError(f"{name} is {_kind(X)}; expected a list of {what}")
+        is_path = name == "X" and isinstance(X, str | PathLike)
+        hint = "; larank.data.columns.ConllFile(path) reads a file in columns" if is_path else ""
+        raise TypeError(f"{name} is {_kind(X)}; expected a list of {what}{hint}")
 
 
 def _kind(value: Any) -> str:

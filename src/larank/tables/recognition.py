@@ -193,6 +193,15 @@ def _boolean(series: polars.Series, wishes: Wishes) -> Column:
     return BooleanColumn(series.name, float(np.nanmean(found.to_numpy()) >= 0.5), found.has_nulls(), found.null_count())
 
 
+def have_fractions(words: polars.Series) -> bool:
+    """Return whether all words are numbers in one of the known styles, and some of them are not whole."""
+    for style in STYLES:
+        found = numbers_in(words, style)
+        if not found.null_count():
+            return bool((found != found.floor()).any())
+    return False
+
+
 # ---- Dates ----
 
 

@@ -105,6 +105,14 @@ def test_scores_are_kernel_values_times_coefficients(name, layout, dtype, coeffi
     assert blocks.scores(layout(Z), slots[:0], coefficients(values[:0])).tolist() == [[0, 0, 0]] * 530
 
 
+@pytest.mark.parametrize(("name", "layout"), CASES)
+def test_exact_scores_have_the_digits_of_double_precision(name, layout):
+    single, coefficients = examples(30, dtype=np.float32), np.random.default_rng(1).normal(size=(20, 2))
+    X, double = layout(single), single.astype(np.float64)
+    found = provider(name, X).exact_scores(X, X[:20], coefficients)
+    np.testing.assert_allclose(found, REFERENCE[name](double, double[:20]) @ coefficients, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("name", "layout"), CASES)
 def test_threads_do_not_change_a_bit(name, layout, dtype):

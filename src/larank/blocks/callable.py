@@ -82,10 +82,6 @@ class CallableProvider(Provider):
                 f"{ids[i]} and {ids[j]}"
             )
 
-    def in_double(self, patterns: Any) -> CallableProvider:
-        """Return a provider of the same kernel for examples in double precision."""
-        return CallableProvider(self.kernel, patterns, self.n_jobs)
-
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, some rows at a time."""
         right = self._held(self._checked(slots))

@@ -68,10 +68,6 @@ class PrecomputedProvider(Provider):
     def keep_values(self, examples: int) -> None:
         """All values are kept by the caller."""
 
-    def in_double(self, patterns: _Index) -> PrecomputedProvider:
-        """Return this provider, because its scores are in double precision already."""
-        return self
-
     def exact_scores(self, X: Any, patterns: _Index, coefficients: _Float) -> _Float:
         """Return the scores of rows of X, of which no value is computed; `patterns` are stream ids."""
         values = X[:, patterns].astype(np.float64) + self._plus

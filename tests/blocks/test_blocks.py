@@ -542,6 +542,19 @@ def test_a_function_of_arrays_gets_arrays_in_the_calling_thread(layout, dtype):
     assert threads == {threading.get_ident()}
 
 
+def test_a_function_is_probed_once_for_both_precisions():
+    X, sizes = examples(30, dtype=np.float32), []
+
+    def kernel(A, B):
+        sizes.append((len(A), len(B)))
+        return A @ B.T
+
+    blocks = filled(kernel, X)
+    for _ in range(2):
+        blocks.exact_scores(X, X[:20], np.ones((20, 1)))
+    assert sizes.count((2, 1)) == 1
+
+
 @pytest.mark.parametrize("form", [np.copy, lambda X: read_only(list(X))])
 def test_a_compiled_function_that_needs_memory_to_write_to_gets_a_copy(form):
     def kernel(A, B):

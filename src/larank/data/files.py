@@ -55,6 +55,10 @@ class DataFormatError(ValueError):
     """A file that does not hold what its format demands."""
 
 
+class DiskLimitError(ValueError):
+    """Temporary files that would take more bytes than `disk_limit` allows."""
+
+
 @contextmanager
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a binary file that takes the place of `path` only once it is complete and on disk.
@@ -116,7 +120,7 @@ class TemporaryFolder:
         bound = f"{self._most:.0f} bytes, half of what was free in {self.path.parent}"
         if self._disk_limit is not None:
             bound = f"{self._most:.0f} bytes in {self.path.parent}"
-        raise ValueError(
+        raise DiskLimitError(
             f"disk_limit={self._disk_limit!r} lets temporary files take {bound}, but at least {self._taken} bytes are "
             "needed so far. Choose a larger disk_limit, or set the environment variable TMPDIR to a folder with more "
             "space."

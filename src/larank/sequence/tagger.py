@@ -818,15 +818,20 @@ class SequenceTagger(Estimator):
         return self._names()[self._chain.predict(sequences, self._workers())]
 
     def _file_score(self, file: ConllFile) -> float:
-        workers = self._workers()
+        workers, labels = self._workers(), self._learner.labels
         words, wrong = _core.Dictionary(), WrongLabels(self.constraints)
+        number = np.empty(0, np.int32)  # of each word that is a label in the file
         right = tokens = 0
         for block in file.blocks(_PREDICTION_TOKENS, words):
-            true = np.array(words.words(), dtype=object)[block.labels].tolist()
             if self.repair:
-                true = wrong.mend(block.starts, true, named_by_line(file, block))
+                names = np.array(words.words(), dtype=object)[block.labels].tolist()
+                true = labels.known(wrong.mend(block.starts, names, named_by_line(file, block)))
+            else:
+                if len(words) > len(number):
+                    number = labels.known(words.words())
+                true = number[block.labels]
             found = self._chain.predict(self._encoded(block), workers)
-            right += int(np.count_nonzero(found == self._learner.labels.known(true)))
+            right += int(np.count_nonzero(found == true))
             tokens += len(found)
         wrong.warn_of_repair()
         return right / tokens

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -53,7 +54,9 @@ from larank.training import (
     Outcome,
     Result,
     check_arrived,
+    check_resumes,
     file_as_data,
+    first_interrupt,
     progress_for,
     train,
     warn_if_early,
@@ -719,10 +722,11 @@ class SequenceTagger(Estimator):
         what = repr(X) if isinstance(X, ConllFile) else f"{corpus.n_tokens} tokens"
         name = {"larank": "LaRank", "perceptron": "Perceptron", "passive-aggressive": "PA"}[self.solver]
         name += self.inference.capitalize() + ("Gap" if self.stop == "gap" else "")
-        with progress_for(self.verbose) as progress, training.workers.entered():
+        with first_interrupt() as interrupt, progress_for(self.verbose) as progress, training.workers.entered():
+            training.check_limits = partial(check_resumes, self.time_limit, interrupt)
             progress.start(f"{name}, {what}")
             try:
-                outcome = train(training, limits, progress, checkpoint=checkpoint)
+                outcome = train(training, limits, progress, checkpoint=checkpoint, interrupt=interrupt)
             finally:
                 training.close()
         self._learner.stretches += training.stretches

@@ -52,6 +52,10 @@ def _check_place(path: str) -> None:
         raise ValueError(f"checkpoint must be the path of a file; got {path!r}, which is a folder")
 
 
+class NotResumedError(ValueError):
+    """A limit that came before the data were read up to the position of a checkpoint."""
+
+
 class CheckpointWarning(UserWarning):
     """A checkpoint could not be written; the training itself is not affected."""
 
@@ -162,10 +166,10 @@ class CheckpointFile:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Say of the file that it is damaged, where what it holds makes no sense."""
+        """Raise an error that names the file as damaged if its content makes no sense."""
         try:
             yield
-        except ModelFileError:
+        except (ModelFileError, NotResumedError):
             raise
         except _SENSELESS as error:
             raise ModelFileError(f"{os.fspath(self.path)} is damaged: {error}") from error

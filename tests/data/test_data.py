@@ -7,7 +7,10 @@ import re
 import resource
 import signal
 import stat
+import threading
+import time
 import zipfile
+from contextlib import contextmanager
 from functools import partial
 from importlib import resources
 
@@ -217,6 +220,46 @@ def test_a_compressed_file_cut_within_its_first_bytes_is_refused(tmp_path, packe
         path.write_bytes(content[:length])
         with refuses(path, ".*damaged data"):
             READERS[reader](path)
+
+
+@contextmanager
+def slow_pipe(path, content):
+    """Create a pipe whose first bytes arrive one by one."""
+
+    def write():
+        with open(path, "wb", buffering=0) as pipe:
+            for byte in content[:12]:
+                pipe.write(bytes([byte]))
+                time.sleep(0.01)
+            pipe.write(content[12:])
+
+    os.mkfifo(path)
+    writer = threading.Thread(target=write)
+    writer.start()
+    yield
+    writer.join()
+
+
+@pytest.mark.parametrize("has_suffix", [True, False])
+@pytest.mark.parametrize("packer", PACKERS)
+def test_the_first_bytes_of_a_pipe_may_come_in_pieces(tmp_path, packer, has_suffix):
+    path = tmp_path / f"data.svm{f'.{SUFFIXES[packer]}' if has_suffix else ''}"
+    with slow_pipe(path, PACKERS[packer](b"1 1:1\n2 2:1\n")):
+        assert read_svmlight(path)[1].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("content", ["", "B", "BZ 1:1\n", "BZh 1:1\nBZh 1:2\nB 1:3\n"])
+def test_text_in_a_pipe_may_begin_like_compressed_data(tmp_path, content):
+    path = tmp_path / "pipe.txt"
+    with slow_pipe(path, content.encode()):
+        assert read_text(path) == content
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_pipe_of_compressed_data_that_ends_within_the_first_bytes_is_refused(tmp_path, packer):
+    path = tmp_path / f"data.svm.{SUFFIXES[packer]}"
+    with slow_pipe(path, PACKERS[packer](b"1 1:1\n")[:2]), refuses(path, ".*damaged data .the file ends after 2 bytes"):
+        read_svmlight(path)
 
 
 def test_what_compresses_well_is_read(tmp_path):

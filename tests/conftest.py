@@ -1,11 +1,13 @@
+"""How pytest runs the suite: profiles of hypothesis, and Ctrl-C."""
+
 import signal
 
 from hypothesis import settings
 
-# How long one example takes says more about the machine than about the code.
-settings.register_profile("larank", deadline=None)
-settings.register_profile("thorough", deadline=None, max_examples=3000)  # pytest --hypothesis-profile=thorough
-settings.load_profile("larank")
+# The time of one example depends on the machine, so no example has a deadline.
+settings.register_profile("gate", deadline=None, derandomize=True, max_examples=30, print_blob=True)
+settings.register_profile("nightly", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile("gate")  # pytest --hypothesis-profile=nightly loads the other one
 
 
 def pytest_configure(config):

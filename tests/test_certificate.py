@@ -1,7 +1,7 @@
 """The rule of docs/certificate.md, for every estimator with an objective: scales from 1e-8 to 1e8, costs to 1e8.
 
 Each problem is fitted, and its optimum is bounded by a general solver in float64. The gate has 200 problems, the
-profile "thorough" of hypothesis 2 000: `pytest --hypothesis-profile=thorough tests/test_certificate.py`.
+profile "nightly" of hypothesis 2 000: `pytest --hypothesis-profile=nightly tests/test_certificate.py`.
 """
 
 import warnings
@@ -16,7 +16,7 @@ from larank.training import TrainingWarning
 from studies.agreement.campaign import run_problem
 from studies.agreement.problems import ESTIMATORS, EXTREME, draw
 
-PROBLEMS = 2000 if settings.get_current_profile_name() == "thorough" else 200
+PROBLEMS = 2000 if settings.get_current_profile_name() == "nightly" else 200
 TOGETHER = 10  # problems of a test
 ROUNDINGS = 64  # units of rounding by which a sum of products may be off
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ class Iterate:
 
     `value` is what is being minimised, `primal` the objective that was asked for, and `slack` what stands between
     `primal` and the optimum besides the gradient; both differ for the maximum alone, which is approached by smooth
-    functions.
+    functions. `hidden` is what the optimum may be lower because the biases are not exactly the best.
     """
 
     table: Table
@@ -91,6 +92,12 @@ class Iterate:
     primal: float
     slack: float
     bound: float  # 1/2 |gradient in W|^2
+    hidden: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """The distance of `primal` from the optimum at most."""
+        return self.bound + self.slack + self.hidden
 
 
 class PrimalObjective:
@@ -232,6 +239,18 @@ class PrimalObjective:
         """The same of all examples, as a mean over the classes."""
         found: NDArray[np.float64] = self._session.mean_curvatures()
         return found
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """The Euclidean norm of every example."""
+        X = self.examples.X
+        if issparse(X):
+            table = csr_matrix((np.square(X.data, dtype=np.float64), X.indices, X.indptr), X.shape)
+            squares: NDArray[np.float64] = table @ np.ones(X.shape[1])
+        else:
+            squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        lengths: NDArray[np.float64] = np.sqrt(squares)
+        return lengths
 
     def scores(self) -> NDArray[np.float64]:
         """Those at the table of the last `evaluate`."""

@@ -32,12 +32,12 @@ gpu-test: ## the tests of block steps, on whatever device and array libraries PY
 nightly: $(VENV)/.nightly ## everything that takes too long for `make test`: random order, hostile files, studies of limits
 	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=2 $(BIN)/python -m pytest -p randomly --hypothesis-profile=nightly -n auto --dist worksteal
 	OMP_WAIT_POLICY=passive $(BIN)/python -m studies agreement
-	$(BIN)/python -m tests.hostile --seconds 600
+	$(BIN)/python -m tools.hostile --seconds 600
 	for study in timelimits memorylimits faults; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
 
 SECONDS ?= 60
 hostile: $(VENV)/.tested ## damaged files, extreme numbers and limits, for SECONDS; what fails leaves a reproducer in build/hostile
-	$(BIN)/python -m tests.hostile --seconds $(SECONDS)
+	$(BIN)/python -m tools.hostile --seconds $(SECONDS)
 
 benchmark: $(VENV)/.benchmarked ## the comparisons with other libraries: linear, primal, sgd, kernel, binary and sequence (slow)
 	for study in linear primal-rivals sgd kernel binary sequence; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done

@@ -153,7 +153,7 @@ class LaRank(Algorithm):
         linear = float((self._margins[expansion.labels] * beta).sum())
         squared_norm = violation = 0.0
         losses, margin = training.losses(), math.inf
-        for block, scores, own in training.scanned(expansion, beta, training.sample):
+        for block, scores, own in training.scanned(expansion, beta, training.scanned_rows):
             of_label = np.arange(len(block)), block.labels
             of_model = training.machine.model_scores(block.X, scores)
             margin = min(margin, smallest_margin(of_model, block.labels, 1 - self._margins))

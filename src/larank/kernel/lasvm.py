@@ -137,7 +137,7 @@ class LaSVM(Algorithm):
         linear, losses = 0.0, training.losses()
         squared_norm, margin = np.zeros(len(bias)), np.full(len(bias), np.inf)
         largest, smallest = np.full(len(bias), -np.inf), np.full(len(bias), np.inf)
-        for block, scores, alpha in training.scanned(expansion, coefficients, training.sample):
+        for block, scores, alpha in training.scanned(expansion, coefficients, training.scanned_rows):
             y = signs(block.labels, len(bias))
             margins = y * (scores + bias)
             margin = np.minimum(margin, margins.min(axis=0))

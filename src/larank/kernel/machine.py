@@ -1357,19 +1357,29 @@ class LossSum:
 
     def __init__(self, stratum_of: NDArray[np.intp], order: NDArray[np.intp], costs_of: _Float) -> None:
         self._stratum_of, self._costs_of = stratum_of, costs_of
-        self.costs = 0.0  # of examples with a loss
+        self._with_loss: list[NDArray[np.int64]] = []
         self._examples = np.bincount(stratum_of[order], minlength=_STRATA)
         self._count, self._sum, self._squares = np.zeros((3, _STRATA))
         self._largest = 0.0
 
     def add(self, ids: NDArray[np.int64], losses: _Float) -> None:
         """Those of some examples, times their costs."""
-        self.costs += float(self._costs_of[ids[losses > 0]].sum())
+        self._with_loss.append(ids[losses > 0])
         strata = self._stratum_of[ids]
         self._count += np.bincount(strata, minlength=_STRATA)
         self._sum += np.bincount(strata, losses, _STRATA)
         self._squares += np.bincount(strata, np.square(losses), _STRATA)
         self._largest = max(self._largest, float(losses.max(initial=0.0)))
+
+    @property
+    def with_loss(self) -> NDArray[np.int64]:
+        """The examples added that have a loss."""
+        return np.concatenate([np.zeros(0, np.int64), *self._with_loss])
+
+    @property
+    def costs(self) -> float:
+        """The sum of the costs of the examples added that have a loss."""
+        return float(self._costs_of[self.with_loss].sum())
 
     @property
     def total(self) -> float:
@@ -1411,6 +1421,7 @@ class StreamTraining:
         self.pace = self.between  # examples at once
         self.trial = CertificateTrial()
         self.sample: NDArray[np.intp] | None = None  # the examples that the certificate is of, if not all
+        self.scanned_rows: NDArray[np.intp] | None = None  # the examples that objectives are computed from, if not all
         self.is_in_double = False  # whether scores of the certificate are computed in double precision
         self.scanned_with: tuple[Expansion, _Float] | None = None  # expansion and coefficients of the last scan
         self.loss_sum: LossSum | None = None
@@ -1627,15 +1638,26 @@ class StreamTraining:
         """The objectives from scratch: one pass over the examples with the coefficients as they are."""
         yield from self.algorithm.settle(self)
         self.feed.flush()
-        self.sample = self._sample()
+        self.sample = self.scanned_rows = self._sample()
         values = self.session.support_patterns * len(self.stream.order)
         is_exact = self.sample is None and self.machine.is_rounded
         self.is_in_double = is_exact and self.machine.is_cheap_in_double(values)
         found = yield from self.algorithm.objectives(self)
         if is_exact and not self.is_in_double and self._is_wrong(found):
             self.is_in_double = True
+            self.scanned_rows = self._rows_that_count()
             found = yield from self.algorithm.objectives(self)
         return found
+
+    def _rows_that_count(self) -> NDArray[np.intp] | None:
+        """Return the examples with a coefficient or with a loss in single precision; None if losses were not noted.
+
+        Other examples have a margin, so they change neither objective.
+        """
+        if self.loss_sum is None or self.scanned_with is None:
+            return None
+        expansion, _ = self.scanned_with
+        return np.intersect1d(self.stream.order, np.union1d(expansion.ids, self.loss_sum.with_loss))
 
     def _is_wrong(self, found: Objectives) -> bool:
         """Whether objectives in single precision are off by more than is allowed."""
@@ -1689,7 +1711,8 @@ class StreamTraining:
 
     def losses(self) -> LossSum:
         """To be filled with those of the examples that are scanned."""
-        self.loss_sum = LossSum(self._strata(), self.stream.order, self.stream.examples.costs)
+        rows = self.stream.order if self.sample is not None or self.scanned_rows is None else self.scanned_rows
+        self.loss_sum = LossSum(self._strata(), rows, self.stream.examples.costs)
         return self.loss_sum
 
     def certificate_seconds(self) -> float:

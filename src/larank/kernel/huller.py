@@ -123,6 +123,9 @@ class Huller(Algorithm):
         return {name: getattr(session.counters, name) for name in names}
 
 
+_SAME_DISTANCE = 1e-10  # relative difference that is not a loss of digits
+
+
 class _Measured(NamedTuple):
     """What a certificate has computed about the points with these coefficients."""
 
@@ -163,9 +166,13 @@ class _Points:
         Without `measured`, |X_P - X_N|^2 and (|X_P|^2 - |X_N|^2) / 2 are as they were summed up on the way.
         """
         negative, cross, positive = self.products.T
-        on_the_way = negative - 2 * cross + positive, (positive - negative) / 2
-        squared_distance, middle = on_the_way if measured is None else (measured.squared_distance, measured.middle)
-        scale = self.scale(dtype if measured is None else np.dtype(np.float64), squared_distance)
+        squared_distance, middle = negative - 2 * cross + positive, (positive - negative) / 2
+        # A model does not depend on whether it was certified, unless sums on the way have lost digits.
+        if measured is not None:
+            dtype = np.dtype(np.float64)
+            if not np.allclose(squared_distance, measured.squared_distance, _SAME_DISTANCE, 0):
+                squared_distance, middle = measured.squared_distance, measured.middle
+        scale = self.scale(dtype, squared_distance)
         # A problem that has met one side only says that all is of that side.
         one_sided = np.where((self.signed > 0).any(axis=0), 1.0, -1.0)
         constants: _Float = np.where(self.has_both_sides, -scale * middle, one_sided)

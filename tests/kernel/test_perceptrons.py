@@ -10,11 +10,11 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.linear_model import PassiveAggressiveClassifier, Perceptron
-from test_perceptron_session import PASSIVE_AGGRESSIVE_RULES, passive_aggressive_rule, perceptron_rule, reference
 
 from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
 from larank.data import models
 from larank.report import write_report
+from perceptronreference import PASSIVE_AGGRESSIVE_RULES, passive_aggressive_rule, perceptron_rule, reference
 from sessions import in_order_of_arrival
 
 iris, iris_labels = load_iris(return_X_y=True)

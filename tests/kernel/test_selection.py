@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
-from test_lasvm_session import Lasvm, session
 
 from larank import LaRankClassifier, LaSVMClassifier
 from larank.kernel.selection import STRATEGIES, Active, AutoActive, Gradient, Random
 from larank.kernel.stream import ChoosingFeed
 from reference import kernel_certificate
+from sessions import Lasvm
+from sessions import lasvm_session as session
 
 random = np.random.default_rng(0)
 X = random.normal(size=(240, 3))

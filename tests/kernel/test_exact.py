@@ -1,11 +1,9 @@
 """MulticlassSVC: whatever the formulation, the data and the way there, the optimum is that of the QP, with proof."""
 
 import pickle
-import re
 import signal
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -17,7 +15,6 @@ from sklearn.svm import SVC
 
 from larank import CertificateWarning, LaRankClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.blocks.kernels import kernel_names
-from larank.data import models
 from larank.kernel.activeset import ActiveSetTraining
 from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
@@ -308,8 +305,8 @@ def test_badly_conditioned_kernels_and_high_costs_reach_the_gap(n, k, seed, C, k
     assert_feasible(model, y, C)
 
 
-@pytest.mark.parametrize(("formulation", "optimum"), [("crammer-singer", 21314.710), ("weston-watkins", None)])
-def test_a_polynomial_kernel_with_high_costs_is_not_given_up(formulation, optimum):
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_a_polynomial_kernel_with_high_costs_is_not_given_up(formulation):
     random = np.random.default_rng(57)
     n, d, k = 40, int(random.integers(2, 6)), 5
     centers, y = 2 * random.normal(size=(k, d)), random.integers(0, k, n)
@@ -321,8 +318,6 @@ def test_a_polynomial_kernel_with_high_costs_is_not_given_up(formulation, optimu
     assert model.result_.status == "converged"
     assert model.result_.primal == pytest.approx(best, rel=1e-3)
     assert model.result_.operations["newton"] > 0
-    if optimum is not None:
-        assert model.result_.primal == pytest.approx(optimum, rel=1e-3)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -395,14 +390,6 @@ def test_the_certificate_is_what_the_formulas_say(
     # Without the multiple the primal objective is no lower.
     plain = kernel_certificate(coefficients(model, n), K, y, C * weight, delta, formulation)[0]
     assert model.result_.primal <= plain + 1e-6 * abs(plain)
-
-
-def test_examples_without_weight_are_no_violation():
-    X, y = data(160, 3)
-    weight = (np.arange(160) % 4 > 0).astype(float)
-    model = svc(tol=1e-6).fit(X, y, weight)
-    violation = kernel_certificate(coefficients(model, 160), rbf(X), y, weight, 1 - np.eye(3), kappa=1e-10)[2]
-    assert model.result_.violation == pytest.approx(violation, abs=1e-7)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -687,58 +674,9 @@ def test_a_path_on_shared_values_equals_one_without():
         np.testing.assert_allclose(shared.decision_function(X), computed.decision_function(X), atol=0.02)
 
 
-@pytest.mark.parametrize(
-    ("Cs", "message"),
-    [
-        ([], "Cs must hold at least one value, got none"),
-        (3.0, "Cs must be a sequence of numbers, got 3.0"),
-        (None, "Cs must be a sequence of numbers, got None"),
-        ("12", r"Cs\[0\] must be a finite number > 0, got '1'"),
-        ([1.0, 0], r"Cs\[1\] must be a finite number > 0, got 0"),
-        ([1.0, 2.0, -3], r"Cs\[2\] must be a finite number > 0, got -3"),
-        ([np.nan], r"Cs\[0\] must be a finite number > 0, got nan"),
-        ([[1.0]], r"Cs\[0\] must be a finite number > 0, got \[1.0\]"),
-    ],
-)
-def test_costs_that_are_none_are_named(Cs, message):
-    with pytest.raises(ValueError, match=message):
-        svc().path(*data(20, 2), Cs)
-
-
-@pytest.mark.parametrize("solver", ["published", Published()])
-def test_a_path_needs_the_solver_that_can_go_on(solver):
-    with pytest.raises(ValueError, match=r"path needs solver='active-set', got ('published'|Published\()"):
-        svc(solver=solver).path(*data(20, 2), [1.0])
-
-
 # What X may be
 
 X, y = data(160, 3)
-
-
-def _wide(X):
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X
-
-
-def _read_only(X):
-    X.flags.writeable = False
-    return X
-
-
-shapes = {
-    "float32": lambda X: X.astype(np.float32),
-    "Fortran order": np.asfortranarray,
-    "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
-    "pandas": pd.DataFrame,
-    "list": lambda X: X.tolist(),
-    "csr": sparse.csr_matrix,
-    "csr of 64 bit": lambda X: _wide(sparse.csr_matrix(X)),
-    "csr array": sparse.csr_array,
-    "csr of float32": lambda X: sparse.csr_matrix(X.astype(np.float32)),
-    "csc": sparse.csc_matrix,
-    "read only": lambda X: _read_only(X.copy()),
-}
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -825,27 +763,7 @@ def test_rows_far_from_the_origin_keep_their_distances():
     )
 
 
-# Labels and shapes
-
-
-def test_a_fit_with_another_kernel_forgets_the_attributes_of_the_one_before():
-    model = svc("linear").fit(X, y)
-    assert hasattr(model, "coef_")
-    model.set_params(kernel="rbf", gamma="scale").fit(X, y)
-    assert not hasattr(model, "coef_")
-    model.fit(2 * X, y)
-    assert model.gamma_ == pytest.approx(1 / (4 * (2 * X).var()))
-    model.set_params(kernel="precomputed").fit(rbf(X), y)
-    assert not hasattr(model, "gamma_")
-    assert not hasattr(model, "support_vectors_")
-
-
 # Files, copies, scikit-learn
-
-
-def copies(model, path):
-    models.save(model, path)
-    return [pickle.loads(pickle.dumps(model)), models.load(path)]
 
 
 def test_switches_of_the_published_solver_survive_pickles_and_clones():
@@ -856,44 +774,7 @@ def test_switches_of_the_published_solver_survive_pickles_and_clones():
     np.testing.assert_array_equal(copy.fit(X, y).dual_coef_.toarray(), model.dual_coef_.toarray())
 
 
-def test_switches_of_the_published_solver_survive_files(tmp_path):
-    model = svc(solver=Published(row_solver="exact", epsilon=0.01)).fit(X, y)
-    models.save(model, tmp_path / "model.larank")
-    assert models.load(tmp_path / "model.larank").solver == model.solver
-
-
-# These two demand 1e-7 of predictions, more than the default tolerance promises.
-
-
-def test_progress_goes_to_standard_error_and_names_the_problem(capsys):
-    svc(verbose=1, memory_limit=5e6).fit(X, y)
-    shown = capsys.readouterr()
-    assert not shown.out
-    assert re.search(r"crammer-singer, rbf, C=1, 160 examples, 3 classes, memory limit 5 MB", shown.err)
-
-
-# What is refused
-
-
-@pytest.mark.parametrize("solver", ["smo", None, Published, 3])
-def test_a_solver_that_is_none_is_named(solver):
-    with pytest.raises(ValueError, match=r"solver must be one of 'active-set', 'published' or a Published\(...\), got"):
-        svc(solver=solver).fit(X, y)
-
-
-@pytest.mark.parametrize("solver", ["published", Published(epsilon=0.01)])
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"init": "zero"}, "init acts with solver='active-set' only; got init='zero' with solver="),
-        ({"shrinking": False}, "shrinking acts with solver='active-set' only; got shrinking=False with solver="),
-        ({"tol": 0.1}, "tol acts with solver='active-set' only; got tol=0.1 with solver="),
-        ({"formulation": "weston-watkins"}, "formulation='weston-watkins' acts with solver='active-set' only; got"),
-    ],
-)
-def test_what_cannot_act_with_the_published_solver_is_refused(solver, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        svc(solver=solver, **parameters).fit(X, y)
+# Kernels that are not positive semi-definite
 
 
 def indefinite(n):

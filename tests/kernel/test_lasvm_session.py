@@ -324,23 +324,6 @@ def assert_same_state(one, other):
 
 
 @pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_simd_level_makes_the_same_model(k, dtype):
-    K, labels = noisy(300, k, seed=6, points=200)
-    states, before = [], _core.simd_level()
-    try:
-        for level in _core.simd_levels():
-            _core.set_simd_level(level)
-            drive = Lasvm(session(dtype), K.astype(dtype), labels, np.full(300, 2.0), 32).epoch().epoch()
-            states.append(state(drive) + state(drive.finish()))
-    finally:
-        _core.set_simd_level(before)
-    assert len(states) > 1
-    for other in states[1:]:
-        assert_same_state(states[0], other)
-
-
-@pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("steps", [1, 50, None])
 def test_a_model_taken_on_the_way_does_not_change_what_comes_after(k, steps):
     K, labels = noisy(200, k, seed=2)

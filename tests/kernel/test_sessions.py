@@ -92,6 +92,22 @@ def test_the_size_of_blocks_and_values_in_free_slots_do_not_change_the_model(kin
         assert_same(found[0], other)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 4])
+@every_kind
+def test_instruction_sets_do_not_change_the_model(kind, k, dtype):
+    before, found = _core.simd_level(), []
+    try:
+        for level in _core.simd_levels():
+            _core.set_simd_level(level)
+            found.append(kind.model(kind.trained(200, k, 32, dtype)))
+    finally:
+        _core.set_simd_level(before)
+    assert len(found) > 1
+    for other in found[1:]:
+        assert_same(found[0], other)
+
+
 @functools.cache
 def smallest_limit(kind, k, block):
     """Return a limit little above the smallest with which training succeeds: errors give the minimum so far."""

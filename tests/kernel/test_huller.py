@@ -1,9 +1,6 @@
 """HullerClassifier: its optimum is the hard margin SVM, its certificate true, and one stream makes one model."""
 
-import pickle
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,13 +22,6 @@ names = np.array(["setosa", "versicolor", "virginica"])
 
 def huller(kernel="rbf", **parameters):
     return HullerClassifier(kernel, **{"gamma": 2.0, "random_state": 0, "n_jobs": 1, **parameters})
-
-
-def test_python_on_its_page_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "kernel" / "huller.md").read_text()
-    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    exec(block, {})
-    assert len(capsys.readouterr().out.splitlines()) >= 3
 
 
 # The optimum
@@ -119,23 +109,12 @@ def test_history_estimates_come_near_the_certificate():
     estimate = result.history[-2]
     assert not estimate.exact
     assert estimate.primal == pytest.approx(result.primal, rel=1e-9)
-    assert estimate.dual == pytest.approx(result.dual, rel=0.1)
+    assert estimate.dual == pytest.approx(result.dual, rel=1e-3)
     primal = [point.primal for point in result.history if point.iterations > 1]
     assert (np.diff(primal) <= 1e-12).all()
 
 
 # One stream, one model
-
-
-def test_a_copy_leads_to_the_same_place():
-    part = np.random.default_rng(1).permutation(len(y))[:75]
-    model = huller().partial_fit(X[part], names[y[part]])
-    copy = pickle.loads(pickle.dumps(model))
-    # Which support vectors it picks depends on their order in memory; where it leads does not.
-    for _ in range(50):
-        for each in (copy, model):
-            each.partial_fit(X, names[y])
-    np.testing.assert_allclose(copy.decision_function(X), model.decision_function(X), atol=0.01)
 
 
 def test_counts_add_up():
@@ -144,21 +123,6 @@ def test_counts_add_up():
     assert result.operations["insertions"] - result.operations["removals"] == result.support_vectors
     assert 2 * (y > 0).sum() - 20 < result.operations["reprocess"] <= 2 * (y > 0).sum() - 6
     assert 0 < result.operations["process"] < result.operations["reprocess"]
-
-
-# Bad input
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"stop": "gap"}, r"tol must be a number above 0 and below 1 with stop='gap', got None"),
-        ({"stop": "gap", "tol": 1.5}, r"tol must be a number above 0 and below 1 with stop='gap', got 1\.5"),
-    ],
-)
-def test_a_bad_parameter_is_named_with_what_would_do(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        huller(**parameters).fit(X, y)
 
 
 # Weights and precision

@@ -143,7 +143,7 @@ def test_more_columns_than_memory_are_refused_before_anything_is_computed(monkey
 # Rank
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**16),
     rank=st.integers(1, 6),

@@ -127,17 +127,6 @@ def test_hard_margins_are_those_of_the_last_weights():
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
 
 
-@pytest.mark.parametrize("average", ["yes", 1, None])
-def test_other_averages_are_refused(average):
-    with pytest.raises(ValueError, match=r"average must be True, False or 'auto', got"):
-        linear(average=average).fit(*noisy(50))
-
-
-def test_averages_are_of_weights():
-    with pytest.raises(ValueError, match=r"average cannot act with kernel='rbf' and max_patterns=None"):
-        LaRankClassifier(average=True).fit(*noisy(50))
-
-
 def test_a_stream_cannot_begin_to_average_on_the_way():
     X, y = noisy(200)
     model = linear(average=False).partial_fit(X, y)

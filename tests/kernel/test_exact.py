@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
 
+from checks import coefficients
 from larank import CertificateWarning, LaRankClassifier, LinearMulticlassSVC, MulticlassSVC
 from larank.blocks.kernels import kernel_names
 from larank.data import models
@@ -44,12 +45,6 @@ def data(n, k, seed=0, dimensions=4):
 
 def rbf(X, Z=None, gamma=0.3):
     return pairwise.rbf_kernel(X, X if Z is None else Z, gamma=gamma)
-
-
-def coefficients(model, n):
-    beta = np.zeros((n, len(model.classes_)))
-    beta[model.support_] = model.dual_coef_.toarray()
-    return beta
 
 
 def assert_feasible(model, y, costs):
@@ -195,14 +190,6 @@ def test_three_routes_lead_to_one_optimum(formulation, fit_intercept):
     np.testing.assert_allclose(exact.intercept_, linear.intercept_, atol=5e-3)
 
 
-def test_larank_run_to_the_end_agrees_with_an_rbf_kernel():
-    X, y = data(250, 4)
-    exact = svc(C=2.0, tol=1e-7).fit(X, y)
-    larank = LaRankClassifier(gamma=0.3, C=2.0, stop="gap", tol=1e-7, max_iter=10**5, random_state=0).fit(X, y)
-    assert larank.result_.dual == pytest.approx(exact.result_.dual, rel=3e-7)
-    np.testing.assert_allclose(larank.decision_function(X), exact.decision_function(X), atol=5e-3)
-
-
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("seed", range(3))
 def test_two_classes_are_the_binary_svm_without_intercept(seed, formulation):
@@ -264,8 +251,7 @@ def test_the_primal_of_an_indefinite_kernel_is_computed_in_double_precision():
     with pytest.warns(CertificateWarning):
         model = MulticlassSVC("sigmoid", gamma=gamma, C=1e6, max_iter=20, random_state=0).fit(X, labels)
     K = np.tanh(gamma * X.astype(np.float64) @ X.T.astype(np.float64))
-    beta = np.zeros((20, 3))
-    beta[model.support_] = model.dual_coef_.toarray()
+    beta = coefficients(model, 20)
     costs, delta = np.full(20, 1e6), 1 - np.eye(3)
     primal = kernel_certificate(beta, K, labels, costs, delta, "crammer-singer", model.scale_)[0]
     assert model.result_.exact
@@ -279,8 +265,7 @@ def test_precision_that_ends_is_told_with_a_model_and_a_bound_that_hold():
     with pytest.warns(TrainingWarning, match="not precise enough"):
         model = svc(C=1e7, gamma=0.05).fit(X, y)
     K = np.exp(-0.05 * cdist(*2 * [X.astype(np.float64)], "sqeuclidean"))
-    beta = np.zeros((60, 3))
-    beta[model.support_] = model.dual_coef_.toarray()
+    beta = coefficients(model, 60)
     costs, delta = np.full(60, 1e7), 1 - np.eye(3)
     primal, dual = kernel_certificate(beta, K, y, costs, delta, "crammer-singer", model.scale_)[:2]
     assert model.result_.status == "precision"
@@ -598,8 +583,7 @@ def test_a_path_on_a_matrix_is_certified_in_either_precision(dtype, fit_intercep
     K = pairwise.rbf_kernel(random.randn(24, 3)).astype(dtype)
     models = svc("precomputed", fit_intercept=fit_intercept).path(K, labels, Cs)
     for C, model in zip(Cs, models, strict=True):
-        beta = np.zeros((24, 3))
-        beta[model.support_] = model.dual_coef_.toarray()
+        beta = coefficients(model, 24)
         values, costs, delta = K.astype(np.float64) + fit_intercept, np.full(24, C), 1 - np.eye(3)
         primal, dual = kernel_certificate(beta, values, labels, costs, delta, "crammer-singer", model.scale_)[:2]
         assert model.result_.primal == pytest.approx(primal, rel=1e-9)
@@ -743,8 +727,7 @@ def test_a_matrix_that_is_not_positive_semi_definite_makes_a_stationary_model(fo
         model = svc("precomputed", C=10.0, formulation=formulation, init=init).fit(S, labels)
     assert model.result_.status == "converged"
     assert model.scale_ == 1
-    beta = np.zeros((300, 4))
-    beta[model.support_] = model.dual_coef_.toarray()
+    beta = coefficients(model, 300)
     primal, dual = kernel_certificate(beta, S, labels, np.full(300, 10.0), 1 - np.eye(4), formulation, 1.0)[:2]
     assert abs(primal - dual) <= 2e-3 * abs(primal), "the gap is zero where no coefficient should move"
 

@@ -192,18 +192,6 @@ def test_the_optimum_is_the_hard_margin_svm(seed, dtype):
     np.testing.assert_allclose(decision(drive, 1), reference.decision_function(K), atol=1e-3)
 
 
-def test_more_classes_are_hard_margin_svms_of_each_against_the_rest():
-    K, labels = separable(90, 4, seed=2)
-    labels = in_order_of_arrival(labels)
-    drive = Drive(session(), K, labels, np.ones(90), block=16)
-    random = np.random.default_rng(0)
-    for _ in range(300):
-        drive.epoch(random.permutation(90))
-    for p in range(4):
-        reference = SVC(kernel="precomputed", C=1e9, tol=1e-8).fit(K, labels == p)
-        np.testing.assert_allclose(decision(drive, p), reference.decision_function(K), atol=1e-3)
-
-
 def test_a_third_class_begins_with_what_two_classes_have_learnt():
     K, labels = separable(60, 3, seed=5)
     order = np.argsort(labels == 2, kind="stable")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.svm import SVC
 
-from checks import clouds
+from checks import clouds, coefficients
 from larank import CertificateWarning, LaRankClassifier
 from larank.data import models
 from reference import kernel_certificate, kernel_optimum
@@ -42,12 +42,6 @@ def assert_same_model(one, other):
     np.testing.assert_array_equal(one.support_, other.support_)
     for part in ("indptr", "indices", "data"):
         np.testing.assert_array_equal(getattr(one.dual_coef_, part), getattr(other.dual_coef_, part))
-
-
-def coefficients(model, n):
-    beta = np.zeros((n, len(model.classes_)))
-    beta[model.support_] = model.dual_coef_.toarray()
-    return beta
 
 
 def assert_feasible(model, y, costs):

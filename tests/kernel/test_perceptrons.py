@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import PassiveAggressiveClassifier, Perceptron
 
+from checks import coefficients
 from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
 from larank.data import models
 from larank.report import write_report
@@ -44,12 +45,6 @@ def data(n, k, seed=0, dimensions=4):
 def rbf(X, Z=None, gamma=0.3):
     Z = X if Z is None else Z
     return np.exp(-gamma * ((X[:, None] - Z[None]) ** 2).sum(axis=-1))
-
-
-def coefficients(model, n):
-    beta = np.zeros((n, model.dual_coef_.shape[1]))
-    beta[model.support_] = model.dual_coef_.toarray()
-    return beta
 
 
 # The algorithms

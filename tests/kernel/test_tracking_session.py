@@ -150,20 +150,6 @@ def test_it_converges_to_the_svm_without_bias(algorithm):
     assert dual == pytest.approx(best, rel=1e-4)
 
 
-def test_more_classes_are_problems_of_each_against_the_rest():
-    K, labels = problem(50, 4, seed=8)
-    drive = Drive(session(n_steps=40), K, labels, np.full(50, 1.5))
-    for _ in range(100):
-        drive.epoch()
-    for p in range(4):
-        y = np.where(labels == p, 1.0, -1.0)
-        _, best = optimum(K, y, 1.5)
-        primal, dual = objectives(hooks.averaged(drive.session)[:, p], K, y, np.full(50, 1.5))
-        assert dual <= best * (1 + 1e-7)
-        assert best <= primal * (1 + 1e-7)
-        assert primal == pytest.approx(best, rel=1e-3)
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("n_steps", [1, 4])
 def test_the_average_excess_is_below_the_bound_of_theorems_6_and_7(algorithm, n_steps):

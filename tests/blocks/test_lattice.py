@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from larank import LaRankClassifier, MulticlassSVC, _core
@@ -39,7 +39,6 @@ def images(n=70, d=37, dtype=np.float32, seed=0, low=-1.0, step=1 / 127.5, numbe
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@settings(max_examples=60)
 @given(
     shape=st.tuples(st.integers(1, 66), st.integers(1, 35), st.integers(1, 130)),
     numbers=st.sampled_from([2, 3, 256, 257, 2000, 5000]),
@@ -116,7 +115,6 @@ def test_the_model_is_the_same_on_every_instruction_set(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(max_examples=100)
 @given(
     low=st.floats(-100, 100),
     step=st.floats(1e-2, 10),

@@ -82,7 +82,6 @@ def dual_of(beta, K, labels):
 
 @on_devices
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), size=st.floats(1e-3, 1e3))
 def test_a_projection_is_within_the_constraints_and_no_other_point_is_nearer(device, formulation, seed, size):
     there, random = device_for(device), np.random.default_rng(seed)
@@ -143,7 +142,6 @@ def test_block_steps_on_everybody_reach_the_optimum_of_a_general_solver(device, 
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), blocks=st.integers(1, 12), shift=st.floats(-2.0, 0.0), steps=st.integers(1, 120))
 def test_no_block_step_lowers_the_dual_whatever_the_matrix(formulation, seed, blocks, shift, steps):
     there, random = HostDevice(), np.random.default_rng(seed)

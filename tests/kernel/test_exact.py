@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+import re
 import signal
 
 import numpy as np
@@ -92,7 +93,6 @@ def margins_and_weights(k, n, y, seed, with_margins, weights):
 # The optimum
 
 
-@settings(max_examples=80)
 @given(
     n=st.integers(4, 14),
     k=st.integers(2, 5),
@@ -276,7 +276,6 @@ def test_precision_that_ends_is_told_with_a_model_and_a_bound_that_hold():
     assert best.dual <= model.result_.primal
 
 
-@settings(max_examples=60)
 @given(
     n=st.integers(10, 40),
     k=st.integers(2, 5),
@@ -344,7 +343,6 @@ def test_margins_of_zero_cost_nothing():
 # Certificates
 
 
-@settings(max_examples=60)
 @given(
     n=st.integers(2, 70),
     k=st.integers(2, 6),
@@ -377,6 +375,14 @@ def test_the_certificate_is_what_the_formulas_say(
     # Without the multiple the primal objective is no lower.
     plain = kernel_certificate(coefficients(model, n), K, y, C * weight, delta, formulation)[0]
     assert model.result_.primal <= plain + 1e-6 * abs(plain)
+
+
+def test_examples_without_weight_are_no_violation():
+    X, y = data(160, 3)
+    weight = (np.arange(160) % 4 > 0).astype(float)
+    model = svc(tol=1e-6).fit(X, y, weight)
+    violation = kernel_certificate(coefficients(model, 160), rbf(X), y, weight, 1 - np.eye(3), kappa=1e-10)[2]
+    assert model.result_.violation == pytest.approx(violation, abs=1e-7)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -628,6 +634,12 @@ def test_a_path_on_shared_values_equals_one_without():
         np.testing.assert_allclose(shared.decision_function(X), computed.decision_function(X), atol=0.02)
 
 
+@pytest.mark.parametrize("solver", ["published", Published()])
+def test_a_path_needs_the_solver_that_can_go_on(solver):
+    with pytest.raises(ValueError, match=r"path needs solver='active-set', got ('published'|Published\()"):
+        svc(solver=solver).path(*data(20, 2), [1.0])
+
+
 # What X may be
 
 X, y = data(160, 3)
@@ -705,6 +717,13 @@ def test_switches_of_the_published_solver_survive_pickles_clones_and_files(tmp_p
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     np.testing.assert_array_equal(copy.fit(X, y).dual_coef_.toarray(), model.dual_coef_.toarray())
+
+
+def test_progress_goes_to_standard_error_and_names_the_problem(capsys):
+    svc(verbose=1, memory_limit=5e6).fit(X, y)
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert re.search(r"crammer-singer, rbf, C=1, 160 examples, 3 classes, memory limit 5 MB", shown.err)
 
 
 # Kernels that are not positive semi-definite

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
@@ -59,7 +59,6 @@ def test_three_classes_reach_the_hard_margin_svm_of_each_against_the_rest():
     assert model.score(X, names[y]) == 1.0
 
 
-@settings(max_examples=30)
 @given(st.integers(6, 40), st.integers(0, 10**6), st.sampled_from([0.2, 1.0, 5.0]), st.integers(1, 4))
 def test_the_optimum_lies_between_primal_and_dual(n, seed, gamma, epochs):
     random = np.random.default_rng(seed)

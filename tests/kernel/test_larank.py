@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.svm import SVC
@@ -70,7 +70,6 @@ def streamed(K, y, cuts, columns=None, **parameters):
     return model
 
 
-@settings(max_examples=40)
 @given(
     n=st.integers(2, 80),
     k=st.integers(2, 6),
@@ -96,7 +95,6 @@ def test_any_split_makes_the_same_model_also_with_classes_that_come_late(n, k, s
 # Certificates
 
 
-@settings(max_examples=40)
 @given(
     n=st.integers(2, 70),
     k=st.integers(2, 6),
@@ -139,6 +137,20 @@ def test_the_certificate_is_what_the_formulas_say(n, k, seed, C, epochs, schedul
         assert point.primal >= result.dual * (1 - 1e-9) or not point.exact
 
 
+def test_the_result_counts_the_work():
+    X, y = data(400, 3)
+    model = larank(batch_size=100).fit(X, y)
+    counts = model.result_.operations
+    assert counts["process_new"] == 400
+    assert counts["process_old"] > 0
+    assert counts["optimize"] > 0
+    assert counts["steps"] >= len(model.support_)
+    assert 400 <= model.result_.argmax_calls == counts["process_new"] + counts["process_old"]
+    assert 0 < model.result_.kernel_values <= 400 * 400
+    assert 20 <= len(model.result_.history) <= 402
+    assert {"product", "map", "selection", "steps", "certificate"} <= set(model.result_.breakdown)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_the_steps_of_a_stream_are_counted_once_however_often_a_model_is_taken(kernel):
     X, y = data(120, 3)
@@ -161,7 +173,6 @@ def converged(kernel="precomputed", tol=1e-7, **parameters):
     return larank(kernel, stop="gap", tol=tol, max_iter=100_000, **parameters)
 
 
-@settings(max_examples=25)
 @given(
     n=st.integers(4, 14),
     k=st.integers(2, 6),
@@ -207,16 +218,6 @@ def test_two_classes_are_the_binary_svm_without_intercept(seed):
     np.testing.assert_allclose(
         model.decision_function(gram), binary.decision_function(np.hstack([gram, -gram])), atol=2e-3
     )
-
-
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_the_linear_kernel_has_the_optimum_of_the_precomputed_one(k):
-    X, y = data(60, k)
-    explicit = converged("linear").fit(X, y)
-    assert explicit.result_.dual == pytest.approx(converged().fit(X @ X.T, y).result_.dual, rel=1e-6)
-    general = converged("poly", degree=1, gamma=1.0).fit(X, y)
-    assert explicit.result_.dual == pytest.approx(general.result_.dual, rel=1e-6)
-    np.testing.assert_allclose(explicit.decision_function(X), general.decision_function(X), atol=1e-2)
 
 
 def test_one_pass_comes_close_and_more_passes_closer():

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits, load_iris
 from sklearn.feature_selection import RFE, SelectFromModel
@@ -149,7 +149,6 @@ def certificate(model, X, y, sample_weight=1.0, kernel=lambda a, b: rbf_kernel(a
     return half + losses, (alpha * signs).sum() - half, max(0.0, (largest - smallest).max())
 
 
-@settings(max_examples=25)
 @given(st.integers(4, 60), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from([0.01, 1.0, 50.0]), st.booleans())
 def test_the_certificate_is_that_of_the_model(n, k, seed, C, finish):
     random = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
@@ -66,7 +66,6 @@ def test_three_classes_are_three_problems_with_costs():
     assert model.gap_.shape == model.bound_.shape == (3,)
 
 
-@settings(max_examples=40)
 @given(
     st.integers(3, 40),
     st.integers(0, 10**6),

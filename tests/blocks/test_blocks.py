@@ -301,6 +301,19 @@ def test_wrong_data_is_named():
         provider_for(kernel_for("rbf", gamma=1.0), ["a"])
 
 
+def test_repeated_and_unsorted_columns_are_summed_up():
+    X = sparse.csr_matrix((np.ones(4), np.array([2, 0, 2, 1]), np.array([0, 3, 4])), (2, 3))
+    blocks = provider("rbf", X)
+    blocks.store([0, 1], blocks.batch(X, 0), [0, 1])
+    close(blocks.rows([0]), REFERENCE["rbf"](X.toarray()[:1], X.toarray()))
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, True])
+def test_wrong_numbers_of_jobs_are_named(n_jobs):
+    with pytest.raises(ValueError, match=f"n_jobs must be None or an integer other than 0, got {n_jobs}"):
+        provider("rbf", examples(5), n_jobs)
+
+
 # Precomputed values
 
 

@@ -434,7 +434,7 @@ def test_all_examples_decide_a_bias_that_support_vectors_leave_open():
     np.testing.assert_allclose(model.intercept_, SVC(C=0.1, gamma=0.1).fit(X, y).intercept_, atol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(20))
 def test_noisy_problems_with_small_costs_converge(seed):
     random = np.random.default_rng(seed)
     classes = 2 + seed % 2

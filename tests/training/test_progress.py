@@ -50,6 +50,11 @@ def bar(screen: Terminal) -> BarProgress:
     return BarProgress(Console(file=screen, force_terminal=True, width=80, color_system=None))
 
 
+def test_negative_verbose_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"verbose must be .* got -1"):
+        progress_for(-1)
+
+
 def test_lines_go_to_standard_error_when_it_is_not_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     progress = progress_for(1)
     assert isinstance(progress, LineProgress)

@@ -1,6 +1,5 @@
 """LaSVMClassifier: its optimum is that of SVC, its certificate true, and one stream makes one model."""
 
-import os
 import re
 import signal
 import threading
@@ -240,7 +239,7 @@ def test_an_interrupt_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatc
     finish_some = LaSVM._finish_some
 
     def watched(self, training):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         return finish_some(self, training)
 
     monkeypatch.setattr(LaSVM, "_finish_some", watched)

@@ -190,9 +190,9 @@ def test_three_routes_lead_to_one_optimum(formulation, fit_intercept):
     np.testing.assert_allclose(exact.intercept_, linear.intercept_, atol=5e-3)
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("machine", [*FORMULATIONS, "larank"])
 @pytest.mark.parametrize("seed", range(3))
-def test_two_classes_are_the_binary_svm_without_intercept(seed, formulation):
+def test_two_classes_are_the_binary_svm_without_intercept(seed, machine):
     X, y = data(40, 2, seed)
     gram = rbf(X)
     C = 0.7
@@ -200,9 +200,12 @@ def test_two_classes_are_the_binary_svm_without_intercept(seed, formulation):
     symmetric = np.block([[gram, -gram], [-gram, gram]])
     signs = np.where(y == 1, 1, -1)
     binary = SVC(kernel="precomputed", C=C, tol=1e-10).fit(symmetric, np.concatenate([signs, -signs]))
-    model = svc("precomputed", C=C, tol=1e-7, formulation=formulation).fit(gram, y)
+    if machine == "larank":
+        model = LaRankClassifier("precomputed", C=C, stop="gap", tol=1e-9, max_iter=10**5, random_state=0)
+    else:
+        model = svc("precomputed", C=C, tol=1e-7, formulation=machine)
     np.testing.assert_allclose(
-        model.decision_function(gram), binary.decision_function(np.hstack([gram, -gram])), atol=2e-3
+        model.fit(gram, y).decision_function(gram), binary.decision_function(np.hstack([gram, -gram])), atol=2e-3
     )
 
 

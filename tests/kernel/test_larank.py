@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.svm import SVC
 
 from checks import clouds, coefficients
 from larank import CertificateWarning, LaRankClassifier
@@ -203,21 +202,6 @@ def test_by_default_the_gap_to_stop_at_is_the_cost():
         model = larank(stop="gap", C=C).fit(X, y)
         assert model.result_.gap <= C
         assert model.result_.status == "converged"
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_two_classes_are_the_binary_svm_without_intercept(seed):
-    X, y = data(40, 2, seed)
-    gram = rbf(X)
-    C = 0.7
-    # With (x, y) there is (-x, -y): by symmetry the intercept is zero, and each example counts twice.
-    symmetric = np.block([[gram, -gram], [-gram, gram]])
-    signs = np.where(y == 1, 1, -1)
-    binary = SVC(kernel="precomputed", C=C, tol=1e-10).fit(symmetric, np.concatenate([signs, -signs]))
-    model = converged(C=C, tol=1e-9).fit(gram, y)
-    np.testing.assert_allclose(
-        model.decision_function(gram), binary.decision_function(np.hstack([gram, -gram])), atol=2e-3
-    )
 
 
 def test_one_pass_comes_close_and_more_passes_closer():

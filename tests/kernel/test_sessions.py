@@ -1,4 +1,4 @@
-"""What every compiled session of kernel values promises, whatever the blocks, the memory and its source of rows."""
+"""Claims that every compiled session of kernel values keeps, whatever the blocks, the memory and the source of rows."""
 
 import functools
 from collections.abc import Callable
@@ -193,7 +193,7 @@ def test_blocks_that_do_not_fit_are_refused_and_not_read(kind, change, message):
 
 @every_kind_with_rows
 def test_what_the_source_raises_passes_through_and_leaves_a_session_that_can_go_on(kind):
-    """It goes on with the example after the one at which the source failed, and keeps its promises."""
+    """Training continues after the example at which the source failed, and the table stays that of its examples."""
     drive = kind.made(kind.examples, 4, 7, memory_limit=int(1.2 * smallest_limit(kind, 4, 7)))
     rows = drive.rows
 

@@ -18,7 +18,7 @@ class Kind:
     """One kind of session: how it is made, fed and compared."""
 
     make: Callable  # (dtype=, memory_limit=) -> session
-    model: Callable = lambda drive: arrays(drive.session.table())
+    model: Callable  # (drive) -> arrays that must be equal
     drive: type[Drive] = Drive
     problem: Callable = noisy
     examples: int = 150
@@ -35,6 +35,10 @@ class Kind:
         session = self.make(dtype=dtype, memory_limit=memory_limit)
         labels = sessions.in_order_of_arrival(labels)
         return self.drive(session, K.astype(dtype), labels, np.full(n, 2.0), block=block, **options)
+
+
+def of_larank(drive):
+    return [*arrays(drive.session.table()), drive.session.dual]
 
 
 def of_huller(drive):
@@ -57,8 +61,8 @@ def of_tracking(drive):
 
 few_directions = partial(problem, dimensions=6, points=200)
 SESSIONS = {
-    "larank-adaptive": Kind(sessions.larank_session, problem=few_directions),
-    "larank-fixed": Kind(partial(sessions.larank_session, schedule="fixed"), problem=few_directions),
+    "larank-adaptive": Kind(sessions.larank_session, of_larank, problem=few_directions),
+    "larank-fixed": Kind(partial(sessions.larank_session, schedule="fixed"), of_larank, problem=few_directions),
     "lasvm": Kind(sessions.lasvm_session, of_lasvm, Lasvm),
     "lasvm-finished": Kind(sessions.lasvm_session, lambda drive: of_lasvm(drive.finish()), Lasvm, examples=300),
     "huller": Kind(sessions.huller_session, of_huller),

@@ -1,7 +1,5 @@
 """LaRankClassifier(average=...): linear models of noisy streams are averages, and their certificate is their own."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -72,19 +70,6 @@ def test_the_average_changes_the_model_and_nothing_on_the_way():
     np.testing.assert_array_equal(averaged.dual_coef_.toarray(), last.dual_coef_.toarray())
     assert averaged.result_.dual == last.result_.dual
     assert averaged.result_.primal < last.result_.primal
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_parts_of_a_stream_make_the_average_of_the_whole(intercept):
-    X, y = noisy()
-    whole = linear(shuffle=False, fit_intercept=intercept).fit(X, y)
-    parts = linear(fit_intercept=intercept)
-    for part in np.array_split(np.arange(len(y)), 7):
-        parts = pickle.loads(pickle.dumps(parts.partial_fit(X[part], y[part])))
-    streamed = linear(fit_intercept=intercept).partial_fit(X, y)
-    np.testing.assert_allclose(parts.coef_, streamed.coef_, atol=1e-9)
-    np.testing.assert_allclose(parts.intercept_, streamed.intercept_, atol=1e-9)
-    assert np.mean(parts.predict(X) == whole.predict(X)) > 0.95  # another seed of the session
 
 
 @pytest.mark.parametrize("classes", [2, 5])

@@ -617,11 +617,11 @@ def a_stand_in_for_cupy(monkeypatch):
 
 def test_cupy_is_called_as_it_wants_to_be(a_stand_in_for_cupy):
     settings = {"C": 10, "gamma": 1.0, "random_state": 0}
-    some, labels = X[:300], Y[:300]
+    some, labels = X[:400], Y[:400]  # more patterns than the stand-in takes at once
     there, here = (LaRankClassifier(device=device, **settings).fit(some, labels) for device in ("cuda", "cpu"))
     assert there.result_.dual == pytest.approx(here.result_.dual, rel=1e-4)
     for formulation in FORMULATIONS:
-        exact = MulticlassSVC(device="cuda", formulation=formulation, tol=0.01, **settings).fit(X[:200], Y[:200])
+        exact = MulticlassSVC(device="cuda", formulation=formulation, tol=0.01, **settings).fit(X[:80], Y[:80])
         assert exact.result_.status == "converged"
     data = a_stand_in_for_cupy.asarray(some)
     in_place = LaRankClassifier(device="cuda", **settings).fit(data, labels)

@@ -109,3 +109,124 @@ def table_of(ids, labels, costs, diagonal, coefficients):
         columns=columns.astype(np.int32),
         starts=np.searchsorted(rows, np.arange(len(ids) + 1)),
     )
+
+
+# Sessions
+
+ALL = ["new", "old", "optimize"]
+
+
+def larank_session(dtype=np.float64, memory_limit=PLENTY, **settings):
+    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 7}
+    return compiled("KernelLaRank", dtype)(**{**usual, **settings}, memory_limit=memory_limit)
+
+
+def lasvm_session(dtype=np.float64, memory_limit=PLENTY, tau=1e-3, delta_max=0.0):
+    return compiled("LaSVM", dtype)(tau=tau, delta_max=delta_max, memory_limit=memory_limit)
+
+
+def huller_session(dtype=np.float64, memory_limit=PLENTY, seed=7):
+    return compiled("Huller", dtype)(seed=seed, memory_limit=memory_limit)
+
+
+def tracking_session(dtype=np.float64, memory_limit=PLENTY, **settings):
+    usual = {"algorithm": "process-reprocess", "n_steps": 5, "seed": 7}
+    return compiled("Tracking", dtype)(**{**usual, **settings}, memory_limit=memory_limit)
+
+
+def perceptron_session(dtype=np.float64, margin=0.0, budget=None, memory_limit=PLENTY):
+    return compiled("KernelPerceptron", dtype)(margin=margin, budget=budget, memory_limit=memory_limit)
+
+
+def passive_aggressive_session(dtype=np.float64, loss="hinge", memory_limit=PLENTY):
+    return compiled("KernelPassiveAggressive", dtype)(loss=loss, memory_limit=memory_limit)
+
+
+# Problems
+
+
+def problem(n, k, seed=0, dimensions=2, points=None):
+    """Kernel values with few directions, so that patterns come and go; `points` below n makes duplicates."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(points or n, dimensions))[random.integers(0, points or n, n)]
+    X[random.random(n) < 0.1] = 0
+    labels = random.integers(0, k, n).astype(np.int32)
+    return X @ X.T, np.unique(labels, return_inverse=True)[1].astype(np.int32)
+
+
+def noisy(n, k=2, seed=0, dimensions=3, gamma=0.5, points=None):
+    """Gaussian kernel values of classes that overlap, in the order of their arrival; `points` below n makes twins."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(points or n, dimensions))
+    X = X[random.integers(0, points, n)] if points else X
+    labels = (X @ random.normal(size=(dimensions, k)) + random.normal(size=(n, k))).argmax(axis=1)
+    labels[:k] = np.arange(k)
+    squares = (X**2).sum(axis=1)
+    return np.exp(-gamma * (squares[:, None] + squares - 2 * X @ X.T)), in_order_of_arrival(labels)
+
+
+# Drives
+
+
+class Lasvm(Drive):
+    """A drive that computes coefficients, gradients and objectives of LaSVM from scratch."""
+
+    def finish(self, steps=None):
+        if steps is None:
+            self.session.finish(self)
+            return self
+        while not self.session.finish_some(steps, self):
+            self.look(self)
+        return self
+
+    @property
+    def problems(self):
+        return 1 if self.session.classes <= 2 else self.session.classes
+
+    def signs(self):
+        """+1 where an example is of a problem's class: [problem][example]."""
+        positive = np.array([1]) if self.session.classes <= 2 else np.arange(self.session.classes)
+        return np.where(self.labels == positive[:, None], 1.0, -1.0)
+
+    def members(self):
+        """Coefficients and gradients, [problem][example], NaN for examples that are not members."""
+        alpha, g = np.full((2, self.problems, len(self.labels)), np.nan)
+        ids = hooks.slot_ids(self.session)
+        for whole, by_slot in zip((alpha, g), hooks.members(self.session), strict=True):
+            whole[:, ids[ids >= 0]] = by_slot[:, ids >= 0]
+        return alpha, g
+
+    def model(self):
+        """Coefficients of the model that may be taken, [problem][example], biases and uncertainties."""
+        table = self.session.table()
+        np.testing.assert_array_equal(table.labels, self.labels[table.ids])
+        np.testing.assert_array_equal(table.costs, self.costs[table.ids])
+        return dense(table, len(self.labels), self.problems).T, self.session.bias, self.session.delta
+
+    def dual(self, alpha):
+        """The objective (4.1), all problems together."""
+        return (alpha * self.signs()).sum() - 0.5 * ((alpha @ self.K) * alpha).sum()
+
+    def gradients(self, alpha):
+        """g_k = y_k - sum_i alpha_i k(x_i, x_k), (4.2)."""
+        return self.signs() - alpha @ self.K
+
+
+class Perceptron(Drive):
+    """A drive that reads the coefficients of a perceptron, or their average over all decision functions."""
+
+    def __init__(self, session, K, labels, costs=None, **options):
+        super().__init__(session, K, labels, np.ones(len(labels)) if costs is None else costs, **options)
+        if labels.max() > 1:
+            session.split_column()
+
+    def beta(self):
+        return self.whole(self.session.table().coefficients)
+
+    def average(self):
+        session = self.session
+        return self.whole(session.table().coefficients - session.early / session.counters.visits)
+
+    def whole(self, values):
+        columns = 1 if hooks.is_single(self.session) else self.labels.max() + 1
+        return dense(self.session.table(), len(self.labels), columns, values)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from larank import LaRankClassifier, MulticlassSVC, _core
@@ -47,7 +47,6 @@ def test_exact_scores_do_not_need_the_lattice():
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@settings(max_examples=60, deadline=None)
 @given(
     shape=st.tuples(st.integers(1, 66), st.integers(1, 35), st.integers(1, 130)),
     numbers=st.sampled_from([2, 3, 256, 257, 2000, 5000]),
@@ -124,7 +123,6 @@ def test_the_model_is_the_same_on_every_instruction_set(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(max_examples=100, deadline=None)
 @given(
     low=st.floats(-100, 100),
     step=st.floats(1e-2, 10),

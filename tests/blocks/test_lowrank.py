@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -143,7 +143,6 @@ def test_more_columns_than_memory_are_refused_before_anything_is_computed(monkey
 # Rank
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**16),
     rank=st.integers(1, 6),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise
@@ -79,7 +79,6 @@ def random_slots(random, size):
     return random.integers(0, size + 3, random.integers(1, 6))
 
 
-@settings(max_examples=150)
 @given(
     examples=st.integers(1, 20),
     seed=st.integers(0, 10**6),

@@ -1,7 +1,5 @@
 """LaRankClassifier(average=...): linear models of noisy streams are averages, and their certificate is their own."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -62,7 +60,7 @@ def test_passes_go_to_the_same_optimum_with_and_without_an_average():
         linear(epochs="auto", stop="gap", tol=1e-3, average=average).fit(X, y) for average in (True, False)
     )
     assert averaged.result_.status == last.result_.status == "converged"
-    np.testing.assert_allclose(averaged.coef_, last.coef_, atol=0.1)
+    np.testing.assert_allclose(averaged.coef_, last.coef_, atol=0.02)
 
 
 def test_the_average_changes_the_model_and_nothing_on_the_way():
@@ -72,19 +70,6 @@ def test_the_average_changes_the_model_and_nothing_on_the_way():
     np.testing.assert_array_equal(averaged.dual_coef_.toarray(), last.dual_coef_.toarray())
     assert averaged.result_.dual == last.result_.dual
     assert averaged.result_.primal < last.result_.primal
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_parts_of_a_stream_make_the_average_of_the_whole(intercept):
-    X, y = noisy()
-    whole = linear(shuffle=False, fit_intercept=intercept).fit(X, y)
-    parts = linear(fit_intercept=intercept)
-    for part in np.array_split(np.arange(len(y)), 7):
-        parts = pickle.loads(pickle.dumps(parts.partial_fit(X[part], y[part])))
-    streamed = linear(fit_intercept=intercept).partial_fit(X, y)
-    np.testing.assert_allclose(parts.coef_, streamed.coef_, atol=1e-9)
-    np.testing.assert_allclose(parts.intercept_, streamed.intercept_, atol=1e-9)
-    assert np.mean(parts.predict(X) == whole.predict(X)) > 0.95  # another seed of the session
 
 
 @pytest.mark.parametrize("classes", [2, 5])
@@ -125,17 +110,6 @@ def test_hard_margins_are_those_of_the_last_weights():
     hard = {"C": np.inf, "epochs": "auto", "stop": "gap", "tol": 0.01}
     models = [linear(**hard, average=average).fit(X, y) for average in ("auto", False)]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
-
-
-@pytest.mark.parametrize("average", ["yes", 1, None])
-def test_other_averages_are_refused(average):
-    with pytest.raises(ValueError, match=r"average must be True, False or 'auto', got"):
-        linear(average=average).fit(*noisy(50))
-
-
-def test_averages_are_of_weights():
-    with pytest.raises(ValueError, match=r"average cannot act with kernel='rbf' and max_patterns=None"):
-        LaRankClassifier(average=True).fit(*noisy(50))
 
 
 def test_a_stream_cannot_begin_to_average_on_the_way():

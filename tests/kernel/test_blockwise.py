@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import larank
 import reference
+from checks import coefficients
 from larank import LaRankClassifier, MulticlassSVC
 from larank.blocks import device as devices
 from larank.blocks.device import DeviceKernel, DeviceMemoryError, HostDevice, device_for
@@ -81,7 +82,6 @@ def dual_of(beta, K, labels):
 
 @on_devices
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10**6), size=st.floats(1e-3, 1e3))
 def test_a_projection_is_within_the_constraints_and_no_other_point_is_nearer(device, formulation, seed, size):
     there, random = device_for(device), np.random.default_rng(seed)
@@ -142,7 +142,6 @@ def test_block_steps_on_everybody_reach_the_optimum_of_a_general_solver(device, 
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 10**6), blocks=st.integers(1, 12), shift=st.floats(-2.0, 0.0), steps=st.integers(1, 120))
 def test_no_block_step_lowers_the_dual_whatever_the_matrix(formulation, seed, blocks, shift, steps):
     there, random = HostDevice(), np.random.default_rng(seed)
@@ -358,8 +357,8 @@ def test_a_stream_moves_between_device_and_host(tmp_path):
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
 def test_the_optimum_and_the_certificate_are_those_of_the_compiled_solver(device, formulation, kernel):
     settings = {"kernel": kernel, "formulation": formulation, "gamma": 1.0, "C": 2.0, "tol": 1e-4, "random_state": 0}
-    weight = np.random.default_rng(0).uniform(0, 2, 300)
-    data = X[:300].astype(np.float64), Y[:300], weight
+    weight = np.random.default_rng(0).uniform(0, 2, 200)
+    data = X[:200].astype(np.float64), Y[:200], weight
     here = MulticlassSVC(**settings).fit(*data)
     there = MulticlassSVC(device=device, **settings).fit(*data)
     assert there.result_.status == "converged"
@@ -370,7 +369,7 @@ def test_the_optimum_and_the_certificate_are_those_of_the_compiled_solver(device
     np.testing.assert_allclose(there.decision_function(X[:50]), here.decision_function(X[:50]), atol=0.05)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), formulation=st.sampled_from(FORMULATIONS), intercept=st.booleans())
 def test_the_optimum_is_that_of_a_general_solver(seed, formulation, intercept):
     points, labels, costs, _ = problems(seed, n=15)
@@ -389,8 +388,7 @@ def test_the_optimum_is_that_of_a_general_solver(seed, formulation, intercept):
     best = reference.kernel_optimum(K, labels, costs, delta, formulation)
     assert model.result_.dual == pytest.approx(best, rel=2e-5)
     assert model.result_.primal == pytest.approx(best, rel=2e-5)
-    beta = np.zeros((15, 3))
-    beta[model.support_] = model.dual_coef_.toarray()
+    beta = coefficients(model, 15)
     primal, dual, _ = reference.kernel_certificate(beta, K, labels, costs, delta, formulation, model.scale_)
     assert model.result_.primal == pytest.approx(primal, rel=1e-9)
     assert model.result_.dual == pytest.approx(dual, rel=1e-9)
@@ -419,8 +417,7 @@ def test_one_pass_is_close_to_the_optimum_and_certified(device, formulation):
     K = X @ X.T.astype(float) if kernel == {"kernel": "linear"} else None
     if K is None:
         K = np.exp(-((X[:, None].astype(float) - X) ** 2).sum(axis=2))
-    beta = np.zeros((600, 26))
-    beta[model.support_] = model.dual_coef_.toarray()
+    beta = coefficients(model, 600)
     labels = np.searchsorted(model.classes_, Y)
     primal, dual, _ = reference.kernel_certificate(beta, K, labels, np.full(600, 10.0), 1 - np.eye(26))
     assert model.result_.primal == pytest.approx(primal, rel=1e-5)
@@ -435,9 +432,8 @@ def test_passes_close_the_gap():
     assert model.result_.relative_gap <= 0.01
 
 
-@pytest.mark.parametrize("size", [1, 7, 100, 600])
-def test_a_stream_in_any_split_is_a_good_model(size):
-    rows = 600 if size > 1 else 60
+@pytest.mark.parametrize(("size", "rows"), [(1, 60), (7, 119), (100, 600), (600, 600)])
+def test_a_stream_in_any_split_is_a_good_model(size, rows):
     model = LaRankClassifier(C=10, gamma=1.0, device="cpu", random_state=0)
     for first in range(0, rows, size):
         model.partial_fit(X[first : first + size], Y[first : first + size])
@@ -445,8 +441,7 @@ def test_a_stream_in_any_split_is_a_good_model(size):
     assert model.score(X[:rows], Y[:rows]) > 0.9
     labels = np.searchsorted(model.classes_, Y[:rows])
     K = np.exp(-((X[:rows, None].astype(float) - X[:rows]) ** 2).sum(axis=2))
-    beta = np.zeros((rows, len(model.classes_)))
-    beta[model.support_] = model.dual_coef_.toarray()
+    beta = coefficients(model, rows)
     delta = 1 - np.eye(len(model.classes_))
     primal, dual, _ = reference.kernel_certificate(beta, K, labels, np.full(rows, 10.0), delta)
     assert 0 < dual <= primal
@@ -620,20 +615,20 @@ def a_stand_in_for_cupy(monkeypatch):
     return cupy
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_cupy_is_called_as_it_wants_to_be(a_stand_in_for_cupy, formulation):
+def test_cupy_is_called_as_it_wants_to_be(a_stand_in_for_cupy):
     settings = {"C": 10, "gamma": 1.0, "random_state": 0}
-    there = LaRankClassifier(device="cuda", **settings).fit(X, Y)
-    here = LaRankClassifier(device="cpu", **settings).fit(X, Y)
+    some, labels = X[:400], Y[:400]  # more patterns than the stand-in takes at once
+    there, here = (LaRankClassifier(device=device, **settings).fit(some, labels) for device in ("cuda", "cpu"))
     assert there.result_.dual == pytest.approx(here.result_.dual, rel=1e-4)
-    exact = MulticlassSVC(device="cuda", formulation=formulation, tol=0.01, **settings).fit(X[:200], Y[:200])
-    assert exact.result_.status == "converged"
-    data = a_stand_in_for_cupy.asarray(X)
-    in_place = LaRankClassifier(device="cuda", **settings).fit(data, Y)
+    for formulation in FORMULATIONS:
+        exact = MulticlassSVC(device="cuda", formulation=formulation, tol=0.01, **settings).fit(X[:80], Y[:80])
+        assert exact.result_.status == "converged"
+    data = a_stand_in_for_cupy.asarray(some)
+    in_place = LaRankClassifier(device="cuda", **settings).fit(data, labels)
     assert (in_place.dual_coef_ != there.dual_coef_).nnz == 0
     scores = in_place.decision_function(data)
     assert isinstance(scores, Elsewhere)
-    np.testing.assert_allclose(scores.get(), there.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(scores.get(), there.decision_function(some), atol=1e-6)
 
 
 # Memory
@@ -762,12 +757,6 @@ def test_ctrl_c_ends_training_with_a_valid_model(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "data", "said"),
     [
-        (
-            {"device": "gpu"},
-            X,
-            "device must be None, 'cpu', 'cuda', 'cuda:' with a number or a torch.device, got 'gpu'",
-        ),
-        ({"device": 0}, X, "device must be None, 'cpu'"),
         ({"device": "cpu"}, csr_matrix(X), "device='cpu' takes dense arrays, got a sparse matrix"),
         (
             {"device": "cpu", "kernel": "laplacian"},
@@ -775,13 +764,7 @@ def test_ctrl_c_ends_training_with_a_valid_model(monkeypatch):
             "device='cpu' takes kernels of inner products and distances only",
         ),
         ({"device": "cpu", "kernel": lambda A, B: A @ B.T}, X, "inner products and distances only.*got 'a callable"),
-        ({"device": "cpu", "C": math.inf}, X, "C=inf acts with device=None only: hard margins need more precision"),
-        ({"device": "cpu", "n_jobs": 2}, X, "n_jobs acts with device=None only"),
         ({"device": "cpu", "memory_limit": 1e4}, X, "memory_limit must be at least .* bytes for .* patterns"),
-        ({"device": "cpu", "schedule": "fixed"}, X, "schedule acts with device=None only"),
-        ({"device": "cpu", "max_patterns": 10}, X, "max_patterns acts with device=None only"),
-        ({"device": "cpu", "selection": "gradient"}, X, "selection acts with device=None only"),
-        ({"device": "cpu", "average": True, "kernel": "linear"}, X, "average=True acts with device=None only"),
     ],
 )
 def test_what_a_device_cannot_do_is_said(parameters, data, said):

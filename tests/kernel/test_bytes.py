@@ -4,13 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
+from checks import VARIANTS, expansion
 from larank import LaRankClassifier, LaSVMClassifier, MulticlassSVC, _core
 
 MODELS = [LaRankClassifier, LaSVMClassifier, MulticlassSVC]
 KERNELS = ["rbf", "poly", "sigmoid"]
-random = np.random.RandomState(0)
 
 
 @pytest.fixture(params=[True, False], ids=["integers", "floats"], autouse=True)
@@ -22,7 +23,7 @@ def _products(request, monkeypatch):
 
 
 def data(dtype, n=200, d=7):
-    info = np.iinfo(dtype)
+    info, random = np.iinfo(dtype), np.random.RandomState(0)
     X = random.randint(info.min, info.max + 1, (n, d)).astype(dtype)
     return X, (X[:, 0] > X[:, 1]).astype(int) + (X[:, 2] > (info.min + info.max) // 2)
 
@@ -31,18 +32,19 @@ def data(dtype, n=200, d=7):
 @pytest.mark.parametrize("model", MODELS)
 def test_bytes_make_the_model_of_the_same_numbers(model, dtype):
     X, y = data(dtype)
-    settings = {"C": 10.0, "gamma": 1e-5, "random_state": 0}
-    of_bytes, of_floats = model(**settings).fit(X, y), model(**settings).fit(X.astype(np.float32), y)
+    K, fits = rbf_kernel(X.astype(float), gamma=1e-5), []
+    for given in (X, X.astype(np.float32)):
+        fits.append(model(C=10.0, gamma=1e-5, random_state=0).fit(given, y))
+        certificate = VARIANTS[model.__name__][""][1].certificate(fits[-1], K, y, np.full(200, 10.0))
+        assert (fits[-1].result_.primal, fits[-1].result_.dual) == pytest.approx(certificate, rel=1e-4)
+    of_bytes, of_floats = fits
+    assert of_bytes.result_.dual == pytest.approx(of_floats.result_.dual, rel=0.01)
     assert of_bytes.support_vectors_.dtype == dtype
     np.testing.assert_array_equal(of_bytes.support_vectors_, X[of_bytes.support_])
-    scores = of_bytes.decision_function(X)
-    np.testing.assert_allclose(
-        scores, of_floats.decision_function(X.astype(np.float32)), atol=0.02 * np.abs(scores).max()
-    )
-    for given in (X.astype(np.float64), X.astype(np.float32), X.astype(int)):
-        np.testing.assert_allclose(of_bytes.decision_function(given), scores, atol=1e-4 * np.abs(scores).max())
-    between = X + 0.5
-    np.testing.assert_allclose(of_bytes.decision_function(between), scores, atol=0.2 * np.abs(scores).max())
+    beta, bias = getattr(of_bytes, "scale_", 1.0) * expansion(of_bytes), getattr(of_bytes, "intercept_", 0.0)
+    for given in (X, X.astype(np.float64), X.astype(np.float32), X.astype(int), X + 0.5):
+        scores = rbf_kernel(given.astype(float), of_bytes.support_vectors_.astype(float), gamma=1e-5) @ beta + bias
+        np.testing.assert_allclose(of_bytes.decision_function(given), scores, atol=2e-5 * np.abs(scores).max())
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

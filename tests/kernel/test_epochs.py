@@ -62,11 +62,3 @@ def test_choosing_examples_takes_one_pass(estimator, others):
     X, y = noisy(200)
     model = estimator(random_state=0, **others).fit(X, y)
     assert model.result_.iterations <= 1
-
-
-@ONLINE
-@pytest.mark.parametrize("epochs", ["automatic", 0, 1.5, True])
-def test_other_words_for_epochs_are_an_error(estimator, epochs):
-    X, y = noisy(20)
-    with pytest.raises(ValueError, match="epochs must be an integer >= 1 or 'auto', got"):
-        estimator(epochs=epochs).fit(X, y)

@@ -259,25 +259,3 @@ def test_a_checkpoint_goes_on_to_the_same_model(tmp_path):
     resumed = bounded(30, kernel="precomputed").fit(K, y, checkpoint=tmp_path / "state", resume=True)
     whole = bounded(30, kernel="precomputed").fit(K, y)
     np.testing.assert_array_equal(resumed.dual_coef_.toarray(), whole.dual_coef_.toarray())
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"max_patterns": 1}, "max_patterns must be an integer >= 2, got 1"),
-        ({"max_patterns": 5, "forget": "newest"}, "forget must be one of 'least', 'oldest'; got 'newest'"),
-        ({"forget": "oldest"}, "forget cannot act with max_patterns=None"),
-        ({"average": True}, "average cannot act with kernel='rbf' and max_patterns=None"),
-        (
-            {"average": True, "max_patterns": 5, "forget": "oldest"},
-            "average cannot act with kernel='rbf' and forget='oldest'",
-        ),
-        ({"max_patterns": 5, "epochs": 2}, "max_patterns acts with stop='epochs' and epochs=1 or 'auto' only"),
-        ({"max_patterns": 5, "stop": "gap"}, "max_patterns acts with"),
-        ({"max_patterns": 5, "C": math.inf}, "max_patterns cannot act with C=inf"),
-    ],
-)
-def test_what_cannot_act_is_refused(parameters, words):
-    X, y = noisy(40)
-    with pytest.raises(ValueError, match=words):
-        LaRankClassifier(**parameters).fit(X, y)

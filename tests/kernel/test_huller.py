@@ -1,13 +1,10 @@
 """HullerClassifier: its optimum is the hard margin SVM, its certificate true, and one stream makes one model."""
 
-import pickle
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
@@ -25,13 +22,6 @@ names = np.array(["setosa", "versicolor", "virginica"])
 
 def huller(kernel="rbf", **parameters):
     return HullerClassifier(kernel, **{"gamma": 2.0, "random_state": 0, "n_jobs": 1, **parameters})
-
-
-def test_python_on_its_page_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "kernel" / "huller.md").read_text()
-    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    exec(block, {})
-    assert len(capsys.readouterr().out.splitlines()) >= 3
 
 
 # The optimum
@@ -69,7 +59,6 @@ def test_three_classes_reach_the_hard_margin_svm_of_each_against_the_rest():
     assert model.score(X, names[y]) == 1.0
 
 
-@settings(max_examples=30)
 @given(st.integers(6, 40), st.integers(0, 10**6), st.sampled_from([0.2, 1.0, 5.0]), st.integers(1, 4))
 def test_the_optimum_lies_between_primal_and_dual(n, seed, gamma, epochs):
     random = np.random.default_rng(seed)
@@ -119,23 +108,12 @@ def test_history_estimates_come_near_the_certificate():
     estimate = result.history[-2]
     assert not estimate.exact
     assert estimate.primal == pytest.approx(result.primal, rel=1e-9)
-    assert estimate.dual == pytest.approx(result.dual, rel=0.1)
+    assert estimate.dual == pytest.approx(result.dual, rel=1e-3)
     primal = [point.primal for point in result.history if point.iterations > 1]
     assert (np.diff(primal) <= 1e-12).all()
 
 
 # One stream, one model
-
-
-def test_a_copy_leads_to_the_same_place():
-    part = np.random.default_rng(1).permutation(len(y))[:75]
-    model = huller().partial_fit(X[part], names[y[part]])
-    copy = pickle.loads(pickle.dumps(model))
-    # Which support vectors it picks depends on their order in memory; where it leads does not.
-    for _ in range(50):
-        for each in (copy, model):
-            each.partial_fit(X, names[y])
-    np.testing.assert_allclose(copy.decision_function(X), model.decision_function(X), atol=0.01)
 
 
 def test_counts_add_up():
@@ -146,28 +124,13 @@ def test_counts_add_up():
     assert 0 < result.operations["process"] < result.operations["reprocess"]
 
 
-# Bad input
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"stop": "gap"}, r"tol must be a number above 0 and below 1 with stop='gap', got None"),
-        ({"stop": "gap", "tol": 1.5}, r"tol must be a number above 0 and below 1 with stop='gap', got 1\.5"),
-    ],
-)
-def test_a_bad_parameter_is_named_with_what_would_do(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        huller(**parameters).fit(X, y)
-
-
 # Weights and precision
 
 
 def test_a_weight_is_how_often_an_example_is_there():
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
     weights = np.random.default_rng(1).integers(0, 3, 60)
-    options = {"gamma": 0.5, "stop": "gap", "tol": 1e-8, "random_state": 0}
+    options = {"gamma": 0.5, "stop": "gap", "tol": 1e-6, "random_state": 0}
     weighted = HullerClassifier(**options).fit(X, y, sample_weight=weights)
     repeated = HullerClassifier(**options).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-3)

@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from sklearn.svm import SVC
 
-from sessions import PLENTY, Drive, Rows, assert_same_table, compiled, dense, in_order_of_arrival
-
-
-def session(dtype=np.float64, memory_limit=PLENTY, seed=7):
-    return compiled("Huller", dtype)(seed=seed, memory_limit=memory_limit)
+from sessions import Drive, Rows, dense, in_order_of_arrival
+from sessions import huller_session as session
 
 
 def separable(n, k=2, seed=0, dimensions=3, margin=0.3):
@@ -195,18 +192,6 @@ def test_the_optimum_is_the_hard_margin_svm(seed, dtype):
     np.testing.assert_allclose(decision(drive, 1), reference.decision_function(K), atol=1e-3)
 
 
-def test_more_classes_are_hard_margin_svms_of_each_against_the_rest():
-    K, labels = separable(90, 4, seed=2)
-    labels = in_order_of_arrival(labels)
-    drive = Drive(session(), K, labels, np.ones(90), block=16)
-    random = np.random.default_rng(0)
-    for _ in range(300):
-        drive.epoch(random.permutation(90))
-    for p in range(4):
-        reference = SVC(kernel="precomputed", C=1e9, tol=1e-8).fit(K, labels == p)
-        np.testing.assert_allclose(decision(drive, p), reference.decision_function(K), atol=1e-3)
-
-
 def test_a_third_class_begins_with_what_two_classes_have_learnt():
     K, labels = separable(60, 3, seed=5)
     order = np.argsort(labels == 2, kind="stable")
@@ -254,40 +239,6 @@ def test_coefficients_that_shrink_again_and_again_still_add_up_to_one():
 # Provider, memory and interruption
 
 
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_size_of_blocks_does_not_change_the_model(k, dtype):
-    K, labels = separable(300, k, seed=4, dimensions=8)
-    K = K.astype(dtype)
-    labels = in_order_of_arrival(labels)
-    tables = []
-    for block in (1, 4, 16, 64, 256):
-        drive = Drive(session(dtype), K, labels, np.ones(300), block, junk=3e4 * (block - 1))
-        drive.epoch(step=1 if block == 1 else 3).epoch()
-        tables.append(drive.session.table())
-    for other in tables[1:]:
-        assert_same_table(tables[0], other)
-
-
-@pytest.mark.parametrize("block", [1, 7, 64])
-def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(300, 30))
-    labels = in_order_of_arrival(random.integers(0, 3, 300))
-    K = X @ X.T
-    free = Drive(session(), K, labels, np.ones(300), block).epoch().epoch()
-    assert free.rounds == 0
-    assert free.session.support_patterns > 50
-    peak = []
-    limit = int(free.session.bytes * 0.6)
-    tight = Drive(session(memory_limit=limit), K, labels, np.ones(300), block)
-    tight.look = lambda drive: peak.append(drive.session.bytes)
-    tight.epoch().epoch()
-    assert tight.rounds > 10
-    assert max(peak) <= limit
-    assert_same_table(free.session.table(), tight.session.table())
-
-
 def test_a_restored_session_goes_on_where_the_other_stopped():
     K, labels = separable(120, 3, seed=6, dimensions=10)
     labels = in_order_of_arrival(labels)
@@ -298,16 +249,3 @@ def test_a_restored_session_goes_on_where_the_other_stopped():
     again.session.restore(table, Rows(K, table.ids))
     np.testing.assert_array_equal(coefficients(whole)[0], coefficients(again)[0])
     assert again.session.objective == whole.session.objective
-
-
-def test_what_does_not_fit_is_refused():
-    K = np.eye(4)
-    arrays = (np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
-    with pytest.raises(ValueError, match="within must have one row and column"):
-        session().feed(K, np.eye(3), *arrays)
-    with pytest.raises(ValueError, match="differ in length"):
-        session().feed(K, K, np.arange(3), *arrays[1:])
-    with pytest.raises(ValueError, match="must not be negative"):
-        session().feed(K, K, arrays[0], np.full(4, -1, np.int32), *arrays[2:])
-    with pytest.raises(TypeError):
-        session(np.float32).feed(K, K, *arrays)

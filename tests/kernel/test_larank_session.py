@@ -11,24 +11,10 @@ from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.stream import Examples, KernelFeed
 from reference import kernel_certificate
-from sessions import PLENTY, Drive, assert_same_table, compiled, hooks, in_order_of_arrival
+from sessions import ALL, PLENTY, Drive, compiled, hooks, in_order_of_arrival, problem
+from sessions import larank_session as session
 
-ALL = ["new", "old", "optimize"]
 SCHEDULES = ["adaptive", "fixed"]
-
-
-def session(dtype=np.float64, memory_limit=PLENTY, **settings):
-    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 7}
-    return compiled("KernelLaRank", dtype)(**{**usual, **settings}, memory_limit=memory_limit)
-
-
-def problem(n, k, seed=0, dimensions=2, points=None):
-    """Kernel values with few directions, so that patterns come and go; `points` below n makes duplicates."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(points or n, dimensions))[random.integers(0, points or n, n)]
-    X[random.random(n) < 0.1] = 0
-    labels = random.integers(0, k, n).astype(np.int32)
-    return X @ X.T, np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
 def assert_feasible(drive):
@@ -81,17 +67,6 @@ def test_the_dual_never_decreases_and_the_constraints_hold_after_every_example(s
     assert primal >= dual - 1e-9 * abs(dual)
 
 
-@given(sizes, st.sampled_from([0.05, 1.0]), st.sampled_from([np.float32, np.float64]))
-def test_values_in_free_slots_and_the_size_of_blocks_do_not_matter(size, C, dtype):
-    n, k, seed, dimensions = size
-    K, labels = problem(n, k, seed, dimensions)
-    labels, costs, K = in_order_of_arrival(labels), np.full(n, C), K.astype(dtype)
-    drives = [Drive(session(dtype), K, labels, costs, block, junk) for block, junk in ((1, 0), (7, 1e6), (n, -3e4))]
-    tables = [drive.epoch(step=3).epoch().session.table() for drive in drives]
-    for other in tables[1:]:
-        assert_same_table(tables[0], other)
-
-
 def test_patterns_leave_and_their_slots_are_used_again():
     K, labels = problem(200, 3, seed=1)
     seen = set()
@@ -103,49 +78,6 @@ def test_patterns_leave_and_their_slots_are_used_again():
 
 
 # Memory
-
-
-def smallest_limit(K, labels, costs):
-    """A limit at which one row of kernel values is about all there is room for."""
-    free = Drive(session(), K, labels, costs).epoch().epoch()
-    limit = free.session.bytes
-    while True:
-        try:
-            Drive(session(memory_limit=int(limit * 0.9)), K, labels, costs).epoch().epoch()
-        except ValueError:
-            return int(limit)
-        limit *= 0.9
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("block", [1, 5, 64])
-def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block, schedule):
-    K, labels = problem(120, 4, seed=3, dimensions=6)
-    labels, costs = in_order_of_arrival(labels), np.full(120, 1.0)
-    free = Drive(session(schedule=schedule), K, labels, costs, block=block).epoch().epoch()
-    assert hooks.keeps_sets(free.session)
-    assert free.rounds == 0
-    limit = smallest_limit(K, labels, costs)
-    for factor in (1, 1.5, 3):
-        tight = Drive(session(schedule=schedule, memory_limit=int(limit * factor)), K, labels, costs, block)
-        tight.epoch().epoch()
-        assert not hooks.keeps_sets(tight.session)
-        assert tight.session.resident_rows < tight.session.support_patterns
-        assert tight.rounds > 10
-        assert tight.session.dual == free.session.dual
-        assert_same_table(free.session.table(), tight.session.table())
-
-
-@pytest.mark.parametrize("share", [0.2, 0.3, 0.5, 0.8])
-@pytest.mark.parametrize("block", [1, 16, 128])
-def test_the_memory_limit_is_never_exceeded(share, block):
-    K, labels = problem(200, 4, seed=3, dimensions=8)
-    labels, costs = in_order_of_arrival(labels), np.full(200, 1.0)
-    limit = int(share * Drive(session(), K, labels, costs).epoch().session.bytes)
-    peak = []
-    drive = Drive(session(memory_limit=limit), K, labels, costs, block, look=lambda d: peak.append(d.session.bytes))
-    drive.epoch().epoch()
-    assert max(peak) <= limit
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -192,13 +124,8 @@ def test_the_memory_limit_is_never_exceeded_while_a_feed_works_either(jobs, shar
     tight = run(limit)
     assert tight.session.dual == pytest.approx(free.session.dual, rel=0.02)
     assert max(tight.bytes) <= limit
-
-
-def test_a_limit_below_one_row_says_what_would_do():
-    K, labels = problem(50, 3)
-    drive = Drive(session(memory_limit=1000), K, in_order_of_arrival(labels), np.ones(50))
-    with pytest.raises(ValueError, match=r"memory_limit must be at least \d+ bytes .*, got 1000"):
-        drive.epoch()
+    assert hooks.keeps_sets(free.session)
+    assert not hooks.keeps_sets(tight.session)
 
 
 # Operations
@@ -375,107 +302,6 @@ def test_without_an_average_the_weights_are_the_last_ones():
     linear.run(100)
     assert not linear.averages
     np.testing.assert_array_equal(linear.averaged_weights(), linear.weights())
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"ids": np.arange(3)}, "differ in length"),
-        ({"labels": np.array([0, 1, -1, 0], np.int32)}, "labels must not be negative"),
-        ({"within": np.ones((3, 4))}, "within must have one row and column per row"),
-        ({"kernel": np.ones((4, 3))}, "too few columns"),
-    ],
-)
-def test_blocks_that_do_not_fit_are_refused_and_not_read(change, message):
-    block = {
-        "kernel": np.ones((4, 4)),
-        "within": np.ones((4, 4)),
-        "ids": np.arange(4),
-        "labels": np.zeros(4, np.int32),
-        "costs": np.ones(4),
-        "diagonal": np.ones(4),
-    }
-    with pytest.raises(ValueError, match=message):
-        session().feed(**{**block, **change})
-    fresh = session()
-    with pytest.raises(ValueError, match="fewer examples"):
-        fresh.run(1, None)
-    fresh.feed(**block)
-    with pytest.raises(ValueError, match="fewer examples"):
-        fresh.run(5, None)
-    with pytest.raises(ValueError, match=message):
-        fresh.feed(**{**block, **change})
-    if message == "too few columns":  # what was refused last is nothing to work on
-        with pytest.raises(ValueError, match="fewer examples"):
-            fresh.run(1, None)
-
-
-# Its source of rows
-
-
-def tight_drive(**options):
-    """A session that soon has to ask for rows."""
-    K, labels = problem(120, 4, seed=3, dimensions=6)
-    labels, costs = in_order_of_arrival(labels), np.full(120, 1.0)
-    limit = smallest_limit(K, labels, costs)
-    return Drive(session(memory_limit=2 * limit), K, labels, costs, **options)
-
-
-def test_what_the_source_raises_passes_through_and_leaves_a_session_that_can_go_on():
-    class Refusing(Drive):
-        def rows(self, slots):
-            if self.refuses:
-                raise LookupError("no rows today")
-            return super().rows(slots)
-
-    drive = tight_drive()
-    drive.__class__, drive.refuses = Refusing, True
-    with pytest.raises(LookupError, match="no rows today"):
-        drive.epoch().epoch()
-    assert_feasible(drive)
-    drive.refuses = False
-    drive.look = assert_feasible
-    drive.epoch().epoch()
-    primal, dual, _ = kernel_certificate(drive.beta(), drive.K, drive.labels, drive.costs, 1 - np.eye(4))
-    assert drive.session.dual == pytest.approx(dual, rel=1e-9)
-    assert primal >= dual
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (lambda rows: rows[:, :-1].copy(), "must answer with .* rows and .* columns, got"),
-        (lambda rows: rows[1:], "must answer with .* rows and .* columns, got"),
-        (lambda rows: rows.astype(np.float32), "C-contiguous array of float64"),
-        (lambda rows: rows.tolist(), "C-contiguous array of float64"),
-    ],
-)
-def test_an_answer_of_another_shape_or_type_is_an_error(answer, message):
-    drive = tight_drive()
-    rows = drive.rows
-    drive.rows = lambda slots: answer(rows(slots))
-    with pytest.raises(ValueError, match=message):
-        drive.epoch().epoch()
-
-
-def test_a_session_at_work_does_no_other_work():
-    drive = tight_drive()
-    drive.rows = lambda slots: drive.session.run(1, drive)
-    with pytest.raises(RuntimeError, match="at work already"):
-        drive.epoch().epoch()
-
-
-def test_too_little_memory_is_an_error_of_its_own_type():
-    K, labels = problem(50, 3)
-    drive = Drive(session(memory_limit=1000), K, in_order_of_arrival(labels), np.ones(50))
-    with pytest.raises(_core.MemoryLimitError):
-        drive.epoch()
-    assert issubclass(_core.MemoryLimitError, ValueError)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_session_says_its_precision(dtype):
-    assert np.dtype(compiled("KernelLaRank", dtype).dtype) == dtype
 
 
 def test_a_choice_that_does_not_exist_is_an_error_that_lists_those_that_do():

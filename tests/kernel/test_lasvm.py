@@ -1,7 +1,5 @@
 """LaSVMClassifier: its optimum is that of SVC, its certificate true, and one stream makes one model."""
 
-import os
-import pickle
 import re
 import signal
 import threading
@@ -9,12 +7,9 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
@@ -77,20 +72,9 @@ def test_costs_so_small_that_all_support_vectors_are_at_bounds_reach_the_svm_too
     np.testing.assert_allclose(difference, difference[0], atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_every_layout_and_precision_reaches_the_svm(layout, dtype):
-    data = layout(np.where(np.abs(X) < 0.3, 0, X).astype(dtype))
-    dense = data.toarray() if sparse.issparse(data) else data
-    model = exact(C=2.0, tol=1e-5).fit(data[two], y[two])
-    reference = SVC(C=2.0, gamma=0.5, tol=1e-8).fit(dense[two].astype(float), y[two])
-    np.testing.assert_allclose(model.decision_function(data), reference.decision_function(dense), atol=1e-4)
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_precomputed_and_callable_kernels_reach_the_svm(kernel):
     parameters, function = KERNELS[kernel]
-    parameters.pop("tol", None)
     K = function(X[two], X[two], **parameters)
     reference = SVC(kernel="precomputed", C=2.0, tol=1e-8).fit(K, y[two]).decision_function(K)
     model = exact("precomputed", C=2.0).fit(K, y[two])
@@ -164,7 +148,6 @@ def certificate(model, X, y, sample_weight=1.0, kernel=lambda a, b: rbf_kernel(a
     return half + losses, (alpha * signs).sum() - half, max(0.0, (largest - smallest).max())
 
 
-@settings(max_examples=25)
 @given(st.integers(4, 60), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from([0.01, 1.0, 50.0]), st.booleans())
 def test_the_certificate_is_that_of_the_model(n, k, seed, C, finish):
     random = np.random.default_rng(seed)
@@ -256,7 +239,7 @@ def test_an_interrupt_in_the_middle_of_finishing_leaves_a_valid_model(monkeypatc
     finish_some = LaSVM._finish_some
 
     def watched(self, training):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         return finish_some(self, training)
 
     monkeypatch.setattr(LaSVM, "_finish_some", watched)
@@ -281,11 +264,10 @@ K = (K + K.T) / 2
 
 @pytest.mark.parametrize("labels", [names[y], two], ids=["three", "two"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("epochs", [1, 3])
-def test_threads_and_dropped_rows_do_not_change_a_bit(epochs, n_jobs, labels):
+def test_threads_and_dropped_rows_do_not_change_a_bit(n_jobs, labels):
     """With so little memory rows of kernel values are dropped and computed again, in the stream and in finishing."""
-    plenty = lasvm("precomputed", C=3.0, epochs=epochs).fit(K, labels)
-    model = lasvm("precomputed", C=3.0, epochs=epochs, memory_limit=9e4, n_jobs=n_jobs, batch_size=16).fit(K, labels)
+    plenty = lasvm("precomputed", C=3.0, epochs=3).fit(K, labels)
+    model = lasvm("precomputed", C=3.0, epochs=3, memory_limit=9e4, n_jobs=n_jobs, batch_size=16).fit(K, labels)
     assert_same(plenty, model, K)
 
 
@@ -321,34 +303,6 @@ def test_a_model_taken_without_a_finish_is_that_of_the_stream():
 # Classes that come and go
 
 
-def assert_sensible(model, X, n_classes):
-    scores = model.decision_function(X)
-    assert scores.shape == ((len(X),) if n_classes == 2 else (len(X), n_classes))
-    assert np.isfinite(scores).all()
-    best = (scores > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[best])
-    np.testing.assert_allclose(model.dual_coef_.sum(axis=1), 0, atol=1e-9)
-    alpha = model.dual_coef_.T
-    positive = model.classes_[1:] if n_classes == 2 else model.classes_
-    signs = np.where(model.support_labels_[:, None] == positive, 1, -1)
-    assert (alpha * signs >= 0).all()
-    assert (alpha * signs <= model.support_costs_[:, None]).all()
-    assert model.intercept_.shape == model.delta_.shape == (len(positive),)
-
-
-def test_booleans_in_any_order_are_classes():
-    for first in (True, False):
-        model = lasvm(C=3.0)
-        part = np.argsort(two != first, kind="stable")
-        for rows in np.array_split(part, 4):
-            model.partial_fit(X[rows], two[rows])
-        np.testing.assert_array_equal(model.classes_, [False, True])
-        assert_sensible(model, X, 2)
-        assert model.score(X, two) > 0.8
-        reference = lasvm(C=3.0, shuffle=False, epochs=1).fit(X[part], two[part])
-        np.testing.assert_allclose(model.decision_function(X), reference.decision_function(X), atol=1e-9)
-
-
 def test_the_order_in_which_classes_arrive_does_not_matter_in_the_end():
     models = []
     for labels in (y, 2 - y):
@@ -356,33 +310,7 @@ def test_the_order_in_which_classes_arrive_does_not_matter_in_the_end():
     np.testing.assert_allclose(models[0].decision_function(X), models[1].decision_function(X)[:, ::-1], atol=1e-3)
 
 
-# Saved models
-
-
-@pytest.mark.parametrize("labels", [names[y], names[y % 2]], ids=["three", "two"])
-def test_a_copy_leads_to_the_same_place(labels):
-    model = lasvm(C=2.0).partial_fit(X[:75], labels[:75])
-    other = pickle.loads(pickle.dumps(model)).partial_fit(X[75:], labels[75:])
-    certificate(other, X, labels)
-    # It goes on from the finished coefficients, the other from those before: they lead to the same place.
-    for _ in range(10):
-        for each in (other, model):
-            each.partial_fit(X, labels)
-    assert other.score(X, labels) == pytest.approx(model.score(X, labels), abs=0.03)
-
-
 # With others
-
-
-@pytest.mark.parametrize("labels", [names[y], names[y % 2]], ids=["three", "two"])
-def test_calibration_gives_probabilities(labels):
-    model = CalibratedClassifierCV(lasvm(), cv=3).fit(X, labels)
-    probabilities = model.predict_proba(X)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
-    assert (probabilities >= 0).all()
-    assert model.score(X, labels) > 0.85
-    sure = probabilities.max(axis=1) > 0.9
-    assert (model.predict(X)[sure] == labels[sure]).mean() > 0.95
 
 
 def test_queries_reach_as_far_as_the_bias_is_uncertain():
@@ -457,7 +385,7 @@ def test_the_memory_that_a_finish_asks_for_is_enough(size, classes):
         return [int(re.search(r"memory_limit must be at least (\d+) bytes", str(each.message))[1]) for each in caught]
 
     unfinished = 0
-    for limit in np.geomspace(1e5, 3e6, 35):
+    for limit in np.geomspace(1e5, 3e6, 12):
         try:
             needed = fit(int(limit))
         except MemoryLimitError:
@@ -552,20 +480,6 @@ def test_finishing_ends_where_features_are_far_from_the_origin():
 # What users of SVC expect
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("labels", [y, y > 0])
-def test_a_linear_model_has_weights(kind, labels):
-    model = exact("linear").fit(kind(X), labels)
-    assert model.coef_.shape == (len(model.intercept_), X.shape[1])
-    expected = X @ model.coef_.T + model.intercept_
-    np.testing.assert_allclose(model.decision_function(X).reshape(len(X), -1), expected)
-    if labels.dtype == bool:
-        np.testing.assert_allclose(model.coef_, SVC(kernel="linear", tol=1e-8).fit(X, labels).coef_, atol=1e-3)
-    loaded = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(loaded.coef_, model.coef_)
-    assert not hasattr(lasvm("linear").fit(X, labels).set_params(kernel="rbf").fit(X, labels), "coef_")
-
-
 def test_coefficients_are_as_those_of_svc():
     model, rival = exact(gamma=0.5).fit(X[two], y[two]), SVC(gamma=0.5, tol=1e-8).fit(X[two], y[two])
     assert model.dual_coef_.shape == (1, len(model.support_))
@@ -581,14 +495,6 @@ def test_features_are_selected_by_weights():
     chosen = RFE(exact("linear"), n_features_to_select=4).fit(noisy, y)
     assert chosen.support_[: X.shape[1]].sum() >= 3
     assert SelectFromModel(exact("linear")).fit(noisy, y).get_support()[: X.shape[1]].any()
-
-
-def test_support_vectors_are_counted_by_class():
-    model = exact().fit(X, names[y])
-    assert model.n_support_.sum() == len(model.support_)
-    assert model.n_support_.tolist() == [(names[y][model.support_] == name).sum() for name in model.classes_]
-    with pytest.raises(NotFittedError):
-        _ = lasvm().n_support_
 
 
 @pytest.mark.parametrize("shift", [100.0, 1000.0])

@@ -7,59 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_larank_session import problem
 
 from larank import _core
 from reference import interior_point
-from sessions import PLENTY, Drive, Rows, arrays, compiled, dense, hooks, in_order_of_arrival, table_of
-
-
-def session(dtype=np.float64, memory_limit=PLENTY, tau=1e-3, delta_max=0.0):
-    return compiled("LaSVM", dtype)(tau=tau, delta_max=delta_max, memory_limit=memory_limit)
-
-
-class Lasvm(Drive):
-    """A session that is fed a matrix of kernel values, and what should be true of it."""
-
-    def finish(self, steps=None):
-        if steps is None:
-            self.session.finish(self)
-            return self
-        while not self.session.finish_some(steps, self):
-            self.look(self)
-        return self
-
-    @property
-    def problems(self):
-        return 1 if self.session.classes <= 2 else self.session.classes
-
-    def signs(self):
-        """+1 where an example is of a problem's class: [problem][example]."""
-        positive = np.array([1]) if self.session.classes <= 2 else np.arange(self.session.classes)
-        return np.where(self.labels == positive[:, None], 1.0, -1.0)
-
-    def members(self):
-        """Coefficients and gradients, [problem][example], NaN for those who are no members."""
-        alpha, g = np.full((2, self.problems, len(self.labels)), np.nan)
-        ids = hooks.slot_ids(self.session)
-        for whole, by_slot in zip((alpha, g), hooks.members(self.session), strict=True):
-            whole[:, ids[ids >= 0]] = by_slot[:, ids >= 0]
-        return alpha, g
-
-    def model(self):
-        """Coefficients of the model that may be taken, [problem][example], biases and uncertainties."""
-        table = self.session.table()
-        np.testing.assert_array_equal(table.labels, self.labels[table.ids])
-        np.testing.assert_array_equal(table.costs, self.costs[table.ids])
-        return dense(table, len(self.labels), self.problems).T, self.session.bias, self.session.delta
-
-    def dual(self, alpha):
-        """The objective (4.1), all problems together."""
-        return (alpha * self.signs()).sum() - 0.5 * ((alpha @ self.K) * alpha).sum()
-
-    def gradients(self, alpha):
-        """g_k = y_k - sum_i alpha_i k(x_i, x_k), (4.2)."""
-        return self.signs() - alpha @ self.K
+from sessions import PLENTY, Lasvm, Rows, arrays, hooks, in_order_of_arrival, noisy, problem, table_of
+from sessions import lasvm_session as session
 
 
 def assert_feasible(drive, alpha):
@@ -75,17 +27,6 @@ def extremes(drive, alpha, g, members):
     largest = np.where(members & (alpha < np.maximum(0, bounds)), g, -np.inf).max(axis=1)
     smallest = np.where(members & (alpha > np.minimum(0, bounds)), g, np.inf).min(axis=1)
     return largest, smallest
-
-
-def noisy(n, k=2, seed=0, dimensions=3, gamma=0.5, points=None):
-    """Gaussian kernel values of classes that overlap, in the order of their arrival; `points` below n makes twins."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(points or n, dimensions))
-    X = X[random.integers(0, points, n)] if points else X
-    labels = (X @ random.normal(size=(dimensions, k)) + random.normal(size=(n, k))).argmax(axis=1)
-    labels[:k] = np.arange(k)
-    squares = (X**2).sum(axis=1)
-    return np.exp(-gamma * (squares[:, None] + squares - 2 * X @ X.T)), in_order_of_arrival(labels)
 
 
 # The operations
@@ -383,36 +324,6 @@ def assert_same_state(one, other):
 
 
 @pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_size_of_blocks_does_not_change_the_model(k, dtype):
-    K, labels = noisy(300, k, seed=4)
-    states = []
-    for block in (1, 4, 16, 64, 256):
-        drive = Lasvm(session(dtype), K.astype(dtype), labels, np.full(300, 2.0), block, junk=3e4 * (block - 1))
-        drive.epoch(step=1 if block == 1 else 3).epoch()
-        states.append(state(drive) + state(drive.finish()))
-    for other in states[1:]:
-        assert_same_state(states[0], other)
-
-
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_simd_level_makes_the_same_model(k, dtype):
-    K, labels = noisy(300, k, seed=6, points=200)
-    states, before = [], _core.simd_level()
-    try:
-        for level in _core.simd_levels():
-            _core.set_simd_level(level)
-            drive = Lasvm(session(dtype), K.astype(dtype), labels, np.full(300, 2.0), 32).epoch().epoch()
-            states.append(state(drive) + state(drive.finish()))
-    finally:
-        _core.set_simd_level(before)
-    assert len(states) > 1
-    for other in states[1:]:
-        assert_same_state(states[0], other)
-
-
-@pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("steps", [1, 50, None])
 def test_a_model_taken_on_the_way_does_not_change_what_comes_after(k, steps):
     K, labels = noisy(200, k, seed=2)
@@ -444,36 +355,6 @@ def test_a_third_class_after_a_model_was_taken_finds_three_problems():
     assert_same_state(state(plain.finish()), state(drive.finish()))
 
 
-def smallest_limit(run):
-    """A limit at which two rows of kernel values are about all there is room for."""
-    limit = run(PLENTY).session.bytes
-    while True:
-        try:
-            run(int(limit * 0.9))
-        except ValueError:
-            return int(limit)
-        limit *= 0.9
-
-
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("block", [1, 5, 64])
-def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block, k):
-    K, labels = noisy(150, k, seed=3)
-
-    def run(limit):
-        drive = Lasvm(session(memory_limit=limit), K, labels, np.full(150, 2.0), block)
-        return drive.epoch().epoch(np.random.default_rng(0).permutation(150))
-
-    free = run(PLENTY)
-    assert free.rounds == 0
-    limit = smallest_limit(run)
-    for factor in (1, 1.2, 1.5):
-        tight = run(int(limit * factor))
-        assert tight.session.resident_rows < tight.session.support_patterns
-        assert tight.rounds > 5
-        assert_same_state(state(free), state(tight))
-
-
 def test_rows_of_members_at_bounds_go_before_others_from_block_to_block():
     costs = np.full(600, 0.5)  # most go to it and stay there
     rounds = np.zeros(2, int)
@@ -486,42 +367,6 @@ def test_rows_of_members_at_bounds_go_before_others_from_block_to_block():
             assert_same_state(state(free), state(drive))
         rounds += [drive.rounds for drive in drives]
     assert 0 < rounds[0] < 0.6 * rounds[1]
-
-
-@pytest.mark.parametrize("k", [2, 4])
-def test_finishing_with_rows_dropped_makes_the_same_model(k):
-    K, labels = noisy(400, k, seed=3)
-
-    def run(limit):
-        drive = Lasvm(session(memory_limit=limit), K, labels, np.full(400, 2.0), 16)
-        return drive.epoch().finish()
-
-    free = run(PLENTY)
-    limit = smallest_limit(run)
-    for factor in (1, 1.2, 1.5):
-        tight = run(int(limit * factor))
-        assert tight.rounds > 5
-        assert_same_state(state(free), state(tight))
-
-
-@pytest.mark.parametrize("share", [0.5, 0.8])
-@pytest.mark.parametrize("k", [2, 4])
-def test_the_memory_limit_is_never_exceeded(share, k):
-    K, labels = noisy(200, k, seed=3)
-    free = Lasvm(session(), K, labels, np.full(200, 2.0), 16).epoch()
-    limit = int(share * free.session.bytes)
-    peak = []
-    drive = Lasvm(session(memory_limit=limit), K, labels, np.full(200, 2.0), 16)
-    drive.look = lambda d: peak.append(d.session.bytes)
-    drive.epoch().epoch().finish(steps=20)
-    assert max(peak) <= limit
-
-
-def test_a_limit_below_two_rows_says_what_would_do():
-    K, labels = noisy(50)
-    drive = Lasvm(session(memory_limit=1000), K, labels, np.ones(50))
-    with pytest.raises(ValueError, match=r"memory_limit must be at least \d+ bytes for two rows .*, got 1000"):
-        drive.epoch()
 
 
 # Finishing
@@ -658,23 +503,10 @@ def test_a_restored_session_is_where_the_other_stopped(k):
 # What does not fit
 
 
-def test_what_does_not_fit_is_refused():
+def test_rows_and_models_that_do_not_fit_are_refused():
     K = np.eye(4)
-    arrays = (np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
-    with pytest.raises(ValueError, match="within must have one row and column"):
-        session().feed(K, np.eye(3), *arrays)
-    with pytest.raises(ValueError, match="differ in length"):
-        session().feed(K, K, np.arange(3), *arrays[1:])
-    with pytest.raises(ValueError, match="must not be negative"):
-        session().feed(K, K, arrays[0], np.full(4, -1, np.int32), *arrays[2:])
-    with pytest.raises(ValueError, match="too few columns"):
-        session().feed(np.ones((4, 3)), K, *arrays)
-    with pytest.raises(TypeError):
-        session(np.float32).feed(K, K, *arrays)
     fed = session()
-    with pytest.raises(ValueError, match="fewer examples"):
-        fed.run(1, None)
-    fed.feed(K, K, *arrays)
+    fed.feed(K, K, np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
     fed.run(4, None)
     with pytest.raises(ValueError, match="a column for every slot"):
         fed.decide(np.ones((2, fed.slots - 1)))

@@ -4,18 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_larank_session import session as larank_session
 
-from sessions import PLENTY, Rows, assert_same_table, compiled, dense, hooks, in_order_of_arrival, table_of
+from perceptronreference import PASSIVE_AGGRESSIVE_RULES, more_classes, perceptron_rule, reference
 from sessions import Drive as LaRankDrive
-
-
-def perceptron(dtype=np.float64, margin=0.0, budget=None, memory_limit=PLENTY):
-    return compiled("KernelPerceptron", dtype)(margin=margin, budget=budget, memory_limit=memory_limit)
-
-
-def passive_aggressive(dtype=np.float64, loss="hinge", memory_limit=PLENTY):
-    return compiled("KernelPassiveAggressive", dtype)(loss=loss, memory_limit=memory_limit)
+from sessions import Perceptron as Drive
+from sessions import Rows, hooks, in_order_of_arrival, larank_session, table_of
+from sessions import passive_aggressive_session as passive_aggressive
+from sessions import perceptron_session as perceptron
 
 
 def problem(n, k, seed=0):
@@ -27,94 +22,7 @@ def problem(n, k, seed=0):
     return (K + K.T) / 2, in_order_of_arrival(labels)
 
 
-class Drive(LaRankDrive):
-    """The same by its other table: the coefficients now, or averaged over all decision functions."""
-
-    def __init__(self, session, K, labels, costs=None, **options):
-        super().__init__(session, K, labels, np.ones(len(labels)) if costs is None else costs, **options)
-        if labels.max() > 1:
-            session.split_column()
-
-    def beta(self):
-        return self.whole(self.session.table().coefficients)
-
-    def average(self):
-        session = self.session
-        return self.whole(session.table().coefficients - session.early / session.counters.visits)
-
-    def whole(self, values):
-        columns = 1 if hooks.is_single(self.session) else self.labels.max() + 1
-        return dense(self.session.table(), len(self.labels), columns, values)
-
-
 # The algorithms
-
-
-def perceptron_rule(margin=0.0):
-    return lambda m, gain, cost: cost if m <= margin else 0.0
-
-
-def passive_aggressive_rule(m, gain, cost):
-    return min(cost, (1 - m) / gain) if m < 1 else 0.0
-
-
-def squared_passive_aggressive_rule(m, gain, cost):
-    """PA-II of Crammer et al. (2006), figure 1; a multiclass step changes two functions, so its gain is doubled."""
-    return (1 - m) / (gain + 1 / (2 * cost)) if m < 1 else 0.0
-
-
-PASSIVE_AGGRESSIVE_RULES = {"hinge": passive_aggressive_rule, "squared_hinge": squared_passive_aggressive_rule}
-
-
-def two_classes(K, labels, costs, orders, rule, budget=np.inf):
-    """Algorithms 2, 3 and 4 of the thesis; the coefficients after every example."""
-    y, alpha, support, history = 2.0 * labels - 1, np.zeros(len(labels)), [], []
-    for t in np.concatenate(orders):
-        m = y[t] * (alpha @ K[t])
-        step = rule(m, K[t, t], costs[t])
-        if step > 0:
-            alpha[t] += y[t] * step
-            support.extend([] if t in support else [t])
-        if len(support) > budget:
-            f = K @ alpha
-            out = max(support, key=lambda i: y[i] * (f[i] - alpha[i] * K[i, i]))
-            support.remove(out)
-            alpha[out] = 0
-        history.append(alpha.copy())
-    return np.array(history)[:, :, None]
-
-
-def more_classes(K, labels, costs, orders, rule, budget=np.inf, arrived=0):
-    """The same with a column per class that has arrived."""
-    n, k = len(labels), labels.max() + 1
-    beta, support, history = np.zeros((n, k)), [], []
-
-    def margin(scores, label):
-        wrong = [r for r in range(arrived) if r != label]
-        if not wrong:
-            return np.inf, -1
-        r = max(wrong, key=lambda r: scores[r])
-        return scores[label] - scores[r], r
-
-    for t in np.concatenate(orders):
-        arrived = max(arrived, labels[t] + 1)
-        m, r = margin(K[t] @ beta, labels[t])
-        step = rule(m, 2 * K[t, t], costs[t])
-        if step > 0:
-            beta[t, labels[t]] += step
-            beta[t, r] -= step
-            support.extend([] if t in support else [t])
-        if len(support) > budget:
-            scores = K @ beta
-            out = max(support, key=lambda i: margin(scores[i] - beta[i] * K[i, i], labels[i])[0])
-            support.remove(out)
-            beta[out] = 0
-        history.append(beta.copy())
-    return np.array(history)
-
-
-def reference(K, labels, *rest, **options):
-    return (two_classes if labels.max() < 2 else more_classes)(K, labels, *rest, **options)
 
 
 def orders_of(n, epochs, seed=5):
@@ -257,26 +165,6 @@ def test_the_perceptron_stops_making_mistakes_where_a_solution_exists():
 # Provider and memory
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("kind", ["perceptron", "budget", "passive-aggressive"])
-def test_block_size_and_values_in_free_slots_do_not_change_the_model(kind, k, dtype):
-    K, labels = problem(300, k, seed=6)
-    tables = []
-    for block, junk in ((1, 0), (4, 1e6), (16, -3e4), (64, 0), (256, 17)):
-        session = {
-            "perceptron": lambda: perceptron(dtype),
-            "budget": lambda: perceptron(dtype, budget=25),
-            "passive-aggressive": lambda: passive_aggressive(dtype),
-        }[kind]()
-        drive = Drive(session, K.astype(dtype), labels, block=block, junk=junk).epoch(step=3)
-        session = drive.epoch(np.random.default_rng(0).permutation(300)).session
-        tables.append((session.table(), session.early))
-    for other in tables[1:]:
-        assert_same_table(tables[0][0], other[0])
-        np.testing.assert_array_equal(tables[0][1], other[1])
-
-
 def test_without_a_budget_no_rows_are_kept_and_memory_is_linear():
     used = []
     for n in (400, 800):
@@ -285,29 +173,6 @@ def test_without_a_budget_no_rows_are_kept_and_memory_is_linear():
         assert drive.session.resident_rows == 0
         used.append(drive.session.bytes / drive.session.support_patterns)
     assert used[1] < 1.5 * used[0]
-
-
-@pytest.mark.parametrize("block", [1, 16])
-def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block):
-    K, labels = problem(250, 3, seed=3)
-    free = Drive(perceptron(margin=0.2, budget=60), K, labels, block=block).epoch().epoch()
-    assert free.rounds == 0
-    limit = int(0.6 * free.session.bytes)
-    peak = []
-    tight = Drive(perceptron(margin=0.2, budget=60, memory_limit=limit), K, labels, block=block)
-    tight.look = lambda d: peak.append(d.session.bytes)
-    tight.epoch().epoch()
-    assert tight.rounds > 5
-    assert tight.session.resident_rows < 60
-    assert max(peak) <= limit
-    assert_same_table(free.session.table(), tight.session.table())
-
-
-@pytest.mark.parametrize("make", [perceptron, passive_aggressive])
-def test_a_memory_limit_that_cannot_be_kept_is_an_error_that_names_it(make):
-    K, labels = problem(200, 2, seed=3)
-    with pytest.raises(ValueError, match=r"memory_limit must be at least \d+ bytes .* got 3000"):
-        Drive(make(memory_limit=3000), K, labels).epoch()
 
 
 # A third class, and saved models
@@ -379,22 +244,7 @@ def test_process_new_alone_is_multiclass_passive_aggressive_at_the_first_visit()
 # Mistakes of the caller
 
 
-def test_blocks_that_do_not_fit_together_are_errors():
-    K, labels = problem(4, 2)
-    arrays = [K.copy(), K.copy(), np.arange(4), labels, np.ones(4), np.ones(4)]
-    kernel = np.zeros((4, 8))
-    session = perceptron()
-    with pytest.raises(ValueError, match="too few columns"):
-        session.feed(np.zeros((4, 3)), *arrays[1:])
-    with pytest.raises(ValueError, match="within must have"):
-        session.feed(kernel, K[:3].copy(), *arrays[2:])
-    with pytest.raises(ValueError, match="differ in length"):
-        session.feed(kernel, K, np.arange(3), *arrays[3:])
-    with pytest.raises(ValueError, match="labels must be 0 or 1"):
-        session.feed(kernel, K, np.arange(4), labels + np.int32(1), *arrays[4:])
-    session.feed(kernel, K, *arrays[2:])
-    with pytest.raises(ValueError, match="fewer examples"):
-        session.run(5, None)
+def test_models_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"such as the session can have, got 1.* in column 1"):
         perceptron().restore(table_of([0], [0], [1.0], [1.0], np.array([[0.0, 1.0]])), None)
     with pytest.raises(ValueError, match="one number per coefficient"):

@@ -1,25 +1,17 @@
 """KernelPerceptron and KernelPassiveAggressive: the algorithms on any data, as estimators of scikit-learn."""
 
 import math
-import pickle
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import sparse
-from sklearn.datasets import load_iris
 from sklearn.linear_model import PassiveAggressiveClassifier, Perceptron
-from test_perceptron_session import PASSIVE_AGGRESSIVE_RULES, passive_aggressive_rule, perceptron_rule, reference
 
+from checks import coefficients
 from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
 from larank.data import models
 from larank.report import write_report
+from perceptronreference import PASSIVE_AGGRESSIVE_RULES, passive_aggressive_rule, perceptron_rule, reference
 from sessions import in_order_of_arrival
-
-iris, iris_labels = load_iris(return_X_y=True)
-iris = (iris - iris.mean(axis=0)) / iris.std(axis=0)
-names = np.array(["setosa", "versicolor", "virginica"])
 
 
 def perceptron(kernel="rbf", **parameters):
@@ -53,12 +45,6 @@ def data(n, k, seed=0, dimensions=4):
 def rbf(X, Z=None, gamma=0.3):
     Z = X if Z is None else Z
     return np.exp(-gamma * ((X[:, None] - Z[None]) ** 2).sum(axis=-1))
-
-
-def coefficients(model, n):
-    beta = np.zeros((n, model.dual_coef_.shape[1]))
-    beta[model.support_] = model.dual_coef_.toarray()
-    return beta
 
 
 # The algorithms
@@ -151,43 +137,6 @@ def test_the_passive_aggressive_variants_are_those_of_the_paper(loss, decision, 
     np.testing.assert_allclose(found, history[-1] if decision == "last" else history.mean(axis=0), atol=1e-9)
 
 
-# One stream, one model
-
-
-@every_model
-def test_a_first_part_may_hold_one_class(make):
-    X, y = data(60, 2)
-    order = np.argsort(-y, kind="stable")  # the class that is second in order comes first
-    X, y = X[order], y[order]
-    model = make(gamma=0.3).partial_fit(X[:10], y[:10])
-    assert (model.predict(X) == 1).all()
-    model.partial_fit(X[10:], y[10:])
-    whole = make(gamma=0.3, shuffle=False).fit(X, y)
-    np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=1e-9)
-
-
-# Data
-
-
-@pytest.mark.parametrize("k", [2, 3])
-@every_model
-def test_shapes_are_those_documented(make, k):
-    X, y = data(90, k)
-    for kernel in ("linear", "rbf"):
-        model = make(kernel).fit(X, names[y])
-        support, columns = len(model.support_), 1 if k == 2 else k
-        assert model.dual_coef_.shape == (support, columns)
-        assert model.support_vectors_.shape == (support, 4)
-        np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
-        assert model.support_costs_.shape == (support,)
-        assert model.decision_function(X).shape == ((90,) if k == 2 else (90, k))
-        assert hasattr(model, "coef_") == (kernel == "linear")
-        assert hasattr(model, "gamma_") == (kernel == "rbf")
-    if k == 2:
-        own = np.where(names[y[model.support_]] == model.classes_[1], 1, -1)
-        np.testing.assert_array_equal(np.sign(model.dual_coef_.toarray()[:, 0]), own)
-
-
 # What is reported
 
 
@@ -245,39 +194,3 @@ def test_progress_shows_the_online_error(capsys):
     assert all("online error" in line for line in lines[1:])
     perceptron(verbose=1, budget=20).fit(X, y)
     assert "kernel values between about" in capsys.readouterr().err
-
-
-# Copies and files
-
-
-def copies(model, path):
-    models.save(model, path)
-    return [pickle.loads(pickle.dumps(model)), models.load(path)]
-
-
-@every_model
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("k", [2, 3])
-def test_training_goes_on_from_copied_and_saved_models(make, layout, k, tmp_path):
-    X, y = data(300, k, seed=4)
-    model = make(gamma=0.3).partial_fit(layout(X[:150]), y[:150])
-    others = copies(model, tmp_path / "model.larank")
-    for one in (model, *others):
-        one.partial_fit(layout(X[150:]), y[150:])
-    for copy in others:
-        # Slots of patterns that have left are not kept.
-        here, there = (np.argsort(one.support_) for one in (model, copy))
-        np.testing.assert_array_equal(copy.support_[there], model.support_[here])
-        np.testing.assert_allclose(copy.decision_function(X), model.decision_function(X), atol=1e-8)
-
-
-# A weight of two is one longer step, and an example twice is two.
-
-
-def test_the_page_about_them_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "kernel" / "perceptrons.md").read_text()
-    exec(re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1], {})
-    assert "perceptron: error 6" in capsys.readouterr().out
-
-
-# Mistakes of the caller

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from larank import _core, parameters
+from larank import _core
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.problem import Problem
@@ -118,7 +118,6 @@ def violations(problem, session):
 # ---- The optimum ----
 
 
-@settings(max_examples=40)
 @given(**sizes, C=st.sampled_from([0.01, 1.0, 10.0]), row_solver=row_solvers)
 def test_every_version_ends_at_the_optimum_of_a_general_solver(n, k, seed, C, row_solver):
     at = problem(n, k, seed, C)
@@ -132,7 +131,7 @@ def test_every_version_ends_at_the_optimum_of_a_general_solver(n, k, seed, C, ro
         assert (session.coefficients[at.costs == 0] == 0).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(**sizes, C=st.sampled_from([0.01, 1.0]), row_solver=row_solvers)
 def test_all_in_turn_never_ends_and_comes_close(n, k, seed, C, row_solver):
     at = problem(n, k, seed, C)
@@ -144,7 +143,6 @@ def test_all_in_turn_never_ends_and_comes_close(n, k, seed, C, row_solver):
     assert completed(session.evaluate()).dual == pytest.approx(best, rel=loose)
 
 
-@settings(max_examples=40)
 @given(k=st.integers(2, 8), seed=st.integers(0, 10**6), C=costs)
 def test_both_row_solvers_agree_on_one_row(k, seed, C):
     random = np.random.default_rng(seed)
@@ -168,7 +166,6 @@ def test_half_of_the_accuracy_asked_for_saves_iterations_of_the_fixed_point():
 # ---- What a round does ----
 
 
-@settings(max_examples=40)
 @given(**sizes, C=costs, row_solver=row_solvers, epsilon=st.sampled_from([0.9, 0.1, 1e-3]))
 def test_the_dual_never_falls_and_the_constraints_hold_after_every_round(n, k, seed, C, row_solver, epsilon):
     at = problem(n, k, seed, C)
@@ -183,7 +180,6 @@ def test_the_dual_never_falls_and_the_constraints_hold_after_every_round(n, k, s
             reached = value
 
 
-@settings(max_examples=40)
 @given(**sizes, C=costs)
 def test_the_example_with_the_largest_violation_is_chosen(n, k, seed, C):
     at = problem(n, k, seed, C)
@@ -194,7 +190,6 @@ def test_the_example_with_the_largest_violation_is_chosen(n, k, seed, C):
         assert psi[chosen] >= psi.max() - 1e-9 * scale
 
 
-@settings(max_examples=40)
 @given(**sizes, C=costs, cooling=st.sampled_from(COOLING))
 def test_others_are_chosen_only_when_the_active_set_is_exhausted(n, k, seed, C, cooling):
     at = problem(n, k, seed, C)
@@ -253,8 +248,7 @@ def test_the_cache_does_not_change_the_result(row_solver):
     assert tuple(hooks.cached_rows(session._session) for session in (tiny, least)) == (3, 1)
 
 
-@pytest.mark.parametrize(("dtype", "close"), [(np.float64, 1e-6), (np.float32, 1e-4)])
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+@pytest.mark.parametrize(("kernel", "dtype", "close"), [("rbf", np.float32, 1e-4), ("linear", np.float64, 1e-6)])
 def test_dense_and_sparse_inputs_give_the_same(kernel, dtype, close):
     dense = clusters(dtype=dtype)
     compressed = replace(dense, X=sparse.csr_matrix(dense.X))
@@ -331,7 +325,6 @@ def test_scores_before_the_first_round_are_zero():
 # ---- The problem ----
 
 
-@settings(max_examples=30)
 @given(**sizes, C=costs)
 def test_objectives_of_crammer_singer_are_those_spelled_out(n, k, seed, C):
     at = problem(n, k, seed, C)
@@ -343,7 +336,6 @@ def test_objectives_of_crammer_singer_are_those_spelled_out(n, k, seed, C):
     assert mine.violation == pytest.approx(max(0.0, spelled[2]), abs=1e-9 * max(1.0, C))
 
 
-@settings(max_examples=20)
 @given(**sizes, C=st.sampled_from([0.1, 1.0]))
 def test_objectives_of_weston_watkins_are_those_spelled_out(n, k, seed, C):
     random = np.random.default_rng(seed)
@@ -365,40 +357,9 @@ def test_objectives_of_weston_watkins_are_those_spelled_out(n, k, seed, C):
 # ---- What is refused ----
 
 
-@pytest.mark.parametrize(
-    ("switches", "message"),
-    [
-        ({"row_solver": "newton"}, "row_solver must be one of 'fixed-point', 'exact'; got 'newton'"),
-        ({"selection": "random"}, "selection must be one of 'cycle', 'kkt'; got 'random'"),
-        ({"cooling": "slow"}, "cooling must be one of .*; got 'slow'"),
-        ({"cooling": None}, "cooling must be one of"),
-        ({"active_set": 2}, "active_set must be True or False, got 2"),
-        ({"cache": "yes"}, "cache must be True or False, got 'yes'"),
-        ({"epsilon": 0}, "epsilon must be a finite number > 0, got 0"),
-        ({"epsilon": math.nan}, "epsilon must be a finite number > 0, got nan"),
-        ({"selection": "cycle"}, "active_set must be False with selection='cycle'"),
-        (
-            {"selection": "cycle", "active_set": False},
-            "cooling must be 'none' with active_set=False, got 'logarithmic'",
-        ),
-        ({"active_set": False}, "cooling must be 'none' with active_set=False, got 'logarithmic'"),
-        ({"epsilon": 1.0}, "epsilon must be below 0.999 with cooling='logarithmic', got 1.0"),
-        ({**BASE_LINE, "row_solver": "exact", "epsilon": 0.2}, "epsilon must be left at 0.1 with selection='cycle'"),
-    ],
-)
-def test_what_cannot_act_is_refused_by_name(switches, message):
-    with pytest.raises(ValueError, match=message):
-        parameters.check(Published(**switches))
-    with pytest.raises(ValueError, match=message):
-        training(clusters(), kernel="rbf", **switches)
-
-
-@pytest.mark.parametrize("switches", [{}, {"epsilon": 1.0, "cooling": "none"}, BASE_LINE, *IMPROVEMENTS])
-def test_what_can_act_is_accepted(switches):
-    parameters.check(Published(**switches))
-
-
-def test_weston_watkins_is_refused():
+def test_switches_that_cannot_act_and_weston_watkins_are_refused():
+    with pytest.raises(ValueError, match="active_set must be False with selection='cycle'"):
+        training(clusters(), kernel="rbf", selection="cycle")
     with pytest.raises(ValueError, match=r"formulation must be 'crammer-singer' with solver=.*got 'weston-watkins'"):
         training(replace(clusters(), formulation="weston-watkins"), kernel="rbf")
 

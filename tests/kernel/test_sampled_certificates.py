@@ -18,16 +18,17 @@ def _nothing_is_cheap(monkeypatch):
     monkeypatch.setattr(machine, "_LEAST_SAMPLE", 400)
 
 
-def fitted(model, seed=0, **parameters):
-    return model(random_state=seed, n_jobs=1, epochs=1, **parameters).fit(X, y)
+def fitted(model, seed=0, examples=3000, **parameters):
+    return model(random_state=seed, n_jobs=1, epochs=1, **parameters).fit(X[:examples], y[:examples])
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("C", [1.0, 100.0])
-def test_the_primal_of_a_sample_is_within_its_standard_errors(model, C):
+def test_the_primal_of_a_sample_is_within_its_standard_errors(model, C, monkeypatch):
+    monkeypatch.setattr(machine, "_LEAST_SAMPLE", 200)
     deviations = []
-    for seed in range(8):
-        sampled, exact = fitted(model, seed, C=C), fitted(model, seed, C=C, certify=True)
+    for seed in range(4):
+        sampled, exact = fitted(model, seed, 1500, C=C), fitted(model, seed, 1500, C=C, certify=True)
         result, truth = sampled.result_, exact.result_
         assert not result.exact
         assert truth.exact
@@ -35,7 +36,7 @@ def test_the_primal_of_a_sample_is_within_its_standard_errors(model, C):
         assert result.dual == pytest.approx(truth.dual, rel=1e-9)
         assert result.gap >= 0
         assert np.isnan(result.violation)
-        assert 0 < result.primal_error < 0.5 * truth.primal
+        assert 0 < result.primal_error < 0.2 * truth.primal
         deviations.append((result.primal - truth.primal) / result.primal_error)
     assert np.abs(deviations).max() < 4
     assert 0.1 < np.sqrt(np.mean(np.square(deviations))) < 2
@@ -49,7 +50,7 @@ def test_losses_that_are_rare_and_large_are_allowed_for(model):
     some[:, 0] += np.where(labels, 1, -1)
     wrong = random.choice(3000, 12, replace=False)
     labels[wrong] = 1 - labels[wrong]
-    for seed in range(6):
+    for seed in range(3):
         settings = {"C": 10.0, "gamma": 0.5, "epochs": 1, "random_state": seed, "n_jobs": 1}
         result = model(**settings).fit(some, labels).result_
         truth = model(**settings, certify=True).fit(some, labels).result_

@@ -186,12 +186,12 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="labels must count"):
         _core.SharedSet64(K, labels + 1, delta, 0)
     session = _core.SharedSet64(K, labels, delta, 0)
-    for call in (
-        lambda: session.set_costs(np.ones(3)),
-        lambda: session.process(np.array([4])),
-        lambda: session.look(0, 5, np.zeros((4, 3))),
-        lambda: session.extend(np.zeros((4, 2))),
-        lambda: session.set_coefficients(np.array([0]), np.zeros((1, 2))),
+    for call, message in (
+        (lambda: session.set_costs(np.ones(3)), "costs must have an entry for every example"),
+        (lambda: session.process(np.array([4])), "ids must be numbers of examples"),
+        (lambda: session.look(0, 5, np.zeros((4, 3))), "first and last must be numbers of examples"),
+        (lambda: session.extend(np.zeros((4, 2))), "scores must have a row per example"),
+        (lambda: session.set_coefficients(np.array([0]), np.zeros((1, 2))), "values must have a row per id"),
     ):
-        with pytest.raises(ValueError, match="must"):
+        with pytest.raises(ValueError, match=message):
             call()

@@ -6,14 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import SplitMix, interior_point
-from sessions import PLENTY, Drive, compiled, dense, hooks, in_order_of_arrival
+from sessions import Drive, dense, hooks, in_order_of_arrival
+from sessions import tracking_session as session
 
 ALGORITHMS = ("simple", "process-reprocess")
-
-
-def session(dtype=np.float64, memory_limit=PLENTY, **settings):
-    kind = compiled("Tracking", dtype)
-    return kind(**{"algorithm": "process-reprocess", "n_steps": 5, "seed": 7, **settings}, memory_limit=memory_limit)
 
 
 def problem(n, k=2, seed=0, dimensions=3):
@@ -154,20 +150,6 @@ def test_it_converges_to_the_svm_without_bias(algorithm):
     assert dual == pytest.approx(best, rel=1e-4)
 
 
-def test_more_classes_are_problems_of_each_against_the_rest():
-    K, labels = problem(50, 4, seed=8)
-    drive = Drive(session(n_steps=40), K, labels, np.full(50, 1.5))
-    for _ in range(100):
-        drive.epoch()
-    for p in range(4):
-        y = np.where(labels == p, 1.0, -1.0)
-        _, best = optimum(K, y, 1.5)
-        primal, dual = objectives(hooks.averaged(drive.session)[:, p], K, y, np.full(50, 1.5))
-        assert dual <= best * (1 + 1e-7)
-        assert best <= primal * (1 + 1e-7)
-        assert primal == pytest.approx(best, rel=1e-3)
-
-
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("n_steps", [1, 4])
 def test_the_average_excess_is_below_the_bound_of_theorems_6_and_7(algorithm, n_steps):
@@ -192,46 +174,13 @@ def test_the_average_excess_is_below_the_bound_of_theorems_6_and_7(algorithm, n_
     assert np.mean(excess) <= np.sqrt(2 * x) + x / C
 
 
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_size_of_blocks_does_not_change_the_model(k, dtype):
-    K, labels = problem(300, k, seed=4, dimensions=8)
-    K = K.astype(dtype)
-    found = []
-    for block in (1, 4, 16, 64, 256):
-        drive = Drive(session(dtype), K, labels, np.ones(300), block, junk=3e4 * (block - 1))
-        found.append(drive.epoch(step=1 if block == 1 else 3).epoch().session)
-    for other in found[1:]:
-        np.testing.assert_array_equal(hooks.averaged(other), hooks.averaged(found[0]))
-        np.testing.assert_array_equal(hooks.scores(other), hooks.scores(found[0]))
-
-
-@pytest.mark.parametrize("block", [1, 7, 64])
-def test_rows_that_were_dropped_are_asked_for_again_and_the_model_stays_the_same(block):
-    K, labels = problem(200, 3, seed=5, dimensions=10)
-    free = Drive(session(), K, labels, np.ones(200), block).epoch().epoch()
-    assert free.rounds == 0
-    peak = []
-    limit = int(free.session.bytes * 0.5)
-    tight = Drive(session(memory_limit=limit), K, labels, np.ones(200), block)
-    tight.look = lambda drive: peak.append(drive.session.bytes)
-    tight.epoch().epoch()
-    assert tight.rounds > 10
-    assert max(peak) <= limit
-    np.testing.assert_array_equal(hooks.averaged(tight.session), hooks.averaged(free.session))
-
-
-def test_what_does_not_fit_is_refused():
-    K = np.eye(4)
-    arrays = (np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
+def test_wrong_settings_and_costs_are_refused():
     with pytest.raises(ValueError, match=r"algorithm must be one of .*, got 'other'"):
         session(algorithm="other")
     with pytest.raises(ValueError, match="n_steps must be at least one"):
         session(n_steps=0)
     with pytest.raises(ValueError, match="costs must be above zero"):
-        session().feed(K, K, arrays[0], arrays[1], np.zeros(4), arrays[3])
-    with pytest.raises(ValueError, match="within must have one row and column"):
-        session().feed(K, np.eye(3), *arrays)
+        session().feed(np.eye(4), np.eye(4), np.arange(4), np.zeros(4, np.int32), np.zeros(4), np.ones(4))
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -50,11 +50,6 @@ def bar(screen: Terminal) -> BarProgress:
     return BarProgress(Console(file=screen, force_terminal=True, width=80, color_system=None))
 
 
-def test_verbose_0_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
-    run(progress_for(0))
-    assert capfd.readouterr() == ("", "")
-
-
 def test_negative_verbose_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"verbose must be .* got -1"):
         progress_for(-1)

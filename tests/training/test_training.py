@@ -1,7 +1,6 @@
 """How training ends: by its criterion, a limit or Ctrl-C, always with a valid model and an honest certificate."""
 
 import contextlib
-import os
 import signal
 import sys
 import threading
@@ -12,31 +11,11 @@ import pytest
 from sklearn.datasets import load_digits
 
 import reference
-from larank import HullerClassifier, LinearMulticlassSVC, SequenceTagger, SGDQNClassifier, _core
+from checks import clouds, interrupt_when_training
+from larank import HullerClassifier, LinearMulticlassSVC, MulticlassSVC, SequenceTagger, SGDQNClassifier, _core
 from larank.publishing import next_model
 from larank.training import Limits, TrainingWarning, train
 from larank.training.progress import Progress
-
-
-def clouds(examples=200, classes=4, features=5, seed=0):
-    rng = np.random.default_rng(seed)
-    y = np.arange(examples) % classes
-    return rng.normal(size=(classes, features))[y] + rng.normal(size=(examples, features)), y
-
-
-def check_usable(model, X, y):
-    """The certificate is that of the model, and the model predicts."""
-    Z = reference.with_constant(X, 1.0)
-    W = np.column_stack([model.coef_, model.intercept_])
-    primal = reference.primal(model.formulation, W, Z, y, model.costs_)
-    a = model.dual_coef_.toarray()
-    assert model.result_.primal == pytest.approx(primal, rel=1e-10)
-    assert model.result_.dual == pytest.approx(
-        reference.dual(model.formulation, a, Z, y), rel=1e-10, abs=1e-10 * primal
-    )
-    assert reference.infeasibility(model.formulation, a, y, model.costs_) <= 1e-12
-    assert model.result_.gap >= -1e-12 * primal
-    assert model.score(X, y) > 1.5 / len(model.classes_)
 
 
 def endless(**parameters):
@@ -47,50 +26,17 @@ def endless(**parameters):
 # Limits
 
 
-def test_max_iter_is_respected():
-    X, y = clouds(examples=1000)
-    for max_iter in (1, 5, 20):
-        model = LinearMulticlassSVC(tol=1e-12, max_iter=max_iter, random_state=0)
-        with pytest.warns(TrainingWarning):
-            model.fit(X, y)
-        assert max_iter <= model.result_.iterations < max_iter + 1.001
-        assert model.n_iter_ >= model.result_.iterations
-
-
-def test_time_limit_ends_with_a_warning_that_gives_the_gap():
-    X, y = clouds()
-    model = endless(time_limit=0.1)
+@pytest.mark.parametrize("kind", [LinearMulticlassSVC, MulticlassSVC])
+def test_limits_on_a_path_warn_for_every_model(kind):
+    X, y = clouds(200, 4)
     with pytest.warns(TrainingWarning) as caught:
-        model.fit(X, y)
-    assert model.result_.status == "time_limit"
-    assert model.result_.seconds > 0.05  # the limit counts from the beginning of the call
-    message = str(caught[0].message)
-    assert "time_limit=0.1 seconds" in message
-    assert f"relative duality gap is {model.result_.relative_gap:.2g}" in message
-    check_usable(model, X, y)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("stop", ["gap", "violation"])
-def test_training_that_converges_does_not_warn(stop):
-    model = LinearMulticlassSVC(stop=stop, time_limit=60, random_state=0).fit(*clouds())
-    assert model.result_.status == "converged"
-
-
-def test_limits_on_a_path_warn_for_every_model():
-    X, y = clouds()
-    with pytest.warns(TrainingWarning) as caught:
-        models = LinearMulticlassSVC(tol=1e-14, max_iter=2, random_state=0).path(X, y, [1.0, 2.0])
+        models = kind(tol=1e-12, max_iter=2, random_state=0).path(X, y, [1.0, 20.0])
     assert [model.result_.status for model in models] == ["max_iter", "max_iter"]
     assert len(caught) == 2
-    assert caught[0].filename == __file__
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 # Interruption
-
-
-def interrupt_soon():
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 @pytest.fixture
@@ -109,19 +55,15 @@ def handler():
 
 
 def test_ctrl_c_ends_training_with_a_model(handler):
-    X, y = clouds()
-    model = endless(time_limit=30)
-    interrupt_soon()
-    with pytest.warns(TrainingWarning, match="ended by an interrupt, .* relative duality gap is"):
-        model.fit(X, y)
+    with interrupt_when_training(), pytest.warns(TrainingWarning, match="ended by an interrupt, .* duality gap is"):
+        model = endless(time_limit=30).fit(*clouds(200, 4, 5))
     assert model.result_.status == "interrupted"
     assert handler[1] == []
-    check_usable(model, X, y)
 
 
 def test_the_handler_comes_back_after_training_that_was_not_interrupted(handler):
     _, received = handler
-    LinearMulticlassSVC(random_state=0).fit(*clouds())
+    LinearMulticlassSVC(random_state=0).fit(*clouds(200, 4, 5))
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     assert received == [signal.SIGINT]
@@ -205,14 +147,14 @@ def in_a_thread(function):
 
 
 def test_training_in_a_worker_thread_gives_the_same_model(handler):
-    X, y = clouds()
+    X, y = clouds(200, 4, 5)
     here = LinearMulticlassSVC(random_state=0).fit(X, y)
     there = in_a_thread(lambda: LinearMulticlassSVC(random_state=0).fit(X, y))
     assert there.coef_.tobytes() == here.coef_.tobytes()
 
 
 def test_two_threads_train_at_the_same_time():
-    X, y = clouds(examples=2000, features=20)
+    X, y = clouds(2000, 4, 20)
     alone = [LinearMulticlassSVC(C=C, random_state=0).fit(X, y).coef_.tobytes() for C in (0.1, 1.0)]
     together = [None, None]
 
@@ -231,11 +173,10 @@ def test_two_threads_train_at_the_same_time():
 
 
 @pytest.mark.parametrize("formulation", reference.FORMULATIONS)
-@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-@pytest.mark.parametrize("classes", [4, 100])
+@pytest.mark.parametrize(("C", "classes"), [(0.1, 4), (1.0, 4), (100.0, 4), (1.0, 100)])
 def test_the_dual_never_falls_for_good(formulation, C, classes):
     """Visits solve their QPs exactly, so the dual can only rise; a move of coefficients that lowers it is undone."""
-    X, y = clouds(classes=classes)
+    X, y = clouds(200, classes)
     model = LinearMulticlassSVC(formulation, C=C, tol=1e-10, max_iter=3000, random_state=0)
     with contextlib.suppress(TrainingWarning):
         model.fit(X, y)
@@ -247,22 +188,10 @@ def test_the_dual_never_falls_for_good(formulation, C, classes):
 
 
 def test_every_checkpoint_of_the_dual_is_a_lower_bound_of_every_exact_primal():
-    X, y = clouds()
+    X, y = clouds(200, 4, 5)
     result = LinearMulticlassSVC(tol=1e-8, max_iter=10**5, random_state=0).fit(X, y).result_
     lowest = min(point.primal for point in result.history if point.exact)
     assert max(point.dual for point in result.history) <= lowest * (1 + 1e-12)
-
-
-# Output
-
-
-def test_verbose_training_says_what_it_trains_and_how_it_ended(capfd):
-    LinearMulticlassSVC(random_state=0, verbose=1).fit(*clouds())
-    captured = capfd.readouterr()
-    assert captured.out == ""
-    assert "200 examples, 5 features, 4 classes" in captured.err
-    assert "converged" in captured.err
-    assert "relative gap" in captured.err
 
 
 def test_progress_is_closed_when_training_fails(monkeypatch):
@@ -279,7 +208,7 @@ def test_progress_is_closed_when_training_fails(monkeypatch):
     monkeypatch.setattr(module, "progress_for", lambda verbose: Watched())
     monkeypatch.setattr(module, "train", failing)
     with pytest.raises(MemoryError):
-        LinearMulticlassSVC().fit(*clouds())
+        LinearMulticlassSVC().fit(*clouds(200, 4, 5))
     assert closed == [True]
 
 
@@ -442,7 +371,7 @@ def test_the_limit_counts_from_the_beginning_of_the_call(monkeypatch):
 
 
 def test_a_long_history_is_thinned_out():
-    X, y = clouds(examples=20)
+    X, y = clouds(4, 4)
     model = SGDQNClassifier(epochs=12_000, random_state=0).fit(X, y)
     passes = [point.iterations for point in model.result_.history]
     assert 5_000 <= len(passes) <= 10_000

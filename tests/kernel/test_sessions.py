@@ -1,0 +1,239 @@
+"""Claims that every compiled session of kernel values keeps, whatever the blocks, the memory and the source of rows."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+
+import sessions
+from larank import _core
+from sessions import Drive, Lasvm, Perceptron, arrays, hooks, noisy, problem
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of session: how it is made, fed and compared."""
+
+    make: Callable  # (dtype=, memory_limit=) -> session
+    model: Callable  # (drive) -> arrays that must be equal
+    drive: type[Drive] = Drive
+    problem: Callable = noisy
+    examples: int = 150
+    keeps_rows: bool = True  # a session that keeps no rows of kernel values never asks for them again
+
+    def trained(self, n, k, block, dtype=np.float64, step=1, **options):
+        """Return a drive after two epochs."""
+        drive = self.made(n, k, block, dtype, **options)
+        return drive.epoch(step=step).epoch(np.random.default_rng(0).permutation(n))
+
+    def made(self, n, k, block, dtype=np.float64, memory_limit=sessions.PLENTY, **options):
+        """Return a drive of a new session."""
+        K, labels = self.problem(n, k, seed=3)
+        session = self.make(dtype=dtype, memory_limit=memory_limit)
+        labels = sessions.in_order_of_arrival(labels)
+        return self.drive(session, K.astype(dtype), labels, np.full(n, 2.0), block=block, **options)
+
+
+def of_larank(drive):
+    return [*arrays(drive.session.table()), drive.session.dual]
+
+
+def of_huller(drive):
+    return [*arrays(drive.session.table()), drive.session.objective]
+
+
+def of_lasvm(drive):
+    session = drive.session
+    model = [*arrays(session.table()), session.bias, session.delta]
+    return [hooks.slot_ids(session), *hooks.members(session), *model, session.dual]
+
+
+def of_perceptron(drive):
+    return [*arrays(drive.session.table()), drive.session.early]
+
+
+def of_tracking(drive):
+    return [hooks.averaged(drive.session), hooks.scores(drive.session)]
+
+
+few_directions = partial(problem, dimensions=6, points=200)
+SESSIONS = {
+    "larank-adaptive": Kind(sessions.larank_session, of_larank, problem=few_directions),
+    "larank-fixed": Kind(partial(sessions.larank_session, schedule="fixed"), of_larank, problem=few_directions),
+    "lasvm": Kind(sessions.lasvm_session, of_lasvm, Lasvm),
+    "lasvm-finished": Kind(sessions.lasvm_session, lambda drive: of_lasvm(drive.finish()), Lasvm, examples=300),
+    "huller": Kind(sessions.huller_session, of_huller),
+    "tracking": Kind(sessions.tracking_session, of_tracking),
+    "perceptron": Kind(sessions.perceptron_session, of_perceptron, Perceptron, keeps_rows=False),
+    "budget": Kind(partial(sessions.perceptron_session, margin=0.2, budget=40), of_perceptron, Perceptron),
+    "passive-aggressive": Kind(sessions.passive_aggressive_session, of_perceptron, Perceptron, keeps_rows=False),
+}
+every_kind = pytest.mark.parametrize("kind", SESSIONS.values(), ids=SESSIONS)
+with_rows = {name: kind for name, kind in SESSIONS.items() if kind.keeps_rows}
+every_kind_with_rows = pytest.mark.parametrize("kind", with_rows.values(), ids=with_rows)
+
+
+def assert_same(one, other):
+    for mine, theirs in zip(one, other, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+# Blocks and memory
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 4])
+@every_kind
+def test_the_size_of_blocks_and_values_in_free_slots_do_not_change_the_model(kind, k, dtype):
+    found = [
+        kind.model(kind.trained(300, k, block, dtype, step, junk=junk))
+        for block, step, junk in ((1, 1, 0), (4, 3, 1e6), (16, 3, -3e4), (64, 3, 0), (256, 3, 17))
+    ]
+    for other in found[1:]:
+        assert_same(found[0], other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 4])
+@every_kind
+def test_instruction_sets_do_not_change_the_model(kind, k, dtype):
+    before, found = _core.simd_level(), []
+    try:
+        for level in _core.simd_levels():
+            _core.set_simd_level(level)
+            found.append(kind.model(kind.trained(200, k, 32, dtype)))
+    finally:
+        _core.set_simd_level(before)
+    assert len(found) > 1
+    for other in found[1:]:
+        assert_same(found[0], other)
+
+
+@functools.cache
+def smallest_limit(kind, k, block):
+    """Return a limit little above the smallest with which training succeeds: errors give the minimum so far."""
+    limit = 1000
+    while True:
+        try:
+            kind.model(kind.trained(kind.examples, k, block, memory_limit=limit))
+        except _core.MemoryLimitError as error:
+            limit = int(1.05 * int(str(error).split("at least ")[1].split()[0]))
+        else:
+            return limit
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("block", [1, 7, 64])
+@every_kind_with_rows
+def test_rows_that_were_dropped_are_asked_for_again_within_the_limit_and_the_model_stays_the_same(kind, block, k):
+    free = kind.trained(kind.examples, k, block)
+    expected = kind.model(free)
+    assert free.rounds == 0
+    for factor in (1, 1.2):
+        limit, peak = int(factor * smallest_limit(kind, k, block)), []
+        drive = kind.trained(
+            kind.examples, k, block, memory_limit=limit, look=lambda d, peak=peak: peak.append(d.session.bytes)
+        )
+        assert_same(expected, kind.model(drive))
+        assert max(peak) <= limit
+        assert drive.rounds > 5
+        assert drive.session.resident_rows < drive.session.support_patterns
+
+
+@every_kind
+def test_a_limit_below_one_row_is_an_error_that_names_a_sufficient_one(kind):
+    with pytest.raises(_core.MemoryLimitError, match=r"memory_limit must be at least \d+ bytes .*, got 1000"):
+        kind.trained(100, 3, 8, memory_limit=1000)
+    assert issubclass(_core.MemoryLimitError, ValueError)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_kind
+def test_a_session_reports_its_precision(kind, dtype):
+    assert np.dtype(kind.make(dtype=dtype).dtype) == dtype
+
+
+# Blocks that do not fit
+
+BLOCK = {
+    "kernel": np.ones((4, 4)),
+    "within": np.ones((4, 4)),
+    "ids": np.arange(4),
+    "labels": np.zeros(4, np.int32),
+    "costs": np.ones(4),
+    "diagonal": np.ones(4),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ids": np.arange(3)}, "differ in length"),
+        ({"labels": np.array([0, 1, -1, 0], np.int32)}, "labels must (not be negative|be 0 or 1)"),
+        ({"within": np.ones((3, 4))}, "within must have one row and column per row"),
+        ({"kernel": np.ones((4, 3))}, "too few columns"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+@every_kind
+def test_blocks_that_do_not_fit_are_refused_and_not_read(kind, change, message):
+    fresh = kind.make()
+    with pytest.raises(ValueError, match=message):
+        fresh.feed(**{**BLOCK, **change})
+    with pytest.raises(ValueError, match="fewer examples"):
+        fresh.run(1, None)
+    fresh.feed(**BLOCK)
+    with pytest.raises(ValueError, match="fewer examples"):
+        fresh.run(5, None)
+    with pytest.raises(TypeError):
+        kind.make(dtype=np.float32).feed(**BLOCK)
+
+
+# The source of rows
+
+
+@every_kind_with_rows
+def test_what_the_source_raises_passes_through_and_leaves_a_session_that_can_go_on(kind):
+    """Training continues after the example at which the source failed, and the table stays that of its examples."""
+    drive = kind.made(kind.examples, 4, 7, memory_limit=int(1.2 * smallest_limit(kind, 4, 7)))
+    rows = drive.rows
+
+    def refusing(slots):
+        raise LookupError("no rows today")
+
+    drive.rows = refusing
+    with pytest.raises(LookupError, match="no rows today"):
+        drive.epoch().epoch()
+    drive.rows = rows
+    drive.epoch().epoch()
+    table = drive.session.table()
+    np.testing.assert_array_equal(table.labels, drive.labels[table.ids])
+    assert len(table.ids) <= drive.session.support_patterns
+    assert np.isfinite(table.coefficients).all()
+    if hasattr(drive.session, "half_squared_norm"):
+        beta = sessions.dense(table, kind.examples, drive.session.columns)
+        half = 0.5 * (beta * (drive.K @ beta)).sum()
+        assert drive.session.half_squared_norm == pytest.approx(half, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        (lambda rows, drive: rows[:, :-1].copy(), ValueError, "must answer with .* rows and .* columns, got"),
+        (lambda rows, drive: rows[1:], ValueError, "must answer with .* rows and .* columns, got"),
+        (lambda rows, drive: rows.astype(np.float32), ValueError, "C-contiguous array of float64"),
+        (lambda rows, drive: rows.tolist(), ValueError, "C-contiguous array of float64"),
+        (lambda rows, drive: drive.session.run(1, drive), RuntimeError, "at work already"),
+    ],
+    ids=["columns", "rows", "precision", "list", "at-work"],
+)
+@every_kind_with_rows
+def test_an_answer_of_another_shape_or_type_and_a_call_while_the_session_works_are_errors(kind, answer, error, message):
+    drive = kind.made(kind.examples, 4, 7, memory_limit=int(1.2 * smallest_limit(kind, 4, 7)))
+    rows = drive.rows
+    drive.rows = lambda slots: answer(rows(slots), drive)
+    with pytest.raises(error, match=message):
+        drive.epoch().epoch()

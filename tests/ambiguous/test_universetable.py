@@ -152,13 +152,6 @@ def test_other_relations_may_go_round(table_of):
     assert dict(universe.table("likes")) == {"john": "john", "mary": "box", "box": "mary"}
 
 
-def test_damaged_and_absent_files_are_told_apart(table_of, tmp_path):
-    with pytest.raises(DataFormatError, match=r"table\.csv\.gz: damaged data"):
-        table_of(gzip.compress(SMALL.encode())[:-9], "table.csv.gz")
-    with pytest.raises(FileNotFoundError):
-        read_table(tmp_path / "absent.csv")
-
-
 THINGS = {"a b": "thing"}, {"a": "kind:a"}, {"-": "thing"}, {"a": "thing", "#b": "thing"}
 ODD_RELATIONS = [
     Relation("a b", of=frozenset({"thing"})),

@@ -225,11 +225,6 @@ def test_a_file_without_examples_is_refused(tmp_path, name):
         next(ExampleFile(tmp_path / name).blocks(100))
 
 
-def test_a_missing_file_is_not_a_format_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        next(ExampleFile(tmp_path / "none.svm").blocks(100))
-
-
 def test_closing_a_pass_closes_the_file(svm):
     svm.write_text("1 1:1\n" * 1000)
     blocks = ExampleFile(svm).blocks(100)
@@ -317,12 +312,6 @@ def test_a_pass_does_not_remember_the_labels_of_another(path):
         list(file.blocks(1))
     (block,) = file.blocks(10_000)
     assert block.y.tolist() == ["1", "word"]
-
-
-def test_a_label_that_is_not_utf8_is_refused(svm):
-    svm.write_bytes(b"a 1:1\nb 1:1\nb\xff 1:1\n")
-    with refuses(svm, ", line 3: the label is not UTF-8"):
-        list(ExampleFile(svm).blocks(1))
 
 
 # blocks of the user's

@@ -1,10 +1,7 @@
 """Tables in files: every cell as it stands, whatever the layout, and the place of what is wrong."""
 
-import bz2
 import csv
-import gzip
 import io
-import lzma
 
 import polars
 import pytest
@@ -84,11 +81,6 @@ def test_line_ends_and_encodings_do_not_matter(end, encoding, tmp_path):
     path = written(tmp_path, text.encode(encoding))
     options = {"encoding": "cp1252"} if encoding == "cp1252" else {}
     assert cells(path, **options) == (["größe", "ort"], [("1", "Köln"), ("2", "Zürich")])
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
-def test_compression_is_recognised(pack, tmp_path):
-    assert cells(written(tmp_path, pack(b"a,b\n1,2\n"), "data.csv.gz"))[1] == [("1", "2")]
 
 
 @pytest.mark.parametrize("name", ["data.parquet", "data.arrow", "data.feather", "data.ipc"])
@@ -193,11 +185,6 @@ def test_what_is_wrong_is_named_with_its_line(text, said, tmp_path):
 
 def test_a_quote_within_a_cell_is_only_unusual(tmp_path):
     assert cells(written(tmp_path, 'a,b\n5" pipe,2\n6,x"y"z\n'))[1] == [('5" pipe', "2"), ("6", 'x"y"z')]
-
-
-def test_damaged_compression_is_named(tmp_path):
-    with pytest.raises(DataFormatError, match=r"data.csv.gz.*damaged"):
-        TableFile(written(tmp_path, gzip.compress(b"a,b\n1,2\n" * 99)[:-20], "data.csv.gz")).read()
 
 
 @pytest.mark.parametrize(

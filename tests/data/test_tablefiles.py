@@ -103,7 +103,7 @@ def test_a_table_is_known_by_its_name():
 CELL = st.text(st.sampled_from('ab 1,;"\n\té.'), max_size=5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_cells_are_what_the_csv_module_reads(tmp_path_factory, data):
     width = data.draw(st.integers(2, 4))

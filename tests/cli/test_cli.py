@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commandline import failure, larank
 from scipy import sparse
 from sklearn.pipeline import Pipeline
-from typer.testing import CliRunner
 
 from larank import cli, parameters
 from larank.cli.options import classifiers
@@ -28,23 +28,6 @@ from larank.data import models
 COMMANDS = ["train", "predict", "eval", "info", "demo"]
 ALGORITHMS = classifiers()
 CENTRES = np.array([[3.0, 0, 0, 1], [0, 3.0, 0, 1], [0, 0, 3.0, 1]])
-
-
-def larank(*arguments: object, code: int = 0) -> Any:
-    """Run the command in this process and check its exit status."""
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result
-
-
-def failure(*arguments: object) -> str:
-    """Run a command that must fail; return its one line on standard error."""
-    result = larank(*arguments, code=1)
-    lines = [line for line in result.stderr.splitlines() if not line.startswith("larank: training ")]
-    assert len(lines) == 1
-    assert lines[0].startswith("larank: error: ")
-    assert result.stdout == ""
-    return lines[0]
 
 
 def examples(n: int = 90, seed: int = 0, noise: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

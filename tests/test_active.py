@@ -6,6 +6,7 @@ import doctest
 import re
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -527,6 +528,7 @@ def test_a_model_trained_before_chooses_from_the_first_question_on() -> None:
     assert learner.query()[0] == distance.argmin()
 
 
+@cache
 def error_on_letters(selection: str, seed: int) -> float:
     """Six letters that look alike, 150 labels."""
     letter = load_letter()

@@ -45,17 +45,17 @@ def child():
 
 @pytest.mark.parametrize(("level", "least"), [(0, 0.91), (3, 0.86)])
 def test_the_childs_world_is_understood_after_one_pass(level, least):
-    """Means of ten splits; the thesis has 0.940 and 0.891 on its own set."""
+    """Means of four splits with 100 test sentences; the thesis has 0.940 and 0.891 on its own set."""
     scores = []
-    for seed in range(10):
-        train, test = make_child_world(level=level, random_state=seed)
+    for seed in range(4):
+        train, test = make_child_world(900, 100, level=level, random_state=seed)
         scores.append(SemanticParser(random_state=seed).fit(train).score(test))
     assert np.mean(scores) >= least
 
 
 def test_neighbours_tell_words_with_two_meanings_apart():
     scores = {1: [], 3: []}
-    for seed in range(4):
+    for seed in range(2):
         train, test = make_child_world(900, 200, random_state=seed)
         for window, found in scores.items():
             found.append(SemanticParser(window=window, random_state=0).fit(train).score(test))

@@ -575,11 +575,11 @@ def test_the_perceptron_needs_no_loss_augmented_argmax_and_the_others_say_so():
 @pytest.mark.parametrize(("solver", "settings"), [*STREAMS, ("larank", {"schedule": "adaptive"})])
 @pytest.mark.parametrize("model", [Enumerated(), WithKernel()])
 def test_parts_of_a_stream_make_the_model_of_the_whole(solver, model, settings):
-    X, y = sequences(20)
+    X, y = sequences(12)
     whole = StructuredSVC(model, solver, random_state=0, **settings).partial_fit(X, y)
     fitted = StructuredSVC(model, solver, random_state=0, shuffle=False, certify=True, **settings).fit(X, y)
     parts = StructuredSVC(model, solver, random_state=0, **settings)
-    for first, last in ((0, 1), (1, 8), (8, 20)):
+    for first, last in ((0, 1), (1, 5), (5, 12)):
         parts.partial_fit(X[first:last], y[first:last])
         parts = pickle.loads(pickle.dumps(parts)) if first == 1 else parts
     for other in (fitted, parts):

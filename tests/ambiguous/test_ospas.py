@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -137,10 +138,8 @@ def drawn(seed, n=40, features=12, labels=8, n_keys=1):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("update", ["mistake", "margin"])
-@pytest.mark.parametrize("n_keys", [1, 3])
-@pytest.mark.parametrize("C", [0.02, 0.125])
-def test_the_session_takes_the_steps_of_algorithm_24(strategy, update, n_keys, C):
-    for seed in range(4):
+def test_the_session_takes_the_steps_of_algorithm_24(strategy, update):
+    for seed, (n_keys, C) in enumerate(itertools.product([1, 3], [0.02, 0.125])):
         sentences = drawn(seed, n_keys=n_keys)
         model = session(C, strategy, update, seed)
         literal = Literal(C, strategy, update, seed, 12, 8)

@@ -119,15 +119,6 @@ def people(folder: Path, change: Any = lambda line: line, name: str = "new.csv")
     return folder / name
 
 
-def spoiled(line: int, before: str, after: str) -> Any:
-    def change(lines: list[str]) -> list[str]:
-        assert before in lines[line - 1]
-        lines[line - 1] = lines[line - 1].replace(before, after, 1)
-        return lines
-
-    return change
-
-
 def test_a_cell_that_is_no_number_is_named_with_file_line_and_column(trained: Path) -> None:
     new = people(trained, lambda lines: [*lines[:99], '990,1,3,"A, Mr",male,old,7.5,,S', *lines[99:]])
     for arguments in (["predict", trained / "m.larank", new], ["eval", trained / "m.larank", new]):

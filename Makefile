@@ -28,13 +28,16 @@ lint: $(VENV)/.tested ## the checks of `make test` that run no code
 gpu-test: ## the tests of block steps, on whatever device and array libraries PYTHON has; installs nothing
 	$(PYTHON) -m pytest -p no:cacheprovider tests/kernel/test_blockwise.py
 
-nightly: $(VENV)/.tested ## 2 000 extreme problems for the rule of certificates, and 2 000 usual ones for every claim; 20 minutes
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q --hypothesis-profile=thorough -n auto --dist worksteal tests/test_certificate.py
+# The suite with more and random examples, in random order, with the rivals, the newest scikit-learn and two BLAS threads.
+nightly: $(VENV)/.nightly ## everything that takes too long for `make test`: random order, hostile files, studies of limits
+	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=2 $(BIN)/python -m pytest -p randomly --hypothesis-profile=nightly -n auto --dist worksteal
 	OMP_WAIT_POLICY=passive $(BIN)/python -m studies agreement
+	$(BIN)/python -m tools.hostile --seconds 600
+	for study in timelimits memorylimits faults; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
 
 SECONDS ?= 60
 hostile: $(VENV)/.tested ## damaged files, extreme numbers and limits, for SECONDS; what fails leaves a reproducer in build/hostile
-	$(BIN)/python -m tests.hostile --seconds $(SECONDS)
+	$(BIN)/python -m tools.hostile --seconds $(SECONDS)
 
 benchmark: $(VENV)/.benchmarked ## the comparisons with other libraries: linear, primal, sgd, kernel, binary and sequence (slow)
 	for study in linear primal-rivals sgd kernel binary sequence; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done
@@ -79,6 +82,12 @@ $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 
 $(VENV)/.tested: $(VENV)/.tools $(SOURCES)
 	$(INSTALL) -Cbuild-dir=build/$(VENV) -Ccmake.define.LARANK_WERROR=ON -Ccmake.define.LARANK_TEST_HOOKS=ON --editable ".[test]"
+	@touch $@
+
+$(VENV)/.nightly: $(VENV)/.tested $(VENV)/.benchmarked
+	$(INSTALL) -Cbuild-dir=build/$(VENV) -Ccmake.define.LARANK_WERROR=ON -Ccmake.define.LARANK_TEST_HOOKS=ON --editable ".[test]"
+	$(PIP) pytest-randomly
+	$(PIP) --upgrade scikit-learn
 	@touch $@
 
 # Without build isolation, rivals that come as source need the tools they would have fetched themselves.

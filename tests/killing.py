@@ -13,11 +13,11 @@ def killed_after(monkeypatch, states):
     """The process ends when so many states could have been written, of which the last one is, or at its own end."""
     write = CheckpointFile.write
 
-    def and_die(file, state):
+    def and_die(file, state, *, is_last):
         nonlocal states
         states -= 1
         if states == 0 or state["run"]["status"] is not None:
-            write(file, state)
+            write(file, state, is_last=is_last)
         if states == 0:
             raise Killed
 

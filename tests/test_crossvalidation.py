@@ -11,7 +11,8 @@ from sklearn.model_selection import StratifiedKFold
 import larank
 from checks import clouds, public
 from larank import LinearMulticlassSVCCV, MulticlassSVCCV, TrainingWarning
-from larank.training import loop
+from larank.crossvalidation import Choice, Tally
+from larank.training import Checkpoint, Outcome, Progress, loop
 
 CS = [0.1, 1.0, 10.0]
 SEARCHES = {
@@ -119,6 +120,30 @@ def test_ctrl_c_ends_a_search_with_what_was_scored_where_it_is_to_return(search,
     assert str(caught[0].message) == "an interrupt ended the search; 2 of 3 settings were scored"
     assert model.result_.status == "interrupted"
     assert model.score(X, y) > 0.5
+
+
+def ended(status):
+    point = Checkpoint(0.0, 1.0, 1.0, 0.0, 0.0, exact=False)
+    return Outcome(status, point, False, 0.0, 0.0, (point,))
+
+
+def test_a_limit_of_another_fold_does_not_hide_ctrl_c():
+    tally = Tally(Progress(), 3)
+    statuses = "completed", "interrupted", "time_limit"
+    assert [tally.counts(ended(status)) for status in statuses] == [True, False, False]
+    assert tally.status == "interrupted"
+    with pytest.raises(KeyboardInterrupt, match="an interrupt ended the search"):
+        Choice.of(np.ones((1, 1)), tally.status, 1.0)
+
+
+def test_ctrl_c_counts_more_than_a_limit_of_the_search(search, monkeypatch):
+    """The limit ends the ninth training, and Ctrl-C the tenth, which is that of the final model."""
+    end_training(monkeypatch, 9)
+    press_ctrl_c(monkeypatch, 10)
+    model = search(time_limit=60.0)
+    with larank.on_interrupt("return"), pytest.warns(TrainingWarning):
+        model.fit(X, y)
+    assert model.result_.status == "interrupted"
 
 
 class Writing(StratifiedKFold):

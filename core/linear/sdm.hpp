@@ -207,12 +207,15 @@ class Sdm : public SdmThreads<T> {
     double rebuild_weights() {
         if constexpr (sizeof(T) == sizeof(double)) {
             main_.W.clear();
-            sum_up(main_.W.data());
+            sum_up(main_.W, lanes_);
             return squared_norm(main_.W);
         } else {
-            AlignedArray<double> W(main_.W.size());
-            sum_up(W.data());
-            std::transform(W.data(), W.data() + W.size(), main_.W.data(), [](double w) { return T(w); });
+            const int64_t classes = options_.classes;  // without the padding, which would cost time
+            AlignedArray<double> W(X_.weight_rows() * classes);
+            sum_up(W, classes);
+            for (int64_t j = 0; j < X_.weight_rows(); ++j)
+                std::transform(W.data() + j * classes, W.data() + (j + 1) * classes, main_.W.data() + j * lanes_,
+                               [](double w) { return T(w); });
             return squared_norm(W);
         }
     }

@@ -118,7 +118,7 @@ class SdmPart : public SdmRows<T> {
     }
 
     // X'a over the rows of this part, [feature][lane].
-    void add_weights(double* W) const { Rows::sum_into(W, 0, Rows::X_.rows); }
+    void add_weights(double* W) const { Rows::sum_into(W, Rows::lanes_, 0, Rows::X_.rows); }
 
     // At full costs.
     PartTerms terms(const T* W) const {

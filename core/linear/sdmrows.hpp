@@ -443,14 +443,14 @@ class SdmRows {
 
     // ---- The certificate: everything in double precision, from the coefficients that are kept ----
 
-    // Adds what rows `first` to `last` - 1 have in W.
-    void sum_into(double* W, int64_t first, int64_t last) const {
+    // Adds what rows `first` to `last` - 1 have in W, whose rows are `stride` apart.
+    void sum_into(double* W, int64_t stride, int64_t first, int64_t last) const {
         std::vector<ExactEntry> list;
         for (int64_t i = first; i < last; ++i) {
             if (!coefficients_.count(i)) continue;
             make_feasible(i, list);
             X_.each(i, [&](int64_t feature, T value) {
-                double* w = W + feature * lanes_;
+                double* w = W + feature * stride;
                 for (const ExactEntry& e : list) w[e.label] += e.value * double(value);
             });
         }
@@ -538,13 +538,16 @@ class SdmRows {
         }
     }
 
-    // Of W, whose size is a multiple of the lanes: several sums side by side, for one alone waits for every addition.
+    // Several sums side by side, because one alone waits for every addition.
     template <class Number>
     static double squared_norm(const AlignedArray<Number>& W) {
+        constexpr int64_t lanes = lane_count<T>;
         double sums[lane_count<T>] = {};
-        for (int64_t j = 0; j < W.size(); j += lane_count<T>)
-            for (int64_t c = 0; c < lane_count<T>; ++c) sums[c] += double(W.data()[j + c]) * double(W.data()[j + c]);
-        return std::accumulate(sums, sums + lane_count<T>, 0.0);
+        int64_t j = 0;
+        for (; j + lanes <= W.size(); j += lanes)
+            for (int64_t c = 0; c < lanes; ++c) sums[c] += double(W.data()[j + c]) * double(W.data()[j + c]);
+        for (; j < W.size(); ++j) sums[0] += double(W.data()[j]) * double(W.data()[j]);
+        return std::accumulate(sums, sums + lanes, 0.0);
     }
 
     Matrix<T> X_;

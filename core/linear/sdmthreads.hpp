@@ -66,16 +66,16 @@ class SdmThreads : public SdmRows<T> {
         return sums;
     }
 
-    // W from the coefficients, in double precision; it is zero before.
-    void sum_up(double* W) const {
-        if (parts_ == 1) return Rows::sum_into(W, 0, Rows::X_.rows);
-        std::vector<AlignedArray<double>> of(shares_.size(), AlignedArray<double>(main_.W.size()));
+    // W from the coefficients, in double precision, its rows `stride` apart; it is zero before.
+    void sum_up(AlignedArray<double>& W, int64_t stride) const {
+        if (parts_ == 1) return Rows::sum_into(W.data(), stride, 0, Rows::X_.rows);
+        std::vector<AlignedArray<double>> of(shares_.size(), AlignedArray<double>(W.size()));
         Team(parts_).each([&](int64_t p) {
             const auto [first, last] = part(p, Rows::X_.rows);
-            Rows::sum_into(of[std::size_t(p)].data(), first, last);
+            Rows::sum_into(of[std::size_t(p)].data(), stride, first, last);
         });
         for (const AlignedArray<double>& sums : of)
-            for (int64_t j = 0; j < sums.size(); ++j) W[j] += sums.data()[j];
+            for (int64_t j = 0; j < sums.size(); ++j) W.data()[j] += sums.data()[j];
     }
 
     using Rows::lanes_, Rows::everyone_, Rows::main_, Rows::order_, Rows::shrunk_;

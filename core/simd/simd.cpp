@@ -12,7 +12,9 @@ namespace larank {
 #define LARANK_DECLARE(unit) \
     template <class T>       \
     void units_of_##unit(Units<T>&);
+#ifdef LARANK_HAS_scalar
 LARANK_DECLARE(scalar)
+#endif
 LARANK_DECLARE(baseline)
 #ifdef LARANK_HAS_x86_64_v3
 LARANK_DECLARE(x86_64_v3)
@@ -51,8 +53,11 @@ bool has_x86_64_v4_vnni() { return has_x86_64_v4() && __builtin_cpu_supports("av
 #endif
 
 std::vector<Level> runnable_levels() {
-    std::vector<Level> levels = {{"scalar", units_of_scalar<float>, units_of_scalar<double>},
-                                 {"baseline", units_of_baseline<float>, units_of_baseline<double>}};
+    std::vector<Level> levels;
+#ifdef LARANK_HAS_scalar
+    levels.push_back({"scalar", units_of_scalar<float>, units_of_scalar<double>});
+#endif
+    levels.push_back({"baseline", units_of_baseline<float>, units_of_baseline<double>});
 #ifdef LARANK_HAS_x86_64_v3
     __builtin_cpu_init();
     if (has_x86_64_v3()) levels.push_back({"x86-64-v3", units_of_x86_64_v3<float>, units_of_x86_64_v3<double>});

@@ -173,11 +173,12 @@ class Tally:
 
     def counts(self, outcome: Outcome) -> bool:
         """Return whether a training that has ended is scored; if it is not, the search is over."""
-        if outcome.status in ("interrupted", "time_limit"):
-            self.status = outcome.status
-            return False
-        last = outcome.history[-1]
         with self._lock:
+            if outcome.status in ("interrupted", "time_limit"):
+                if self.status != "interrupted":  # a limit of another fold does not hide Ctrl-C
+                    self.status = outcome.status
+                return False
+            last = outcome.history[-1]
             self._done += 1
             self._passes += last.iterations
             at = replace(last, seconds=time.perf_counter() - self._began, iterations=self._passes)
@@ -226,7 +227,8 @@ class Choice:
 
     def mark(self, result: Result) -> Result:
         """Return the certificate of the model that was chosen; its status is not better than that of the search."""
-        return replace(result, status=self.status) if self.cut else result
+        is_worse = bool(self.cut) and result.status != "interrupted"
+        return replace(result, status=self.status) if is_worse else result
 
     def warn_if_cut(self, stacklevel: int) -> None:
         """Warn if a limit or an interrupt has ended the search."""

@@ -105,6 +105,14 @@ def test_scores_are_kernel_values_times_coefficients(name, layout, dtype, coeffi
     assert blocks.scores(layout(Z), slots[:0], coefficients(values[:0])).tolist() == [[0, 0, 0]] * 530
 
 
+@pytest.mark.parametrize(("name", "layout"), CASES)
+def test_exact_scores_have_the_digits_of_double_precision(name, layout):
+    single, coefficients = examples(30, dtype=np.float32), np.random.default_rng(1).normal(size=(20, 2))
+    X, double = layout(single), single.astype(np.float64)
+    found = provider(name, X).exact_scores(X, X[:20], coefficients)
+    np.testing.assert_allclose(found, REFERENCE[name](double, double[:20]) @ coefficients, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("name", "layout"), CASES)
 def test_threads_do_not_change_a_bit(name, layout, dtype):
@@ -532,6 +540,19 @@ def test_a_function_of_arrays_gets_arrays_in_the_calling_thread(layout, dtype):
     assert table.dtype == dtype
     close(table, (X @ X.T) if layout is np.asarray else (X @ X.T).toarray())
     assert threads == {threading.get_ident()}
+
+
+def test_a_function_is_probed_once_for_both_precisions():
+    X, sizes = examples(30, dtype=np.float32), []
+
+    def kernel(A, B):
+        sizes.append((len(A), len(B)))
+        return A @ B.T
+
+    blocks = filled(kernel, X)
+    for _ in range(2):
+        blocks.exact_scores(X, X[:20], np.ones((20, 1)))
+    assert sizes.count((2, 1)) == 1
 
 
 @pytest.mark.parametrize("form", [np.copy, lambda X: read_only(list(X))])

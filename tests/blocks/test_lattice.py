@@ -35,6 +35,14 @@ def images(n=70, d=37, dtype=np.float32, seed=0, low=-1.0, step=1 / 127.5, numbe
     return (low + step * random.randint(0, numbers, (n, d))).astype(dtype)
 
 
+def test_exact_scores_do_not_need_the_lattice():
+    X, coefficients = images(), np.random.RandomState(1).normal(size=(70, 2))
+    double = X.astype(np.float64)
+    expected = DenseProvider(kernel_for("rbf", gamma=0.01), double, 1).exact_scores(double, double, coefficients)
+    found = provider("rbf", X).exact_scores(X, X, coefficients)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
 # ---- Products ----
 
 

@@ -6,7 +6,9 @@ import lzma
 import os
 import re
 import threading
+import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -84,23 +86,47 @@ def test_compression_marks_and_line_ends_do_not_matter(reader, tmp_path):
         assert reader.read(path) == expected
 
 
+@contextmanager
+def slow_pipe(path, content):
+    """Create a pipe whose first bytes arrive one by one."""
+
+    def write():
+        with open(path, "wb", buffering=0) as pipe:
+            for byte in content[:12]:
+                pipe.write(bytes([byte]))
+                time.sleep(0.003)
+            pipe.write(content[12:])
+
+    os.mkfifo(path)
+    writer = threading.Thread(target=write)
+    writer.start()
+    yield
+    writer.join()
+
+
 @pytest.mark.parametrize("reader", [each for each in READERS.values() if each.reads_pipes], ids=lambda each: each.name)
-def test_a_pipe_is_read_wherever_it_is_cut(reader, tmp_path):
+@pytest.mark.parametrize("packer", [None, *PACKERS])
+def test_the_first_bytes_of_a_pipe_may_come_in_pieces(reader, packer, tmp_path):
     content = b"\xef\xbb\xbf" + reader.good.encode()
     (tmp_path / reader.name).write_bytes(content)
     expected = reader.read(tmp_path / reader.name)
-    pipe = tmp_path / f"pipe_{reader.name}"
-    os.mkfifo(pipe)
+    for suffix in {"", f".{packer}"} if packer else {""}:
+        pipe = tmp_path / f"pipe_{reader.name}{suffix}"
+        with slow_pipe(pipe, PACKERS[packer](content) if packer else content):
+            assert reader.read(pipe) == expected
 
-    def write():
-        with open(pipe, "wb", buffering=0) as file:
-            for place in range(len(content)):
-                file.write(content[place : place + 1])
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    assert reader.read(pipe) == expected
-    writer.join()
+@pytest.mark.parametrize("content", ["", "B", "BZ 1:1\n", "BZh 1:1\nBZh 1:2\nB 1:3\n"])
+def test_text_in_a_pipe_may_begin_like_compressed_data(content, tmp_path):
+    with slow_pipe(tmp_path / "pipe.txt", content.encode()):
+        assert read_text(tmp_path / "pipe.txt") == content
+
+
+@every_packer
+def test_a_pipe_of_compressed_data_that_ends_within_the_first_bytes_is_refused(packer, tmp_path):
+    path = tmp_path / f"data.svm.{packer}"
+    with slow_pipe(path, PACKERS[packer](b"1 1:1\n")[:2]), refuses(path, ".*damaged data .the file ends after 2 bytes"):
+        read_svmlight(path)
 
 
 @every_reader

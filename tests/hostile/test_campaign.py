@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.hostile.campaign import Attack, Campaign, Case
+from tools.hostile.campaign import Attack, Campaign, Case
 
 HARMLESS = Case("open('data').read()", {"data": b"12"})
 

@@ -6,8 +6,8 @@ import pytest
 import larank
 from larank import _core
 from larank.data import models
-from tests.hostile import modelfiles
-from tests.hostile.campaign import hold
+from tools.hostile import modelfiles
+from tools.hostile.campaign import hold
 
 
 def test_damaged_model_files_are_refused_or_harmless():

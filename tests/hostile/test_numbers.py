@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import larank
-from tests.hostile.campaign import hold
+from tools.hostile.campaign import hold
 
 ESTIMATORS = (
     larank.LaRankClassifier,

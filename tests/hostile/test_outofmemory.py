@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.hostile import outofmemory
+from tools.hostile import outofmemory
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or not shutil.which("cc"), reason="needs glibc and a compiler")

@@ -367,7 +367,7 @@ def test_more_temporary_files_than_disk_limit_are_an_error_that_names_it(no_debr
     X, y = clusters(examples=2000)  # 120 kB with labels and weights
     assert X.nbytes + 12 * len(y) < 130_000
     model = svc(C=1.0, memory_limit=1e5, disk_limit=most)
-    with pytest.raises(ValueError, match=rf"disk_limit={most} .* {most} bytes in {no_debris}, but at least .* TMPDIR"):
+    with pytest.raises(ValueError, match=rf"^disk_limit={most} .* {most} bytes in {no_debris}, but at least .* TMPDIR"):
         model.fit(iter(cut(X, y, range(50, 2000, 50))))
     assert not hasattr(model, "coef_")
     model = svc(C=1.0, memory_limit=1e5, disk_limit=1e6, max_iter=2)
@@ -383,7 +383,7 @@ def test_a_stream_without_end_may_fill_half_of_a_disk(no_debris, monkeypatch):
             yield X, y
 
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=100_000))
-    with pytest.raises(ValueError, match=r"disk_limit=None lets .* 50000 bytes, half of what was free in"):
+    with pytest.raises(ValueError, match=r"^disk_limit=None lets .* 50000 bytes, half of what was free in"):
         svc(memory_limit=1e5).fit(endless())
 
 

@@ -24,6 +24,7 @@ from larank.data.models import ModelFileError, load, save
 from larank.publishing import one_model
 from larank.sequence.constraints import follows
 from larank.sequence.entities import entities, repaired
+from larank.sequence.labels import LabelNumbers
 from larank.sequence.tagger import RankedPath
 from larank.sequence.wronglabels import LabelsNotAllowedError
 from larank.training import TrainingWarning
@@ -340,6 +341,24 @@ def test_dense_sparse_and_named_numbers_make_the_same_model() -> None:
     named = SequenceTagger(**make).fit(tokens, nested)
     order = [named.feature_names().index(f"x{j}") for j in range(5)]
     np.testing.assert_allclose(named.coef_.toarray()[order], dense.coef_.toarray(), atol=1e-12)
+
+
+def test_the_score_of_a_file_looks_up_each_label_and_not_each_token(tmp_path: Any, monkeypatch: Any) -> None:
+    X, y = sentences(80)
+    tagger = SequenceTagger(random_state=0).fit(X, y)
+    y[60] = ["UNSEEN"] * len(y[60])  # it arrives with a later block
+    write_conll(tmp_path / "test.txt", X, y)
+    expected, known, looked_up = tagger.score(X, y), LabelNumbers.known, list[int]()
+
+    def counted(self: LabelNumbers, labels: Any) -> Any:
+        looked_up.append(len(labels))
+        return known(self, labels)
+
+    monkeypatch.setattr(LabelNumbers, "known", counted)
+    monkeypatch.setattr("larank.sequence.tagger._PREDICTION_TOKENS", 20)
+    assert tagger.score(ConllFile(tmp_path / "test.txt")) == expected
+    assert looked_up[-1] == len({label for labels in y for label in labels}) == max(looked_up)
+    assert len(looked_up) <= looked_up[-1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from killing import Killed, killed_after, killed_again_and_again
 from larank import SequenceTagger
 from larank.data.columns import ConllFile, write_conll
 from larank.data.models import ModelFileError
+from larank.sequence.features import TemplateEncoder
 from larank.training import CheckpointFile
 
 
@@ -171,7 +175,7 @@ def test_a_checkpoint_of_another_file_is_refused(tmp_path: Path, monkeypatch: py
     write_conll(file, X, y)
     size = file.stat().st_size
     with monkeypatch.context() as patch:
-        killed_after(patch, 3)
+        killed_after(patch, 8)
         with pytest.raises(Killed):
             SequenceTagger(random_state=0).fit(ConllFile(file), checkpoint=path, every=0)
     write_conll(file, X[:-1], y[:-1])
@@ -238,6 +242,37 @@ def test_a_checkpoint_holds_no_values_of_features_that_are_all_one(
     """They would be half of it."""
     path = checkpoint_of(tmp_path / "checkpoint", monkeypatch)
     assert min(len(array) for name, array in load_file(path).items() if "patterns" in name) == 0
+
+
+@pytest.mark.parametrize("is_limit", [True, False], ids=["time_limit", "Ctrl-C"])
+def test_limits_hold_while_a_file_is_read_up_to_the_position_of_a_checkpoint(
+    is_limit: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, file = tmp_path / "checkpoint", tmp_path / "words.txt"
+    write_conll(file, X, y)
+    whole = SequenceTagger(random_state=0).fit(ConllFile(file))
+    with monkeypatch.context() as patch:
+        killed_after(patch, 8)
+        with pytest.raises(Killed):
+            SequenceTagger(random_state=0).fit(ConllFile(file), checkpoint=path, every=0)
+    content, learn = path.read_bytes(), TemplateEncoder.learn
+
+    def learn_slowly(self: TemplateEncoder, block: Any) -> Any:
+        time.sleep(0.5)
+        if not is_limit:
+            os.kill(os.getpid(), signal.SIGINT)
+        return learn(self, block)
+
+    model = SequenceTagger(random_state=0, time_limit=0.1 if is_limit else None)
+    message = "the data were not read up to the position of the checkpoint"
+    with monkeypatch.context() as patch:
+        patch.setattr(TemplateEncoder, "learn", learn_slowly)
+        with pytest.raises(ValueError if is_limit else KeyboardInterrupt, match=message):
+            model.fit(ConllFile(file), checkpoint=path, resume=True)
+    assert not hasattr(model, "classes_")
+    assert path.read_bytes() == content
+    resumed = model.set_params(time_limit=None).fit(ConllFile(file), checkpoint=path, resume=True)
+    assert_same_tagger(resumed, whole)
 
 
 def test_a_pipe_has_no_checkpoints(tmp_path: Path) -> None:

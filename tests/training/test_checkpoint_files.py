@@ -274,9 +274,9 @@ def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said
     """Of five checkpoints or more, the third and the fourth do not fit."""
     path, written, contents = tmp_path / "checkpoint", CheckpointFile.write, []
 
-    def write(file, state):
+    def write(file, state, *, is_last):
         with disk() if len(contents) in (2, 3) else nullcontext():
-            written(file, state)
+            written(file, state, is_last=is_last)
         contents.append(path.read_bytes())
 
     def model():
@@ -284,7 +284,11 @@ def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said
 
     monkeypatch.setattr("larank.training.checkpointfile._MOST_OF_TIME", np.inf)
     monkeypatch.setattr(CheckpointFile, "write", write)
-    with pytest.warns(CheckpointWarning, match=rf"checkpoint '{path}' cannot be written: {said}; the last .* stays"):
+    message = (
+        f"^the checkpoint '{path}' cannot be written: {said}; the previous checkpoint stays, training goes on, and the "
+        "next checkpoint is tried when it is due$"
+    )
+    with pytest.warns(CheckpointWarning, match=message):
         trained = model().fit(X, y, checkpoint=path, every=0)
     assert_same_model(trained, model().fit(X, y))
     assert contents[1] == contents[2] == contents[3] != contents[4]
@@ -294,8 +298,20 @@ def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch, disk, said
 
 
 def test_a_disk_that_is_full_from_the_beginning_does_not_end_the_training(tmp_path):
-    with pytest.warns(CheckpointWarning, match="there is no checkpoint yet"), full_disk():
+    message = "; no checkpoint exists, training has ended, so that no other checkpoint will be written$"
+    with pytest.warns(CheckpointWarning, match=message), full_disk():
         trained = LaRankClassifier("linear", random_state=0).fit(X, y, checkpoint=tmp_path / "checkpoint")
+    assert_same_model(trained, LaRankClassifier("linear", random_state=0).fit(X, y))
+    assert not os.listdir(tmp_path)
+
+
+def test_a_state_that_is_too_large_for_a_file_does_not_end_the_training(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint"
+    monkeypatch.setattr("larank.data.arrayfile._MEMORY_FOR_JSON", 100)
+    with pytest.warns(
+        CheckpointWarning, match="cannot be written: the lists, texts and numbers .*; no checkpoint exists"
+    ):
+        trained = LaRankClassifier("linear", random_state=0).fit(X, y, checkpoint=path)
     assert_same_model(trained, LaRankClassifier("linear", random_state=0).fit(X, y))
     assert not os.listdir(tmp_path)
 
@@ -315,7 +331,7 @@ def test_checkpoints_take_little_of_the_time_however_long_a_state_takes(tmp_path
     monkeypatch.setattr("larank.training.checkpointfile.time.perf_counter", lambda: now[0])
     monkeypatch.setattr(StreamTraining, "snapshot", slow)
     monkeypatch.setattr(StreamTraining, "advance", advance)
-    monkeypatch.setattr(CheckpointFile, "write", lambda file, state: written.append(now[0]))
+    monkeypatch.setattr(CheckpointFile, "write", lambda file, state, is_last: written.append(now[0]))
     LaRankClassifier("linear", epochs=9).fit(X, y, checkpoint=tmp_path / "checkpoint", every=0)
     assert len(written) > 3
     assert min(np.diff(written[:-1])) > 50  # the last one is written in any case

@@ -70,8 +70,7 @@ class CallableProvider(Provider):
     def part(self, X: Any, rows: Any, norms: _Array | None) -> Batch:
         """Rows of X for products with others."""
         ids = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        nothing = np.zeros(len(ids))
-        return Batch(rows_of(X, rows), ids, nothing, nothing)
+        return _unmeasured(rows_of(X, rows), ids)
 
     def _check_symmetry(self, table: _Array, ids: _Index) -> None:
         apart = np.abs(table - table.T) > tolerance(self.dtype) * max(float(np.abs(table).max(initial=0.0)), 1e-300)
@@ -82,20 +81,21 @@ class CallableProvider(Provider):
                 f"{ids[i]} and {ids[j]}"
             )
 
-    def in_double(self, patterns: Any) -> CallableProvider:
-        """Return a provider of the same kernel for examples in double precision."""
-        return CallableProvider(self.kernel, patterns, self.n_jobs)
+    def _in_double(self, patterns: Any) -> CallableProvider:
+        """Return a provider of the same function, which is not probed again, for examples in double precision."""
+        double = CallableProvider(self.kernel, patterns, self.n_jobs)
+        double._is_probed = self._is_probed
+        return double
 
     def scores(self, X: Any, slots: Any, coefficients: Any) -> _Float:
         """Scores of any examples, some rows at a time."""
         right = self._held(self._checked(slots))
         out = np.zeros((length(X), coefficients.shape[1]))
         for rows in pieces(length(X), ROWS_AT_ONCE):
-            ids = np.arange(rows.start, rows.stop)
-            nothing = np.zeros(len(ids))
-            table = np.empty((len(ids), len(right)), self.dtype)
+            left = self.part(X, rows, None)
+            table = np.empty((len(left), len(right)), self.dtype)
             if table.size:
-                self._fill(Batch(rows_of(X, rows), ids, nothing, nothing), right, table)
+                self._fill(left, right, table)
             out[rows] = table.astype(np.float64) @ coefficients
         return out
 
@@ -117,7 +117,7 @@ class CallableProvider(Provider):
         """Compare two examples with one: a function that ignores an argument is right only for sets of equal size."""
         self._is_probed = True
         two, one = np.array([0, min(1, len(batch) - 1)]), np.array([0])
-        first, second = (Batch(rows_of(batch.examples, rows), batch.ids[rows], rows, rows) for rows in (two, one))
+        first, second = (_unmeasured(rows_of(batch.examples, rows), batch.ids[rows]) for rows in (two, one))
         self._returned(first, second)
 
     def _returned(self, left: Batch, right: Batch) -> _Float:
@@ -154,6 +154,12 @@ class CallableProvider(Provider):
                 raise
         A = _copied(left)  # the function does not write, but is compiled for memory that can be written to
         return function(A, A if is_same else _copied(right))
+
+
+def _unmeasured(examples: Any, ids: _Index) -> Batch:
+    """Return a batch whose diagonal and norms are zeros, because the caller's function needs neither."""
+    nothing = np.zeros(len(ids))
+    return Batch(examples, ids, nothing, nothing)
 
 
 _NEEDS_BUFFER = "buffer source array is read-only"  # what compiled functions of Cython say, scikit-learn's among them

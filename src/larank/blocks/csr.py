@@ -64,10 +64,6 @@ class CsrProvider(TiledProvider):
         self._map_tile(left, rows, right, columns, out)
         return multiplied - start, time.perf_counter() - multiplied
 
-    def in_double(self, patterns: Any) -> CsrProvider:
-        """Return a provider of the same kernel for rows in double precision."""
-        return CsrProvider(self.kernel, patterns, self.n_jobs)
-
     def _squared_distances(self, left: Batch, rows: _Index, right: Batch, others: _Index) -> _Float:
         return _squared_norms(sparse.csr_matrix(left.examples[rows].astype(np.float64) - right.examples[others]))
 

@@ -119,10 +119,6 @@ class DenseProvider(TiledProvider):
         self._map_tile(left, rows, right, columns, out)
         return multiplied - start, time.perf_counter() - multiplied
 
-    def in_double(self, patterns: _Array) -> DenseProvider:
-        """Return a provider of the same kernel for rows in double precision."""
-        return DenseProvider(self.kernel, patterns, self.n_jobs)
-
     def _squared_distances(self, left: Batch, rows: _Index, right: Batch, others: _Index) -> _Float:
         X, Z = (batch.examples if batch.originals is None else batch.originals for batch in (left, right))
         squared = np.empty(len(rows))

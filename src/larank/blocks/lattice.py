@@ -229,6 +229,10 @@ class LatticeProvider(DenseProvider):
             diagonal = self.kernel.diagonal(form.scale * (form.factor * squares + 2 * terms + form.constant))
         return Batch(numbers, ids_of(ids, count), diagonal, np.zeros(count, self.dtype))
 
+    def _in_double(self, patterns: _Array) -> DenseProvider:
+        """Return a provider of the same kernel for such rows in double precision, which need not be on the lattice."""
+        return DenseProvider(self.kernel, patterns, self.n_jobs)
+
     def _tile(self, left: Batch, rows: slice, right: Batch, columns: slice, out: _Array) -> tuple[float, float]:
         if not (_is_on_lattice(left) and _is_on_lattice(right)):
             left, right = self._as_given(left, rows), self._as_given(right, columns)

@@ -68,10 +68,6 @@ class PrecomputedProvider(Provider):
     def keep_values(self, examples: int) -> None:
         """All values are kept by the caller."""
 
-    def in_double(self, patterns: _Index) -> PrecomputedProvider:
-        """Return this provider, because its scores are in double precision already."""
-        return self
-
     def patterns_among(self, X: Any, rows: _Index) -> _Index:
         """Return the numbers themselves, because the columns of a square matrix have the order of its rows."""
         return rows

@@ -425,7 +425,7 @@ class Provider(ABC):
             return out
         for some in pieces(len(coefficients), _PATTERNS_AT_ONCE):
             chosen = in_double(rows_of(patterns, some))
-            double = self.in_double(chosen)
+            double = self._in_double(chosen)
             double.adopt(chosen, np.arange(length(chosen)))
             with double.threads():
                 for rows in pieces(length(X), ROWS_AT_ONCE):
@@ -437,9 +437,11 @@ class Provider(ABC):
         """Return these examples of X in the form in which `exact_scores` takes patterns."""
         return rows_of(X, rows)
 
-    @abstractmethod
-    def in_double(self, patterns: Any) -> Provider:
-        """Return a provider of the same kernel for examples of this kind in double precision."""
+    def _in_double(self, patterns: Any) -> Provider:
+        """Return a provider of the same kernel for such examples in double precision."""
+        constructor: Any = type(self)
+        double: Provider = constructor(self.kernel, patterns, self.n_jobs)
+        return double
 
     @abstractmethod
     def _values(self, left: Batch, right: Batch, out: _Array) -> None:

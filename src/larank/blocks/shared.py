@@ -138,10 +138,6 @@ class SharedProvider(Provider):
         """Rows of X for products with others."""
         return self.batch(X, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows, rows)
 
-    def in_double(self, patterns: Any) -> Provider:
-        """Return a provider for the examples that the matrix was computed from."""
-        return self if self._source is None else self._source.in_double(patterns)
-
     def exact_scores(self, X: _Index, patterns: _Index, coefficients: _Float) -> _Float:
         """Return scores in double precision; `patterns` are numbers of rows, too."""
         if self._source is None:

@@ -55,6 +55,10 @@ class DataFormatError(ValueError):
     """A file that does not hold what its format demands."""
 
 
+class DiskLimitError(ValueError):
+    """Temporary files that would take more bytes than `disk_limit` allows."""
+
+
 @contextmanager
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a binary file that takes the place of `path` only once it is complete and on disk.
@@ -116,7 +120,7 @@ class TemporaryFolder:
         bound = f"{self._most:.0f} bytes, half of what was free in {self.path.parent}"
         if self._disk_limit is not None:
             bound = f"{self._most:.0f} bytes in {self.path.parent}"
-        raise ValueError(
+        raise DiskLimitError(
             f"disk_limit={self._disk_limit!r} lets temporary files take {bound}, but at least {self._taken} bytes are "
             "needed so far. Choose a larger disk_limit, or set the environment variable TMPDIR to a folder with more "
             "space."
@@ -230,23 +234,49 @@ def decompressed(file: io.BufferedReader) -> Any:
 
     A few bytes can unpack to more than any memory holds. What unpacks to much more than its size is refused as damaged;
     a pipe has no size to compare with. A file whose name ends in `.gz`, `.bz2` or `.xz` and that is cut
-    within the first bytes of the compressed data, or is empty, is refused, too.
+    within the first bytes of the compressed data, or is empty, is refused, too. If the first bytes of a pipe may begin
+    compressed data, this function waits until they are complete.
     """
-    head = file.peek(10)
+    head, stream = file.peek(10), file
+    if not file.seekable() and any(_is_cut(head, suffix) for suffix in _STARTS):
+        head = file.read(10)
+        stream = io.BufferedReader(_Continued(head, file))
     _check_complete(head, str(file.name))
     openers = (opener for magic, opener in _DECOMPRESSORS.items() if re.match(magic, head))
     opener = next(openers, None)
-    return nullcontext(file) if opener is None else io.BufferedReader(_Unpacked(opener(file), file))
+    return nullcontext(stream) if opener is None else io.BufferedReader(_Unpacked(opener(stream), file))
+
+
+def _is_cut(head: bytes, suffix: str) -> bool:
+    """Return whether bytes are some, but not all, of the first bytes of a compressed file with this suffix."""
+    return any(start.startswith(head) and len(head) < len(start) for start in _STARTS.get(suffix, ()))
 
 
 def _check_complete(head: bytes, name: str) -> None:
     """Raise if a file that should be compressed, by its name, ends within the first bytes of its format."""
     suffix = Path(name).suffix.lower()
-    if any(start.startswith(head) and len(head) < len(start) for start in _STARTS.get(suffix, ())):
+    if _is_cut(head, suffix):
         where = (
             f"after {len(head)} bytes, within the first bytes of a {suffix} file" if head else "before its first byte"
         )
         raise DataFormatError(f"{name}: damaged data (the file ends {where}); write or copy it again")
+
+
+class _Continued(io.RawIOBase):
+    """The bytes of a pipe, of which the first ones were read before."""
+
+    def __init__(self, head: bytes, file: io.BufferedReader) -> None:
+        self._head, self._file = head, file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._head:
+            return self._file.readinto1(buffer)
+        count = min(len(buffer), len(self._head))
+        buffer[:count], self._head = self._head[:count], self._head[count:]
+        return count
 
 
 class _Unpacked(io.RawIOBase):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,9 +91,12 @@ class RowStore:
         self.rows = self.stored = self.n_features = 0
         self.dtype: np.dtype[Any] | None = None
         self.is_sparse = False
-        self._files = {
-            name: file_to_write(folder.path / name) for name in ("values", "columns", "ends", "numbers", "weights")
-        }
+        with ExitStack() as opened:
+            self._files = {
+                name: opened.enter_context(file_to_write(folder.path / name))
+                for name in ("values", "columns", "ends", "numbers", "weights")
+            }
+            self._opened = opened.pop_all()
 
     def append(self, X: Any, numbers: NDArray[np.int32], weights: NDArray[np.float64]) -> None:
         """Write rows after those that there are; they must be of the same kind and precision."""
@@ -120,9 +124,8 @@ class RowStore:
         self.stored += int(ends[-1])
 
     def close(self) -> None:
-        """Nothing more is to be written."""
-        for file in self._files.values():
-            file.close()
+        """Close all files, even if some of them cannot be written; then raise the error."""
+        self._opened.close()
 
     def read(self, stripes: Sequence[Stripe]) -> StoredRows:
         """The rows of these stripes, one after the other."""

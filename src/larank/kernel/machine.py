@@ -1412,6 +1412,7 @@ class StreamTraining:
         self.trial = CertificateTrial()
         self.sample: NDArray[np.intp] | None = None  # the examples that the certificate is of, if not all
         self.is_in_double = False  # whether scores of the certificate are computed in double precision
+        self.scanned_with: tuple[Expansion, _Float] | None = None  # expansion and coefficients of the last scan
         self.loss_sum: LossSum | None = None
         self.epoch = 0
         self.visited = 0
@@ -1638,6 +1639,7 @@ class StreamTraining:
 
     def _is_wrong(self, found: Objectives) -> bool:
         """Whether objectives in single precision are off by more than is allowed."""
+        assert self.scanned_with is not None  # the objectives were computed by a scan
         expansion, coefficients = self.scanned_with
         examples, exact = self.stream.examples, self.machine.exact_scores(expansion, coefficients)
         everything = len(examples)

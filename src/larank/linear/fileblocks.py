@@ -41,7 +41,7 @@ from larank._core import MemoryLimitError, trim_heap
 from larank.base import check_weights, class_factors, validated
 from larank.blocks.ranges import LARGEST_COST
 from larank.data.ahead import arrived
-from larank.data.files import TemporaryFolder, file_to_write, temporary_folder
+from larank.data.files import DiskLimitError, TemporaryFolder, file_to_write, temporary_folder
 from larank.data.rowstore import RowStore, StoredRows, place_of
 from larank.data.stream import ExampleBlock, ExampleFile, arriving_blocks, until_cut
 from larank.linear.labels import StreamLabels
@@ -187,6 +187,8 @@ def _gathered(
                 store.append(X, numbers, weights)
                 counts.add(numbers, weights, len(labels))
                 _check_memory(model, store, len(labels))
+            except DiskLimitError:  # no block is at fault
+                raise
             except ValueError as error:
                 kind = MemoryLimitError if isinstance(error, MemoryLimitError) else ValueError
                 raise kind(f"{block.where}: {error}") from error

@@ -6,9 +6,8 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,14 +40,15 @@ class Part(NamedTuple):
 class Plan:
     """What a training is to do.
 
-    `parts` begins a pass over the data; None in it says that the next part has not come yet. Once `is_cut` is set, it
-    ends with the examples that have arrived. Without `t0` it is searched for; `weights` are those to begin with.
-    `certify` asks for a lower bound, and `held` are all examples, where they are in memory. `error` tells the share of
-    held-out examples that are misclassified, and training ends when it has not fallen for `patience` passes.
+    `parts` begins a pass over the data; None in it says that the next part has not come yet. Its argument is a function
+    that returns whether the stream is cut: the pass then ends with the examples that have arrived. Without `t0` it is
+    searched for; `weights` are those to begin with. `certify` asks for a lower bound, and `held` are all examples, if
+    they are in memory. `error` returns the fraction of held-out examples that are misclassified, and training ends when
+    it has not fallen for `patience` passes.
     """
 
     problem: Problem
-    parts: Callable[[], Generator[Part | None]]
+    parts: Callable[[Callable[[], bool]], Generator[Part | None]]
     epochs: int
     shuffled: bool
     seed: int
@@ -58,7 +58,6 @@ class Plan:
     held: LabelledRows | None = None
     error: Callable[[GradientMachine], float] | None = None
     patience: float = math.inf
-    is_cut: Event = field(default_factory=Event)
 
 
 class GradientTraining:
@@ -71,7 +70,7 @@ class GradientTraining:
         self.search_visits = 0
         self._epoch = 0
         self._share = 0.0  # of this pass that is over
-        self._is_over = self._is_between_passes = False
+        self._is_over = self._is_between_passes = self._is_cut = False
         self._bounds = False  # whether derivatives are summed up for one
         self._dual = 0.0  # the best lower bound so far, which no loss is below
         self._seen_before = (0.0, 0) if machine is None else self._seen(machine)  # of this pass
@@ -102,7 +101,7 @@ class GradientTraining:
 
     def cut(self) -> bool:
         """End the stream with what has arrived; True if nothing was learned so far: there is a moment for the first."""
-        self.plan.is_cut.set()
+        self._is_cut = True
         return self.machine is None and self.plan.held is None
 
     def advance(self) -> bool:
@@ -158,7 +157,7 @@ class GradientTraining:
             if self.machine is not None:
                 self._begin_bound_if_due()
             yield from self._pass()
-            if self.plan.is_cut.is_set():
+            if self._is_cut:
                 yield True
                 return
             if self.machine is None:
@@ -175,7 +174,7 @@ class GradientTraining:
             self._seen_before = self._seen(self.machine)
 
     def _pass(self) -> Generator[bool, None, None]:
-        with closing(self.plan.parts()) as parts:
+        with closing(self.plan.parts(lambda: self._is_cut)) as parts:
             for part in self._timed(parts):
                 if part is None:
                     yield False

@@ -113,8 +113,9 @@ default="linear"
         How kernel values become features: by `PivotedCholeskyMap` or by `KernelPCAMap`. If not given, "none" for the
         linear kernel and "cholesky" for others.
     n_components : int, optional
-        The features of the map, at most as many as examples; if not given, as many as it takes to be exact. Without a
-        map it is ignored.
+        The features of the map, at most as many as examples; if not given, as many as it takes to be exact in
+        double precision, in which the model is then trained, and the certificate is the one of the kernel. If given,
+        the certificate is the one of the features. Without a map it is ignored.
     label_kernel : array of shape (n_classes, n_classes), optional
         A positive semi-definite matrix that says how alike the classes are, in the order of `classes_`; the identity if
         not given. See `larank.tree_label_kernel` and `larank.distance_label_kernel`.
@@ -307,7 +308,7 @@ default="linear"
 
     def _decisions(self, X: Any) -> NDArray[np.floating[Any]]:
         X = self._validated(X, reset=False)
-        features = self.map_.transform(X) if hasattr(self, "map_") else X
+        features = self.map_.transform(self._for_map(X)) if hasattr(self, "map_") else X
         scores: NDArray[np.floating[Any]] = np.asarray(features @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
 
@@ -332,6 +333,7 @@ default="linear"
     def _features(self, X: Any, before: _Before | None) -> Any:
         """X as it is, or what the map makes of it, which is that of the fit before where there was one."""
         is_mapped = self._map_name() != "none"
+        X = self._for_map(X) if is_mapped else X
         if is_mapped and before is not None and before.map is not None:
             self._check_same_map(before.map)
             self._check_memory(X, before.map)
@@ -342,6 +344,21 @@ default="linear"
             return X
         self.map_ = self._new_map()
         return self.map_.fit_transform(X)
+
+    def _for_map(self, X: Any) -> Any:
+        """Return X in double precision if n_components does not limit the features."""
+        is_single = self.n_components is None and getattr(X, "dtype", None) == np.float32
+        return X.astype(np.float64) if is_single else X
+
+    def _residual(self, features: Any) -> float:
+        """Return at least the largest eigenvalue of what the features leave of the kernel matrix, up to rounding.
+
+        If n_components is given, the problem is the one of the features, and the residual is 0.
+        """
+        if not hasattr(self, "map_") or self.n_components is not None:
+            return 0.0
+        left = min(self.map_.trace_error_, 0.5) + float(np.finfo(np.float64).eps)
+        return left / (1 - left) * float(np.einsum("ij,ij->", features, features))
 
     def _check_memory(self, X: Any, kernel_map: KernelMap) -> None:
         itemsize = 4 if getattr(X, "dtype", None) == np.float32 else 8
@@ -386,7 +403,8 @@ default="linear"
     def _fit(self, features: Any, y: NDArray[Any], weights: NDArray[np.float64], before: _Before | None) -> Outcome:
         classes = np.unique(y)
         labels = np.searchsorted(classes, y).astype(np.int32)
-        examples = Examples(listed(features), labels, float(self.C) * weights, len(classes))
+        residual = self._residual(features)
+        examples = Examples(listed(features), labels, float(self.C) * weights, len(classes), residual)
         start = None if before is None else before.table(features.shape[1], classes)
         label_kernel = checked_label_kernel(self.label_kernel, len(classes))
         loss = PrimalLoss(self.loss, float(self.softmax_gamma), float(self.smoothing))

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
 from larank import _core
+from larank.blocks.provider import pieces
 from larank.blocks.workers import Workers
 
 Table = NDArray[Any]
 
+_ROWS_OF_GRADIENT = 256  # for which derivatives of the losses are computed together
 _FIRST_SOFTMAX_GAMMA = 4.0  # of the smooth functions that stand for the maximum
 
 
@@ -66,6 +69,8 @@ class Examples:
     labels: NDArray[np.int32]
     costs: NDArray[np.float64]
     n_classes: int
+    residual: float = 0.0
+    """The largest eigenvalue at most of what X X' leaves of the kernel matrix of the problem."""
 
 
 def listed(X: Any) -> Any:
@@ -82,7 +87,8 @@ class Iterate:
 
     `value` is what is being minimised, `primal` the objective that was asked for, and `slack` what stands between
     `primal` and the optimum besides the gradient; both differ for the maximum alone, which is approached by smooth
-    functions.
+    functions. `hidden` is how much lower the optimum may be because the biases are not exactly the
+    best, or because the examples are not all of the kernel.
     """
 
     table: Table
@@ -91,6 +97,12 @@ class Iterate:
     primal: float
     slack: float
     bound: float  # 1/2 |gradient in W|^2
+    hidden: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """The distance of `primal` from the optimum at most."""
+        return self.bound + self.slack + self.hidden
 
 
 class PrimalObjective:
@@ -232,6 +244,32 @@ class PrimalObjective:
         """The same of all examples, as a mean over the classes."""
         found: NDArray[np.float64] = self._session.mean_curvatures()
         return found
+
+    def squared_gradient(self) -> float:
+        """The sum of squares of the derivatives of the losses in the scores, at the table of the last `evaluate`."""
+        examples, scores, found = self.examples, self.scores(), 0.0
+        for rows in pieces(self.n_examples, _ROWS_OF_GRADIENT):
+            # The scores of these examples are their own features, so the gradient in the weights is wanted as it is.
+            identity = np.eye(rows.stop - rows.start)
+            some = Examples(identity, examples.labels[rows], examples.costs[rows], examples.n_classes)
+            one = PrimalObjective(
+                some, self.loss, None, fit_intercept=False, workers=self.workers, offsets=scores[rows]
+            )
+            one.smooth(self.softmax_gamma, self.smoothing)
+            found += 2 * one.evaluate(one.zeros()).bound
+        return found
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """The Euclidean norm of every example."""
+        X = self.examples.X
+        if issparse(X):
+            table = csr_matrix((np.square(X.data, dtype=np.float64), X.indices, X.indptr), X.shape)
+            squares: NDArray[np.float64] = table @ np.ones(X.shape[1])
+        else:
+            squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+        lengths: NDArray[np.float64] = np.sqrt(squares)
+        return lengths
 
     def scores(self) -> NDArray[np.float64]:
         """Those at the table of the last `evaluate`."""

@@ -6,6 +6,9 @@ It is the Fenchel gap, too. The dual point is the gradient G of the losses. By F
 conjugates at G add up to <G, scores>, which leaves 1/2 |W|^2 + 1/2 |X'G L|^2 + <X'G L, W> = 1/2 |W + X'G L|^2. For the
 maximum, G comes from weights pi of the wrong classes that sum up to 1, and the gap is larger by
 sum_i c_i (max_u t_u - sum_u pi_u t_u).
+
+With a kernel, XX' leaves a residual R of the kernel matrix. The same G is feasible for the dual of the kernel machine,
+whose objective is lower by 1/2 tr(G'R G K), so by no more than half the largest eigenvalues of R and of K times |G|^2.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from larank.linear.biasbound import BiasBound
 from larank.linear.descent import SOLVERS, Descent, newton
 from larank.linear.primalobjective import Examples, Iterate, PrimalObjective, Table
 from larank.linear.shrinking import ROUNDING
@@ -26,6 +30,7 @@ from larank.training.loop import ObjectiveValues
 
 _BIAS_PRECISION = 1e-3  # of the gap to stop at: what may be left of the gradient in the biases
 _LEAST_BIAS_PRECISION = 1e-13  # of the costs
+_MOST_HIDDEN = 0.1  # of the gap to stop at: what the gradient in the biases may hide
 _BIAS_PASSES = 200  # at most, over the scores
 _VALUES_AT_ONCE = 1 << 17  # values of X that are converted to double precision together
 _GROWTH, _LARGEST_SOFTMAX_GAMMA = 4.0, 1e12  # of the smooth functions that stand for the maximum
@@ -79,8 +84,8 @@ class PrimalTraining:
             at = objective.evaluate(self._table)
             at = (yield at) or at
             at = yield from _until_smoothing_tells(minimise(objective, at, random), at)
-            if not objective.is_smoothed or softmax_gamma > _LARGEST_SOFTMAX_GAMMA:
-                return
+            if not objective.is_smoothed or softmax_gamma > _LARGEST_SOFTMAX_GAMMA or at.hidden > at.slack:
+                return  # rounding grows with softmax_gamma, and with it what the gradient in the biases may hide
             self._table, softmax_gamma = at.table, _GROWTH * softmax_gamma
 
     def advance(self) -> bool:
@@ -103,7 +108,7 @@ class PrimalTraining:
     def gap_is_closed(self, tol: float) -> bool:
         """Whether the bound is small enough."""
         assert self._at is not None
-        return self._at.bound + self._at.slack <= tol * self._at.primal
+        return self._at.gap <= tol * self._at.primal
 
     def estimate(self) -> Objectives | None:
         """At a new iterate; the gradient in its biases is taken to be 0."""
@@ -120,12 +125,28 @@ class PrimalTraining:
             self._at = self._objective.evaluate(self._table)
         with self._objective.timed("biases"):
             found = yield from with_best_biases(self._objective, self._at, self._tol)
+            found = self._of_whole_kernel(found)
         self._at = self._better = found
         if found.primal > self._primal_at_zero() * (1 + ROUNDING):
-            # Biases that are not the best give no bound. The descent goes on from where it was.
-            self._at = replace(self._objective.evaluate(self._objective.zeros()), bound=np.inf)
+            # The bound holds for any model. The descent goes on from where it was.
+            zero = self._objective.evaluate(self._objective.zeros())
+            self._at = replace(zero, bound=zero.primal - (found.primal - found.gap), slack=0.0)
             self._better = self._objective.evaluate(found.table)
         return self._objectives(self._at)
+
+    def _of_whole_kernel(self, at: Iterate) -> Iterate:
+        """Lower the bound by what the residual R of the kernel matrix adds to it: 1/2 tr(G'R G K), see the head."""
+        objective = self._objective
+        residual = objective.examples.residual
+        if not residual:
+            return at
+        if objective.latest is not at:
+            at = replace(objective.evaluate(at.table), hidden=at.hidden)
+        K = objective.label_kernel
+        largest = 1.0 if K is None else float(np.linalg.eigvalsh(K)[-1])
+        omitted = 0.5 * largest * residual * objective.squared_gradient()
+        objective.latest = replace(at, hidden=at.hidden + omitted)
+        return objective.latest
 
     def _primal_at_zero(self) -> float:
         """Return the objective of w = 0 without biases, which a descent on smoother losses may end above."""
@@ -137,7 +158,7 @@ class PrimalTraining:
         return float(objective.examples.costs.sum()) * one.evaluate(one.zeros()).primal
 
     def _objectives(self, at: Iterate) -> ObjectiveValues:
-        dual = max(0.0, at.primal - at.bound - at.slack) if self.is_convex else np.nan
+        dual = max(0.0, at.primal - at.gap) if self.is_convex else np.nan
         gradient = self._objective.weights(at.gradient)  # without what stands for nothing where K is singular
         return ObjectiveValues(at.primal, dual, float(max(gradient.max(), -gradient.min())))
 
@@ -192,27 +213,42 @@ def _until_smoothing_tells(descent: Descent, at: Iterate) -> Generator[Iterate |
 
 
 def with_best_biases(objective: PrimalObjective, at: Iterate, tol: float) -> Generator[None, None, Iterate]:
-    """The iterate with the biases that are best for its weights: there the bound from the gradient holds.
+    """The iterate with the biases that are best for its weights, and what the rest of their gradient may hide.
 
     They are those of the same problem without features, whose scores begin where the weights leave them.
     """
     examples = objective.examples
-    wanted = max(_BIAS_PRECISION * tol * at.primal, _LEAST_BIAS_PRECISION * float(examples.costs.sum()))
-    if not objective.fit_intercept or np.abs(at.gradient[-1]).max() <= wanted:
+    if not objective.fit_intercept:
         return at
     if objective.latest is not at:
         at = objective.evaluate(at.table)
-    biases = _of_biases(objective, objective.scores())
-    best = biases.evaluate(biases.zeros())
-    for number, found in enumerate(newton(biases, best, np.random.RandomState(0))):
-        yield
-        best = found or best  # values of the last steps differ by rounding, and tables of those before are used again
-        if np.abs(best.gradient).max() <= wanted or number > _BIAS_PASSES:
-            break
-    table = at.table.copy()
+    scores = objective.scores()
+    reach = BiasBound(objective, at.primal, scores)
+    wanted = _BIAS_PRECISION * tol * at.primal
+    rounding = _LEAST_BIAS_PRECISION * float(examples.costs.sum())
+
+    def is_enough(gradient: Table, moves: Table) -> bool:
+        largest = float(np.abs(gradient).max())
+        return largest <= rounding or (
+            largest <= wanted and reach.hidden(gradient, moves, at.bound + at.slack) <= _MOST_HIDDEN * tol * at.primal
+        )
+
     k = examples.n_classes
-    table[-1, :k] += best.table[-1, :k].astype(table.dtype)
-    return objective.evaluate(table)
+    moves = np.zeros(k)
+    if not is_enough(at.gradient[-1, :k], moves):
+        biases = _of_biases(objective, scores)
+        best = biases.evaluate(biases.zeros())
+        for number, found in enumerate(newton(biases, best, np.random.RandomState(0))):
+            yield
+            best = found or best  # values of the last steps differ by rounding, and the tables before are used again
+            if is_enough(best.gradient[-1, :k], best.table[-1, :k]) or number > _BIAS_PASSES:
+                break
+        table = at.table.copy()
+        table[-1, :k] += best.table[-1, :k].astype(table.dtype)
+        moves = table[-1, :k].astype(np.float64) - at.table[-1, :k]
+        at = objective.evaluate(table)
+    objective.latest = replace(at, hidden=reach.hidden(at.gradient[-1, :k], moves, at.bound + at.slack))
+    return objective.latest
 
 
 def _of_biases(objective: PrimalObjective, scores: NDArray[np.float64]) -> PrimalObjective:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from functools import partial
-from threading import Event
 from typing import Any, Self
 
 import numpy as np
@@ -72,6 +71,7 @@ _LOOKS = 50  # from scratch in one fit
 _BUFFER_BYTES = 32e6  # of a file, where the memory limit allows it
 _BUFFER_BYTES_OF_BLOCKS = 4e6  # that blocks of the user's own are joined to: they may come slowly
 _BUFFERS = 4  # in memory at a time: one in training, one waiting, one being read, and parts of it
+_IsCut = Callable[[], bool]  # returns whether a limit has cut the stream
 _FIXED = ("algorithm", "loss", "formulation", "alpha", "fit_intercept", "t0")  # what a stream cannot change
 
 
@@ -469,10 +469,9 @@ class SGDQNClassifier(ScoringClassifier):
         held_out = None
         if validation is not None:
             held_out = held_out_examples(validation, partial(validated, _Anonymous(), reset=True), None)
-        is_cut = Event()
         plan = Plan(
             Problem.of(self),
-            partial(self._parts, source, labels, is_cut),
+            partial(self._parts, source, labels),
             epochs,
             shuffled=bool(self.shuffle),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
@@ -480,7 +479,6 @@ class SGDQNClassifier(ScoringClassifier):
             t0=self.t0,
             error=None if held_out is None else partial(_error, *held_out, labels),
             patience=self.n_iter_no_change if self.early_stopping else math.inf,
-            is_cut=is_cut,
         )
         outcome = self._train(GradientTraining(plan), labels, "a stream")
         check_arrived(labels.listed(), 2, outcome.status, self.time_limit)
@@ -500,21 +498,19 @@ class SGDQNClassifier(ScoringClassifier):
             state = dict(self._state)
             start = Start(self.t0_, int(state.pop("skip")[0]))
             machine = GradientMachine.from_state(problem, len(self._arrived), start, state)
-        is_cut = Event()
         plan = Plan(
             problem,
-            partial(self._parts, source, labels, is_cut) if is_stream else partial(self._part, source[0], labels),
+            partial(self._parts, source, labels) if is_stream else partial(self._part, source[0], labels),
             1,
             shuffled=bool(self.shuffle) and is_stream,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)) if first else 0,
             certify=bool(self.certify),
             t0=self.t0,
-            is_cut=is_cut,
         )
         return self._train(GradientTraining(plan, machine), labels, "a stream")
 
-    def _parts(self, source: Any, labels: StreamLabels, is_cut: Event) -> Generator[Part | None]:
-        """The blocks of a stream; a thread reads the next one meanwhile. None says that it has not come yet."""
+    def _parts(self, source: Any, labels: StreamLabels, is_cut: _IsCut) -> Generator[Part | None]:
+        """Yield the blocks of a stream, or None if the next one has not come yet; a thread reads it meanwhile."""
         most = _BUFFER_BYTES if isinstance(source, str | os.PathLike | ExampleFile) else _BUFFER_BYTES_OF_BLOCKS
         buffer = max(1, int(min(most, self.memory_limit / _BUFFERS)))
         may_grow = not hasattr(self, "n_features_in_")
@@ -523,7 +519,7 @@ class SGDQNClassifier(ScoringClassifier):
         def ends(block: ExampleBlock | None) -> bool:
             nonlocal has_come
             has_come = has_come or block is not None
-            return has_come and is_cut.is_set()
+            return has_come and is_cut()
 
         with closing(arriving_blocks(source, buffer, ends)) as blocks:
             for block in blocks:
@@ -544,10 +540,10 @@ class SGDQNClassifier(ScoringClassifier):
                     raise kind(f"{block.where}: {error}") from error
                 yield Part(rows, len(labels), block.share_read)
 
-    def _part(self, call: tuple[Any, Any, Any], labels: StreamLabels) -> Generator[Part | None]:
-        """The arrays of one call."""
+    def _part(self, call: tuple[Any, Any, Any], labels: StreamLabels, is_cut: _IsCut) -> Generator[Part | None]:
+        """Yield the arrays of one call, which are never cut."""
         rows = self._rows(*call, labels)
-        yield from _one_part(rows, len(labels))
+        yield from _one_part(rows, len(labels), is_cut)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, labels: StreamLabels) -> LabelledRows:
         """Checked examples, as the session takes them."""
@@ -658,7 +654,7 @@ class _Anonymous(BaseEstimator):  # type: ignore[misc]
     """Whose data are checked for themselves."""
 
 
-def _one_part(rows: LabelledRows, n_labels: int) -> Generator[Part | None]:
+def _one_part(rows: LabelledRows, n_labels: int, _: _IsCut) -> Generator[Part | None]:
     yield Part(rows, n_labels, 1.0)
 
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -53,7 +54,9 @@ from larank.training import (
     Outcome,
     Result,
     check_arrived,
+    check_resumes,
     file_as_data,
+    first_interrupt,
     progress_for,
     train,
     warn_if_early,
@@ -719,10 +722,11 @@ class SequenceTagger(Estimator):
         what = repr(X) if isinstance(X, ConllFile) else f"{corpus.n_tokens} tokens"
         name = {"larank": "LaRank", "perceptron": "Perceptron", "passive-aggressive": "PA"}[self.solver]
         name += self.inference.capitalize() + ("Gap" if self.stop == "gap" else "")
-        with progress_for(self.verbose) as progress, training.workers.entered():
+        with first_interrupt() as interrupt, progress_for(self.verbose) as progress, training.workers.entered():
+            training.check_limits = partial(check_resumes, self.time_limit, interrupt)
             progress.start(f"{name}, {what}")
             try:
-                outcome = train(training, limits, progress, checkpoint=checkpoint)
+                outcome = train(training, limits, progress, checkpoint=checkpoint, interrupt=interrupt)
             finally:
                 training.close()
         self._learner.stretches += training.stretches
@@ -818,15 +822,20 @@ class SequenceTagger(Estimator):
         return self._names()[self._chain.predict(sequences, self._workers())]
 
     def _file_score(self, file: ConllFile) -> float:
-        workers = self._workers()
+        workers, labels = self._workers(), self._learner.labels
         words, wrong = _core.Dictionary(), WrongLabels(self.constraints)
+        number = np.empty(0, np.int32)  # of each word that is a label in the file
         right = tokens = 0
         for block in file.blocks(_PREDICTION_TOKENS, words):
-            true = np.array(words.words(), dtype=object)[block.labels].tolist()
             if self.repair:
-                true = wrong.mend(block.starts, true, named_by_line(file, block))
+                names = np.array(words.words(), dtype=object)[block.labels].tolist()
+                true = labels.known(wrong.mend(block.starts, names, named_by_line(file, block)))
+            else:
+                if len(words) > len(number):
+                    number = labels.known(words.words())
+                true = number[block.labels]
             found = self._chain.predict(self._encoded(block), workers)
-            right += int(np.count_nonzero(found == self._learner.labels.known(true)))
+            right += int(np.count_nonzero(found == true))
             tokens += len(found)
         wrong.warn_of_repair()
         return right / tokens

@@ -9,7 +9,7 @@ import math
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from larank import _core
 from larank.blocks.workers import Workers
-from larank.data.ahead import arrived
 from larank.data.schema import (
     RANDOM_STATE,
     Kind,
@@ -313,6 +312,7 @@ class ChainTraining:
     before_order: list[Any] | None = None  # where `orders` stood before the order of the current sequences
     is_waiting: bool = False  # for the next sequences
     source: Iterator[LabelledSequences | None] = field(default_factory=lambda: iter(()))
+    check_limits: Callable[[], None] = lambda: None  # raises if a limit ends the way to the position of a checkpoint
 
     def __post_init__(self) -> None:
         self.chain, self.session = self.learner.chain, self.learner.session
@@ -427,21 +427,29 @@ class ChainTraining:
         if self.orders is not None:
             set_random_state(self.orders, state["orders"])
         if int(state["epochs_begun"]) > 1:
-            for labelled in arrived(self.corpus.blocks()):
+            for labelled in self._arrived():
                 self._numbers(labelled)
             self.source = self.corpus.blocks()
         is_in_block, has_next = bool(state["is_in_block"]), False
-        for labelled in islice(arrived(self.source), int(state["blocks_taken"]) - is_in_block):
+        for labelled in islice(self._arrived(), int(state["blocks_taken"]) - is_in_block):
             self.blocks_taken += 1
             self._numbers(labelled)
         if is_in_block:
             has_next = self._take_block()
             while self.is_waiting:
+                self.check_limits()
                 has_next = self._take_block()
         elif int(state["epoch"]) >= int(state["epochs_begun"]):
-            has_next = next(arrived(self.source), None) is not None  # a corpus knows its size when its end was met
+            has_next = next(self._arrived(), None) is not None  # a corpus knows its size when its end was met
         if self.blocks_taken != int(state["blocks_taken"]) or has_next != is_in_block:
             raise ValueError("it is no place in the corpus")
+
+    def _arrived(self) -> Iterator[LabelledSequences]:
+        """Yield the blocks of the source as they arrive, until a limit ends the wait for them."""
+        for labelled in self.source:
+            self.check_limits()
+            if labelled is not None:
+                yield labelled
 
     def _check_numbers(self, trained: Mapping[str, Any]) -> None:
         """Raise where features, labels or stretches are not those of the corpus."""

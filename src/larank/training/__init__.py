@@ -29,7 +29,7 @@ from larank.training.loop import (
 )
 from larank.training.progress import Progress, progress_for
 from larank.training.result import Checkpoint, Result, Status
-from larank.training.streams import check_arrived, cut_by
+from larank.training.streams import check_arrived, check_resumes, cut_by
 
 __all__ = [
     "CertificateWarning",
@@ -54,6 +54,7 @@ __all__ = [
     "Training",
     "TrainingWarning",
     "check_arrived",
+    "check_resumes",
     "completed",
     "cut_by",
     "file_as_data",

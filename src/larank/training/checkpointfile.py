@@ -52,8 +52,12 @@ def _check_place(path: str) -> None:
         raise ValueError(f"checkpoint must be the path of a file; got {path!r}, which is a folder")
 
 
+class NotResumedError(ValueError):
+    """A limit that came before the data were read up to the position of a checkpoint."""
+
+
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written; training goes on without it."""
+    """A checkpoint could not be written; the training itself is not affected."""
 
 
 class CheckpointRequest(NamedTuple):
@@ -126,21 +130,25 @@ class CheckpointFile:
         """Whether it is time to write it."""
         return time.perf_counter() >= self._due_at
 
-    def write(self, state: State) -> None:
-        """Write the state, in the place of the one before.
+    def write(self, state: State, *, is_last: bool) -> None:
+        """Replace the state in the file.
 
-        If the disk is full or fails, a warning says so, training goes on, and the last state stays in the file.
+        If the disk is full or fails, or the state is too large for a file, a warning is issued and the previous state
+        stays in the file. `is_last` says for the warning that training has ended.
         """
         arrays: dict[str, NDArray[Any]] = {}
         description = {"of": self.of, "state": _encoded(state, "state", arrays)}
         try:
             with atomic_write(self.path) as file:
                 arrayfile.write(file, _FORMAT, description, arrays)
-        except OSError as error:
-            last = "the last checkpoint stays" if os.path.exists(self.path) else "there is no checkpoint yet"
+        except (OSError, ValueError) as error:
+            kept = "the previous checkpoint stays" if os.path.exists(self.path) else "no checkpoint exists"
+            follows = "training goes on, and the next checkpoint is tried when it is due"
+            if is_last:
+                follows = "training has ended, so that no other checkpoint will be written"
             warnings.warn(
-                f"the checkpoint {os.fspath(self.path)!r} cannot be written: {error.strerror or error}; {last}, "
-                "training goes on, and the next checkpoint is tried when it is due",
+                f"the checkpoint {os.fspath(self.path)!r} cannot be written: "
+                f"{getattr(error, 'strerror', None) or error}; {kept}, {follows}",
                 CheckpointWarning,
                 stacklevel=2,
             )
@@ -158,10 +166,10 @@ class CheckpointFile:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Say of the file that it is damaged, where what it holds makes no sense."""
+        """Raise an error that names the file as damaged if its content makes no sense."""
         try:
             yield
-        except ModelFileError:
+        except (ModelFileError, NotResumedError):
             raise
         except _SENSELESS as error:
             raise ModelFileError(f"{os.fspath(self.path)} is damaged: {error}") from error

@@ -340,7 +340,7 @@ class _Run:
         run = {name: getattr(self, name) for name in self._KEPT}
         run |= {"seconds": self.seconds(), "history": [asdict(point) for point in self.history]}
         run["status"] = status if status in ("converged", "completed") else None
-        checkpoint.write({"run": run, "training": state})
+        checkpoint.write({"run": run, "training": state}, is_last=status is not None)
         checkpoint.wait(time.perf_counter() - began)
 
     def resume(self, checkpoint: CheckpointFile) -> Status | None:

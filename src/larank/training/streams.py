@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from larank.publishing import call_began
+from larank.training.checkpointfile import NotResumedError
 from larank.training.interrupts import Interrupt
 from larank.training.loop import allowance
 from larank.training.result import Status
@@ -28,6 +29,29 @@ def cut_by(time_limit: float | None, interrupt: Interrupt, *, has_classes: bool)
     now = time.perf_counter()
     end = _READING * time_limit if has_classes else time_limit + _GRACE * allowance(time_limit)
     return "time_limit" if now - call_began(otherwise=now) >= end else None
+
+
+def check_resumes(time_limit: float | None, interrupt: Interrupt) -> None:
+    """Raise an error if a limit has come before the data were read up to the position of a checkpoint.
+
+    The limit counts from the beginning of this call, without the runs before: it ends a wait for data, and the model of
+    a checkpoint whose time was over can still be restored.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C has come: no model can be returned.
+    NotResumedError
+        If the time limit has come.
+    """
+    status = cut_by(time_limit, interrupt, has_classes=False)
+    if status == "interrupted":
+        raise KeyboardInterrupt("the data were not read up to the position of the checkpoint, so there is no model")
+    if status == "time_limit":
+        raise NotResumedError(
+            f"the data were not read up to the position of the checkpoint within time_limit={time_limit} seconds. "
+            "Choose a larger time_limit; the checkpoint is unchanged"
+        )
 
 
 def check_arrived(labels: Sequence[Any], least: int, status: Status | None, time_limit: float | None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 import larank
-from tests.hostile.campaign import Attack, Case
+from tools.hostile.campaign import Attack, Case
 
 # ---- What a case does; its source is part of the case ----
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from random import Random
 
-from tests.hostile.campaign import Attack, Case
-from tests.hostile.modelfiles import corpus, is_refused
+from tools.hostile.campaign import Attack, Case
+from tools.hostile.modelfiles import corpus, is_refused
 
 _SCRIPT = """
 from larank.data.models import load

@@ -11,7 +11,7 @@ products or the exact solver, with the same certificate.
 from collections.abc import Iterator
 from random import Random
 
-from tests.hostile.campaign import Attack, Case
+from tools.hostile.campaign import Attack, Case
 
 _IMPORTS = """
 import os, signal, sys, warnings

@@ -4,8 +4,8 @@ from random import Random
 
 from larank.data import DataFormatError
 from larank.data.files import MOST_UNPACKED, UNPACKED_RATIO
-from tests.hostile.campaign import Case
-from tests.hostile.mutations import damaged, packed
+from tools.hostile.campaign import Case
+from tools.hostile.mutations import damaged, packed
 
 SOUND = """
 import numpy as np

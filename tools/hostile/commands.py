@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from tests.hostile import columns, svmlight, tables, texts
-from tests.hostile.campaign import Attack, Case, made_apart
-from tests.hostile.datafiles import due
-from tests.hostile.mutations import NUMBERS, damaged, packed
+from tools.hostile import columns, svmlight, tables, texts
+from tools.hostile.campaign import Attack, Case, made_apart
+from tools.hostile.datafiles import due
+from tools.hostile.mutations import NUMBERS, damaged, packed
 
 FILES = {
     "data.svm": b"1 1:0.5 3:2\n2 2:1 # a comment\n1 1:.25 2:7 3:1\n2 3:1\n" * 3,

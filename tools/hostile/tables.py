@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from random import Random
 
-from tests.hostile.campaign import Attack, Case
-from tests.hostile.datafiles import SOUND, damaged_case, names_its_file
+from tools.hostile.campaign import Attack, Case
+from tools.hostile.datafiles import SOUND, damaged_case, names_its_file
 
 TEXTS = (
     b"1,2,a\n3,4.5,b\n-1e3,0,a\n",

@@ -7,9 +7,9 @@ from random import Random
 
 import numpy as np
 
-from tests.hostile.campaign import Attack, Case
-from tests.hostile.datafiles import SOUND, due, names_its_file
-from tests.hostile.mutations import damaged, packed
+from tools.hostile.campaign import Attack, Case
+from tools.hostile.datafiles import SOUND, due, names_its_file
+from tools.hostile.mutations import damaged, packed
 
 PARTS = {
     "data": np.arange(1.0, 6.0),

@@ -1,4 +1,4 @@
-"""The command `python -m tests.hostile`: hostile cases against the library, for so many seconds or cases."""
+"""The command `python -m tools.hostile`: hostile cases against the library, for so many seconds or cases."""
 
 import argparse
 import ctypes
@@ -9,14 +9,14 @@ from pathlib import Path
 # One thread and one arena per child: the children share the cores, and each further arena asks for 64 MB of addresses.
 os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1", MALLOC_ARENA_MAX="1")
 ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
-sys.path.insert(0, str(Path(__file__).parents[1]))  # where attacks find what tests share, as pytest does
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))  # where attacks find what tests share, as pytest does
 
-from tests.hostile.campaign import Campaign, registered  # noqa: E402
+from tools.hostile.campaign import Campaign, registered  # noqa: E402
 
 
 def main() -> int:
     attacks = registered()
-    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.hostile", description=__doc__)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="how long all attacks together may take")
     parser.add_argument("--cases", type=int, help="how many cases of each attack")
     parser.add_argument("--attack", action="append", choices=sorted(attacks), help="by default all, in turn")

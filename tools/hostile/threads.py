@@ -11,7 +11,7 @@ from random import Random
 from sklearn.base import BaseEstimator
 
 import larank
-from tests.hostile.campaign import Attack, Case
+from tools.hostile.campaign import Attack, Case
 
 # What makes an estimator quick, or another one: each line is a case.
 _VARIANTS: dict[str, list[str]] = {

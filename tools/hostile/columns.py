@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from random import Random
 
-from tests.hostile.campaign import Attack, Case
-from tests.hostile.datafiles import damaged_case, names_its_file
+from tools.hostile.campaign import Attack, Case
+from tools.hostile.datafiles import damaged_case, names_its_file
 
 TEXTS = (
     b"Confidence NN B-NP\nin IN B-PP\n\nthe DT B-NP\npound NN I-NP\n",

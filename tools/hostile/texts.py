@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from random import Random
 
-from tests.hostile.campaign import Attack, Case
-from tests.hostile.datafiles import due, names_its_file
-from tests.hostile.mutations import damaged, packed
+from tools.hostile.campaign import Attack, Case
+from tools.hostile.datafiles import due, names_its_file
+from tools.hostile.mutations import damaged, packed
 
 TABLE = b"""concept,kind,words,location:room,containedby(object):object,state=asleep|cooked,near:room:acyclic
 john,actor,john father,kitchen,,,

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from random import Random
 
-from tests.hostile.campaign import Attack, Case
-from tests.hostile.datafiles import SOUND, damaged_case, names_its_file
+from tools.hostile.campaign import Attack, Case
+from tools.hostile.datafiles import SOUND, damaged_case, names_its_file
 
 TEXTS = (
     b"1 1:0.5 3:2\n-1 2:1e3 # a comment\n+1 1:-.25 2:7 3:1e-5\n",

@@ -11,7 +11,7 @@ from itertools import cycle, product
 from random import Random
 
 import larank
-from tests.hostile.campaign import Attack, Case
+from tools.hostile.campaign import Attack, Case
 
 _SCRIPT = """
 import warnings

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 import larank
 from forging import joined, sealed, split
 from larank.data import models
-from tests.hostile.campaign import Attack, Case, made_apart
+from tools.hostile.campaign import Attack, Case, made_apart
 
 # ---- What a model is asked; its cost must not be what a damaged parameter says ----
 

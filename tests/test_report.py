@@ -279,7 +279,7 @@ def test_plots_stand_below_each_other_where_the_page_is_narrow(tmp_path: Path) -
 
 def test_the_page_fits_a_phone(tmp_path: Path) -> None:
     text = written(tmp_path, tables={"Worst classes": [{"class": "a class with a long name", "errors": 7}]})
-    style = report._STYLE
+    style = re.search(r"(?s)<style>(.*?)</style>", text)[1]  # type: ignore[index]
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
     assert text.count("<table>") == text.count("<div class='table'><table>") == 2
     assert ".table { overflow-x: auto; }" in style  # what is wider than the screen scrolls within its table

@@ -10,7 +10,6 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold
 
-import larank
 import pairwisereference as pairwise
 from larank import AmbiguousClassifier, LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
@@ -107,12 +106,6 @@ def test_the_gap_is_not_negative_and_coefficients_keep_their_signs(kernel, epoch
         np.testing.assert_allclose(beta.sum(axis=1), 0, atol=1e-9)
         assert (beta[sets > 0] >= 0).all()
         assert (beta[sets == 0] <= 0).all()
-
-
-def test_float32_kernel_values_make_nearly_the_same_model():
-    X, _, sets = problem(200)
-    fine, coarse = (ambiguous(stop="gap", tol=1e-4).fit(X.astype(kind), sets) for kind in ("float64", "float32"))
-    assert coarse.result_.primal == pytest.approx(fine.result_.primal, rel=1e-3)
 
 
 # Regret
@@ -215,17 +208,6 @@ def test_entries_that_a_matrix_has_twice_add_up():
     )
 
 
-def test_counts_are_those_of_the_stream():
-    X, _, sets = problem(60)
-    sets[:7] = 1
-    model = ambiguous().partial_fit(X[:30], sets[:30])
-    assert model.result_.operations["uninformative"] == 7
-    assert model.result_.operations["process_new"] == 23
-    model.partial_fit(X[30:], sets[30:])
-    assert model.result_.operations["uninformative"] == 7
-    assert model.result_.operations["process_new"] == 53
-
-
 def test_more_weight_for_the_right_candidate_is_the_same_as_more_of_the_same_example():
     X, y, _ = problem(30, 3)
     other = (y + 1) % 3
@@ -246,6 +228,9 @@ def test_examples_with_all_classes_as_candidates_are_left_out_and_counted():
     assert model.result_.operations["uninformative"] == 8
     assert model.result_.operations["process_new"] == 32
     assert not set(model.support_) & set(np.flatnonzero(full))
+    stream = ambiguous().partial_fit(X[:20], sets[:20]).partial_fit(X[20:], sets[20:])
+    assert stream.result_.operations["uninformative"] == 8
+    assert stream.result_.operations["process_new"] == 32
     np.testing.assert_allclose(model.decision_function(X), same.decision_function(X), atol=1e-12)
 
 
@@ -254,17 +239,6 @@ def test_a_class_that_is_nobodys_candidate_may_be_announced():
     model = ambiguous().fit(X, [set(NAMES[row > 0]) for row in sets], classes=[*NAMES, "yew"])
     assert list(model.classes_) == [*NAMES, "yew"]
     assert "yew" not in model.predict(X)
-
-
-def test_new_classes_join_a_stream():
-    X, y, _ = problem(90, 3, seed=1)
-    order = np.argsort(y, kind="stable")
-    model = ambiguous(C=10.0)
-    for rows in (order[:60], order[60:], order):
-        model.partial_fit(X[rows], [{NAMES[label]} for label in y[rows]])
-    assert list(model.classes_) == list(NAMES[:3])
-    assert model.score(X, NAMES[y]) > 0.8
-    assert np.abs(model.dual_coef_).max() <= 10.0 * (1 + 1e-12)
 
 
 def test_a_class_that_comes_alone_does_not_swallow_the_others():
@@ -284,7 +258,7 @@ def test_predictions_among_the_candidates_are_what_selection_can_go_by():
     model = ambiguous(C=3.0, epochs=5).fit(X, sets)
     predicted = model.predict(X)
     share = np.mean(sets[np.arange(200), predicted] > 0)
-    assert share > np.mean(predicted == y)
+    assert share > np.mean(predicted == y) == model.score(X, y)
     lists = [set(np.flatnonzero(row).tolist()) for row in sets]
     assert model.score(X, sets) == model.score(X, sparse.csr_matrix(sets)) == model.score(X, lists) == share
     weights = np.arange(200.0)
@@ -308,14 +282,6 @@ def test_labels_in_a_matrix_are_noticed():
     ):
         ambiguous().fit(X, pairs)
     assert ambiguous().fit(X, pairs.tolist()).score(X, y + 1) > 0.5
-
-
-def test_two_classes_have_one_decision():
-    X, y, _ = problem(40, 2)
-    for kernel in ("linear", "rbf"):
-        model = ambiguous(kernel, C=10.0, epochs=5).fit(X, [{label} for label in y])
-        assert model.decision_function(X).shape == (40,)
-        assert model.score(X, y) > 0.7
 
 
 # Sharpness
@@ -357,28 +323,6 @@ def test_training_that_ends_between_two_weights_claims_no_lower_bound():
     assert np.isfinite(model.result_.primal)
     assert np.isnan(model.result_.dual) or model.result_.gap >= 0
     assert model.regret_.final_loss is None, "the final model solves another problem than the one it is measured by"
-
-
-def test_a_stream_cannot_be_sharpened():
-    X, _, sets = problem()
-    with pytest.raises(ValueError, match=r"sharpness must be 0 with epochs=1, got 5.0: candidates are weighed between"):
-        ambiguous(sharpness=5.0).fit(X, sets)
-
-
-# Files
-
-
-def test_a_saved_model_goes_on_where_it_stopped(tmp_path):
-    X, _, sets = problem(120)
-    for kernel in ("linear", "rbf"):  # the order of patterns, by which some are chosen, is not saved
-        model = ambiguous(kernel, n_reprocess=0).partial_fit(X[:60], sets[:60], classes=range(4))
-        larank.save(model, tmp_path / "model.larank")
-        loaded = larank.load(tmp_path / "model.larank")
-        assert loaded.regret_ == model.regret_
-        for each in (model, loaded):
-            each.partial_fit(X[60:], sets[60:])
-        np.testing.assert_allclose(loaded.decision_function(X), model.decision_function(X), atol=1e-9)
-        assert loaded.regret_ == model.regret_
 
 
 # Wrong candidates
@@ -430,9 +374,3 @@ def test_wrong_candidates_are_named(y, classes, message):
             continue  # more may come
         with pytest.raises(ValueError, match=message):
             getattr(ambiguous(), call)(X, y, classes=classes)
-
-
-def test_the_score_of_labels_is_that_of_true_labels():
-    X, y, sets = problem()
-    model = ambiguous().fit(X, sets)
-    assert model.score(X, y) == np.mean(model.predict(X) == y)

@@ -154,13 +154,6 @@ def test_a_sentence_without_a_meaning_is_an_error_unless_it_is_to_be_applied(tmp
     assert [example.words[1] for example in read_examples(path, needs_candidates=False)] == ["dog", "cat"]
 
 
-def test_a_file_that_is_not_text_is_refused_by_name(tmp_path):
-    path = tmp_path / "binary.txt"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataFormatError, match=r"binary\.txt"):
-        read_examples(path)
-
-
 @pytest.mark.parametrize("words", [(), ("",), ("two words",), ("#1", "dog")])
 def test_words_that_could_not_be_read_back_are_refused_and_the_old_file_stays(tmp_path, words):
     path = tmp_path / "kept.txt"

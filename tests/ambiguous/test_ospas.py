@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -137,10 +138,8 @@ def drawn(seed, n=40, features=12, labels=8, n_keys=1):
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("update", ["mistake", "margin"])
-@pytest.mark.parametrize("n_keys", [1, 3])
-@pytest.mark.parametrize("C", [0.02, 0.125])
-def test_the_session_takes_the_steps_of_algorithm_24(strategy, update, n_keys, C):
-    for seed in range(4):
+def test_the_session_takes_the_steps_of_algorithm_24(strategy, update):
+    for seed, (n_keys, C) in enumerate(itertools.product([1, 3], [0.02, 0.125])):
         sentences = drawn(seed, n_keys=n_keys)
         model = session(C, strategy, update, seed)
         literal = Literal(C, strategy, update, seed, 12, 8)
@@ -162,7 +161,7 @@ def test_the_session_takes_the_steps_of_algorithm_24(strategy, update, n_keys, C
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 1e6]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_step_from_any_weights_is_that_of_algorithm_23(seed, C):
     """A full step ends where pairs are no longer violated, up to rounding, so sentences of one word are compared."""
     random = np.random.default_rng(seed)
@@ -193,7 +192,7 @@ def test_the_seed_decides():
 
 
 @given(st.integers(0, 10**6), st.sampled_from(STRATEGIES), st.sampled_from(["mistake", "margin"]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_order_of_a_bag_does_not_matter(seed, strategy, update):
     sentences = drawn(seed, n=10, n_keys=2)
     random = np.random.default_rng(seed)
@@ -203,7 +202,7 @@ def test_the_order_of_a_bag_does_not_matter(seed, strategy, update):
 
 
 @given(st.integers(0, 10**6), st.sampled_from(STRATEGIES))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_labels_and_features_that_come_later_have_zero_weights_until_then(seed, strategy):
     sentences = drawn(seed, n=8, labels=3, features=5)
     small = learn(session(strategy=strategy, features=5, labels=3), sentences)
@@ -298,7 +297,7 @@ meanings = st.recursive(symbols, lambda inner: st.builds("{}({}, {})".format, sy
 
 
 @given(st.lists(meanings, min_size=1, max_size=4), st.integers(1, 8), st.randoms())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_bag_is_the_smallest_in_which_each_candidate_finds_its_symbols(texts, n_words, random):
     candidates = [parse_meaning(text) for text in texts]
     bag = symbol_bag(candidates, n_words)

@@ -25,7 +25,7 @@ def examples(draw, most=8):
 
 
 @given(examples(most=40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_sorted_step_is_the_maximum_over_all_pairs(example):
     scores, weights = example
     loss, delta, psi = hooks.pairwise_ascent(scores, weights)
@@ -41,7 +41,7 @@ def dual(beta, scores, weights, kappa):
 
 
 @given(examples(), st.sampled_from([0.01, 1.0, 7.0]), st.sampled_from([0.01, 1.0, 100.0]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_best_coefficients_are_those_of_a_general_solver(example, kappa, cost):
     scores, weights = example
     M, bounds = pairwise.to_pairs(weights, len(scores))
@@ -60,7 +60,7 @@ def test_the_best_coefficients_are_those_of_a_general_solver(example, kappa, cos
 
 
 @given(examples(most=60), st.sampled_from([1e-6, 1.0, 1e4]), st.sampled_from([1e-3, 1.0, 1e6]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_best_coefficients_keep_their_bounds_and_leave_no_pair_for_more(example, kappa, cost):
     scores, weights = example
     beta = np.array(hooks.pairwise_solution(scores, weights, kappa, cost))

@@ -27,6 +27,12 @@ def misaligned(parser, examples):
     return np.mean([tuple(found) != one.symbols for found, one in zip(parser.label(examples), examples, strict=True)])
 
 
+def assert_same_parser(one, other, sentences):
+    """The margins of explanations show the weights."""
+    assert [one.explain(sentence) for sentence in sentences] == [other.explain(sentence) for sentence in sentences]
+    assert one.result_.operations == other.result_.operations
+
+
 @pytest.fixture(scope="module")
 def child():
     """A parser of the child's world at level 1, and its test sentences."""
@@ -37,19 +43,19 @@ def child():
 # ---- What it learns ----
 
 
-@pytest.mark.parametrize(("level", "least"), [(0, 0.91), (1, 0.89), (2, 0.88), (3, 0.86)])
+@pytest.mark.parametrize(("level", "least"), [(0, 0.91), (3, 0.86)])
 def test_the_childs_world_is_understood_after_one_pass(level, least):
-    """Means of ten splits; the thesis has 0.940, 0.926, 0.912 and 0.891 on its own set."""
+    """Means of four splits with 100 test sentences; the thesis has 0.940 and 0.891 on its own set."""
     scores = []
-    for seed in range(10):
-        train, test = make_child_world(level=level, random_state=seed)
+    for seed in range(4):
+        train, test = make_child_world(900, 100, level=level, random_state=seed)
         scores.append(SemanticParser(random_state=seed).fit(train).score(test))
     assert np.mean(scores) >= least
 
 
 def test_neighbours_tell_words_with_two_meanings_apart():
     scores = {1: [], 3: []}
-    for seed in range(4):
+    for seed in range(2):
         train, test = make_child_world(900, 200, random_state=seed)
         for window, found in scores.items():
             found.append(SemanticParser(window=window, random_state=0).fit(train).score(test))
@@ -112,12 +118,11 @@ def test_all_forms_of_input_make_the_same_model():
     ]
     models = [SemanticParser(random_state=0).fit(*form) for form in forms]
     for model in models[1:]:
-        assert np.array_equal(model._state["symbols"]["weights"], models[0]._state["symbols"]["weights"])
-        assert np.array_equal(model._state["roles"]["weights"], models[0]._state["roles"]["weights"])
+        assert_same_parser(model, models[0], SENTENCES[:5])
 
 
 @given(st.integers(0, 1000), st.sampled_from(["random", "left-right", "order-free"]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_neither_order_nor_repetition_of_candidates_matters(seed, strategy):
     train, _ = make_child_world(30, 0, level=2, random_state=seed)
     random = np.random.default_rng(seed)
@@ -126,8 +131,7 @@ def test_neither_order_nor_repetition_of_candidates_matters(seed, strategy):
         again = [*one.candidates, one.candidates[0]]
         mixed.append(ParseExample(one.words, tuple(again[i] for i in random.permutation(len(again)))))
     first, second = (SemanticParser(strategy=strategy, random_state=1).fit(some) for some in (train, mixed))
-    for part in ("symbols", "roles"):
-        assert np.array_equal(first._state[part]["weights"], second._state[part]["weights"])
+    assert_same_parser(first, second, [one.words for one in train])
 
 
 # ---- What it predicts ----
@@ -277,19 +281,7 @@ def test_a_saved_model_goes_on_where_it_was(child, tmp_path):
         for copy in (larank.load(tmp_path / "parser.larank"), pickle.loads(pickle.dumps(half))):
             assert copy.predict(test) == half.predict(test)
             copy.partial_fit(train[200:300])
-            assert np.array_equal(copy._state["symbols"]["weights"], whole._state["symbols"]["weights"])
-            assert np.array_equal(copy._state["roles"]["weights"], whole._state["roles"]["weights"])
-            assert copy.result_.operations == whole.result_.operations
-
-
-def test_parameters_of_a_stream_cannot_change():
-    parser = SemanticParser().partial_fit(SENTENCES, MEANINGS)
-    for name, value in {"C": 2.0, "window": 3, "strategy": "random", "update": "mistake"}.items():
-        changed = SemanticParser(**{name: value})
-        changed._state = parser._state
-        changed._learner.settings = parser._learner.settings
-        with pytest.raises(ValueError, match=rf"{name} must stay as it was in the calls before"):
-            changed.partial_fit(SENTENCES, MEANINGS)
+            assert_same_parser(copy, whole, [one.words for one in test])
 
 
 def test_the_result_counts_and_has_no_objectives():
@@ -346,18 +338,19 @@ def test_a_malformed_meaning_is_told_by_sentence_line_and_column():
     assert (caught.value.line, caught.value.column) == (1, 11)
 
 
-def test_what_cannot_be_scored_is_named():
-    parser = SemanticParser(random_state=0).fit(SENTENCES, MEANINGS)
-    with pytest.raises(ValueError, match="sentences and meanings must be equally long, got 1 and 0"):
-        parser.score(["a cat"], [])
-    with pytest.raises(ValueError, match="sentences is empty; a score needs"):
-        parser.score([], [])
-    with pytest.raises(TypeError, match=r"meanings\[0\] is of type list; it must be a Meaning or its text"):
-        parser.score(["a cat"], [["cat"]])
-    with pytest.raises(ValueError, match=r"sentences\[0\] has no meaning and 2 candidates"):
-        parser.score([ParseExample(("cat",), (Meaning("cat"), Meaning("dog")))])
-    with pytest.raises(TypeError, match=r"meanings is None and sentences\[0\] is of type str"):
-        parser.score(["a cat"])
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ((["a cat"], []), ValueError, "sentences and meanings must be equally long, got 1 and 0"),
+        (([], []), ValueError, "sentences is empty; a score needs"),
+        ((["a cat"], [["cat"]]), TypeError, r"meanings\[0\] is of type list; it must be a Meaning or its text"),
+        (([ParseExample(("cat",), (Meaning("cat"), Meaning("dog")))],), ValueError, "has no meaning and 2 candidates"),
+        ((["a cat"],), TypeError, r"meanings is None and sentences\[0\] is of type str"),
+    ],
+)
+def test_what_cannot_be_scored_is_named(given, error, message):
+    with pytest.raises(error, match=message):
+        SemanticParser(random_state=0).fit(SENTENCES, MEANINGS).score(*given)
 
 
 # ---- While it trains, and after it has failed ----
@@ -411,13 +404,14 @@ def test_training_that_fails_leaves_the_parser_as_it_was(child, monkeypatch):
         assert list(parser.symbols_) == symbols
 
 
-def test_parameters_that_change_after_training_do_not_change_what_was_learned(child, tmp_path):
+@pytest.mark.parametrize(("name", "value"), [("C", 2.0), ("window", 1), ("strategy", "random"), ("update", "mistake")])
+def test_parameters_that_change_after_training_do_not_change_what_was_learned(name, value, child, tmp_path):
     _, train, test = child
-    parser = SemanticParser(window=3, random_state=0).fit(train[:200])
+    parser = SemanticParser(window=3, random_state=0).fit(train[:50])
     before = parser.predict(test)
-    parser.set_params(window=1, C=5.0)
+    parser.set_params(**{name: value})
     larank.save(parser, tmp_path / "parser.larank")
     for other in (parser, larank.load(tmp_path / "parser.larank"), pickle.loads(pickle.dumps(parser))):
         assert other.predict(test) == before
-        with pytest.raises(ValueError, match="must stay as it was"):
-            other.partial_fit(train[200:])
+        with pytest.raises(ValueError, match=rf"{name} must stay as it was in the calls before"):
+            other.partial_fit(train[50:60])

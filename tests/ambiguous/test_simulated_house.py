@@ -189,23 +189,8 @@ def test_the_house_stays_in_order():
         assert all(inside[name] in SEATS for name in asleep)
 
 
-def test_all_verbs_occur_often():
-    counts = Counter(episode.meaning.symbol for episode in story(4000, random_state=4))
-    assert set(counts) == set(VERBS)
-    assert min(counts.values()) > 0.01 * 4000
-    assert max(counts.values()) < 0.12 * 4000
-
-
 def frame(verb):
     return next(frame for frame in FRAMES if frame.verb == verb)
-
-
-def test_who_moves_takes_along_what_is_held():
-    universe = new_universe(Random(0))
-    universe.update([("location", "gina", "bedroom"), ("location", "ball", "bedroom"), ("containedby", "ball", "gina")])
-    execute(universe, Event(frame("move"), ("gina", "bedroom", "hall")))
-    assert universe.get("location", "gina") == universe.get("location", "ball") == "hall"
-    assert universe.get("containedby", "ball") == "gina"
 
 
 @pytest.mark.parametrize(
@@ -244,9 +229,8 @@ def test_where_nobody_is_nothing_happens():
 
 
 def test_the_same_seed_tells_the_same_story():
-    for options in ({"ambiguity": 0.0}, {"ambiguity": 0.7}):
-        assert story(200, random_state=5, **options) == story(200, random_state=5, **options)
-        assert story(200, random_state=5, **options) != story(200, random_state=6, **options)
+    assert story(200, random_state=5, ambiguity=0.7) == story(200, random_state=5, ambiguity=0.7)
+    assert story(200, random_state=5, ambiguity=0.7) != story(200, random_state=6, ambiguity=0.7)
     assert story(9, random_state=np.random.RandomState(5)) == story(9, random_state=np.random.RandomState(5))
 
 
@@ -282,18 +266,6 @@ def test_every_ambiguous_sentence_has_one_reading(ambiguity):
     episodes = story(3000, random_state=9, ambiguity=ambiguity)
     assert {Told(episode).readings() for episode in episodes} == {1}
     assert sum(episode.is_ambiguous for episode in episodes) > 1000
-
-
-def test_where_every_pronoun_is_tried_none_is_left_out_but_for_a_reason():
-    """With ambiguity 1, a sentence without pronouns has none because each alone would have several readings."""
-    for episode in story(1500, random_state=10, ambiguity=1.0):
-        if episode.is_ambiguous:
-            continue
-        told = Told(episode)
-        for name in told.arguments:
-            (shared,) = {frozenset(names) for names in PRONOUNS.values() if name in names}
-            choices = [shared if other == name else {other} for other in told.arguments]
-            assert sum(map(told.is_plausible, product(*choices))) > 1, episode.words
 
 
 def test_about_55_percent_of_sentences_are_ambiguous():
@@ -345,12 +317,6 @@ def test_who_forgets_a_relation_must_guess():
     assert wrong["location", "containedby"] == pytest.approx(0.42, abs=0.04)
 
 
-@pytest.mark.parametrize("ambiguity", [-0.1, 1.1, float("nan"), "often"])
-def test_a_rate_that_is_none_is_refused(ambiguity):
-    with pytest.raises(ValueError, match="ambiguity must be"):
-        House(ambiguity=ambiguity)
-
-
 # ---- Data ----
 
 
@@ -400,22 +366,25 @@ def test_test_sentences_have_their_meaning_and_aligned_symbols(tmp_path):
     assert read_examples(tmp_path / "train.txt") == train
 
 
-@pytest.mark.parametrize("name", ["n_train", "n_test", "level"])
-@pytest.mark.parametrize("value", [-1, 1.5, "3"])
-def test_counts_that_are_none_are_refused(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        make_ambiguous_house(**{"n_train": 2, "n_test": 2, name: value})
+REFUSED = [
+    *((lambda rate=rate: House(ambiguity=rate), "ambiguity must be") for rate in (-0.1, 1.1, float("nan"), "often")),
+    (lambda: make_ambiguous_house(-1, 2), "n_train must be"),
+    (lambda: make_ambiguous_house(2, 1.5), "n_test must be"),
+    (lambda: make_ambiguous_house(2, 2, level="3"), "level must be"),
+    (
+        lambda: Frame("fly", "0 flies to 1", (("male",), ("room",)), (), print),
+        "verb must be one of the house, move, get, .*; got 'fly'",
+    ),
+    (lambda: Frame("move", "0 goes to 2", (("male",), ("room",)), (), print), "pattern must have the digits 0, 1"),
+    (lambda: Frame("move", "0 1 goes", (("male",), ("room",)), (), print), "the word of the verb after the first"),
+    (
+        lambda: Frame("move", "0 goes to 1", (("male",), ("castle",)), (), print),
+        "roles must be classes of the house, .*; got 'castle'",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("verb", "pattern", "roles", "message"),
-    [
-        ("fly", "0 flies to 1", (("male",), ("room",)), "verb must be one of the house, move, get, .*; got 'fly'"),
-        ("move", "0 goes to 2", (("male",), ("room",)), "pattern must have the digits 0, 1"),
-        ("move", "0 1 goes", (("male",), ("room",)), "the word of the verb after the first"),
-        ("move", "0 goes to 1", (("male",), ("castle",)), "roles must be classes of the house, .*; got 'castle'"),
-    ],
-)
-def test_a_word_of_the_grammar_without_a_sense_is_refused(verb, pattern, roles, message):
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_numbers_and_frames_without_a_sense_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
-        Frame(verb, pattern, roles, (), lambda facts, names: None)
+        make()

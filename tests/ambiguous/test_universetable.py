@@ -7,7 +7,7 @@ import pytest
 
 from larank.ambiguous.universe import Relation, Universe, UniverseError
 from larank.ambiguous.universetable import read_table, write_table
-from larank.ambiguous.verbs import CONCEPTS, FRAMES, Event, event, execute, new_universe
+from larank.ambiguous.verbs import CONCEPTS, FRAMES, Event, event, execute, is_coherent, new_universe
 from larank.data import DataFormatError
 
 SMALL = """\
@@ -69,12 +69,11 @@ def test_the_name_of_a_column_says_what_its_relation_is_about_and_leads_to(table
     ]
 
 
-def test_tables_may_have_tabs_quotes_a_byte_order_mark_and_be_compressed(table_of):
+def test_tables_may_have_tabs_quotes_and_empty_lines(table_of):
     table = table_of(SMALL)
-    assert table_of(SMALL.replace(",", "\t"), "table.tsv") == table
     assert table_of(gzip.compress(SMALL.replace(",", "\t").encode()), "table.tsv.gz") == table
     quoted = "\n".join('"' + line.replace(",", '","') + '"' for line in SMALL.splitlines())
-    assert table_of(f"\ufeff{quoted}\r\n\r\n") == table
+    assert table_of(f"{quoted}\r\n\r\n") == table
     assert table_of("concept\nball\n").universe == Universe({"ball": "thing"}, [])
 
 
@@ -152,13 +151,6 @@ def test_other_relations_may_go_round(table_of):
     assert dict(universe.table("likes")) == {"john": "john", "mary": "box", "box": "mary"}
 
 
-def test_damaged_and_absent_files_are_told_apart(table_of, tmp_path):
-    with pytest.raises(DataFormatError, match=r"table\.csv\.gz: damaged data"):
-        table_of(gzip.compress(SMALL.encode())[:-9], "table.csv.gz")
-    with pytest.raises(FileNotFoundError):
-        read_table(tmp_path / "absent.csv")
-
-
 THINGS = {"a b": "thing"}, {"a": "kind:a"}, {"-": "thing"}, {"a": "thing", "#b": "thing"}
 ODD_RELATIONS = [
     Relation("a b", of=frozenset({"thing"})),
@@ -191,11 +183,17 @@ def test_words_of_a_table_must_be_words_of_its_concepts(tmp_path):
 # ---- Events in a universe from a table ----
 
 
-def test_a_house_from_a_table_lives_on(tmp_path):
-    write_table(tmp_path / "house.csv", new_universe(Random(0)))
-    universe, random = read_table(tmp_path / "house.csv").universe, Random(1)
+def test_a_house_from_a_table_lives_as_the_house_itself(tmp_path):
+    house = new_universe(Random(0))
+    write_table(tmp_path / "house.csv", house)
+    universe, randoms = read_table(tmp_path / "house.csv").universe, (Random(1), Random(1))
     for _ in range(50):
-        execute(universe, event(universe, random))
+        here, there = event(universe, randoms[0]), event(house, randoms[1])
+        assert (here.frame, here.arguments) == (there.frame, there.arguments)
+        assert is_coherent(universe, here)
+        execute(universe, here)
+        execute(house, there)
+        assert universe == house
 
 
 MOVE = next(frame for frame in FRAMES if frame.verb == "move")

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from commandline import failure, larank
 
-from larank import LinearMulticlassSVC, SemanticParser, cli
+from larank import LinearMulticlassSVC, SemanticParser
 from larank.ambiguous.childworld import make_child_world
 from larank.ambiguous.meanings import ParseExample, read_examples, write_examples
 from larank.data import models
 
+larank_parse, refusal = partial(larank, "parse"), partial(failure, "parse")
+
 TRAIN, TEST = make_child_world(300, 20, level=1, random_state=0)
-
-
-def larank_parse(*arguments: object, code: int = 0) -> Any:
-    """Run a command in this process and check its exit status."""
-    result = CliRunner().invoke(cli.app, ["parse", *(str(argument) for argument in arguments)])
-    assert result.exit_code == code, result.output
-    return result
-
-
-def failure(*arguments: object) -> str:
-    """Run a command that must fail; return its one line on standard error."""
-    result = larank_parse(*arguments, code=1)
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("larank: error: ")
-    assert result.stdout == ""
-    return line
 
 
 @pytest.fixture
@@ -112,18 +98,18 @@ def test_what_was_not_found_is_shown(model_file, test_file, tmp_path):
 )
 def test_files_that_are_wrong_are_refused_with_the_place(text, message, tmp_path):
     (tmp_path / "wrong.txt").write_text(text)
-    line = failure("train", tmp_path / "wrong.txt", tmp_path / "model.larank")
+    line = refusal("train", tmp_path / "wrong.txt", tmp_path / "model.larank")
     assert re.search(message, line)
     assert "wrong.txt" in line
     assert not (tmp_path / "model.larank").exists()
 
 
 def test_what_cannot_be_done_is_said_in_a_line(model_file, train_file, test_file, tmp_path):
-    assert "must have one meaning, the right one" in failure("eval", model_file, train_file)
-    assert "no such file" in failure("train", tmp_path / "absent.txt", tmp_path / "x.larank").lower()
-    assert "is not a larank model" in failure("apply", test_file, test_file)
+    assert "must have one meaning, the right one" in refusal("eval", model_file, train_file)
+    assert "no such file" in refusal("train", tmp_path / "absent.txt", tmp_path / "x.larank").lower()
+    assert "is not a larank model" in refusal("apply", test_file, test_file)
     models.save(LinearMulticlassSVC().fit([[0.0], [1.0]], [0, 1]), tmp_path / "linear.larank")
-    assert "holds a LinearMulticlassSVC" in failure("apply", tmp_path / "linear.larank", test_file)
+    assert "holds a LinearMulticlassSVC" in refusal("apply", tmp_path / "linear.larank", test_file)
     larank_parse("train", train_file, tmp_path / "x.larank", "--window", 2, code=2)
     larank_parse("train", train_file, tmp_path / "x.larank", "--strategy", "backwards", code=2)
     larank_parse("apply", model_file, test_file, "--output", test_file, code=2)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import lzma
 import os
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from commandline import failure, larank
 from typer.testing import CliRunner
 
 from larank import cli
@@ -18,24 +19,10 @@ from larank.data.columns import ConllFile, read_conll
 from larank.sequence.entities import entity_report
 from larank.sequence.tagger import SequenceTagger
 
+larank_tag, refusal = partial(larank, "tag"), partial(failure, "tag")
+
 PARTS = {"the": "DT", "a": "DT", "dog": "NN", "cat": "NN", "sees": "VB", "likes": "VB"}
 CHUNKS = {"DT": "B-NP", "NN": "I-NP", "VB": "B-VP"}
-
-
-def larank_tag(*arguments: object, code: int = 0) -> Any:
-    """Run a command in this process and check its exit status."""
-    result = CliRunner().invoke(cli.app, ["tag", *(str(argument) for argument in arguments)])
-    assert result.exit_code == code, result.output
-    return result
-
-
-def failure(*arguments: object) -> str:
-    """Run a command that must fail; return its one line on standard error."""
-    result = larank_tag(*arguments, code=1)
-    (line,) = [line for line in result.stderr.splitlines() if not line.startswith("larank: training ")]
-    assert line.startswith("larank: error: ")
-    assert result.stdout == ""
-    return line
 
 
 def sentences(count: int, seed: int) -> list[list[tuple[str, str, str]]]:
@@ -183,7 +170,7 @@ def test_a_failing_apply_leaves_the_old_output(model: Path, tmp_path: Path):
     output.write_text("old")
     bad = tmp_path / "bad.txt"
     bad.write_text("the DT B-NP\ndog NN\n")
-    assert "line 2" in failure("apply", model, bad, "--output", output)
+    assert "line 2" in refusal("apply", model, bad, "--output", output)
     assert output.read_text() == "old"
 
 
@@ -245,7 +232,7 @@ def test_wrong_files_are_refused_in_one_line(model: Path, train_file: Path, tmp_
         ): "come along: general, words, chunking",
     }
     for arguments, words in cases.items():
-        assert words in failure(*arguments)
+        assert words in refusal(*arguments)
     assert not (tmp_path / "m.larank").exists()
 
 
@@ -269,7 +256,7 @@ def test_options_that_cannot_act_are_wrong_usage(options: list[object], said: st
 
 def test_a_file_that_is_no_model_is_not_replaced(train_file: Path, test_file: Path):
     before = test_file.read_text()
-    assert "is not a larank model" in failure("train", train_file, test_file)
+    assert "is not a larank model" in refusal("train", train_file, test_file)
     assert test_file.read_text() == before
 
 
@@ -278,7 +265,7 @@ def test_models_of_another_kind_are_named(model: Path, train_file: Path, tmp_pat
 
     X, y = np.eye(3).repeat(4, axis=0), np.arange(3).repeat(4)
     models.save(LinearMulticlassSVC().fit(X, y), tmp_path / "linear.larank")
-    assert "holds a LinearMulticlassSVC" in failure("apply", tmp_path / "linear.larank", train_file)
+    assert "holds a LinearMulticlassSVC" in refusal("apply", tmp_path / "linear.larank", train_file)
     result = CliRunner().invoke(cli.app, ["predict", str(model), str(train_file)])
     assert result.exit_code == 1
     assert "holds a SequenceTagger, which is no classifier of examples; `larank tag`" in result.stderr
@@ -295,22 +282,22 @@ def test_taggers_of_the_library_are_applied_too(train_file: Path, test_file: Pat
     assert "accuracy" in larank_tag("eval", tmp_path / "m.larank", test_file).stdout
     numbers = SequenceTagger().fit([[{"a": 1}, {"b": 2}]], [["A", "B"]])
     models.save(numbers, tmp_path / "numbers.larank")
-    assert "tokens that are not text" in failure("eval", tmp_path / "numbers.larank", test_file)
+    assert "tokens that are not text" in refusal("eval", tmp_path / "numbers.larank", test_file)
 
 
 def test_a_label_column_that_is_not_there_is_named_as_it_was_given(train_file: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.larank"
-    assert "--label 9: " in failure("train", train_file, model, "--label", 9, "-q")
+    assert "--label 9: " in refusal("train", train_file, model, "--label", 9, "-q")
     larank_tag("train", train_file, model, "-q")
-    assert "--label 9: " in failure("apply", model, train_file, "--label", 9)
+    assert "--label 9: " in refusal("apply", model, train_file, "--label", 9)
 
 
 def test_a_pipe_is_refused_since_its_beginning_would_be_lost(train_file: Path, tmp_path: Path) -> None:
     model, pipe = tmp_path / "model.larank", tmp_path / "pipe"
     larank_tag("train", train_file, model, "-q")
     os.mkfifo(pipe)
-    assert "is a pipe or a device" in failure("apply", model, pipe)
-    assert "is a pipe or a device" in failure("train", pipe, model, "-q")
+    assert "is a pipe or a device" in refusal("apply", model, pipe)
+    assert "is a pipe or a device" in refusal("train", pipe, model, "-q")
 
 
 def test_wrong_labels_are_listed_and_can_be_mended(tmp_path: Path):

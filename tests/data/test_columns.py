@@ -163,13 +163,6 @@ def test_an_empty_cell_between_tabs_is_refused(file):
         read_conll(file, separator="\t")
 
 
-def test_damaged_compressed_data_is_refused(tmp_path):
-    path = tmp_path / "x.gz"
-    path.write_bytes(gzip.compress(b"a O\n\n" * 5000)[:-10])
-    with pytest.raises(DataFormatError, match=r"after line \d+: damaged data"):
-        read_conll(path)
-
-
 @pytest.mark.parametrize(
     "options",
     [

@@ -1,17 +1,10 @@
-import bz2
 import errno
 import gzip
-import lzma
 import os
 import re
-import resource
 import signal
 import stat
-import threading
-import time
 import zipfile
-from contextlib import contextmanager
-from functools import partial
 from importlib import resources
 
 import numpy as np
@@ -21,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from larank.ambiguous.meanings import read_examples
 from larank.data import (
     DataFormatError,
     ExampleFile,
@@ -30,11 +22,9 @@ from larank.data import (
     read,
     read_csv,
     read_npz,
-    read_svmlight,
     write_svmlight,
 )
-from larank.data.columns import read_conll
-from larank.data.files import atomic_write, read_text
+from larank.data.files import atomic_write
 
 
 def refuses(path, why):
@@ -159,19 +149,6 @@ def test_a_table_without_its_label_is_refused(table, text, options, why):
         read_csv(table, **options)
 
 
-def test_text_that_is_not_utf8_is_refused(table):
-    table.write_bytes(b"1,2\n" * 5000 + b"1,\xff\n")
-    with refuses(table, r", after line \d+: damaged data"):
-        read_csv(table)
-
-
-def test_a_truncated_compressed_table_is_refused(tmp_path):
-    path = tmp_path / "table.csv.gz"
-    path.write_bytes(gzip.compress(b"1,2\n" * 5000)[:-8])
-    with refuses(path, ", after line 5000: damaged data"):
-        read_csv(path)
-
-
 def test_a_byte_order_mark_in_a_label_is_refused(table):
     table.write_text("1,a\n2,\ufeffa\n")
     with refuses(table, ", line 2: there is a byte order mark in the label"):
@@ -185,81 +162,6 @@ def test_one_long_label_does_not_blow_up_all_others(tmp_path, reader, name, row,
     path.write_text(row.format("a") + row.format("b" * 100_000) + row.format("a") * 10_000)  # 4 GB, as an array
     with refuses(path, f", line {number}: a label of 100000 characters"):
         reader(path)
-
-
-# what unpacks without bound
-
-PACKERS = {"gzip": partial(gzip.compress, compresslevel=9), "bzip2": bz2.compress, "xz": lzma.compress}
-SUFFIXES = {"gzip": "gz", "bzip2": "bz2", "xz": "xz"}
-READERS = {
-    "svmlight": read_svmlight,
-    "csv": read_csv,
-    "npz": read_npz,
-    "columns": read_conll,
-    "stream": lambda path: list(ExampleFile(path).blocks(1 << 20)),
-    "text": read_text,
-    "meanings": read_examples,
-}
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("packer", PACKERS)
-def test_a_small_file_that_unpacks_to_far_more_is_refused(tmp_path, packer, reader):
-    path = tmp_path / "data.svm"
-    path.write_bytes(PACKERS[packer](bytes(1 << 20)) * 16)
-    with refuses(path, ".*damaged data .[0-9]+ bytes unpack to [0-9]+ or more; if that is meant, unpack them before"):
-        READERS[reader](path)
-
-
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("packer", PACKERS)
-def test_a_compressed_file_cut_within_its_first_bytes_is_refused(tmp_path, packer, reader):
-    path = tmp_path / f"data.svm.{SUFFIXES[packer]}"
-    content = PACKERS[packer](b"1 1:1\n2 2:1\n")
-    for length in range(10):
-        path.write_bytes(content[:length])
-        with refuses(path, ".*damaged data"):
-            READERS[reader](path)
-
-
-@contextmanager
-def slow_pipe(path, content):
-    """Create a pipe whose first bytes arrive one by one."""
-
-    def write():
-        with open(path, "wb", buffering=0) as pipe:
-            for byte in content[:12]:
-                pipe.write(bytes([byte]))
-                time.sleep(0.01)
-            pipe.write(content[12:])
-
-    os.mkfifo(path)
-    writer = threading.Thread(target=write)
-    writer.start()
-    yield
-    writer.join()
-
-
-@pytest.mark.parametrize("has_suffix", [True, False])
-@pytest.mark.parametrize("packer", PACKERS)
-def test_the_first_bytes_of_a_pipe_may_come_in_pieces(tmp_path, packer, has_suffix):
-    path = tmp_path / f"data.svm{f'.{SUFFIXES[packer]}' if has_suffix else ''}"
-    with slow_pipe(path, PACKERS[packer](b"1 1:1\n2 2:1\n")):
-        assert read_svmlight(path)[1].tolist() == [1, 2]
-
-
-@pytest.mark.parametrize("content", ["", "B", "BZ 1:1\n", "BZh 1:1\nBZh 1:2\nB 1:3\n"])
-def test_text_in_a_pipe_may_begin_like_compressed_data(tmp_path, content):
-    path = tmp_path / "pipe.txt"
-    with slow_pipe(path, content.encode()):
-        assert read_text(path) == content
-
-
-@pytest.mark.parametrize("packer", PACKERS)
-def test_a_pipe_of_compressed_data_that_ends_within_the_first_bytes_is_refused(tmp_path, packer):
-    path = tmp_path / f"data.svm.{SUFFIXES[packer]}"
-    with slow_pipe(path, PACKERS[packer](b"1 1:1\n")[:2]), refuses(path, ".*damaged data .the file ends after 2 bytes"):
-        read_svmlight(path)
 
 
 def test_what_compresses_well_is_read(tmp_path):
@@ -502,21 +404,6 @@ def test_a_full_disk_at_the_end_leaves_the_old_file(target, monkeypatch, operati
     assert only_the_old_file_is_there(target)
 
 
-@pytest.mark.parametrize("name", ["big.svm", "big.svm.gz"])
-def test_a_full_disk_while_writing_leaves_the_old_file(tmp_path, name):
-    target = tmp_path / name
-    target.write_text("old")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))  # the kernel refuses to write more
-    try:
-        with pytest.raises(OSError, match="File too large") as error:
-            write_svmlight(target, np.random.default_rng(0).normal(size=(1000, 50)), np.zeros(1000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert (error.value.errno, error.value.filename) == (errno.EFBIG, str(target))
-    assert only_the_old_file_is_there(target)
-
-
 def test_the_mode_of_the_old_file_is_kept(target):
     target.chmod(0o640)
     with atomic_write(target) as file:
@@ -571,11 +458,6 @@ def test_writers_of_one_file_leave_each_other_alone(target):
         assert target.read_text() == "second"
     assert target.read_text() == "first"
     assert os.listdir(target.parent) == [target.name]
-
-
-def test_a_missing_folder_is_file_not_found(tmp_path):
-    with pytest.raises(FileNotFoundError), atomic_write(tmp_path / "none" / "x"):
-        pass
 
 
 def test_options_of_another_format_are_refused(tmp_path):

@@ -1,6 +1,4 @@
-import errno
 import json
-import os
 import tracemalloc
 
 import numpy as np
@@ -238,14 +236,6 @@ def test_an_estimator_that_is_not_fitted_is_refused(file):
         save(Toy(), file)
 
 
-def test_a_class_that_is_not_registered_is_refused(file):
-    class Stranger(Toy):
-        pass
-
-    with pytest.raises(TypeError, match="Stranger cannot be saved"):
-        save(Stranger().fit(), file)
-
-
 def test_a_subclass_is_refused_with_the_class_that_can_be_saved(file):
     @persistable()
     class Mine(larank.TableEncoder):
@@ -280,6 +270,11 @@ def test_a_pipeline_with_other_steps_is_refused_with_what_can_be_saved(file):
         ({}, "^dict cannot be saved: larank.save writes fitted estimators of larank"),
         (Toy(C=len).fit(), "the parameter 'C' is .* use joblib or pickle"),
         (larank.LinearMulticlassSVC, "cannot be saved: larank.save writes fitted estimators"),
+        (type("Stranger", (Toy,), {"__init__": Toy.__init__})().fit(), "Stranger cannot be saved"),
+        (
+            larank.MulticlassSVC(lambda A, B: A @ B.T).fit(np.arange(4.0)[:, None], [0, 0, 1, 1]),
+            r"the parameter 'kernel' is a function, .* name of a kernel, kernel='precomp",
+        ),
         (
             larank.ActiveLearner(larank.LaRankClassifier(), np.eye(4)),
             r"^ActiveLearner cannot be saved: it has a file format of its own. Use its method save\(path\)$",
@@ -300,12 +295,6 @@ def test_a_search_is_refused_with_the_model_it_has_found(file):
     save(search.best_estimator_, file)
 
 
-def test_a_function_as_the_kernel_is_refused_with_kernels_that_can_be_saved(file):
-    model = larank.MulticlassSVC(lambda A, B: A @ B.T).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-    with pytest.raises(TypeError, match=r"the parameter 'kernel' is a function, .* name of a kernel, kernel='precomp"):
-        save(model, file)
-
-
 # files that are no models
 
 
@@ -321,9 +310,6 @@ def test_other_files_are_refused(file, content):
 
 def test_safetensors_of_others_are_refused(file):
     file.write_bytes(to_bytes({"weight": np.zeros(3)}, metadata={"format": "pt"}))
-    with pytest.raises(ModelFileError, match="not a larank model"):
-        load(file)
-    rewrite(file, lambda description: description.update(format="another"))
     with pytest.raises(ModelFileError, match="not a larank model"):
         load(file)
 
@@ -363,12 +349,6 @@ def test_a_file_of_an_older_build_says_so(file):
             function(file)
 
 
-def test_a_file_without_a_digest_is_refused(file):
-    rewrite(file, lambda description: description.pop("digest"))
-    with pytest.raises(ModelFileError, match="without a digest"):
-        load(file)
-
-
 def test_every_flipped_bit_is_refused(file):
     save(stream(), file)
     content = file.read_bytes()
@@ -386,73 +366,42 @@ def test_every_flipped_bit_is_refused(file):
     load(file)
 
 
-def test_an_unknown_class_is_named(file):
-    rewrite(file, lambda description: description.update({"class": "Unheard"}))
-    with pytest.raises(ModelFileError, match="'Unheard', which is none of the known classes"):
-        load(file)
-
-
-def test_a_missing_array_is_named(file):
-    rewrite(file, lambda description: None, arrays={"other": np.zeros(1)})
-    with pytest.raises(ModelFileError, match="the array 'coef_' is missing"):
-        load(file)
+def sparse(shape, data, indices, indptr):
+    """Return the change of a description, and the arrays, that make an attribute a sparse matrix."""
+    given = {"$sparse": "csr_matrix", "name": "s", "shape": shape}
+    parts = {"s/data": np.ones(data), "s/indices": np.array(indices, np.int32), "s/indptr": np.array(indptr, np.int32)}
+    return lambda d: d["attributes"].update(support_vectors_=given), {"coef_": np.zeros(1), **parts}
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "arrays", "why"),
     [
-        (lambda d: d.pop("class"), r"lacks \['class'\]"),
-        (lambda d: d.update(attributes=[]), "is damaged"),
-        (lambda d: d["attributes"].update(n_iter_={"$what": 1}), "is damaged"),
-        (lambda d: d["attributes"].update(predict=1), r"attributes that Toy does not have: \['predict'\]"),
-        (lambda d: d["attributes"].update(notes_=estimator_with(predict=1)), r"Toy does not have: \['predict'\]"),
-        (lambda d: d["parameters"].update(unheard=1), "unheard"),
+        (lambda d: d.update(format="another"), None, "not a larank model"),
+        (lambda d: d.pop("digest"), None, "without a digest"),
+        (lambda d: d.update({"class": "Unheard"}), None, "'Unheard', which is none of the known classes"),
+        (lambda d: None, {"other": np.zeros(1)}, "the array 'coef_' is missing"),
+        (lambda d: d.pop("class"), None, r"lacks \['class'\]"),
+        (lambda d: d.update(attributes=[]), None, "is damaged"),
+        (lambda d: d["attributes"].update(n_iter_={"$what": 1}), None, "is damaged"),
+        (lambda d: d["attributes"].update(predict=1), None, r"attributes that Toy does not have: \['predict'\]"),
+        (lambda d: d["attributes"].update(notes_=estimator_with(predict=1)), None, r"Toy does not have: \['predict'\]"),
+        (lambda d: d["parameters"].update(unheard=1), None, "unheard"),
+        *(
+            (*sparse([2, 2], 1, [0], indptr), "is damaged: attributes, support_vectors_: X must have an indptr")
+            for indptr in ([0, 2_000_000_000, 0], [0, 2**31 - 1, -(2**31)], [0, 2, 1])
+        ),
+        (*sparse([1, 2], 1, [9], [0, 1]), "is damaged"),
     ],
 )
-def test_a_damaged_description_is_refused(file, change, why):
-    rewrite(file, change)
+def test_a_damaged_description_is_refused(file, change, arrays, why):
+    rewrite(file, change, arrays)
     with pytest.raises(ModelFileError, match=why):
-        load(file)
-
-
-@pytest.mark.parametrize("indptr", [[0, 2_000_000_000, 0], [0, 2**31 - 1, -(2**31)], [0, 2, 1]])
-def test_rows_of_a_sparse_matrix_that_run_backwards_are_refused(file, indptr):
-    parts = {"s/data": np.ones(1), "s/indices": np.zeros(1, np.int32), "s/indptr": np.array(indptr, np.int32)}
-    sparse = {"$sparse": "csr_matrix", "name": "s", "shape": [2, 2]}
-    rewrite(file, lambda d: d["attributes"].update(support_vectors_=sparse), {"coef_": np.zeros(1), **parts})
-    with pytest.raises(ModelFileError, match=r"is damaged: attributes, support_vectors_: X must have an indptr"):
-        load(file)
-
-
-def test_sparse_parts_that_do_not_fit_are_refused(file):
-    arrays = {
-        "coef_": np.zeros(1),
-        "s/data": np.ones(1),
-        "s/indices": np.array([9]),
-        "s/indptr": np.array([0, 1]),
-    }
-    sparse = {"$sparse": "csr_matrix", "name": "s", "shape": [1, 2]}
-    rewrite(file, lambda d: d["attributes"].update(support_vectors_=sparse), arrays)
-    with pytest.raises(ModelFileError, match="is damaged"):
         load(file)
 
 
 def test_a_missing_file_stays_file_not_found(file):
     with pytest.raises(FileNotFoundError):
         load(file)
-
-
-def test_a_full_disk_leaves_the_old_model(file, monkeypatch):
-    save(Toy(C=1.0).fit(), file)
-
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        save(Toy(C=2.0).fit(), file)
-    assert load(file).C == 1.0
-    assert os.listdir(file.parent) == [file.name]
 
 
 def test_a_lazily_imported_class_is_found(file, monkeypatch):
@@ -554,23 +503,32 @@ def test_a_model_that_no_training_makes_is_refused(file, change, why):
         load(file)
 
 
-def test_classes_beside_weights_of_another_size_are_refused(file):
-    X = np.random.RandomState(0).randn(20, 4)
-    model = larank.LinearMulticlassSVC().fit(X, np.arange(20) % 3)
-    changed(file, model, attribute("classes_", lambda classes: classes[:2]))
-    with pytest.raises(ModelFileError, match=r"coef_ must be an array .* of shape \(1, 4\), got .* \(3, 4\)"):
-        load(file)
+def wrap(starts):
+    starts[1:-1], starts[-1] = 2_000_000_000, 0
+    return starts
 
 
-def test_counts_that_wrap_are_refused(file):
-    def wrap(starts):
-        starts[1:-1], starts[-1] = 2_000_000_000, 0
-        return starts
-
-    sparse = sp.csr_matrix(np.random.RandomState(0).randn(20, 4))
-    model = larank.LaRankClassifier().partial_fit(sparse, np.arange(20) % 3)
-    changed(file, model, attribute("support_vectors_/indptr", wrap))
-    with pytest.raises(ModelFileError, match="indptr that never decreases"):
+@pytest.mark.parametrize(
+    ("kind", "form", "change", "why"),
+    [
+        (
+            larank.LinearMulticlassSVC,
+            np.asarray,
+            attribute("classes_", lambda classes: classes[:2]),
+            r"coef_ must be an array .* of shape \(1, 4\), got .* \(3, 4\)",
+        ),
+        (
+            larank.LaRankClassifier,
+            sp.csr_matrix,
+            attribute("support_vectors_/indptr", wrap),
+            "indptr that never decreases",
+        ),
+    ],
+)
+def test_arrays_of_a_model_must_fit_each_other(file, kind, form, change, why):
+    X = form(np.random.RandomState(0).randn(20, 4))
+    changed(file, kind().fit(X, np.arange(20) % 3), change)
+    with pytest.raises(ModelFileError, match=why):
         load(file)
 
 

@@ -178,33 +178,19 @@ def blocks_before_the_error(path, why, n_bytes=400, **options):
 
 
 @pytest.mark.parametrize(
-    ("bad", "options", "why"),
+    ("name", "good", "bad", "options", "why"),
     [
-        ("1 3:1 2:1", {}, "index 2 after 3"),
-        ("1 1:nan", {}, "the value of '1:nan' is not finite"),
-        ("1 3:1", {"n_features": 2}, "index 3 is out of range for n_features=2"),
-        ("1 0:1", {}, "index 0, but the indices should count from one"),
-        ("nan 1:1", {}, "the label 'nan' is not finite"),
+        ("a.svm", "1 1:1", "1 3:1 2:1", {}, "index 2 after 3"),
+        ("a.svm", "1 1:1", "1 3:1", {"n_features": 2}, "index 3 is out of range for n_features=2"),
+        ("a.svm", "1 1:1", "1 0:1", {}, "index 0, but the indices should count from one"),
+        ("a.csv", "1,1", "1,2,3", {}, "3 columns, but the first line has 2"),
+        ("a.csv", "1,1", "1,", {}, "the label '' is empty"),
+        ("a.csv", "1,1", '1,"1"x', {}, ""),
     ],
 )
-def test_a_bad_line_in_the_middle_of_an_svmlight_file_is_named(svm, bad, options, why):
-    svm.write_text("1 1:1\n" * 5000 + bad + "\n" + "1 1:1\n" * 5000)
-    blocks = blocks_before_the_error(svm, f", line 5001: {why}", **options)
-    assert 4900 < sum(len(block.y) for block in blocks) <= 5000
-
-
-@pytest.mark.parametrize(
-    ("bad", "why"),
-    [
-        ("1,2,3", "3 columns, but the first line has 2"),
-        ("x,1", "'x' is not a finite number"),
-        ("1,", "the label '' is empty"),
-        ('1,"1"x', ""),
-    ],
-)
-def test_a_bad_line_in_the_middle_of_a_table_is_named(table, bad, why):
-    table.write_text("1,1\n" * 5000 + bad + "\n" + "1,1\n" * 5000)
-    blocks = blocks_before_the_error(table, f", line 5001: {why}")
+def test_a_bad_line_in_the_middle_of_a_file_is_named_after_the_blocks_before(tmp_path, name, good, bad, options, why):
+    (tmp_path / name).write_text(f"{good}\n" * 5000 + f"{bad}\n" + f"{good}\n" * 5000)
+    blocks = blocks_before_the_error(tmp_path / name, f", line 5001: {why}", **options)
     assert 4900 < sum(len(block.y) for block in blocks) <= 5000
 
 
@@ -223,11 +209,6 @@ def test_a_file_without_examples_is_refused(tmp_path, name):
     (tmp_path / name).write_text("")
     with refuses(tmp_path / name, ", line 1: no examples"):
         next(ExampleFile(tmp_path / name).blocks(100))
-
-
-def test_a_missing_file_is_not_a_format_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        next(ExampleFile(tmp_path / "none.svm").blocks(100))
 
 
 def test_closing_a_pass_closes_the_file(svm):
@@ -317,12 +298,6 @@ def test_a_pass_does_not_remember_the_labels_of_another(path):
         list(file.blocks(1))
     (block,) = file.blocks(10_000)
     assert block.y.tolist() == ["1", "word"]
-
-
-def test_a_label_that_is_not_utf8_is_refused(svm):
-    svm.write_bytes(b"a 1:1\nb 1:1\nb\xff 1:1\n")
-    with refuses(svm, ", line 3: the label is not UTF-8"):
-        list(ExampleFile(svm).blocks(1))
 
 
 # blocks of the user's

@@ -158,7 +158,7 @@ def test_learning_from_what_does_not_fit_is_refused_and_changes_nothing(kind):
         bad += [({"ids": i64(0, 1)}, "one per sequence"), ({"ids": i64(0, -1, 2)}, "must not be negative")]
     for change, message in bad:
         arguments = {**good, **change}
-        if "block" in change:
+        if "sequences" in change:
             arguments |= {"labels": i32(0), "costs": np.ones(1), "ids": i64(0), "order": i64(0)}
         with pytest.raises(ValueError, match=message):
             to.learn(**arguments)
@@ -204,17 +204,11 @@ def test_labels_that_the_grammar_forbids_are_not_learnt():
         larank(chain).learn(DATA.block, DATA.labels, COSTS, EVERY, i64(1), "exact", "true")
 
 
-def test_operations_without_patterns_do_nothing():
+def test_an_empty_session_steps_nowhere_and_has_an_empty_state_that_can_be_restored():
     session = larank(chain := model())
     hooks.process_old(session)
     hooks.optimize(session)
-    assert session.support_patterns == 0
-    assert session.random_state == 0
-    assert chain.squared_norm == 0
-
-
-def test_an_empty_session_has_an_empty_state_that_can_be_restored():
-    session = larank(model())
+    assert (session.support_patterns, session.random_state, chain.squared_norm) == (0, 0, 0)
     state = session.state()
     assert [array.size for array in state] == [0, 0, 0, 1, *[0] * 9]
     block = _core.ChainSequences(i64(0), state[3], state[4], state[5], 3)
@@ -263,51 +257,50 @@ def state_of(order=1):
     }
 
 
+PER_PATTERN = "ids, costs, previous, remaining and outputs must be one per pattern"
+SUPPORT = "alpha and labels must be as many as outputs says"
+SIZES = dict.fromkeys(("ids", "costs", "previous", "remaining", "outputs"), PER_PATTERN) | {
+    "truth": "labels must be one per token",
+    "history": "history must be the order many per pattern",
+    "alpha": SUPPORT,
+    "labels": SUPPORT,
+}
+
+
 @pytest.mark.parametrize("order", [0, 1, 2])
-@pytest.mark.parametrize(
-    "name", ["ids", "costs", "truth", "history", "previous", "remaining", "outputs", "alpha", "labels"]
-)
+@pytest.mark.parametrize("name", SIZES)
 def test_states_with_too_few_or_too_many_values_are_refused(name, order):
     good = state_of(order)
     session = larank(model(order))
     session.restore(**good)
     before = str(session.state())
-    for wrong in (
-        np.append(good[name], good[name][:1] if good[name].size else 0).astype(good[name].dtype),
-        good[name][:-1],
-    ):
-        if wrong.shape == good[name].shape:
-            continue
-        with pytest.raises(ValueError, match="must"):
-            session.restore(**{**good, name: wrong.copy()})
-        assert str(session.state()) == before
+    longer = np.append(good[name], good[name][:1] if good[name].size else 0).astype(good[name].dtype)
+    for wrong in (longer, good[name][:-1].copy()):
+        if wrong.shape != good[name].shape:  # as an empty one
+            with pytest.raises(ValueError, match=SIZES[name]):
+                session.restore(**{**good, name: wrong})
+            assert str(session.state()) == before
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "values", "message"),
     [
-        ("ids", -1),
-        ("truth", 3),
-        ("truth", -1),
-        ("history", 3),
-        ("history", -2),
-        ("previous", 3),
-        ("previous", -2),
-        ("remaining", -1),
-        ("remaining", 2**62),
-        ("outputs", 0),
-        ("outputs", -1),
-        ("outputs", 2**62),
-        ("labels", 3),
-        ("labels", -1),
+        ("ids", [-1], "ids and remaining must be counts"),
+        ("remaining", [-1, 2**62], "ids and remaining must be counts"),
+        ("truth", [3, -1], "labels must be from 0 to the labels of the model - 1"),
+        ("history", [3, -2], "history, previous and labels must be labels of the model"),
+        ("previous", [3, -2], "history, previous and labels must be labels of the model"),
+        ("labels", [3, -1], "history, previous and labels must be labels of the model"),
+        ("outputs", [0, -1, 2**62], SUPPORT),
     ],
 )
-def test_states_with_values_out_of_range_are_refused(name, value):
+def test_states_with_values_out_of_range_are_refused(name, values, message):
     good = state_of()
-    wrong = good[name].copy()
-    wrong[-1] = value
-    with pytest.raises(ValueError, match="must"):
-        larank(model()).restore(**{**good, name: wrong})
+    for value in values:
+        wrong = good[name].copy()
+        wrong[-1] = value
+        with pytest.raises(ValueError, match=message):
+            larank(model()).restore(**{**good, name: wrong})
 
 
 small = st.integers(-2, 5) | st.sampled_from([-(2**63), 2**63 - 1, 2**31])

@@ -6,14 +6,14 @@ import itertools
 import math
 import pickle
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from chainreference import hooks
 from forging import joined, split
@@ -102,14 +102,6 @@ def test_it_learns_and_predicts_one_label_per_token(settings: dict[str, Any]) ->
     assert [len(labels) for labels in predicted] == [len(words) for words in other]
     right = [a == b for labels, tags in zip(predicted, truth, strict=True) for a, b in zip(labels, tags, strict=True)]
     assert tagger.score(other, truth) == np.mean(right)
-
-
-@settings
-def test_the_same_seed_gives_the_same_model(settings: dict[str, Any]) -> None:
-    X, y = sentences(60)
-    first, second = (SequenceTagger(random_state=3, **settings).fit(X, y) for _ in range(2))
-    assert (first.coef_ != second.coef_).nnz == 0
-    np.testing.assert_array_equal(first.transitions_, second.transitions_)
 
 
 @settings
@@ -278,11 +270,6 @@ def test_integer_labels_stay_integers() -> None:
     assert predicted.tolist() == [7, 8, 9, 7, 8]
 
 
-def test_cross_validation_works_on_lists() -> None:
-    X, y = sentences(60)
-    assert cross_val_score(SequenceTagger(random_state=0), X, y, cv=3).min() > 0.8
-
-
 # ---- What tokens may be ----
 
 
@@ -374,32 +361,28 @@ def test_the_score_of_a_file_looks_up_each_label_and_not_each_token(tmp_path: An
     assert len(looked_up) <= looked_up[-1]
 
 
-@pytest.mark.parametrize("memory_limit", [2e9, 1.0], ids=["kept", "read again"])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_file_makes_the_same_model_as_lists(tmp_path: Any, memory_limit: float, n_jobs: int) -> None:
-    X, y = sentences(80)
-    write_conll(tmp_path / "train.txt", X, y)
-    file = ConllFile(tmp_path / "train.txt")
-    # No support pattern is let go of in either case: the perceptron has none.
-    make = {"shuffle": False, "random_state": 0, "epochs": 3, "solver": "perceptron", "n_jobs": n_jobs}
-    held = SequenceTagger(**make).fit(X, y)
-    read = SequenceTagger(memory_limit=memory_limit, **make).fit(file)
-    np.testing.assert_array_equal(held.coef_.toarray(), read.coef_.toarray())
-    assert read.predict(file).tolist() == held.predict(X).tolist()
-    assert read.score(file) == held.score(X, y)
-    assert [path for block in read.predict_blocks(file) for path in block] == held.predict(X).tolist()
-
-
-def test_a_file_that_is_not_kept_has_the_same_certificate(tmp_path: Any, monkeypatch: Any) -> None:
+@pytest.mark.parametrize(
+    ("settings", "memory_limit"),
+    [({"n_jobs": 1}, 2e9), ({"n_jobs": 2}, 1.0), ({"solver": "passive-aggressive", "epochs": 1}, 1.0)],
+    ids=str,
+)
+def test_a_file_makes_the_same_model_as_lists(
+    settings: dict[str, Any], memory_limit: float, tmp_path: Any, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("larank.sequence.corpora._BLOCK_TOKENS", 30)
     X, y = sentences(80)
     write_conll(tmp_path / "train.txt", X, y)
     file = ConllFile(tmp_path / "train.txt")
-    make = {"shuffle": False, "random_state": 0, "solver": "passive-aggressive"}
-    held = SequenceTagger(**make).fit(X, y).result_
-    read = SequenceTagger(memory_limit=1.0, **make).fit(file).result_
-    assert read.primal == pytest.approx(held.primal)
-    assert read.dual == pytest.approx(held.dual)
+    # No support pattern is evicted in either case: the perceptrons have none.
+    make = {"shuffle": False, "random_state": 0, "epochs": 3, "solver": "perceptron", **settings}
+    held = SequenceTagger(**make).fit(X, y)
+    read = SequenceTagger(memory_limit=memory_limit, **make).fit(file)
+    np.testing.assert_array_equal(held.coef_.toarray(), read.coef_.toarray())
+    assert read.result_.primal == pytest.approx(held.result_.primal, nan_ok=True)
+    assert read.result_.dual == pytest.approx(held.result_.dual, nan_ok=True)
+    assert read.predict(file).tolist() == held.predict(X).tolist()
+    assert read.score(file) == held.score(X, y)
+    assert [path for block in read.predict_blocks(file) for path in block] == held.predict(X).tolist()
 
 
 def test_training_from_a_file_keeps_support_patterns_within_the_limit(tmp_path: Any) -> None:
@@ -423,10 +406,6 @@ def test_streams_keep_so_many_patterns_and_a_dual_that_is_a_lower_bound() -> Non
     assert tagger.result_.operations["frozen"] > 0
     assert tagger.result_.dual <= tagger.result_.primal
     assert tagger.partial_fit(X, y).result_.support_patterns == 20
-    with pytest.raises(ValueError, match="max_patterns acts with solver='larank' and stop='epochs' only"):
-        SequenceTagger(max_patterns=20, stop="gap").fit(X, y)
-    with pytest.raises(ValueError, match="max_patterns acts with solver='larank'"):
-        SequenceTagger(max_patterns=20, solver="perceptron").fit(X, y)
 
 
 # ---- Certificate ----
@@ -555,17 +534,6 @@ def test_perceptrons_have_no_objective_and_say_so() -> None:
     assert SequenceTagger(solver="passive-aggressive").fit(X, y).result_.gap >= 0
 
 
-def test_a_time_limit_leaves_a_valid_model(monkeypatch: Any) -> None:
-    monkeypatch.setattr("larank.sequence.training._STEP_TOKENS", 5)
-    X, y = sentences(100)
-    tagger = SequenceTagger(time_limit=1e-9, random_state=0)
-    with pytest.warns(TrainingWarning, match="time_limit"):
-        tagger.fit(X, y)
-    assert tagger.result_.status == "time_limit"
-    assert tagger.result_.gap >= 0
-    assert len(tagger.predict(X)) == 100
-
-
 def test_a_file_cut_short_by_time_is_certified_for_what_was_read(tmp_path: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("larank.sequence.corpora._BLOCK_TOKENS", 20)
     X, y = sentences(100)
@@ -685,14 +653,6 @@ def test_an_explanation_can_be_read() -> None:
     assert "word[0]=dog" in text
 
 
-def test_a_label_that_has_no_rival_is_explained() -> None:
-    tagger = SequenceTagger(constraints=lambda p, y: (p, y) in {(None, "A"), ("A", "B"), ("B", None)})
-    tagger.fit([["x", "y"]] * 2, [["A", "B"]] * 2)
-    token = tagger.explain(["x", "y"]).tokens[0]
-    assert token.runner_up is None
-    assert token.margin == np.inf
-
-
 def test_weights_name_what_speaks_for_a_label() -> None:
     X, y = sentences(100)
     tagger = SequenceTagger(random_state=0).fit(X, y)
@@ -747,98 +707,98 @@ def test_a_damaged_tagger_is_refused_when_it_is_loaded(average: bool, value: flo
                 load(path)
 
 
-def test_a_clone_has_the_parameters_only() -> None:
-    X, y = sentences(20)
-    tagger = clone(SequenceTagger(order=2, constraints=no_repeat).fit(X, y))
-    assert tagger.order == 2
-    assert not hasattr(tagger, "classes_")
-    with pytest.raises(NotFittedError):
-        tagger.predict(X)
-
-
 # ---- Bad input ----
+
+BIO = {"constraints": "BIO"}
+MENDING = {"constraints": "BIO", "repair": True}
+FEW = [["the", "dog", "sees"]] * 3, [["DET", "NOUN", "VERB"]] * 3
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("X", "y", "parameters", "message"),
     [
-        ({"inference": "beam"}, "inference must be one of 'exact', 'greedy'"),
-        ({"solver": "crf"}, "solver must be one of"),
-        ({"order": -1}, "order must be an integer >= 0"),
-        ({"order": 1.5}, "order must be an integer"),
-        ({"order": 12}, "order must be lower for exact inference with 4 labels"),
-        ({"C": 0}, "C must be a finite number > 0"),
-        ({"epochs": 0}, "epochs must be an integer >= 1"),
-        ({"n_reprocess": -1}, "n_reprocess must be an integer >= 0"),
-        ({"n_reprocess": 1, "solver": "perceptron"}, "n_reprocess acts with solver='larank' only"),
-        ({"stop": "gap", "solver": "perceptron"}, "stop='gap' acts with solver='larank' only"),
-        ({"stop": "never"}, "stop must be one of"),
-        ({"tol": 0.1}, "tol acts with stop='gap' only"),
-        ({"stop": "gap", "epochs": 2}, "epochs acts with stop='epochs' only"),
-        ({"stop": "gap", "certify": False}, "certify=False acts with"),
-        ({"average": True, "stop": "gap"}, "average=True acts with stop='epochs' only"),
-        ({"history": "own"}, "history must be one of"),
-        ({"history": "predicted"}, "history='predicted' acts with inference='greedy'"),
-        ({"constraints": "IOB"}, "constraints must be 'BIO', 'BILOU', a function"),
-        ({"constraints": "BIO"}, "constraints='BIO' knows labels 'O', 'B-...', 'I-...'; got"),
-        ({"constraints": lambda p, y: False}, "constraints must allow some sequence"),
+        (*FEW, {"order": 20}, "order must be lower for exact inference with 3 labels"),
+        (*FEW, {"order": 10**20}, "order must be an integer from 0 to 255"),
+        (*FEW, {"constraints": "IOB"}, "constraints must be 'BIO', 'BILOU', a function"),
+        (*FEW, {"constraints": "BIO"}, "constraints='BIO' knows labels 'O', 'B-...', 'I-...'; got"),
+        (*FEW, {"constraints": lambda p, y: False}, "constraints must allow some sequence"),
         (
+            *FEW,
             {"constraints": lambda p, y: (p, y) != ("DET", "NOUN")},
-            r"but \d+ are not allowed: 'NOUN' after 'DET' at y\[\d+\]\[1\]; ",
+            r"but 3 are not allowed: 'NOUN' after 'DET' at y\[0\]\[1\]; ",
         ),
-        ({"constraints": lambda p, y: (p, y) != ("VERB", None)}, "the end after 'VERB'"),
-        ({"label_costs": {("DET", "NOUN"): -1.0}}, "label_costs.* must be a finite number >= 0"),
-        ({"label_costs": {"DET": 1.0}}, "label_costs must have pairs"),
-        ({"label_costs": {("DET", "DET"): 1.0}}, "label_costs must be 0 for a label in its own place"),
-        ({"label_costs": 3}, "label_costs must map"),
-        ({"templates": ["word[0"]}, "the template 'word\\[0' cannot be read"),
-        ({"templates": 3}, "templates must be 'general', 'words', 'chunking', or a sequence"),
-        ({"templates": []}, "templates must be 'general', 'words', 'chunking', or a sequence"),
-        ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0"),
-        ({"memory_limit": 0}, "memory_limit must be"),
-        ({"shuffle": "yes"}, "shuffle must be True or False"),
+        (*FEW, {"constraints": lambda p, y: (p, y) != ("VERB", None)}, "the end after 'VERB'"),
+        (*FEW, {"label_costs": {("DET", "NOUN"): -1.0}}, "label_costs.* must be a finite number >= 0"),
+        (*FEW, {"label_costs": {"DET": 1.0}}, "label_costs must have pairs"),
+        (*FEW, {"label_costs": {("DET", "DET"): 1.0}}, "label_costs must be 0 for a label in its own place"),
+        (*FEW, {"label_costs": 3}, "label_costs must map"),
+        (*FEW, {"label_costs": {("D", "N"): 2}, "solver": "perceptron"}, "label_costs acts with"),
+        (*FEW, {"templates": ["word[0"]}, "the template 'word\\[0' cannot be read"),
+        (*FEW, {"templates": 3}, "templates must be 'general', 'words', 'chunking', or a sequence"),
+        (*FEW, {"templates": []}, "templates must be 'general', 'words', 'chunking', or a sequence"),
+        ([], [], {}, "X must hold at least one token, got no sequence"),
+        ([["a"], []], [["A"], ["B"]], {}, r"y\[1\] must have one label per token of X\[1\], 0; got 1"),
+        ([["a"], ["b", "c"]], [["A"], ["B"]], {}, r"y\[1\] must have one label per token of X\[1\], 2; got 1"),
+        ([["a"], ["b"]], [["A"]], {}, "y must hold one label sequence per sequence of X, 2; got 1"),
+        ([["a"]], None, {}, "y must hold the labels of X"),
+        ([["a"]], ["A"], {}, r"y\[0\] must be a sequence of labels"),
+        ([["a"]], "A", {}, "y must be a sequence of label sequences"),
+        ([["a"], ["b"]], [["D"], [None]], {}, r"must not hold None, but y\[1\]\[0\] is"),
+        ([["a", "b"]], [["A", 1]], {}, "y must hold labels of one type"),
+        ([["a", "b"]], [["D", ["N"]]], {}, r"y\[0\]\[1\] is \['N'\]; a label must be hashable"),
+        ([["a", {"b": 1}]], [["A", "B"]], {}, r"X\[0\]\[1\]"),
+        ([[()]], [["D"]], {}, r"X\[0\]\[0\] is an empty tuple"),
+        ((np.eye(3), [2, 2]), [0, 1, 2], {}, "lengths sum to 4"),
+        ((np.eye(2), [2**62, 2**62]), [0, 1], {}, r"lengths\[0\] is 4611686018427387904, but X has 2 rows"),
+        ((np.eye(3), [3]), [0, 1], {}, "y must hold one label per row of X, 3"),
+        ((np.eye(2), [2]), [1.0, np.nan], {}, r"must not hold nan, but y\[1\] is"),
+        ((np.full((2, 2), np.nan), [2]), [0, 1], {}, "must be finite"),
+        ([["a", "b"]], [["O", "X"]], BIO, r"got 'X' at y\[0\]\[1\]"),
+        ([["a"], [], ["b"]], [["O"], [], ["I-X"]], BIO, r"'I-X' at the beginning at y\[2\]\[0\]"),
+        ([["a", "b"]], [["O", "NOUN"]], MENDING, r"tags\[0\]\[1\] must be O, or B, .* with a type, got 'NOUN'"),
     ],
 )
-def test_wrong_parameters_are_named(parameters: dict[str, Any], message: str) -> None:
-    X, y = sentences(30)
+def test_what_is_wrong_is_named_with_its_place(X: Any, y: Any, parameters: dict[str, Any], message: str) -> None:
     tagger = SequenceTagger(**parameters)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         tagger.fit(X, y)
     assert not hasattr(tagger, "classes_")
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        ([], [], "X must hold at least one token, got no sequence"),
-        ([["a"], []], [["A"], ["B"]], r"y\[1\] must have one label per token of X\[1\], 0; got 1"),
-        ([["a"], ["b", "c"]], [["A"], ["B"]], r"y\[1\] must have one label per token of X\[1\], 2; got 1"),
-        ([["a"], ["b"]], [["A"]], "y must hold one label sequence per sequence of X, 2; got 1"),
-        ([["a"]], None, "y must hold the labels of X"),
-        ([["a"]], ["A"], r"y\[0\] must be a sequence of labels"),
-        ([["a"]], "A", "y must be a sequence of label sequences"),
-        ([["a", "b"]], [["A", None]], "y must not hold None"),
-        ([["a", "b"]], [["A", 1]], "y must hold labels of one type"),
-        ([["a", {"b": 1}]], [["A", "B"]], r"X\[0\]\[1\]"),
-        ((np.eye(3), [2, 2]), [0, 1, 2], "lengths sum to 4"),
-        ((np.eye(3), [3]), [0, 1], "y must hold one label per row of X, 3"),
-        ((np.full((2, 2), np.nan), [2]), [0, 1], "must be finite"),
-    ],
-)
-def test_wrong_data_are_named(X: Any, y: Any, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
-        SequenceTagger().fit(X, y)
+QUESTIONS: list[tuple[Callable[[SequenceTagger], Any], str]] = [
+    (lambda t: t.fit(*FEW, sample_weight=[1, 1]), "one entry per example"),
+    (lambda t: t.fit(*FEW, sample_weight=[0, 0, 0]), "above zero"),
+    (lambda t: t.set_params(order=2).partial_fit(*FEW), "order must stay as it was"),
+    (lambda t: t.weights("XYZ"), "label must be one of"),
+    (lambda t: t.weights("NOUN", -1), "top must be an integer >= 1, got -1"),
+    (lambda t: t.score([], []), "X must hold at least one token for a score, got none"),
+    (lambda t: t.predict_entities(FEW[0]), "entities are found by labels such as B-NP, I-NP and O; got"),
+    (lambda t: t.calibrate([[]], [[]]), "X must hold at least one token to calibrate with, got none"),
+    (lambda t: t.calibrate(FEW[0]), "y must hold the labels of X"),
+    (lambda t: t.calibrate([["a"]], [["Q"]]), r"y must hold labels of the tagger, \['DET', .*; got \['Q'\]"),
+]
 
 
-def test_sample_weights_are_checked() -> None:
-    X, y = sentences(3)
-    for weights, message in (
-        ([1, 1], "one entry per example"),
-        ([1, -1, 1], "not negative"),
-        ([0, 0, 0], "above zero"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            SequenceTagger().fit(X, y, sample_weight=weights)
+@pytest.mark.parametrize(("call", "message"), QUESTIONS)
+def test_what_a_trained_tagger_cannot_do_is_named(call: Callable[[SequenceTagger], Any], message: str) -> None:
+    tagger = SequenceTagger(random_state=0).partial_fit(*FEW)
+    with pytest.raises(ValueError, match=message):
+        call(tagger)
+
+
+def test_questions_before_training_are_refused() -> None:
+    for call in (SequenceTagger.explain, SequenceTagger.predict_confidence):
+        with pytest.raises(NotFittedError):
+            call(SequenceTagger(), ["a"])
+    with pytest.raises(NotFittedError):
+        SequenceTagger().calibrate(*FEW)
+    with pytest.raises(AttributeError, match="once the tagger is fitted"):
+        _ = SequenceTagger().coef_
+
+
+def test_costs_of_labels_that_do_not_occur_are_reported() -> None:
+    with pytest.warns(UserWarning, match="label_costs names labels that y does not hold: 'NUON'"):
+        SequenceTagger(label_costs={("NUON", "VERB"): 2.0}).fit(*FEW)
 
 
 def test_files_are_checked(tmp_path: Any) -> None:
@@ -885,15 +845,6 @@ def test_infeasible_constraints_are_reported_for_the_sequence() -> None:
             tagger.explain(["x"])
 
 
-def test_parameters_of_a_stream_must_stay() -> None:
-    X, y = sentences(20)
-    tagger = SequenceTagger().partial_fit(X, y)
-    with pytest.raises(ValueError, match="order must stay as it was"):
-        tagger.set_params(order=2).partial_fit(X, y)
-    with pytest.raises(AttributeError, match="stop must be 'epochs'"):
-        tagger.set_params(order=1, stop="gap").partial_fit(X, y)
-
-
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("constraints", [None, "BIO"])
 def test_greedy_n_best_paths_are_those_that_give_away_least(order: int, constraints: str | None) -> None:
@@ -915,22 +866,6 @@ def test_greedy_n_best_paths_are_those_that_give_away_least(order: int, constrai
 
 def is_bio(labels: Any) -> bool:
     return repaired([list(labels)]) == [list(labels)]
-
-
-def test_questions_before_training_are_refused() -> None:
-    tagger = SequenceTagger()
-    with pytest.raises(NotFittedError):
-        tagger.predict([["a"]])
-    with pytest.raises(NotFittedError):
-        tagger.explain(["a"])
-    with pytest.raises(AttributeError, match="once the tagger is fitted"):
-        _ = tagger.coef_
-
-
-def test_an_unknown_label_has_no_weights() -> None:
-    X, y = sentences(20)
-    with pytest.raises(ValueError, match="label must be one of"):
-        SequenceTagger().fit(X, y).weights("XYZ")
 
 
 # ---- The same problem by other solvers ----
@@ -1044,42 +979,11 @@ def test_two_arrays_of_words_are_two_sequences() -> None:
     assert SequenceTagger(random_state=0).fit(X, y).predict(X).tolist() == [["D", "N"], ["N", "N"]]
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "settings", "why"),
-    [
-        ([["a", "b"]], [["D", ["N"]]], {}, r"y\[0\]\[1\] is \['N'\]; a label must be hashable"),
-        ([["a"], ["b"]], [["D"], [None]], {}, r"must not hold None, but y\[1\]\[0\] is"),
-        ((np.eye(2), [2]), [1.0, np.nan], {}, r"must not hold nan, but y\[1\] is"),
-        ([[()]], [["D"]], {}, r"X\[0\]\[0\] is an empty tuple"),
-        ((np.eye(2), [2**62, 2**62]), [0, 1], {}, r"lengths\[0\] is 4611686018427387904, but X has 2 rows"),
-        ([["a"]], [["D"]], {"order": 10**20}, "order must be an integer from 0 to 255"),
-        ([["a"]], [["D"]], {"solver": "perceptron", "label_costs": {("D", "N"): 2}}, "label_costs acts with"),
-        ([["a", "b"]], [["O", "X"]], {"constraints": "BIO"}, r"got 'X' at y\[0\]\[1\]"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_place(X: Any, y: Any, settings: dict[str, Any], why: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=why):
-        SequenceTagger(**settings).fit(X, y)
-
-
-def test_costs_of_labels_that_do_not_occur_are_reported() -> None:
-    X, y = sentences(5)
-    with pytest.warns(UserWarning, match="label_costs names labels that y does not hold: 'NUON'"):
-        SequenceTagger(label_costs={("NUON", "VERB"): 2.0}).fit(X, y)
-
-
-def test_weights_and_scores_of_nothing_are_refused() -> None:
-    X, y = sentences(5)
-    tagger = SequenceTagger().fit(X, y)
-    with pytest.raises(ValueError, match="top must be an integer >= 1, got -1"):
-        tagger.weights("NOUN", -1)
-    with pytest.raises(ValueError, match="X must hold at least one token for a score, got none"):
-        tagger.score([], [])
-
-
 def test_a_label_without_a_rival_is_explained_as_such() -> None:
     tagger = SequenceTagger(constraints="BILOU", random_state=0).fit([["a", "b"]] * 3, [["B-X", "L-X"]] * 3)
-    assert str(tagger.explain(["a", "b"])).splitlines()[0] == "a: B-X, no other label is allowed"
+    explanation = tagger.explain(["a", "b"])
+    assert str(explanation).splitlines()[0] == "a: B-X, no other label is allowed"
+    assert (explanation.tokens[0].runner_up, explanation.tokens[0].margin) == (None, np.inf)
 
 
 def test_thousands_of_best_paths_are_distinct_and_in_order() -> None:
@@ -1145,11 +1049,6 @@ def test_rows_may_be_of_sequences_some_of_which_are_empty() -> None:
     assert tagger.predict((np.eye(4), [4, 0])).tolist() == [0, 1, 0, 1]
 
 
-def test_errors_count_empty_sequences_too() -> None:
-    with pytest.raises(ValueError, match=r"'I-X' at the beginning at y\[2\]\[0\]"):
-        SequenceTagger(constraints="BIO").fit([["a"], [], ["b"]], [["O"], [], ["I-X"]])
-
-
 # Labels that are not allowed
 
 
@@ -1200,13 +1099,6 @@ def test_right_labels_are_mended_without_a_word(recwarn: Any) -> None:
     mended = SequenceTagger(constraints="BIO", repair=True, random_state=0).fit(X, y)
     assert not [warning for warning in recwarn if "mended" in str(warning.message)]
     assert mended.predict(X).tolist() == SequenceTagger(constraints="BIO", random_state=0).fit(X, y).predict(X).tolist()
-
-
-def test_labels_that_are_no_tags_cannot_be_mended() -> None:
-    with pytest.raises(ValueError, match=r"tags\[0\]\[1\] must be O, or B, I, E, L, S or U with a type, got 'NOUN'"):
-        SequenceTagger(constraints="BIO", repair=True).fit([["a", "b"]], [["O", "NOUN"]])
-    with pytest.raises(ValueError, match="repair acts with constraints='BIO' or 'BILOU' only"):
-        SequenceTagger(repair=True).fit([["a"]], [["O"]])
 
 
 # Confidence
@@ -1261,21 +1153,3 @@ def test_a_file_can_be_calibrated_with(tmp_path: Any) -> None:
     tagger = SequenceTagger(random_state=0).fit(X[:30], y[:30])
     in_memory = tagger.calibrate(X[30:], y[30:]).calibration_
     assert np.array_equal(tagger.calibrate(ConllFile(tmp_path / "held.txt")).calibration_, in_memory)
-
-
-def test_confidence_needs_something_to_be_sure_of() -> None:
-    X, y = sentences(20)
-    with pytest.raises(NotFittedError):
-        SequenceTagger().predict_confidence(X)
-    with pytest.raises(NotFittedError):
-        SequenceTagger().calibrate(X, y)
-    tagger = SequenceTagger(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="entities are found by labels such as B-NP, I-NP and O; got"):
-        tagger.predict_entities(X)
-    with pytest.raises(ValueError, match="X must hold at least one token to calibrate with, got none"):
-        tagger.calibrate([[]], [[]])
-    with pytest.raises(ValueError, match="y must hold the labels of X"):
-        tagger.calibrate(X)
-    with pytest.raises(ValueError, match=r"y must hold labels of the tagger, \['ADJ', .*; got \['Q'\]"):
-        tagger.calibrate([["a"]], [["Q"]])
-    assert tagger.calibrate(X, y).calibration_.shape == (1, 2)

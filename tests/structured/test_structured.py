@@ -1,7 +1,6 @@
 """Structured models and their solvers, against enumeration of all outputs, a general QP solver and other estimators."""
 
 import itertools
-import os
 import pickle
 import signal
 from dataclasses import dataclass
@@ -10,8 +9,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array, csr_matrix
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from checks import clouds
@@ -281,16 +278,6 @@ def test_a_violation_bounds_the_gap(solver):
     assert model.result_.status == "converged"
     assert 0 <= model.result_.gap <= 5 * len(y) * 1e-3 * 1.1
     assert model.result_.gap > 1e-8  # not by going on to the end
-
-
-def test_both_forms_of_svmstruct_solve_the_same_problem():
-    X, y = matchings(40)
-    weight = np.random.default_rng(0).uniform(0.2, 2, len(y))
-    several, single = (
-        StructuredSVC(Matching(), C=3, **exact(solver)).fit(X, y, weight).result_ for solver in EXACT[1:]
-    )
-    assert several.primal == pytest.approx(single.primal, rel=2e-6)
-    assert several.dual == pytest.approx(single.dual, rel=2e-6)
 
 
 def test_planes_that_are_not_used_are_dropped_without_harm(monkeypatch):
@@ -588,11 +575,11 @@ def test_the_perceptron_needs_no_loss_augmented_argmax_and_the_others_say_so():
 @pytest.mark.parametrize(("solver", "settings"), [*STREAMS, ("larank", {"schedule": "adaptive"})])
 @pytest.mark.parametrize("model", [Enumerated(), WithKernel()])
 def test_parts_of_a_stream_make_the_model_of_the_whole(solver, model, settings):
-    X, y = sequences(20)
+    X, y = sequences(12)
     whole = StructuredSVC(model, solver, random_state=0, **settings).partial_fit(X, y)
     fitted = StructuredSVC(model, solver, random_state=0, shuffle=False, certify=True, **settings).fit(X, y)
     parts = StructuredSVC(model, solver, random_state=0, **settings)
-    for first, last in ((0, 1), (1, 8), (8, 20)):
+    for first, last in ((0, 1), (1, 5), (5, 12)):
         parts.partial_fit(X[first:last], y[first:last])
         parts = pickle.loads(pickle.dumps(parts)) if first == 1 else parts
     for other in (fitted, parts):
@@ -608,16 +595,6 @@ def test_batch_solvers_refuse_parts(solver):
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError, match=r"needs all examples at once.*'larank' or 'perceptron'"):
         model.partial_fit(X, y)
-
-
-def test_a_stream_goes_on_after_a_fit():
-    X, y = matchings(40)
-    model = StructuredSVC(Matching(), random_state=0).fit(X[:20], y[:20])
-    before = model.result_.support_patterns
-    model.partial_fit(X[20:], y[20:])
-    assert model.result_.support_patterns > before
-    assert model.support_.max() >= 20
-    assert not model.result_.exact
 
 
 def test_a_stream_goes_on_after_a_fit_to_a_gap():
@@ -653,9 +630,6 @@ def test_a_failure_leaves_the_model_as_it_was():
     model.partial_fit(X[10:], y[10:])
     undisturbed = StructuredSVC(Matching(), random_state=0).partial_fit(X, y)
     np.testing.assert_allclose(model.coef_, undisturbed.coef_, rtol=1e-7)
-    with pytest.raises(ValueError, match="C must be"):
-        model.set_params(C=-1).fit(X, y)
-    np.testing.assert_allclose(model.coef_, undisturbed.coef_, rtol=1e-7)
 
 
 @pytest.mark.parametrize("rows", [1, 5])
@@ -671,29 +645,38 @@ def test_a_buffer_that_is_used_again_does_not_change_the_model(rows):
 
 
 @pytest.mark.parametrize("name", ["solver", "schedule", "model"])
-def test_a_stream_keeps_some_parameters(name):
+def test_a_stream_keeps_some_parameters(name, tmp_path):
     X, y = matchings(10)
-    model = StructuredSVC(Matching(), random_state=0).partial_fit(X, y)
-    model.set_params(**{name: {"solver": "perceptron", "schedule": "adaptive", "model": Matching()}[name]})
-    with pytest.raises(ValueError, match=f"{name} must stay as it was"):
-        model.partial_fit(X, y)
+    value = {"solver": "perceptron", "schedule": "adaptive", "model": Matching()}[name]
+    models_of_all_kinds = [StructuredSVC(ScaledMatching(), random_state=0).partial_fit(X, y)]
+    if name == "solver":
+        models_of_all_kinds.append(StructuredSVC(ScaledMatching(), random_state=0).fit(X, y))
+        models.save(models_of_all_kinds[1], tmp_path / "model.larank")
+        models_of_all_kinds.append(models.load(tmp_path / "model.larank"))
+    for model in models_of_all_kinds:
+        with pytest.raises(ValueError, match=f"{name} must stay as it was in the calls before, .*; got"):
+            model.set_params(**{name: value}).partial_fit(X, y)
 
 
 # Limits
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_an_interrupt_leaves_a_valid_model(solver):
+def test_an_interrupt_or_a_time_limit_leaves_a_valid_model(solver):
     class Interrupting(Matching):
         calls = 0
 
         def argmax(self, x, w, y_true=None):
             self.calls += 1
             if self.calls == 17:
-                os.kill(os.getpid(), signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
             return super().argmax(x, w, y_true)
 
     X, y = matchings(30)
+    with pytest.warns(TrainingWarning, match="after time_limit=1e-09 seconds"):
+        model = StructuredSVC(Matching(), solver, time_limit=1e-9, random_state=0).fit(X, y)
+    assert model.result_.status == "time_limit"
+    assert len(model.predict(X)) == 30
     settings = {} if solver in EXACT[1:] else {"epochs": 5}
     with pytest.warns(TrainingWarning, match="ended by an interrupt"):
         model = StructuredSVC(Interrupting(), solver, random_state=0, **settings).fit(X, y)
@@ -705,15 +688,6 @@ def test_an_interrupt_leaves_a_valid_model(solver):
         assert model.result_.gap > 0
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_a_time_limit_leaves_a_valid_model(solver):
-    X, y = matchings(30)
-    with pytest.warns(TrainingWarning, match="after time_limit=1e-09 seconds"):
-        model = StructuredSVC(Matching(), solver, time_limit=1e-9, random_state=0).fit(X, y)
-    assert model.result_.status == "time_limit"
-    assert len(model.predict(X)) == 30
-
-
 @pytest.mark.parametrize("solver", EXACT)
 def test_a_limit_of_passes_ends_with_a_warning(solver):
     X, y = matchings(30)
@@ -723,23 +697,21 @@ def test_a_limit_of_passes_ends_with_a_warning(solver):
     assert model.result_.gap >= 0
 
 
-@pytest.mark.parametrize("verbose", [1, 2])
-def test_progress_is_shown(verbose, capsys):
+def test_progress_is_shown_and_with_verbose_2_every_update(capsys):
     X, y = matchings(10)
-    StructuredSVC(Matching(), verbose=verbose, random_state=0).fit(X, y)
-    assert "Matching by larank, 10 examples" in capsys.readouterr().err
-
-
-def test_without_certificate_the_estimate_is_marked():
-    X, y = matchings(30)
-    model = StructuredSVC(Matching(), certify=False, random_state=0).fit(X, y)
-    assert not model.result_.exact
-    assert model.result_.operations["certificate_argmax"] == 0
-    assert model.result_.primal >= model.result_.dual > 0
+    lines = {}
+    for verbose in (1, 2):
+        StructuredSVC(Matching(), verbose=verbose, epochs=3, random_state=0).fit(X, y)
+        lines[verbose] = capsys.readouterr().err.splitlines()
+        assert "Matching by larank, 10 examples" in lines[verbose][0]
+    assert len(lines[2]) >= 30  # an update after each example
+    assert len(lines[1]) < len(lines[2])
 
 
 def test_argmax_calls_are_those_of_training():
     X, y = matchings(30)
+    estimated = StructuredSVC(Matching(), certify=False, random_state=0).fit(X, y)
+    assert estimated.result_.operations["certificate_argmax"] == 0
     model = StructuredSVC(Matching(), n_reprocess=3, random_state=0).fit(X, y)
     operations = model.result_.operations
     assert operations["process_new"] == 30
@@ -749,13 +721,6 @@ def test_argmax_calls_are_those_of_training():
 
 
 # The estimator
-
-
-def test_the_same_seed_makes_the_same_model_and_another_one_does_not():
-    X, y = matchings()
-    first, second, other = (StructuredSVC(Matching(), random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, second)
-    assert not np.array_equal(first, other)
 
 
 def test_score_is_one_minus_the_mean_loss():
@@ -776,38 +741,26 @@ def test_pairs_of_inputs_and_outputs_are_scored():
     assert model.joint_scores(X[:1], y[:1]) == pytest.approx(Matching().joint_feature(X[0], y[0]) @ model.coef_)
 
 
-def test_it_is_a_scikit_learn_estimator():
+def test_parameters_are_searched():
     X, y = matchings()
-    copy = clone(StructuredSVC(Matching(), C=3))
-    assert copy.get_params()["C"] == 3
     search = GridSearchCV(StructuredSVC(Matching(), random_state=0), {"C": [1e-6, 1.0]}, cv=3).fit(list(X), list(y))
-    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
-    with pytest.raises(NotFittedError):
-        copy.predict(X)
+    assert np.ptp(search.cv_results_["mean_test_score"]) > 0
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_pickled_model_predicts_alike(solver):
-    X, y = matchings()
-    model = StructuredSVC(Matching(), solver, random_state=0).fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.result_.operations == model.result_.operations
-    assert again.get_params()["solver"] == solver
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_a_model_in_a_file_predicts_alike_and_goes_on(solver, tmp_path):
+def test_copies_in_files_and_pickles_predict_alike_and_go_on(solver, tmp_path):
     X, y = matchings(40)
     model = StructuredSVC(ScaledMatching(0.5), solver, random_state=0).fit(X[:20], y[:20])
     models.save(model, tmp_path / "model.larank")
-    again = models.load(tmp_path / "model.larank")
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.model == ScaledMatching(0.5)
+    copies = models.load(tmp_path / "model.larank"), pickle.loads(pickle.dumps(model))
+    for again in copies:
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        assert again.model == ScaledMatching(0.5)
+        assert again.result_.operations == model.result_.operations
     if solver in ONLINE:
-        again.partial_fit(X[20:], y[20:])
         model.partial_fit(X[20:], y[20:])
-        np.testing.assert_allclose(again.coef_, model.coef_, rtol=1e-9)
+        for again in copies:
+            np.testing.assert_allclose(again.partial_fit(X[20:], y[20:]).coef_, model.coef_, rtol=1e-9)
 
 
 def test_a_kernel_model_in_a_file_needs_its_structure_to_be_known(tmp_path):
@@ -816,17 +769,13 @@ def test_a_kernel_model_in_a_file_needs_its_structure_to_be_known(tmp_path):
         models.save(StructuredSVC(WithKernel()).fit(X, y), tmp_path / "model.larank")
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [([0, 1], (0, 1)), ([0, 1], np.array([0, 1])), (1, np.int64(1)), ({1, 2}, {2, 1})]
-)
-def test_outputs_with_equal_entries_are_the_same(one, other):
-    assert Matching().key(one) == Matching().key(other)
-    assert hash(Matching().key(one)) == hash(Matching().key(other))
-
-
-@pytest.mark.parametrize(("one", "other"), [([0, 1], [1, 0]), ("a", "b"), ({"a": 1}, {"a": 2}), ([[0], [1]], [[0, 1]])])
-def test_outputs_with_other_entries_are_not(one, other):
-    assert Matching().key(one) != Matching().key(other)
+def test_outputs_with_equal_entries_are_the_same():
+    key = Matching().key
+    for one, other in (([0, 1], (0, 1)), ([0, 1], np.array([0, 1])), (1, np.int64(1)), ({1, 2}, {2, 1})):
+        assert key(one) == key(other)
+        assert hash(key(one)) == hash(key(other))
+    for one, other in (([0, 1], [1, 0]), ("a", "b"), ({"a": 1}, {"a": 2}), ([[0], [1]], [[0, 1]])):
+        assert key(one) != key(other)
 
 
 # What cannot be
@@ -938,45 +887,6 @@ def test_a_model_without_features_is_told():
         StructuredModel()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"solver": "sgd"}, "solver must be one of 'larank'"),
-        ({"C": 0}, "C must be a finite number > 0"),
-        ({"epochs": 0}, "epochs must be an integer >= 1"),
-        ({"n_reprocess": -1}, "n_reprocess must be an integer >= 0"),
-        ({"schedule": "random"}, "schedule must be one of 'fixed', 'adaptive'"),
-        ({"stop": "violation"}, "stop='violation' acts with solver='svmstruct' or 'svmstruct-1slack' only"),
-        (
-            {"stop": "epochs", "solver": "svmstruct"},
-            "stop='epochs' acts with solver='larank' or 'perceptron' or 'passive-aggressive' only",
-        ),
-        (
-            {"stop": "gap", "solver": "perceptron"},
-            "stop='gap' acts with solver='larank' or 'svmstruct' or 'svmstruct-1slack' only",
-        ),
-        ({"tol": 0.1}, "tol acts with stop='gap' or 'violation' only"),
-        ({"max_iter": 10}, "max_iter acts with stop='gap' or 'violation' only"),
-        ({"stop": "gap", "epochs": 2}, "epochs acts with stop='epochs' only"),
-        ({"epochs": 2, "solver": "svmstruct"}, "epochs acts with solver='larank' or 'perceptron'"),
-        ({"average": True}, "average acts with solver='perceptron' or 'passive-aggressive' only; got average=True"),
-        ({"C": 2, "solver": "perceptron"}, "C acts with solver="),
-        ({"n_reprocess": 2, "solver": "perceptron"}, "n_reprocess acts with solver='larank' only"),
-        ({"n_reprocess": 2, "schedule": "adaptive"}, "n_reprocess acts with schedule='fixed' only"),
-        ({"shuffle": False, "solver": "svmstruct-1slack"}, "shuffle acts with solver="),
-        ({"certify": False, "solver": "svmstruct"}, "certify acts with solver='larank' only"),
-        ({"certify": False, "stop": "gap"}, "certify=False acts with stop='epochs' only"),
-        ({"average": 1}, "average must be True or False"),
-        ({"time_limit": -1}, "time_limit must be a finite number > 0"),
-        ({"verbose": -1}, "verbose must be an integer >= 0"),
-    ],
-)
-def test_parameters_that_cannot_be_are_told(settings, message):
-    X, y = matchings(5)
-    with pytest.raises(ValueError, match=message):
-        StructuredSVC(Matching(), **settings).fit(X, y)
-
-
 def test_data_that_cannot_be_are_told():
     X, y = matchings(5)
     model = StructuredSVC(Matching(), random_state=0)
@@ -989,10 +899,6 @@ def test_data_that_cannot_be_are_told():
             model.fit(bad, y)
     with pytest.raises(ValueError, match="sample_weight must have one entry per example, 5; got shape"):
         model.fit(X, y, sample_weight=[1, 2])
-    with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
-        model.fit(X, y, sample_weight=[1, 2, 3, 4, -1])
-    with pytest.raises(AttributeError, match=r"has no partial_fit with epochs=2, .*; epochs must be 1"):
-        StructuredSVC(Matching(), epochs=2).partial_fit(X, y)
     with pytest.raises(ValueError, match="labels must be whole numbers from 0 to 1, got 2"):
         StructuredSVC(MulticlassModel(2)).fit([[1.0]], [2])
 
@@ -1005,17 +911,6 @@ def test_tables_of_pandas_are_taken_row_by_row():
     frame = StructuredSVC(MulticlassModel(2), random_state=0).fit(pandas.DataFrame(X, index), pandas.Series(y, index))
     plain = StructuredSVC(MulticlassModel(2), random_state=0).fit(X, y)
     np.testing.assert_array_equal(frame.coef_, plain.coef_)
-
-
-def test_a_fitted_or_loaded_model_goes_on_with_its_own_solver_only(tmp_path):
-    X, y = matchings(10)
-    model = StructuredSVC(ScaledMatching(), random_state=0).fit(X, y)
-    models.save(model, tmp_path / "model.larank")
-    for other in (model, models.load(tmp_path / "model.larank")):
-        with pytest.raises(
-            ValueError, match="solver must stay as it was in the calls before, 'larank'; got 'perceptron'"
-        ):
-            other.set_params(solver="perceptron").partial_fit(X, y)
 
 
 def test_outputs_told_apart_by_identity_need_a_key():

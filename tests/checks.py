@@ -314,6 +314,11 @@ class Case:
         return self.is_classifier and self.estimator not in (larank.SGDQNClassifier, larank.PrimalMulticlassSVC)
 
     @property
+    def has_one_function(self):
+        """Whether a model of two classes has one column of coefficients."""
+        return self.estimator.__name__.startswith(("Huller", "Kernel", "LaSVM", "Tracking"))
+
+    @property
     def streams(self):
         return hasattr(self.estimator, "partial_fit")
 
@@ -622,6 +627,14 @@ WRONG_OTHERWISE = [
     ({"cost_matrix": np.where(np.eye(3), 0, np.nan)}, "cost_matrix must hold finite numbers >= 0"),
     ({"cost_matrix": "high"}, "cost_matrix must .*'high'"),
     ({"schedule": "fixed", "n_reprocess": None}, "n_reprocess must be an integer >= 0, got None"),
+    ({"label_kernel": np.eye(2)}, r"label_kernel must have one row and column per class.*\(3, 3\); got .*\(2, 2\)"),
+    ({"label_kernel": np.ones(3)}, r"label_kernel must have one row and column per class.*got shape \(3,\)"),
+    ({"label_kernel": -np.eye(3)}, "label_kernel must be positive semi-definite, got the eigenvalue -1;"),
+    ({"label_kernel": np.triu(np.ones((3, 3)))}, r"label_kernel must be symmetric, got 1.0 in \[0, 1\] and 0.0 in"),
+    ({"label_kernel": np.full((3, 3), np.nan)}, "label_kernel must hold finite numbers, got nan"),
+    ({"label_kernel": np.diag([1, np.inf, 1])}, "label_kernel must hold finite numbers, got inf"),
+    ({"label_kernel": np.zeros((3, 3))}, "label_kernel must not be zero"),
+    ({"label_kernel": "tree"}, "label_kernel must be an array of numbers, got 'tree'"),
 ]
 # What is right alone and cannot act together.
 CANNOT_ACT = [
@@ -648,6 +661,9 @@ NEEDS_ALL_EXAMPLES = [
 ]
 # What a stream began with cannot change.
 FIXED = {
+    "alpha": 0.5,
+    "formulation": "one-vs-rest",
+    "loss": "squared_hinge",
     "kernel": "linear",
     "gamma": 2.0,
     "degree": 2,
@@ -783,6 +799,7 @@ def layouts():
         "Fortran order": np.asfortranarray,
         "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
         "read only": lambda X: _read_only(X.copy()),
+        "other byte order": lambda X: X.astype(X.dtype.newbyteorder()),
         "list": lambda X: X.tolist(),
         "pandas": lambda X: pd.DataFrame(X, columns=list("abcd")),
         "polars": lambda X: pl.DataFrame(X, schema=list("abcd")),
@@ -793,7 +810,7 @@ SPARSE_LAYOUTS = {
     "csr of 64 bit": lambda X: _wide(sparse.csr_matrix(X)),
     "csr array": sparse.csr_array,
     "csc": sparse.csc_matrix,
-    "coo": sparse.coo_array,
+    **{name: getattr(sparse, f"{name}_array") for name in ("coo", "lil", "dok", "bsr", "dia")},
     "unsorted halves": _unsorted,
 }
 

@@ -1599,6 +1599,7 @@ def test_the_history_is_ordered_and_ends_at_the_result(case):
             duals = np.array([point.dual for point in history])
             assert (np.diff(duals) >= -1e-9 * np.abs(duals).max()).all()
     assert last.iterations == result.iterations
+    assert getattr(model, "n_iter_", result.iterations) == np.ceil(result.iterations)
     if case.has_support:
         assert result.support_patterns == len(model.support_)
     if case.has_kernel and case.has_support:

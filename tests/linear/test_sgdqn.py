@@ -378,17 +378,6 @@ def test_a_warm_start_needs_the_classes_and_features_of_the_fit_before():
             model.fit(*wrong)
 
 
-@pytest.mark.parametrize(("formulation", "classes"), [("joint", 3), ("joint", 2), ("one-vs-rest", 2)])
-def test_weights_of_classes_are_factors_on_the_loss(formulation, classes):
-    X, y = noisy(n=300, classes=classes)
-    factors = dict(enumerate((0.5, 3.0, 1.0)[:classes]))
-    parameters = {"formulation": formulation, "epochs": 3, "t0": 1e5}
-    by_class = sgd(**parameters, class_weight=factors).fit(X, y)
-    by_example = sgd(**parameters).fit(X, y, sample_weight=[factors[label] for label in y.tolist()])
-    assert_same_model(by_class, by_example)
-    assert by_class.result_.primal == pytest.approx(primal_of(by_class, X, y, np.array([factors[c] for c in y])))
-
-
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])
 def test_one_versus_rest_weighs_a_class_in_its_own_problem(how):
     """As `LinearMulticlassSVC` and scikit-learn's `SGDClassifier` do."""
@@ -401,16 +390,6 @@ def test_one_versus_rest_weighs_a_class_in_its_own_problem(how):
     for label in range(3):
         binary = sgd(**parameters).fit(X, y == label, weight * np.where(y == label, factors[label], 1.0))
         np.testing.assert_allclose(model.coef_[label], binary.coef_[0], rtol=1e-9, atol=1e-12)
-
-
-def test_balanced_weights_find_a_rare_class():
-    X, y = noisy(n=2000)
-    keep = (y == 0) | (np.arange(2000) % 40 == 1)
-    recall = {
-        weight: np.mean(sgd(class_weight=weight).fit(X[keep], y[keep]).predict(X[y == 1]) == 1)
-        for weight in (None, "balanced")
-    }
-    assert recall["balanced"] > 0.7 > recall[None]
 
 
 # Classes and features that join

@@ -20,6 +20,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import larank
 import pairwisereference
 import reference
+from larank import parameters
 from larank.ambiguous.meanings import Meaning
 from larank.publishing import one_model
 from larank.training import loop
@@ -315,6 +316,11 @@ class Case:
         return self.is_classifier and self.estimator not in (larank.SGDQNClassifier, larank.PrimalMulticlassSVC)
 
     @property
+    def has_one_function(self):
+        """Whether a model of two classes has one column of coefficients."""
+        return self.estimator.__name__.startswith(("Huller", "Kernel", "LaSVM", "Tracking"))
+
+    @property
     def streams(self):
         return hasattr(self.estimator, "partial_fit")
 
@@ -524,92 +530,60 @@ def assert_certified(case, model, labels, costs=1.0, values=None, close=1e-9):
 
 # Wrong parameters
 
-_NUMBER, _COUNT, _FLAG = "a finite number > 0", "an integer >= 1", "True or False"
-_NO_NUMBERS = (-1.0, 0, np.nan, np.inf, "1", None, True)
+_NO_NUMBERS = (-1.0, np.nan, np.inf, "1", None, True)
 _NO_FLAGS = ("no", 1, None)
-
-# What each parameter must be, values it must not have, and what it needs beside it to act.
-WRONG = {
-    "C": (_NUMBER, (-1.0, 0, np.nan, "1", None, True), {}),
-    "Cs": ("an integer >= 1 or a sequence of numbers", (0, -1, "many", None, True, 2.5), {}),
-    "algorithm": ("one of .*", ("other", None), {}),
-    "alpha": (_NUMBER, _NO_NUMBERS, {}),
-    "average": ("True", _NO_FLAGS, {}),
-    "basis_size": (_COUNT, (0, -1, 2.5, "9", True), {}),
-    "batch_size": (_COUNT, (0, 2.5, None), {}),
-    "block_size": (_COUNT, (0, 2.5, None), {}),
-    "budget": (_COUNT, (0, -3, 2.5, "9", True), {}),
-    "certify": ("True", _NO_FLAGS, {}),
-    "coef0": ("a finite number", (np.nan, np.inf, "0"), {}),
-    "cooling": (_FLAG, _NO_FLAGS, {}),
-    "device": ("None, 'cpu', 'cuda'.*", ("gpu", "cuda:x", 0, True), {}),
-    "cv": ("None, an integer >= 2, a splitter or an iterable.*", (1, -3, "five", 2.5), {}),
-    "decision": ("one of 'last', 'average'", ("vote", None), {}),
-    "degree": (_COUNT, (0, 1.5, "3"), {}),
-    "delta_max": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
-    "early_stopping": (_FLAG, _NO_FLAGS, {}),
-    "embedding_size": (_COUNT, (0, 2.5, None), {}),
-    "epochs": (_COUNT, (0, -1, 2.5, "9", True), {}),
-    "finish": (_FLAG, _NO_FLAGS, {}),
-    "fit_intercept": (_FLAG, _NO_FLAGS, {}),
-    "feature_map": ("one of 'cholesky', 'kpca', 'none'", ("nystroem", 3), {}),
-    "formulation": ("one of .*", ("cs", None, 2), {}),
-    "gamma": ("'scale', 'auto' or a finite number > 0", (0, -1.0, np.nan, np.inf, "big", None), {}),
-    "gammas": ("an integer >= 1 or a sequence of numbers", (0, -1, "scale", None, True, 2.5), {}),
-    "hidden_size": (_COUNT, (0, 2.5, None), {}),
-    "history": ("one of .*", ("false", None), {}),
-    "inference": ("one of 'exact', 'greedy'", ("beam", None), {}),
-    "init": ("one of 'larank', 'zero'", ("random", None), {}),
-    "intercept_scaling": (_NUMBER, (0, -1, None), {}),
-    "kernel": ("one of 'linear', 'rbf', .*'precomputed'", ("gauss", None, 3), {}),
-    "forget": ("one of 'least', 'oldest'", ("newest", None, 1), {}),
-    "label_budget": (_COUNT, (0, -1, 2.5, "9", True), {}),
-    "max_patterns": ("an integer >= 2", (1, 0, -1, 2.5, "9", True), {}),
-    "learning_rate": (_NUMBER, _NO_NUMBERS, {}),
-    "loss": ("one of '.*", ("square", None), {}),
-    "margin": ("a finite number >= 0", (-0.1, np.nan, np.inf, "1", None), {}),
-    "max_iter": (_COUNT, (0, 1.5, "9", True), {}),
-    "max_categories": (_COUNT, (0, 2.5, None), {}),
-    "memory_limit": (_NUMBER, (0, -1, np.nan, "2GB", None), {}),
-    "disk_limit": (_NUMBER, (0, -1, np.nan, "2GB"), {}),
-    "min_frequency": (_COUNT, (0, 0.5, None), {}),
-    "n_components": (_COUNT, (0, -1, 2.5, "9", True), {}),
-    "n_iter_no_change": (_COUNT, (0, 2.5, None), {"early_stopping": True}),
-    "n_jobs": ("None or an integer other than 0", (0, 1.5, "a", True), {}),
-    "n_reprocess": ("an integer >= 0", (-1, 0.5), {}),
-    "n_steps": (_COUNT, (0, 1.5, None), {}),
-    "operations": ("one of 'new', 'old', 'optimize'", ("grow",), {}),
-    "order": ("an integer .*", (-1, 1.5, None), {}),
-    "pivots": ("one of 'random', 'greedy'", ("best", None), {}),
-    "refit": (_FLAG, _NO_FLAGS, {}),
-    "repair": (_FLAG, _NO_FLAGS, {}),
-    "sample_size": (_COUNT, (0, 1.5), {"selection": "active"}),
-    "scale": ("one of 'standard', 'robust', 'none'", ("minmax", None), {}),
-    "schedule": ("one of .*", ("random", None), {}),
-    "scoring": ("None, one of sklearn.metrics.get_scorer_names.. or a callable", ("good", 3), {}),
-    "selection": ("one of 'random', 'gradient', 'active', 'autoactive'.*", ("best", None), {}),
-    "sharpness": ("a finite number >= 0", (-1.0, None, "high"), {"epochs": 2}),
-    "shrinking": (_FLAG, _NO_FLAGS, {}),
-    "shuffle": (_FLAG, _NO_FLAGS, {}),
-    "smoothing": (_NUMBER, _NO_NUMBERS, {}),
-    "softmax_gamma": ("a number >= 0, or infinity .*", (-1.0, np.nan, "1", None, True), {}),
-    "solver": (".*", ("smo", 3), {}),
-    "stop": ("one of .*", ("never",), {}),
-    "t0": (_NUMBER, (-1.0, 0, np.nan, np.inf, "1", True), {}),
-    "supervision": ("one of 'aligned', 'bags'", ("weak", None), {}),
-    "tau": (_NUMBER, _NO_NUMBERS, {}),
-    "text": ("one of 'tfidf', 'hash'", ("words", None), {}),
-    "text_features": (_COUNT, (0, 2.5, None), {}),
-    "time_limit": (_NUMBER, (0, -1, "1h", np.inf), {}),
-    "tol": ("a .*number .*", (0, -1e-3, np.nan, "tight"), {"stop": "gap"}),
-    "tolerance": ("a number above 0 and below 1", (0, 1, -0.1, np.nan, "small", True), {}),
-    "validation_fraction": ("a number above 0 and below 1", (0, 1, -0.1, "some", None), {"early_stopping": True}),
-    "verbose": ("an integer >= 0", (-1, "yes", None), {}),
-    "warm_start": (_FLAG, _NO_FLAGS, {}),
-    "strategy": ("one of .order-free., .*", ("best", None), {}),
-    "update": ("one of 'margin', 'mistake'", ("always", None), {}),
-    "window": ("an .*", (0, 2, -1, 1.5, None), {}),
+# What the checks of single parameters demand, and values that they refuse.
+_BY_CHECK = {
+    "_bytes": ("a finite number > 0", (0, *_NO_NUMBERS, "2GB")),
+    "_cost": ("a finite number > 0", (0, -1.0, np.nan, "1", None, True)),
+    "_cost_or_infinity": ("a finite number > 0", (0, -1.0, np.nan, "1", None, True)),
+    "_costs_to_try": ("an integer >= 1 or a sequence of numbers", (0, -1, "many", None, True, 2.5)),
+    "_count_or_auto": ("an integer >= 1 or 'auto'", (0, -1, 2.5, "9", True, None)),
+    "_device": ("None, 'cpu', 'cuda'.*", ("gpu", "cuda:x", 0, True)),
+    "_flag_or_auto": ("True, False or 'auto'", _NO_FLAGS),
+    "_from_sum_to_maximum": ("a number >= 0, or infinity .*", (-1.0, np.nan, "1", None, True)),
+    "_gamma": ("'scale', 'auto' or a finite number > 0", (0, -1.0, np.nan, np.inf, "big", None)),
+    "_gammas_to_try": ("an integer >= 1 or a sequence of numbers", (0, -1, "scale", None, True, 2.5)),
+    "_not_zero": ("None or an integer other than 0", (0, 1.5, "a", True)),
+    "_odd": ("an .*", (0, 2, -1, 1.5, None)),
+    "_operations": ("one of 'new', 'old', 'optimize'", ("grow",)),
+    "_share": ("a number above 0 and below 1", (0, 1, -0.1, np.nan, "small", True, None)),
+    "_whole_number_or_flag": ("an integer >= 0", (-1, "yes", None)),
+    "finite": ("a finite number", (np.nan, np.inf, "0", None)),
+    "flag": ("True or False", _NO_FLAGS),
 }
+# Parameters that a registry or the data check, what they must be and values that are wrong.
+_ELSEWHERE = {
+    "cv": ("None, an integer >= 2, a splitter or an iterable.*", (1, -3, "five", 2.5)),
+    "kernel": ("one of 'linear', 'rbf', .*'precomputed'", ("gauss", None, 3)),
+    "scoring": ("None, one of sklearn.metrics.get_scorer_names.. or a callable", ("good", 3)),
+    "selection": ("one of 'random', 'gradient', 'active', 'autoactive'.*", ("best", None)),
+}
+
+
+def wrong_values(kind, name):
+    """Return what a parameter must be, and values it must not have, by its check; None if the check is elsewhere."""
+    check = parameters._check_of(kind, name)
+    function, limits = getattr(check, "func", check), getattr(check, "keywords", {})
+    if check is None:
+        return _ELSEWHERE.get(name)
+    if isinstance(check, parameters.OneOf):
+        what, values = "one of .*", ("nonsense", 3, None)
+    elif function is parameters.positive:
+        zero = limits.get("zero", False)
+        what, values = f"a finite number >{'=' * zero} 0", _NO_NUMBERS if zero else (0, *_NO_NUMBERS)
+    elif function is parameters.whole_number:
+        least, most = limits["at_least"], limits.get("at_most")
+        what = rf"an integer (>= {least}|from {least} to {most})"
+        values = (least - 1, -3, 2.5, "9", True, None, *([] if most is None else [most + 1]))
+    elif function.__name__ in _BY_CHECK:
+        what, values = _BY_CHECK[function.__name__]
+    else:
+        return None
+    may_be_none = parameters.defaults(kind)[name] is None
+    return what, tuple(value for value in values if value is not None or not may_be_none)
+
+
 # What is wrong in ways of its own, with the words that must be there; for estimators that have all these parameters.
 WRONG_OTHERWISE = [
     ({"random_state": "lucky"}, "'lucky' cannot be used to seed"),
@@ -629,6 +603,14 @@ WRONG_OTHERWISE = [
     ({"cost_matrix": np.where(np.eye(3), 0, np.nan)}, "cost_matrix must hold finite numbers >= 0"),
     ({"cost_matrix": "high"}, "cost_matrix must .*'high'"),
     ({"schedule": "fixed", "n_reprocess": None}, "n_reprocess must be an integer >= 0, got None"),
+    ({"label_kernel": np.eye(2)}, r"label_kernel must have one row and column per class.*\(3, 3\); got .*\(2, 2\)"),
+    ({"label_kernel": np.ones(3)}, r"label_kernel must have one row and column per class.*got shape \(3,\)"),
+    ({"label_kernel": -np.eye(3)}, "label_kernel must be positive semi-definite, got the eigenvalue -1;"),
+    ({"label_kernel": np.triu(np.ones((3, 3)))}, r"label_kernel must be symmetric, got 1.0 in \[0, 1\] and 0.0 in"),
+    ({"label_kernel": np.full((3, 3), np.nan)}, "label_kernel must hold finite numbers, got nan"),
+    ({"label_kernel": np.diag([1, np.inf, 1])}, "label_kernel must hold finite numbers, got inf"),
+    ({"label_kernel": np.zeros((3, 3))}, "label_kernel must not be zero"),
+    ({"label_kernel": "tree"}, "label_kernel must be an array of numbers, got 'tree'"),
 ]
 # What is right alone and cannot act together.
 CANNOT_ACT = [
@@ -655,6 +637,9 @@ NEEDS_ALL_EXAMPLES = [
 ]
 # What a stream began with cannot change.
 FIXED = {
+    "alpha": 0.5,
+    "formulation": "one-vs-rest",
+    "loss": "squared_hinge",
     "kernel": "linear",
     "gamma": 2.0,
     "degree": 2,
@@ -790,6 +775,7 @@ def layouts():
         "Fortran order": np.asfortranarray,
         "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
         "read only": lambda X: _read_only(X.copy()),
+        "other byte order": lambda X: X.astype(X.dtype.newbyteorder()),
         "list": lambda X: X.tolist(),
         "pandas": lambda X: pd.DataFrame(X, columns=list("abcd")),
         "polars": lambda X: pl.DataFrame(X, schema=list("abcd")),
@@ -800,7 +786,7 @@ SPARSE_LAYOUTS = {
     "csr of 64 bit": lambda X: _wide(sparse.csr_matrix(X)),
     "csr array": sparse.csr_array,
     "csc": sparse.csc_matrix,
-    "coo": sparse.coo_array,
+    **{name: getattr(sparse, f"{name}_array") for name in ("coo", "lil", "dok", "bsr", "dia")},
     "unsorted halves": _unsorted,
 }
 

@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import warnings
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -91,30 +92,28 @@ def one_pass(case):
 
 @every_estimator
 def test_every_parameter_has_values_that_are_wrong(case):
-    assert set(case.names) <= checks.WRONG.keys() | OWN_TESTS
+    assert {name for name in case.names if checks.wrong_values(case.estimator, name) is None} <= OWN_TESTS
 
 
 def wrong_parameters():
     for case in CASES:
         for name in case.names:
-            if name in checks.WRONG:
+            if checks.wrong_values(case.estimator, name) is not None:
                 yield pytest.param(case, name, id=f"{case}-{name}")
 
 
 @pytest.mark.parametrize(("case", "name"), list(wrong_parameters()))
 def test_a_wrong_parameter_is_named_with_its_value_and_what_would_do(case, name):
-    what, values, beside = checks.WRONG[name]
-    beside = {other: value for other, value in beside.items() if case.takes(other)}
-    X, y = case.data
+    what, values = checks.wrong_values(case.estimator, name)
     for value in values:
-        for call, train in case.calls(whole=bool(beside)):
+        for call, train in case.calls():
             if call == "path" and name in ("C", "solver"):
                 continue  # it has costs of its own, and goes on with one solver only
-            model = case.make(**{**beside, name: value})
+            model = case.make(**{name: value})
             with pytest.raises(
                 ValueError, match=f"^{name}( of solver=.*)? must be {what}.* got {re.escape(repr(value))}"
             ):
-                train(model, X, y)
+                train(model, *case.data)
 
 
 @every_estimator
@@ -124,11 +123,10 @@ def test_a_wrong_parameter_leaves_the_model_as_it_was(case):
     kept = model.get_params()
     with unchanged(model, some):
         for name in case.names:
-            if name in checks.WRONG:
-                _, values, beside = checks.WRONG[name]
-                beside = {other: value for other, value in beside.items() if case.takes(other)}
+            wrong = checks.wrong_values(case.estimator, name)
+            if wrong is not None:
                 with pytest.raises(ValueError, match=name):
-                    model.set_params(**beside, **{name: values[0]}).fit(some, labels)
+                    model.set_params(**{name: wrong[1][0]}).fit(some, labels)
                 model.set_params(**kept)
 
 
@@ -227,10 +225,17 @@ def test_a_classifier_without_probabilities_says_what_has_them(case):
         assert calibrated.predict_proba(X).shape == (60, 3)
 
 
-@kernel_streams
+@classifier_streams
 def test_what_a_stream_began_with_cannot_change(case):
-    for name, value in checks.FIXED.items():
-        if case.takes(name) and (case.variant, name) != ("average", "budget"):  # which cannot act together
+    usual = case.make().get_params()
+    algorithm = "simple" if case.estimator is larank.TrackingSVC else "sgd"
+    changes = {**checks.FIXED, "algorithm": algorithm, "fit_intercept": not usual.get("fit_intercept")}
+    if not case.has_kernel:
+        del changes["memory_limit"]
+    for name, value in changes.items():
+        if (case.variant, name) == ("average", "budget") or repr(value) == repr(usual.get(name)):
+            continue  # these cannot act together, or nothing changes
+        if case.takes(name):
             model = case.make().partial_fit(X, y)
             with pytest.raises(ValueError, match=rf"{name} must stay as it was .*got {re.escape(repr(value))}"):
                 model.set_params(**{name: value}).partial_fit(X, y)
@@ -244,10 +249,25 @@ def test_a_wrong_gamma_is_refused_by_every_kernel(case):
 
 
 @those(lambda case: case.takes("C"))
-def test_numbers_of_any_kind_are_numbers(case):
-    counts = {} if case.takes("epochs") else {"max_iter": np.int32(1000)}
+def test_numbers_and_flags_of_any_kind_are_accepted(case):
+    others = {} if case.takes("epochs") else {"max_iter": np.int32(1000)}
     for C in (np.float32(0.5), np.int64(2), 3):
-        case.make(C=C, **counts).fit(*case.data)
+        model = case.make(C=C, **others)
+        flags = {name: np.bool_(value) for name, value in model.get_params().items() if isinstance(value, bool)}
+        assert_same_model(clone(model).set_params(**flags).fit(*case.data), model.fit(*case.data))
+
+
+@those(lambda case: hasattr(case.estimator, "path") and case.variant != "published")
+def test_wrong_costs_of_a_path_are_refused(case):
+    for Cs, message in (
+        ([], "Cs must hold at least one value, got none"),
+        (1.0, "Cs must be a sequence of numbers, got 1.0"),
+        ([1.0, -2.0], r"Cs\[1\] must be a finite number > 0, got -2.0"),
+        ([1.0, np.inf], r"Cs\[1\] must be a finite number > 0, got inf"),
+        ("ab", r"Cs\[0\] must be a finite number > 0, got 'a'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            case.make(time_limit=1e-9).path(*case.data, Cs)
 
 
 @every_estimator
@@ -415,9 +435,10 @@ def test_wrong_validation_examples_are_refused(case):
 @every_estimator
 def test_prediction_before_training_is_refused(case):
     some, _ = case.data
-    for method in case.asks:
+    model = case.make()
+    for method in (*case.asks, *(["predict_proba"] if hasattr(model, "predict_proba") else [])):
         with pytest.raises(NotFittedError, match=f"{case.estimator.__name__} instance is not fitted yet"):
-            getattr(case.make(), method)(some)
+            getattr(model, method)(some)
 
 
 @of_matrices
@@ -796,7 +817,7 @@ def test_searches_pipelines_and_cross_validation_work(case):
     assert search.best_score_ > 0.5
     if case.has_kernel:
         by_kernel = cross_val_score(case.make(kernel="precomputed"), K, y, cv=3)
-        np.testing.assert_allclose(by_kernel, cross_val_score(case.make(), X, y, cv=3), atol=0.15)
+        np.testing.assert_array_equal(by_kernel, cross_val_score(case.make(kernel="rbf"), X, y, cv=3))
     weight = {"sample_weight": np.linspace(0.5, 2, 60)} if case.weighs else {}
     pipeline = make_pipeline(StandardScaler(), case.make())
     pipeline.fit(X, y, **{f"{pipeline.steps[-1][0]}__{name}": value for name, value in weight.items()})
@@ -896,8 +917,14 @@ def test_a_damaged_state_of_a_stream_is_refused_or_harmless(case):
             other, state = copy.deepcopy(model), saved.copy()
             state[random.randint(len(state), size=1 + damage % 3)] = random.choice([0, 1, 127, 128, 255])
             other._snapshot = state[: random.randint(len(state))] if damage % 10 == 9 else state
-            with contextlib.suppress(ValueError):
+            try:
                 other.partial_fit(X[40:], y[40:])
+            except ValueError:
+                assert_same_model(other, model)
+                continue
+            with contextlib.suppress(ValueError):  # its coefficients may be so large that scores are not finite
+                assert np.isfinite(other.decision_function(X)).all()
+                assert set(other.predict(X)) <= set(other.classes_)
 
 
 @kernel_streams
@@ -952,8 +979,8 @@ def test_the_layout_of_the_examples_does_not_change_the_model(case, dtype):
         plain = case.make(**parameters).fit(given, y)
         for name, layout in checks.layouts().items():
             some = layout(given)
-            if name in ("list", "polars") and dtype == np.float32:
-                continue  # Python has one kind of numbers, and scikit-learn does not see the precision of polars
+            if name in ("list", "polars", "other byte order") and dtype == np.float32:
+                continue  # scikit-learn makes double precision of these
             model = case.make(**parameters).fit(some, y)
             assert_same_model(model, plain, but=("feature_names_in_",))
             np.testing.assert_array_equal(scores(model, some), scores(plain, given))
@@ -963,8 +990,16 @@ def test_the_layout_of_the_examples_does_not_change_the_model(case, dtype):
         for layout in checks.SPARSE_LAYOUTS.values():
             some, kept = layout(given), layout(given)
             assert_same_model(case.make(**parameters).fit(some, y), plain)
-            np.testing.assert_array_equal(some.data, kept.data)
+            assert type(some) is type(kept)
+            for name in {"data", "indices", "indptr"} & vars(kept).keys():
+                np.testing.assert_array_equal(getattr(some, name), getattr(kept, name))
             np.testing.assert_allclose(scores(plain, some), scores(plain, stored), rtol=1e-4)
+
+
+@of_matrices
+def test_numbers_of_other_types_are_taken_as_floats(case):
+    for some in (np.round(3 * X).astype(int), X > 0, X.astype(np.float16)):
+        assert_same_model(case.make().fit(some, y), case.make().fit(some.astype(float), y))
 
 
 @of_matrices
@@ -1035,7 +1070,8 @@ def test_a_callable_kernel_equals_the_matrix_it_computes(case):
     by_matrix = case.make(kernel="precomputed", **one_pass(case)).fit(K, y)
     by_call = case.make(kernel=lambda A, B: gram(A, B), **one_pass(case)).fit(X, y)
     np.testing.assert_array_equal(by_call.support_, by_matrix.support_)
-    np.testing.assert_allclose(by_call.decision_function(X), by_matrix.decision_function(K), atol=5e-2)
+    close = 0.05 if str(case) == "LaRankClassifier-intercept" else 1e-3 if case.takes("solver") else 1e-12
+    np.testing.assert_allclose(by_call.decision_function(X), by_matrix.decision_function(K), atol=close)
 
 
 def letters_in_common(A, B):
@@ -1118,9 +1154,9 @@ def test_shapes_are_those_documented(case, classes):
         assert_valid(model, some, y[keep])
         assert model.decision_function(some[:9]).dtype == np.float64
         if case.has_support:
-            assert expansion(model).shape[0] in (len(model.support_), keep.sum())
-            assert expansion(model).shape[1] in (classes, 1 if classes == 2 else classes)
-            assert (np.diff(model.support_) > 0).all() or len(set(model.support_)) == len(model.support_)
+            rows = len(model.support_) if case.has_kernel else keep.sum()
+            assert expansion(model).shape == (rows, 1 if classes == 2 and case.has_one_function else classes)
+            assert len(set(model.support_)) == len(model.support_)
         assert isinstance(model.n_iter_, int)
         assert model.n_features_in_ == some.shape[1]
         rows = 1 if classes == 2 else classes
@@ -1484,8 +1520,8 @@ def test_weights_of_classes_and_examples_multiply(case):
     weight, factors = np.random.default_rng(0).uniform(0.5, 2, 60), np.array([2, 1, 0.5])
     labels = np.where(y == 2, 0, y)
     if case.variant != "one-vs-rest":  # where the weight of one of several classes acts in its own problem
-        by_class = case.make(class_weight=dict(enumerate(factors))).fit(X, y, weight)
-        assert_same_model(by_class, case.make().fit(X, y, weight * factors[y]), but=OF_HELD_OUT)
+        by_class = case.make(class_weight=dict(zip(names, factors, strict=True))).fit(X, names[y], weight)
+        assert_same_model(by_class, case.make().fit(X, names[y], weight * factors[y]), but=OF_HELD_OUT)
     by_class = case.make(class_weight=dict(enumerate(factors[:2]))).fit(X, labels, weight)
     assert_same_model(by_class, case.make().fit(X, labels, weight * factors[labels]), but=OF_HELD_OUT)
     balanced = case.make(class_weight="balanced").fit(X, labels)
@@ -1564,6 +1600,7 @@ def test_the_history_is_ordered_and_ends_at_the_result(case):
             duals = np.array([point.dual for point in history])
             assert (np.diff(duals) >= -1e-9 * np.abs(duals).max()).all()
     assert last.iterations == result.iterations
+    assert getattr(model, "n_iter_", result.iterations) == np.ceil(result.iterations)
     if case.has_support:
         assert result.support_patterns == len(model.support_)
     if case.has_kernel and case.has_support:
@@ -1720,13 +1757,20 @@ def tight(case, some, labels, **parameters):
 
 
 @kernel_machines
-def test_fit_leaves_nothing_in_memory_but_the_model(case):
-    gc.collect()
-    gc.disable()
+def test_fit_leaves_nothing_in_memory_but_the_model(case, monkeypatch):
+    made = []
+    for kind in (Provider, StreamTraining, ActiveSetTraining):
+
+        def watched(self, *arguments, _begin=kind.__init__, **options):
+            made.append(weakref.ref(self))
+            _begin(self, *arguments, **options)
+
+        monkeypatch.setattr(kind, "__init__", watched)
+    gc.disable()  # what a collection of cycles must free takes memory until then
     try:
         case.make().fit(*case.data)
-        left = [thing for thing in gc.get_objects() if isinstance(thing, Provider | StreamTraining | ActiveSetTraining)]
-        assert not left, "it waits for a collection of cycles, with all its kernel values"
+        assert made
+        assert not [held for held in (each_() for each_ in made) if held is not None]
     finally:
         gc.enable()
 

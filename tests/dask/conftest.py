@@ -1,5 +1,7 @@
 """One cluster for all tests of this folder: two workers, processes of one thread each, on the loopback alone."""
 
+import importlib
+
 import pytest
 
 distributed = pytest.importorskip("distributed")
@@ -15,7 +17,8 @@ def cluster():
 
 @pytest.fixture
 def client(cluster):
-    """With two workers, also where a test has killed one."""
+    """Return a client of two workers, also after a test has killed one; both have imported what they train with."""
     with distributed.Client(cluster) as client:
         client.wait_for_workers(2, timeout=30)
+        client.run(importlib.import_module, "larank.dask")
         yield client

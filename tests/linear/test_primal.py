@@ -1,6 +1,5 @@
 """The primal multiclass SVM: optima of other solvers, certificate, label kernels, and what a person may get wrong."""
 
-import signal
 import tracemalloc
 import warnings
 from functools import cache
@@ -13,16 +12,24 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 import larank
 import primalreference as reference
-from checks import GAMMA, assert_same_model, assert_same_result, assert_valid, clouds, gram, unchanged
+from checks import (
+    GAMMA,
+    assert_same_model,
+    assert_same_result,
+    assert_valid,
+    clouds,
+    gram,
+    interrupt_when_training,
+    unchanged,
+)
 from larank import CertificateWarning, LinearMulticlassSVC, MulticlassSVC, TrainingWarning
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primal import PrimalMulticlassSVC
-from larank.linear.primalobjective import PrimalLoss, PrimalObjective
+from larank.linear.primalobjective import PrimalLoss
 
 SOLVERS = ("newton", "lbfgs", "cg")
 GAMMAS = (0.0, 0.05, 0.5, 1.0, 2.0, 30.0, np.inf)
@@ -49,14 +56,6 @@ def with_loss(loss, smoothing, **parameters):
     if loss == "smoothed_hinge":
         parameters["smoothing"] = smoothing
     return svc(loss=loss, **parameters)
-
-
-def full_weights(model):
-    """Weights and centred biases of every class; with two classes those of the one against the other, halved."""
-    V, b = model.coef_, model.intercept_
-    if len(model.classes_) == 2:
-        V, b = np.vstack([-V, V]) / 2, np.array([-b[0], b[0]]) / 2
-    return V, b - b.mean()
 
 
 # The optimum: logistic regression
@@ -326,17 +325,6 @@ def test_a_local_optimum_has_no_gradient(solver):
         assert result.violation <= 1e-3
 
 
-@pytest.mark.parametrize("loss", ["log_loss", "squared_hinge"])
-def test_without_an_intercept_there_is_none(loss):
-    X, y = noisy()
-    wanted, _ = reference.minimum(X, y, np.ones(len(y)), loss, 1.0, 1.0, intercept=False)
-    for solver in SOLVERS:
-        model = svc(loss=loss, solver=solver, fit_intercept=False).fit(X, y)
-        assert model.result_.status == "converged"
-        np.testing.assert_array_equal(model.intercept_, np.zeros(3))
-        assert model.result_.primal == pytest.approx(wanted, rel=1e-8)
-
-
 def test_biases_and_the_weights_of_the_identity_sum_up_to_zero():
     X, y = noisy(60, 4)
     model = svc(tol=1e-12).fit(X, y)
@@ -375,39 +363,9 @@ def test_a_limit_on_the_way_through_smoother_hinges_leaves_the_best_model_so_far
         before = primal
 
 
-@pytest.fixture
-def interrupting(monkeypatch):
-    """Ctrl-C in one of the passes over the data."""
-
-    def press_at(number):
-        original, count = PrimalObjective.evaluate, [0]
-
-        def evaluate(self, table):
-            count[0] += 1
-            if count[0] == number:
-                signal.raise_signal(signal.SIGINT)
-            return original(self, table)
-
-        monkeypatch.setattr(PrimalObjective, "evaluate", evaluate)
-
-    return press_at
-
-
-@every_solver
-def test_ctrl_c_leaves_a_valid_model_with_a_certificate(solver, interrupting):
+def test_ctrl_c_ends_a_path_with_the_models_so_far():
     X, y = noisy()
-    interrupting(2)
-    model = svc(solver=solver, tol=1e-14)
-    with pytest.warns(TrainingWarning, match="ended by an interrupt"):
-        model.fit(X, y)
-    assert model.result_.status == "interrupted"
-    assert_valid(model, X, y)
-
-
-def test_ctrl_c_ends_a_path_with_the_models_so_far(interrupting):
-    X, y = noisy()
-    interrupting(2)
-    with pytest.warns(TrainingWarning, match="ended by an interrupt"):
+    with interrupt_when_training(), pytest.warns(TrainingWarning, match="ended by an interrupt"):
         models = svc(tol=1e-14).path(X, y, [1.0, 0.1, 10.0])
     assert [(model.C, model.result_.status) for model in models] == [(0.1, "interrupted")]
 
@@ -423,17 +381,6 @@ def test_a_gap_below_the_precision_of_the_examples_is_told(solver):
     assert model.coef_.dtype == np.float32
     exact = svc(tol=1e-12).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), exact.decision_function(X), atol=1e-2)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("magnitude", [1e-14, 1e-12, 1e6, 1e12, 1e14])
-@pytest.mark.filterwarnings("ignore:training was ended")
-def test_examples_of_any_magnitude_give_a_finite_model_and_an_honest_gap(dtype, magnitude):
-    X, y = noisy()
-    model = svc(max_iter=100).fit((X * magnitude).astype(dtype), y)
-    assert np.isfinite(model.coef_).all()
-    assert np.isfinite([model.result_.primal, model.result_.dual]).all()
-    assert 0 <= model.result_.relative_gap <= 1
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "squared_hinge", "smoothed_hinge"])
@@ -459,17 +406,6 @@ def test_weights_of_examples_count_them_as_often(softmax_gamma):
     repeated = svc(softmax_gamma=softmax_gamma, tol=tol).fit(np.repeat(X, often, axis=0), np.repeat(y, often))
     assert weighted.result_.primal == pytest.approx(repeated.result_.primal, rel=2 * tol)
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=10 * np.sqrt(tol))
-
-
-def test_weights_of_classes_are_weights_of_their_examples():
-    X, y = noisy()
-    names = np.array(["oak", "ash", "elm"])[y]
-    by_class = svc(class_weight={"oak": 3.0, "ash": 0.5, "elm": 1.0}).fit(X, names)
-    by_example = svc().fit(X, names, sample_weight=np.array([3.0, 0.5, 1.0])[y])
-    np.testing.assert_array_equal(by_class.coef_, by_example.coef_)
-    balanced = svc(class_weight="balanced").fit(X[:50], names[:50])
-    shares = {name: 50 / (3 * (names[:50] == name).sum()) for name in names[:3]}
-    np.testing.assert_array_equal(balanced.coef_, svc(class_weight=shares).fit(X[:50], names[:50]).coef_)
 
 
 @every_solver
@@ -519,14 +455,6 @@ def test_a_path_has_the_optima_of_single_fits_in_the_order_of_its_costs(label_ke
         assert model.result_.primal == pytest.approx(single.result_.primal, rel=1e-8)
         np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-3)
         assert_valid(model, X, y)
-
-
-def test_bad_costs_of_a_path_are_refused_before_anything_is_trained(monkeypatch):
-    X, y = noisy()
-    monkeypatch.setattr(PrimalMulticlassSVC, "_fit", lambda *arguments: pytest.fail("trained"))
-    for Cs, message in (([], "Cs must hold at least one value"), ([1.0, -2.0], r"Cs\[1\] must be a finite number > 0")):
-        with pytest.raises(ValueError, match=message):
-            svc().path(X, y, Cs)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
@@ -696,18 +624,6 @@ def test_fewer_features_have_a_higher_optimum_and_a_known_error(feature_map):
     assert [model.coef_.shape for model in models[:2]] == [(3, 5), (3, 20)]
 
 
-def test_a_path_has_one_map_and_a_warm_start_keeps_it():
-    X, y = noisy()
-    path = svc(kernel="rbf", n_components=20).path(X, y, [1.0, 0.1])
-    assert path[0].map_ is path[1].map_
-    single = svc(kernel="rbf", n_components=20).fit(X, y)
-    assert path[0].result_.primal == pytest.approx(single.result_.primal, rel=1e-8)
-    warm = svc(kernel="rbf", n_components=20, warm_start=True).fit(X, y)
-    before = warm.map_
-    assert warm.fit(X, y).map_ is before
-    assert warm.n_iter_ <= 3
-
-
 def test_a_linear_fit_after_one_with_a_map_forgets_the_map():
     X, y = noisy()
     model = svc(kernel="rbf", n_components=20, tol=1e-3).fit(X, y)
@@ -716,111 +632,55 @@ def test_a_linear_fit_after_one_with_a_map_forgets_the_map():
     assert model.decision_function(X).shape == (60, 3)
 
 
-@pytest.mark.parametrize("feature_map", ["cholesky", "kpca"])
-def test_a_saved_model_has_its_map(feature_map, tmp_path):
-    X, y = noisy()
-    model = svc(kernel="rbf", feature_map=feature_map, n_components=20, tol=1e-3).fit(X, y)
-    larank.save(model, tmp_path / "model.larank")
-    loaded = larank.load(tmp_path / "model.larank")
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    assert loaded.map_.trace_error_ == model.map_.trace_error_
-
-
 def test_threads_do_not_change_a_model_behind_a_map():
     X, y = noisy(300)
     one, two = (svc(kernel="rbf", n_components=50, n_jobs=n_jobs, tol=1e-6).fit(X, y) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
 
 
-@pytest.mark.parametrize("feature_map", ["cholesky", "kpca"])
-def test_more_features_than_examples_are_refused(feature_map):
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"kernel": "poly"}, "kernel"), ({"n_components": 5}, "n_components"), ({"feature_map": "kpca"}, "feature_map")],
+)
+def test_a_path_has_one_map_and_a_warm_start_keeps_it_and_refuses_another(change, name):
     X, y = noisy()
-    with pytest.raises(ValueError, match=r"n_components must be at most the number of examples.*60; got 61"):
-        svc(kernel="rbf", feature_map=feature_map, n_components=61).fit(X, y)
+    path = svc(kernel="rbf", n_components=20).path(X, y, [1.0, 0.1])
+    assert path[0].map_ is path[1].map_
+    model = svc(kernel="rbf", n_components=20, warm_start=True).fit(X, y)
+    assert path[0].result_.primal == pytest.approx(model.result_.primal, rel=1e-8)
+    first = model.map_
+    assert model.fit(X, y).map_ is first
+    assert model.n_iter_ <= 3
+    assert model.set_params(C=2.0).fit(X, y).map_ is first
+    with pytest.raises(ValueError, match=f"warm_start needs the map of the fit before.*{name}"):
+        model.set_params(**change).fit(X, y)
+    assert model.map_ is first
 
 
-def test_a_kernel_that_is_none_is_told_with_the_pivot_that_shows_it():
-    X, y = noisy()
-    model = svc(kernel="sigmoid", gamma=5.0, coef0=-3.0)
-    with pytest.raises(ValueError, match=r"positive semi-definite.*pivot \d+"):
-        model.fit(X, y)
-    assert not hasattr(model, "coef_")
-
-
-def test_a_memory_limit_that_does_not_hold_the_features_is_told_what_would_do():
-    X, y = noisy()
-    with pytest.raises(larank.MemoryLimitError, match=r"memory_limit.*; n_components=\d+ or fitting on \d+"):
-        svc(kernel="rbf", memory_limit=1000).fit(X, y)
-
-
-# What a person may get wrong
-
-SMOOTH = {"loss": "smoothed_hinge"}
+# Errors
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        *[
-            (
-                {"softmax_gamma": value},
-                f"softmax_gamma must be a number >= 0, or infinity for the maximum; got {value!r}",
-            )
-            for value in (-1.0, np.nan, "max", None, True)
-        ],
-        *[({**SMOOTH, "smoothing": value}, "smoothing must be a finite number > 0") for value in (0, -1.0, np.inf)],
-        ({"smoothing": 0.5}, "smoothing acts with loss='smoothed_hinge' only; got smoothing=0.5 with loss='log_loss'"),
-        ({"loss": "hinge"}, "loss must be one of 'log_loss', 'squared_hinge', 'smoothed_hinge'; got 'hinge'"),
-        ({"solver": "sgd"}, "solver must be one of 'newton', 'lbfgs', 'cg'; got 'sgd'"),
-        ({"feature_map": "pca"}, "feature_map must be one of 'cholesky', 'kpca', 'none'; got 'pca'"),
+        ({"C": 1e304}, r"X times the square root of its costs must be at most 1e\+151"),
+        ({"softmax_gamma": 1e300}, r"second derivatives that float32 holds, got softmax_gamma=1e\+300"),
+        ({"kernel": "rbf", "n_components": 61}, r"n_components must be at most the number of examples.*60; got 61"),
         (
-            {"kernel": "rbf", "feature_map": "none"},
-            "feature_map='none' acts with kernel='linear' only.*got feature_map='none' with kernel='rbf'",
+            {"kernel": "rbf", "feature_map": "kpca", "n_components": 61},
+            r"n_components must be at most the number of examples.*60; got 61",
         ),
-        *[
-            ({"kernel": "rbf", "n_components": value}, f"n_components must be an integer >= 1, got {value!r}")
-            for value in (0, -3, 2.5, "all")
-        ],
-        *[({"C": value}, "C must be a finite number > 0") for value in (0, -1.0, np.nan, "1")],
-        *[({"tol": value}, "tol must be a finite number > 0") for value in (0, -1.0, np.nan)],
-        ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
-        ({"fit_intercept": "no"}, "fit_intercept must be True or False, got 'no'"),
-        ({"label_kernel": np.eye(2)}, r"label_kernel must have one row and column per class.*\(3, 3\); got .*\(2, 2\)"),
-        ({"label_kernel": np.ones(3)}, r"label_kernel must have one row and column per class.*got shape \(3,\)"),
-        ({"label_kernel": -np.eye(3)}, "label_kernel must be positive semi-definite, got the eigenvalue -1;"),
-        (
-            {"label_kernel": [[1, 2, 0], [2, 1, 0], [0, 0, 1]]},
-            "label_kernel must be positive semi-definite, got the eigenvalue -1;",
-        ),
-        (
-            {"label_kernel": [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]},
-            r"label_kernel must be symmetric, got 0.5 in \[0, 1\] and 0.0 in \[1, 0\]",
-        ),
-        ({"label_kernel": np.full((3, 3), np.nan)}, "label_kernel must hold finite numbers, got nan"),
-        ({"label_kernel": np.diag([1, np.inf, 1])}, "label_kernel must hold finite numbers, got inf"),
-        ({"label_kernel": np.zeros((3, 3))}, "label_kernel must not be zero"),
-        ({"label_kernel": "tree"}, "label_kernel must be an array of numbers, got 'tree'"),
+        ({"kernel": "sigmoid", "gamma": 5.0, "coef0": -3.0}, r"positive semi-definite.*pivot \d+"),
+        ({"kernel": "rbf", "memory_limit": 1000}, r"memory_limit.*; n_components=\d+ or fitting on \d+"),
         ({"class_weight": {0: 1.0, 1: 0.0, 2: 1.0}}, "must leave every class some weight.*got none for 1"),
-        ({"class_weight": "even"}, "class_weight.*'balanced'.*Got 'even'"),
-        ({"random_state": "lucky"}, "'lucky' cannot be used to seed"),
     ],
 )
-def test_a_bad_parameter_is_named_with_what_would_do_and_leaves_the_model_as_it_was(parameters, message):
+def test_parameters_that_do_not_fit_the_examples_are_refused(parameters, message):
     X, y = noisy()
-    model = svc(tol=1e-2).fit(X, y)
-    with unchanged(model, X), pytest.raises(ValueError, match=message):
-        model.set_params(**parameters).fit(X, y)
-    if parameters.keys() - {"C", "class_weight", "label_kernel"}:
-        with pytest.raises(ValueError, match=message):
-            svc(**parameters).path(X, y, [1.0])
-
-
-def test_numbers_beyond_their_precision_are_told_from_one_another():
-    X, y = noisy()
-    with pytest.raises(ValueError, match=r"X times the square root of its costs must be at most 1e\+151"):
-        svc(C=1e304).fit(X, y)
-    with pytest.raises(ValueError, match=r"second derivatives that float32 holds, got softmax_gamma=1e\+300"):
-        svc(softmax_gamma=1e300).fit(X.astype(np.float32), y)
+    model = svc(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X.astype(np.float32 if "softmax_gamma" in parameters else float), y)
+    assert not hasattr(model, "coef_")
 
 
 def test_a_class_without_weight_needs_a_model_without_biases():
@@ -833,70 +693,12 @@ def test_a_class_without_weight_needs_a_model_without_biases():
     assert model.coef_.shape == (3, 4)
 
 
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_bad_examples_are_refused(layout):
+def test_a_loaded_model_with_a_label_kernel_is_the_same_and_warm_starts(tmp_path):
     X, y = noisy()
-    holes = X.copy()
-    holes[3, 1] = np.nan
-    with pytest.raises(ValueError, match="Input X contains NaN"):
-        svc().fit(layout(holes), y)
-    with pytest.raises(ValueError, match="class"):
-        svc().fit(layout(X), np.zeros(len(y)))
-    model = svc(tol=1e-2).fit(layout(X), y)
-    with pytest.raises(ValueError, match="3 features"):
-        model.predict(layout(X)[:, :3])
-
-
-def test_prediction_before_training_is_refused():
-    X, _ = noisy()
-    for method in ("predict", "decision_function", "predict_proba"):
-        with pytest.raises(NotFittedError):
-            getattr(svc(), method)(X)
-
-
-# The model
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [{}, {"label_kernel": ALIKE}, {"softmax_gamma": np.inf, "tol": 1e-4}, {"softmax_gamma": 0.5}],
-    ids=["default", "label kernel", "maximum", "not convex"],
-)
-@not_convex
-def test_a_saved_model_is_the_same_model(parameters, tmp_path):
-    X, y = noisy()
-    model = svc(**parameters).fit(X, np.array(["oak", "ash", "elm"])[y])
+    model = svc(label_kernel=ALIKE).fit(X, y)
     larank.save(model, tmp_path / "model.larank")
     loaded = larank.load(tmp_path / "model.larank")
     assert_same_model(model, loaded)
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
     assert_same_result(model, loaded)
-    loaded.set_params(warm_start=True).fit(X, np.array(["oak", "ash", "elm"])[y])
+    loaded.set_params(warm_start=True).fit(X, y)
     assert loaded.n_iter_ <= model.n_iter_
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_shapes_are_those_documented(classes):
-    X, y = noisy(60, classes)
-    model = svc(tol=1e-3).fit(X, y)
-    rows = 1 if classes == 2 else classes
-    assert model.coef_.shape == (rows, 4)
-    assert model.intercept_.shape == (rows,)
-    assert not hasattr(model, "map_")
-    assert model.n_iter_ == np.ceil(model.result_.iterations)
-    assert set(model.result_.operations) >= {"evaluations", "products"}
-    assert model.result_.history[-1].primal == model.result_.primal
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [({"kernel": "poly"}, "kernel"), ({"n_components": 5}, "n_components"), ({"feature_map": "kpca"}, "feature_map")],
-)
-def test_a_warm_start_keeps_its_map_and_refuses_another(change, name):
-    X, y = clouds(60, 3, 4)
-    model = PrimalMulticlassSVC("rbf", n_components=20, warm_start=True, random_state=0).fit(X, y)
-    first = model.map_
-    assert model.set_params(C=2.0).fit(X, y).map_ is first
-    with pytest.raises(ValueError, match=f"warm_start needs the map of the fit before.*{name}"):
-        model.set_params(**change).fit(X, y)
-    assert model.map_ is first

@@ -315,7 +315,7 @@ def test_probabilities_are_those_of_the_loss_and_sum_to_one(classes, formulation
     np.testing.assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(X))
     held_out, labels = noisy(n=5000, classes=classes)
     share = np.mean(model.predict(held_out) == labels)
-    assert model.predict_proba(held_out).max(axis=1).mean() == pytest.approx(share, abs=0.1)
+    assert model.predict_proba(held_out).max(axis=1).mean() == pytest.approx(share, abs=0.05)
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "log_loss"])
@@ -378,17 +378,6 @@ def test_a_warm_start_needs_the_classes_and_features_of_the_fit_before():
             model.fit(*wrong)
 
 
-@pytest.mark.parametrize(("formulation", "classes"), [("joint", 3), ("joint", 2), ("one-vs-rest", 2)])
-def test_weights_of_classes_are_factors_on_the_loss(formulation, classes):
-    X, y = noisy(n=300, classes=classes)
-    factors = dict(enumerate((0.5, 3.0, 1.0)[:classes]))
-    parameters = {"formulation": formulation, "epochs": 3, "t0": 1e5}
-    by_class = sgd(**parameters, class_weight=factors).fit(X, y)
-    by_example = sgd(**parameters).fit(X, y, sample_weight=[factors[label] for label in y.tolist()])
-    assert_same_model(by_class, by_example)
-    assert by_class.result_.primal == pytest.approx(primal_of(by_class, X, y, np.array([factors[c] for c in y])))
-
-
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])
 def test_one_versus_rest_weighs_a_class_in_its_own_problem(how):
     """As `LinearMulticlassSVC` and scikit-learn's `SGDClassifier` do."""
@@ -401,16 +390,6 @@ def test_one_versus_rest_weighs_a_class_in_its_own_problem(how):
     for label in range(3):
         binary = sgd(**parameters).fit(X, y == label, weight * np.where(y == label, factors[label], 1.0))
         np.testing.assert_allclose(model.coef_[label], binary.coef_[0], rtol=1e-9, atol=1e-12)
-
-
-def test_balanced_weights_find_a_rare_class():
-    X, y = noisy(n=2000)
-    keep = (y == 0) | (np.arange(2000) % 40 == 1)
-    recall = {
-        weight: np.mean(sgd(class_weight=weight).fit(X[keep], y[keep]).predict(X[y == 1]) == 1)
-        for weight in (None, "balanced")
-    }
-    assert recall["balanced"] > 0.7 > recall[None]
 
 
 # Classes and features that join
@@ -451,9 +430,10 @@ def test_labels_that_were_not_announced_are_refused():
 
 
 @every_algorithm
-@every_formulation
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("formulation", "classes", "dtype"),
+    [("joint", 2, np.float64), ("joint", 3, np.float32), ("one-vs-rest", 3, np.float64)],
+)
 def test_features_that_join_make_the_model_of_features_that_were_always_there(algorithm, formulation, classes, dtype):
     X, y = noisy(n=200, classes=classes, features=9)
     X[np.random.default_rng(0).random(X.shape) < 0.4] = 0
@@ -479,9 +459,9 @@ def test_features_that_join_make_the_model_of_features_that_were_always_there(al
 
 
 @every_algorithm
-@every_formulation
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize(
+    ("formulation", "classes", "kind"), [("joint", 2, "csr"), ("joint", 3, "dense"), ("one-vs-rest", 3, "csr")]
+)
 def test_a_saved_model_goes_on_exactly(algorithm, formulation, classes, kind, tmp_path):
     X, y = noisy(n=300, classes=classes)
     X *= 10.0 ** np.arange(-2, 6)  # steps that even out scales
@@ -496,29 +476,6 @@ def test_a_saved_model_goes_on_exactly(algorithm, formulation, classes, kind, tm
 
 
 # Bad input
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"alpha": 0}, "alpha must be a finite number > 0, got 0"),
-        ({"alpha": -1e-4}, "alpha must be a finite number > 0, got -0.0001"),
-        ({"loss": "square"}, "loss must be one of 'hinge', 'squared_hinge', .*; got 'square'"),
-        ({"algorithm": "adam"}, "algorithm must be one of 'asgd', 'sgdqn', .*; got 'adam'"),
-        ({"formulation": "ovo"}, "formulation must be one of 'joint', 'one-vs-rest'; got 'ovo'"),
-        ({"t0": 0.0}, "t0 must be a finite number > 0, got 0.0"),
-        ({"epochs": 0}, "epochs must be an integer >= 1, got 0"),
-    ],
-)
-def test_a_bad_parameter_is_named_and_leaves_the_model_as_it_was(parameters, message):
-    X, y = noisy()
-    model = sgd(epochs=1).fit(X, y)
-    model.set_params(**parameters)
-    for call in (model.fit, model.partial_fit):
-        with pytest.raises(ValueError, match=message):
-            call(X, y)
-    model.set_params(**{name: getattr(sgd(), name) for name in parameters})
-    model.partial_fit(X, y)
 
 
 @every_algorithm
@@ -538,16 +495,3 @@ def test_steps_so_long_that_weights_overflow_are_an_error_and_leave_the_model_as
     model.set_params(t0=1e-3)
     with unchanged(model, X), pytest.raises(ValueError, match=r"diverged.* t0=0.001; a larger t0"):
         model.fit(1e3 * X, y)
-
-
-def test_what_a_stream_began_with_cannot_change():
-    X, y = noisy()
-    model = sgd(epochs=1).fit(X, y)
-    for name, value in {"loss": "log_loss", "algorithm": "sgd", "alpha": 0.5, "fit_intercept": False}.items():
-        before = getattr(model, name)
-        model.set_params(**{name: value})
-        with pytest.raises(
-            ValueError, match=f"{name} must stay as it was in the calls before, {before!r}; got {value!r}"
-        ):
-            model.partial_fit(X, y)
-        model.set_params(**{name: before})

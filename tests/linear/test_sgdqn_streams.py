@@ -68,9 +68,10 @@ pytestmark = pytest.mark.usefixtures("no_thread_left")
 # Files and blocks make the model of arrays
 
 
-@pytest.mark.parametrize("name", ["a.svm", "a.svm.gz", "a.csv", "a.csv.gz"])
-@pytest.mark.parametrize("memory_limit", [2e9, 30_000.0], ids=["one buffer", "many buffers"])
-@pytest.mark.parametrize("epochs", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "memory_limit", "epochs"),
+    [("a.svm", 30_000.0, 3), ("a.svm.gz", 2e9, 1), ("a.csv", 2e9, 3), ("a.csv.gz", 30_000.0, 1)],
+)
 @every_algorithm
 def test_a_file_makes_the_model_of_its_examples(name, memory_limit, epochs, algorithm, tmp_path):
     X, y = examples()
@@ -166,9 +167,10 @@ def test_the_certificate_of_a_stream_is_an_estimate_and_says_so(loss):
     whole = sgd(loss=loss, epochs=1, certify=True).fit(X, y)
     assert not model.result_.exact
     assert whole.result_.exact
-    assert model.result_.primal == pytest.approx(whole.result_.primal, rel=0.2)
+    # Each loss is that of the weights before its step, so the estimate is higher.
+    assert 1 <= model.result_.primal / whole.result_.primal <= 1.15
     assert model.result_.gap >= 0
-    assert 0 < model.result_.history[-1].online_error < 0.5
+    assert 0 <= model.result_.history[-1].online_error - (1 - whole.score(X, y)) <= 0.03
 
 
 def test_early_stopping_on_a_stream_needs_examples_to_look_at():
@@ -341,7 +343,6 @@ def test_a_time_limit_ends_a_stream_with_a_valid_model(method, t0):
     with pytest.warns(TrainingWarning, match="time_limit"):
         getattr(model, method)(endless())
     assert model.result_.status == "time_limit"
-    assert model.result_.seconds < 5
     X, y = next(endless())
     assert model.score(X, y) > 0.7
     assert np.isfinite(model.result_.primal)

@@ -608,7 +608,7 @@ def tolerance(dtype: Any) -> float:
 def _scale_of(coefficients: Any) -> float:
     """A power of two near the largest of them: divided by it they fit in any precision, and are rounded as before."""
     values = coefficients.data if sparse.issparse(coefficients) else coefficients
-    return 2.0 ** int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    return 2.0 ** min(int(np.frexp(np.abs(values).max(initial=0.0))[1]), 1023)  # the largest power that is a float
 
 
 def pieces(count: int, step: int) -> list[slice]:

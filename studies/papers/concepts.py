@@ -6,11 +6,9 @@ A part of the study is a function that returns a field of `ConceptFigures`; what
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -35,9 +33,8 @@ from studies.papers.concepttables import (
     Weak,
     draw,
 )
-from studies.papers.experiment import Experiment, check_not_interrupted
-from studies.papers.experiment import Scope as ExperimentScope
-from studies.study import Say
+from studies.papers.experiment import check_not_interrupted
+from studies.study import Say, Scope, Study
 
 PARTS = ("simulation", "table", "neighbours", "weak", "curve", "speed")
 SIZES, QUICK_SIZES = (50_000, 20_000), (1500, 300)
@@ -63,13 +60,6 @@ _TAGGER_NOTE = (
     "positions of the window, or that there is none; with u also location(c)=v and containedby(c)=v for every concept "
     "c of the universe that has such a value, the same for all tokens of the sentence."
 )
-
-
-@dataclass(frozen=True)
-class Scope(ExperimentScope):
-    """Also the parts that are wanted; none for all."""
-
-    parts: tuple[str, ...] = ()
 
 
 # ---- One seed ----
@@ -355,7 +345,6 @@ def _timed_parts(labeler: Any, triples: Any) -> dict[str, float]:
 
 
 def _run(scope: Scope, say: Say) -> ConceptFigures:
-    parts = scope.parts or PARTS
     sizes = QUICK_SIZES if scope.quick else SIZES
     trials = [Trial(seed, sizes) for seed in scope.seed_range(SEEDS)]
     work: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -367,7 +356,7 @@ def _run(scope: Scope, say: Say) -> ConceptFigures:
         "speed": ("speed", lambda: _speed(trials[0])),
     }
     found: dict[str, Any] = {}
-    for part in parts:
+    for part in scope.options.parts:
         field, run = work[part]
         found[field] = run()
     return ConceptFigures(
@@ -379,23 +368,12 @@ def _run(scope: Scope, say: Say) -> ConceptFigures:
     )
 
 
-@dataclass(frozen=True)
-class ConceptExperiment(Experiment):
-    """An experiment in parts; `run` takes a `Scope`."""
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--parts", nargs="+", choices=PARTS, default=(), help="only these parts")
-
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        usual = super().scope(arguments)
-        return Scope(usual.quick, usual.seeds, usual.datasets, tuple(arguments.parts))
-
-
-STUDY = ConceptExperiment(
+STUDY = Study(
     name="concepts",
     title="Words labelled by what is known of the world (thesis, tables C.2 and C.3)",
-    datasets=("house",),
     run=_run,
+    datasets=("house",),
     draw=draw,
+    has_seeds=True,
+    options={"--parts": {"nargs": "+", "choices": PARTS, "default": PARTS, "help": "only these parts"}},
 )

@@ -143,7 +143,7 @@ def _kernel_learners(given: dict[str, float]) -> Learners:
 def _of_sequences(name: str, seed: int, scope: Scope) -> dict[str, tuple[float, float]]:
     data = load_sequences(name)
     if scope.quick and name != "ocr_words":  # which has 600 words
-        data = _short(data)
+        data = data.first(QUICK_SEQUENCES, QUICK_SEQUENCES)
     found = {}
     for inference, order in (("exact", 1), ("greedy", 10 if name == "ocr_words" else 2)):
         settings = {"inference": inference, "order": order, "random_state": seed, "certify": False}
@@ -159,11 +159,6 @@ def _quality(name: str, data: Dataset, settings: dict[str, Any]) -> float:
     if name != "conll2000":
         return 100 * tagger.score(data.X_test, data.y_test)
     return 100 * entity_report(data.y_test, tagger.predict(data.X_test)).f1
-
-
-def _short(data: Dataset) -> Dataset:
-    parts = data.X_train, data.y_train, data.X_test, data.y_test
-    return Dataset(*(part[:QUICK_SEQUENCES] for part in parts))
 
 
 # ---- The study ----

@@ -33,7 +33,7 @@ from studies.papers.concepttables import (
     Weak,
     draw,
 )
-from studies.papers.experiment import check_not_interrupted
+from studies.papers.experiment import timed_fit
 from studies.study import Say, Scope, Study
 
 PARTS = ("simulation", "table", "neighbours", "weak", "curve", "speed")
@@ -95,11 +95,7 @@ class Trial:
 
         labeler = ConceptLabeler(method.relations, strategy=method.learner, random_state=self.seed)
         universes = _first(self.train.universes, size)
-        began = time.perf_counter()
-        labeler.fit(self.train.words[:size], self.train.concepts[:size], universes)
-        seconds = time.perf_counter() - began
-        check_not_interrupted(labeler)
-        return labeler, seconds
+        return labeler, timed_fit(labeler, self.train.words[:size], self.train.concepts[:size], universes)
 
 
 def _first(universes: Any, size: int | None) -> Any:
@@ -140,10 +136,7 @@ def _tagged(trial: Trial, method: Method) -> tuple[float, float, float]:
     rows = TokenRows(trial.train.words, WINDOW, method.relations)
     data = [(rows.of(triples), np.concatenate(triples.concepts)) for triples in (trial.train, trial.test)]
     tagger = SequenceTagger(**TAGGERS[method.relations], certify=False, random_state=trial.seed)
-    began = time.perf_counter()
-    tagger.fit(*data[0])
-    seconds = time.perf_counter() - began
-    check_not_interrupted(tagger)
+    seconds = timed_fit(tagger, *data[0])
     train, test = (100 * float(np.mean(sentence_errors(tagger.predict(X), y, X[1]))) for X, y in data)
     return train, test, seconds
 
@@ -277,10 +270,7 @@ def _weak(trials: Sequence[Trial], say: Say) -> list[Weak]:
     for trial in trials:
         labeler = ConceptLabeler(BOTH, supervision="bags", random_state=trial.seed)
         bags = [sorted(concepts) for concepts in trial.train.concepts]
-        began = time.perf_counter()
-        labeler.fit(trial.train.words, bags, trial.train.universes)
-        seconds = time.perf_counter() - began
-        check_not_interrupted(labeler)
+        seconds = timed_fit(labeler, trial.train.words, bags, trial.train.universes)
         predicted = labeler.predict(trial.train.words, trial.train.universes)
         wrong = 100 * float(np.mean([sorted(one) != bag for one, bag in zip(predicted, bags, strict=True)]))
         one = Weak(trial.seed, _error(labeler, trial.train), _error(labeler, trial.test), wrong, seconds)

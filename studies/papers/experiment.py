@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from joblib import Parallel, delayed, parallel_config
 
 from studies.datasets import Dataset
 from studies.study import Claim, plain
@@ -18,10 +20,10 @@ from studies.tables import Table, band, digits
 # ---- One training ----
 
 
-def timed_fit(model: Any, X: Any, y: Any, **options: Any) -> float:
+def timed_fit(model: Any, *data: Any, **options: Any) -> float:
     """Train; the seconds. An interrupt ends the experiment."""
     began = time.perf_counter()
-    model.fit(X, y, **options)
+    model.fit(*data, **options)
     seconds = time.perf_counter() - began
     check_not_interrupted(model)
     return seconds
@@ -31,6 +33,15 @@ def check_not_interrupted(model: Any) -> None:
     """Training that was interrupted leaves a model; the experiment has no use for it."""
     if getattr(getattr(model, "result_", None), "status", None) == "interrupted":
         raise KeyboardInterrupt
+
+
+def in_parallel(run: Callable[[Any], Any], jobs: Sequence[Any], quick: bool) -> Iterable[Any]:
+    """Run the jobs in processes with a thread each, because their matrices are small; the quick form in this one."""
+    if quick:
+        return map(run, jobs)
+    with parallel_config("loky", n_jobs=os.cpu_count(), inner_max_num_threads=1):
+        found: Iterable[Any] = Parallel(return_as="generator")(delayed(run)(job) for job in jobs)
+    return found
 
 
 def error_percent(model: Any, data: Dataset) -> float:

@@ -5,20 +5,18 @@ Sizes, scaling and the defaults of kernel width and cost are not in the paper an
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from scipy.stats import t as student
 
 from studies.datasets import SMALL, Dataset, Labels, load
 from studies.drawing import PALETTE
-from studies.papers.experiment import Entry, by_dataset, timed_fit
+from studies.papers.experiment import Entry, by_dataset, in_parallel, timed_fit
 from studies.papers.selection import MSVM, ONE_VS_REST, TOLERANCE, TRACE_ERROR, Choice, Grid, Rows, select, split
 from studies.study import Claim, Findings, Say, Scope, Study, is_so
 from studies.tables import Table, digits
@@ -142,20 +140,12 @@ def _cells(dataset: str, protocol: Protocol, seeds: Iterable[int], say: Say, qui
     sizes = dict(zip(SIZES, protocol.train[dataset], strict=True))
     jobs = [_Job(dataset, size, seed, train, protocol.grid) for size, train in sizes.items() for seed in seeds]
     runs: dict[tuple[str, str], list[Run]] = {}
-    for job, found in zip(jobs, _in_parallel(jobs, quick), strict=True):
+    for job, found in zip(jobs, in_parallel(_Job.run, jobs, quick), strict=True):
         for name, run in found.items():
             runs.setdefault((job.size, name), []).append(run)
         told = ", ".join(f"{name} {run.error:.2f} %" for name, run in found.items())
         say(f"{dataset}, {job.size}, split {job.seed}: {told}, {sum(run.seconds for run in found.values()):.1f} s")
     return [Cell(dataset, name, tuple(of), size, sizes[size]) for (size, name), of in runs.items()]
-
-
-def _in_parallel(jobs: Sequence[_Job], quick: bool) -> Iterable[dict[str, Run]]:
-    if quick:
-        return (job.run() for job in jobs)
-    with parallel_config("loky", n_jobs=os.cpu_count(), inner_max_num_threads=1):
-        found: Iterable[dict[str, Run]] = Parallel(return_as="generator")(delayed(_Job.run)(job) for job in jobs)
-    return found
 
 
 # ---- Figure 1.1 ----

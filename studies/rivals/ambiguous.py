@@ -5,7 +5,6 @@ A part of the study is a function in `CASES` that returns the cases it was run o
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 
 from studies import datasets
 from studies.datasets import AMBIGUOUS, KERNEL, AmbiguousSet, load_ambiguous
+from studies.papers.experiment import in_parallel
 from studies.partiallabels import FOLDS, TRAIN, Split, select, with_distractors
 from studies.partiallabels import with_random_candidates as with_random
 from studies.rivals import candidates, libraries
@@ -132,19 +131,11 @@ def _case(dataset: str, condition: str, learners: Sequence[str], seeds: Iterable
     """Runs in parallel, a thread each: the matrices are small."""
     jobs = [Job(dataset, condition, learner, seed, quick) for seed in seeds for learner in learners]
     runs: dict[str, list[Run]] = {}
-    for job, run in zip(jobs, _in_parallel(jobs, quick), strict=True):
+    for job, run in zip(jobs, in_parallel(Job.run, jobs, quick), strict=True):
         runs.setdefault(job.learner, []).append(run)
         name = f"{dataset} {condition}".rstrip()
         say(f"{name}, split {job.seed}: {job.learner} {run.accuracy:.2f} %, {run.settings}, {run.seconds:.1f} s")
     return Case(dataset, condition, {name: tuple(of) for name, of in runs.items()})
-
-
-def _in_parallel(jobs: Sequence[Job], quick: bool) -> Iterable[Run]:
-    if quick:
-        return (job.run() for job in jobs)
-    with parallel_config("loky", n_jobs=os.cpu_count(), inner_max_num_threads=1):
-        found: Iterable[Run] = Parallel(return_as="generator")(delayed(Job.run)(job) for job in jobs)
-    return found
 
 
 # ---- Time ----

@@ -24,8 +24,8 @@ REFERENCE = "crfsuite-pa"
 LONG_LIMIT = 2e8
 """The memory limit, in bytes, for training on files of different lengths."""
 WHAT_IS_LIMITED = (
-    f"The limit is {LONG_LIMIT / 1e6:g} MB: the weights of the whole file's 339 000 features and their average need about "
-    "195 MB of it, and a limit they do not fit in is refused. Peaks also include Python and the blocks that are read."
+    f"The limit is {LONG_LIMIT / 1e6:g} MB: the weights of the whole file's 339 000 features and their average need "
+    "about 195 MB of it, and a limit they do not fit in is refused. Peaks also include Python and the blocks read."
 )
 TRAIN_BAR = 1 / 3
 TAG_BAR = 3.0

@@ -61,7 +61,7 @@ def run(scope: Scope, say: Say) -> Findings:
     rows: list[Row] = []
     has_rival = bool(usable(("crfsuite-lbfgs",), TAGGERS, say))
     for name in scope.present(DATASETS, DATASETS, say):
-        data = _short(load_sequences(name)) if scope.quick else load_sequences(name)
+        data = load_sequences(name).first(QUICK_SENTENCES, QUICK_SENTENCES) if scope.quick else load_sequences(name)
         for solver, settings in OURS.items():
             rows.append(_ours(name, solver, settings, data, scope.seed_range(SEEDS)))
             say(_told(rows[-1]))
@@ -77,10 +77,6 @@ def run(scope: Scope, say: Say) -> Findings:
 
 def _told(row: Row) -> str:
     return f"{row.problem}, {row.solver}: {row.quality:.2f} %, {row.seconds:.1f} s"
-
-
-def _short(data: Dataset) -> Dataset:
-    return Dataset(*(part[:QUICK_SENTENCES] for part in (data.X_train, data.y_train, data.X_test, data.y_test)))
 
 
 def _quality(problem: str, data: Dataset, predicted: Sequence[Sequence[str]]) -> float:

@@ -131,7 +131,7 @@ def measure_peak(
 def compare(scope: Scope, say: Say) -> Findings:
     """Run all taggers, problem by problem."""
     found = Findings()
-    for name in scope.datasets:
+    for name in scope.present(PROBLEMS, PROBLEMS, say):
         takers = entrants(scope, libraries.TAGGERS, say)
         with text.stored(data_directory() / name, QUICK_SENTENCES if scope.quick else None) as folder:
             measures = {taker: partial(measure_fit, folder, taker, scope.limit) for taker in takers}

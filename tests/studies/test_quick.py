@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import sparse
 
 from studies import __main__ as command
+from studies.datasets import is_available
 from studies.study import Findings
 
 FEWER: dict[str, tuple[str, ...]] = {
@@ -31,7 +35,7 @@ FEWER: dict[str, tuple[str, ...]] = {
     "one-pass": ("--datasets", "noisy", "noisy-kernel"),
     "ospas": ("--datasets", "child-world"),
 }
-"""Options that leave out what takes long; `make nightly` runs the whole quick forms and the rivals."""
+"""Options that leave out what takes long. LARANK_WHOLE_STUDIES=1 runs the whole quick forms with all rivals."""
 WITHOUT_ROWS: dict[str, set[str]] = {
     "ambiguous": {"Accuracy in percent on candidates made for LETTER and USPS"},
     "concepts": {"Errors (thesis, table C.2)", "Order of the test errors (thesis, table C.2)"}
@@ -46,10 +50,31 @@ CERTAIN = ("faults", "files", "memorylimits", "agreement")
 """Studies whose claims do not depend on how busy the machine is."""
 
 
+@pytest.fixture
+def data(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Two blobs in the place of banana, USPS and ADULT where the data directory lacks them."""
+    if all(map(is_available, ("banana", "usps", "adult_a9a"))):
+        return
+    random, folder = np.random.default_rng(0), tmp_path_factory.mktemp("data")
+    monkeypatch.setenv("LARANK_DATA", str(folder))
+    for name, labels in (("banana", (-1, 1)), ("usps", (3, 0)), ("adult_a9a", (-1, 1))):
+        arrays: dict[str, Any] = {}
+        for part, size in (("train", 1600), ("test", 600)):
+            side = random.integers(2, size=size)
+            X = (1.4 * side[:, None] - 0.7 + random.normal(size=(size, 2))).astype(np.float32)
+            arrays[f"y_{part}"] = np.take(labels, side)
+            csr = sparse.csr_matrix(X)
+            parts = {"_data": csr.data, "_indices": csr.indices, "_indptr": csr.indptr, "_shape": np.array(X.shape)}
+            arrays |= {f"X_{part}{key}": values for key, values in (parts if "a9a" in name else {"": X}).items()}
+        (folder / name).mkdir()
+        np.savez(folder / name / f"{name}.npz", **arrays)
+
+
 def refused(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON")
 
 
+@pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("name", command.STUDIES)
 def test_the_quick_form_fills_its_tables_and_writes_all_there_is(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -63,7 +88,8 @@ def test_the_quick_form_fills_its_tables_and_writes_all_there_is(
         return kept[-1]
 
     monkeypatch.setitem(command.STUDIES, name, replace(study, run=run))
-    status = command.main([name, "--quick", *FEWER.get(name, ()), "--output", str(tmp_path)])
+    fewer = () if os.environ.get("LARANK_WHOLE_STUDIES") else FEWER.get(name, ())
+    status = command.main([name, "--quick", *fewer, "--output", str(tmp_path)])
     out, err = capsys.readouterr()
     if "in the data directory; set LARANK_DATA" in err or "LARANK_DATA names the data folder" in err:
         pytest.skip(f"needs a data set of {', '.join(study.datasets)} (LARANK_DATA)")

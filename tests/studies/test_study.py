@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from studies.papers.experiment import Entry, Published
+from studies.papers.experiment import Entry, Published, timed_fit
 from studies.study import Claim, Findings, is_so, plain
 from studies.tables import column, columns_of, derived, digits, of_rows, yes
 
@@ -100,6 +102,16 @@ def test_findings_have_rows_others_and_fields_of_their_own() -> None:
     assert (numbers["best"], numbers["quick"]) == (1, False)
     assert found.to_lines() == ["c; bar 2, met", "what it is"]
     assert not {"claims", "lines", "tables"} & set(numbers)
+
+
+# ---- Training ----
+
+
+@pytest.mark.parametrize(("status", "ends"), [("interrupted", True), ("converged", False)])
+def test_an_interrupted_training_ends_the_experiment(status: str, ends: bool) -> None:
+    model = SimpleNamespace(fit=lambda *data, **options: None, result_=SimpleNamespace(status=status))
+    with pytest.raises(KeyboardInterrupt) if ends else nullcontext():
+        assert timed_fit(model, [[0.0]], [1]) >= 0
 
 
 # ---- Published figures ----

@@ -58,9 +58,10 @@ class Dataset:
         tested = random.permutation(len(self.y_test))[:test]
         return Dataset(self.X_train[kept], self.y_train[kept], self.X_test[tested], self.y_test[tested])
 
-    def first(self, count: int) -> Dataset:
-        """The first so many sentences of the training text, and all of the test."""
-        return replace(self, X_train=self.X_train[:count], y_train=self.y_train[:count])
+    def first(self, count: int, test: int | None = None) -> Dataset:
+        """Return the first so many sentences of the training text, and as many as given, or all, of the test."""
+        parts = self.X_train[:count], self.y_train[:count], self.X_test[:test], self.y_test[:test]
+        return Dataset(*parts)
 
     def with_flipped_labels(self, share: float = NOISE, seed: int = 0) -> Dataset:
         """The same with this share of the training labels -1 and +1 flipped, drawn with the seed."""

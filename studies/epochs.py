@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,10 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from larank import LaRankClassifier, LaSVMClassifier, MulticlassSVC
-from studies.datasets import BINARY, SMALL, UNSPLIT, Dataset, is_available, load
-from studies.study import Outcome, Say, Study
-from studies.tables import Table
+from studies.datasets import BINARY, GENERATED, SMALL, UNSPLIT, Dataset, load
+from studies.study import Findings, Say, Scope, Study
+from studies.tables import column, derived, of_rows
 
-COSTS, GAMMAS, SEEDS = (0.05, 1.0, 10.0, 100.0), (0.3, 1.0, 3.0), 10  # gammas are over the number of features
-QUICK_COSTS, QUICK_GAMMAS, QUICK_SEEDS = (0.05, 10.0), (1.0,), 2
 MOST_TRAIN, MOST_TEST = 4000, 2000
 ALGORITHMS: Mapping[str, tuple[type, Callable[..., Any]]] = {
     "larank": (LaRankClassifier, lambda **given: MulticlassSVC(**given, tol=1e-4)),
@@ -55,64 +52,28 @@ def _read(name: str) -> Dataset:
 class Row:
     """One data set, means over costs, gammas and seeds: test errors in percent, and passes."""
 
-    dataset: str
-    algorithm: str
-    examples: int
-    optimum: float
-    one_pass: float
-    auto: float
-    auto_epochs: float
-    worst: float  # of a cost and gamma, over the optimum's
+    dataset: str = column("data")
+    algorithm: str = column("algorithm")
+    examples: int = column("examples")
+    optimum: float = column("optimum", ".2f")
+    one_pass: float = column("one pass", ".2f")
+    auto: float = column("auto", ".2f")
+    auto_epochs: float = column("passes", ".1f")
+
+    @derived("over optimum", "+.2f")
+    def over(self) -> float:
+        return self.auto - self.optimum
+
+    worst: float = column("worst C, gamma", "+.2f")  # of a cost and gamma, over the optimum's
 
 
 @dataclass(frozen=True)
-class Found(Outcome):
-    """All rows."""
+class Grid:
+    """The costs, the gammas over the number of features, and the number of seeds."""
 
-    rows: tuple[Row, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows."""
-        return {"rows": [asdict(row) for row in self.rows]}
-
-    def to_tables(self) -> Sequence[Table]:
-        """One, with the difference that counts at the end."""
-        table = Table(
-            "Test error in percent, means over C, gamma and seeds",
-            [
-                "data",
-                "algorithm",
-                "examples",
-                "optimum",
-                "one pass",
-                "auto",
-                "passes",
-                "over optimum",
-                "worst C, gamma",
-            ],
-        )
-        for row in self.rows:
-            errors = [f"{value:.2f}" for value in (row.optimum, row.one_pass, row.auto)]
-            ends = [f"{row.auto_epochs:.1f}", f"{row.auto - row.optimum:+.2f}", f"{row.worst:+.2f}"]
-            table.add(row.dataset, row.algorithm, str(row.examples), *errors, *ends)
-        return [table]
-
-    def to_lines(self) -> Sequence[str]:
-        """The means over all sets."""
-        lines = []
-        for algorithm in ALGORITHMS:
-            over = [row.auto - row.optimum for row in self.rows if row.algorithm == algorithm]
-            if over:
-                lines.append(f"{algorithm}: {np.mean(over):+.2f} points over the optimum, {max(over):+.2f} on one set")
-        return lines
-
-
-@dataclass(frozen=True)
-class _Scope:
-    datasets: tuple[str, ...]
-    costs: tuple[float, ...]
-    gammas: tuple[float, ...]
-    seeds: int
+    costs: tuple[float, ...] = (0.05, 1.0, 10.0, 100.0)
+    gammas: tuple[float, ...] = (0.3, 1.0, 3.0)
+    seeds: int = 10
 
 
 def _errors(data: Dataset, make: Callable[[int], Any], seeds: int) -> tuple[float, float]:
@@ -125,46 +86,49 @@ def _errors(data: Dataset, make: Callable[[int], Any], seeds: int) -> tuple[floa
     return float(np.mean(errors)), float(np.mean(passes))
 
 
-def _row(name: str, algorithm: str, data: Dataset, scope: _Scope) -> Row:
+def _row(name: str, algorithm: str, data: Dataset, grid: Grid) -> Row:
     online, exact = ALGORITHMS[algorithm]
     found: list[tuple[float, ...]] = []
-    for C, gamma in itertools.product(scope.costs, scope.gammas):
+    for C, gamma in itertools.product(grid.costs, grid.gammas):
         settings = {"C": C, "gamma": gamma / data.X_train.shape[1]}
-        fewer = max(1, scope.seeds // 3)
+        fewer = max(1, grid.seeds // 3)
         optimum, _ = _errors(data, lambda seed, given=settings: exact(**given, random_state=seed), 1)
         one, _ = _errors(data, lambda seed, given=settings: online(**given, epochs=1, random_state=seed), fewer)
-        auto, passes = _errors(data, lambda seed, given=settings: online(**given, random_state=seed), scope.seeds)
+        auto, passes = _errors(data, lambda seed, given=settings: online(**given, random_state=seed), grid.seeds)
         found.append((optimum, one, auto, passes, auto - optimum))
     means: NDArray[np.float64] = np.mean(found, axis=0)
     return Row(name, algorithm, len(data.y_train), *map(float, means[:4]), worst=max(row[4] for row in found))
 
 
-def run(scope: _Scope, say: Say) -> Found:
+def run(scope: Scope, say: Say) -> Findings:
     """All data sets with both algorithms."""
+    grid = Grid((0.05, 10.0), (1.0,), 2) if scope.quick else Grid()
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimum may be far off where costs are high
-        for name in scope.datasets:
+        for name in scope.present(STUDY.datasets, ("noisy-10d",), say, _source):
             data = _read(name)
             for algorithm in ALGORITHMS:
-                rows.append(_row(name, algorithm, data, scope))
-                say(f"{name}, {algorithm}: {rows[-1].auto - rows[-1].optimum:+.2f} points over the optimum")
-    return Found(tuple(rows))
+                rows.append(_row(name, algorithm, data, grid))
+                say(f"{name}, {algorithm}: {rows[-1].over:+.2f} points over the optimum")
+    overs = {algorithm: [row.over for row in rows if row.algorithm == algorithm] for algorithm in ALGORITHMS}
+    return Findings(
+        rows={"rows": rows},
+        tables=[of_rows("Test error in percent, means over C, gamma and seeds", rows)],
+        lines=[
+            f"{algorithm}: {np.mean(over):+.2f} points over the optimum, {max(over):+.2f} on one set"
+            for algorithm, over in overs.items()
+        ],
+    )
 
 
-class _Epochs(Study):
-    def scope(self, arguments: argparse.Namespace) -> _Scope:
-        """All sets that are here, or the smallest with `--quick`."""
-        chosen = self.chosen_datasets(arguments)
-        if arguments.quick:
-            return _Scope(chosen or ("noisy-10d",), QUICK_COSTS, QUICK_GAMMAS, QUICK_SEEDS)
-        here = [name for name in self.datasets if name in _GENERATED or is_available(_STORED[name].source)]
-        return _Scope(chosen or tuple(here), COSTS, GAMMAS, SEEDS)
+def _source(name: str) -> str:
+    return GENERATED if name in _GENERATED else _STORED[name].source
 
 
-STUDY = _Epochs(
+STUDY = Study(
     "epochs",
     "the passes of epochs='auto' on small and noisy data, against the exact machines",
-    (*_GENERATED, *_STORED),
     run,
+    (*_GENERATED, *_STORED),
 )

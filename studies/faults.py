@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from larank.data import load_letter
-from studies.study import Outcome, Say, Study
-from studies.tables import Table
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import column, of_rows, yes
 
 _C = 10.0
 LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
 @dataclass(frozen=True)
-class Scope:
+class Protocol:
     """How many kills, while so many examples are trained on, to this gap."""
 
     kills: int
@@ -30,48 +28,20 @@ class Scope:
     tol: float
 
 
-WHOLE, QUICK = Scope(20, 16000, 1e-3), Scope(1, 2000, 0.02)
+WHOLE, QUICK = Protocol(20, 16000, 1e-3), Protocol(1, 2000, 0.02)
 
 
 @dataclass(frozen=True)
 class Kill:
     """One fit whose worker was killed after so many seconds: how it ended."""
 
-    after: float
-    seconds: float
-    status: str
-    primal: float
-    relative_gap: float
-    shares_lost: int
-    is_right: bool
-
-
-@dataclass(frozen=True)
-class Found(Outcome):
-    """All kills, and the seconds and the objective without one."""
-
-    kills: tuple[Kill, ...]
-    undisturbed: float
-    optimum: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows."""
-        return {"undisturbed": self.undisturbed, "optimum": self.optimum, "kills": [asdict(one) for one in self.kills]}
-
-    def to_tables(self) -> Sequence[Table]:
-        """One row per kill."""
-        columns = ["killed after s", "seconds", "status", "primal", "relative gap", "shares lost", "right"]
-        table = Table(f"Fits with a killed worker; {self.undisturbed:.1f} s without", columns)
-        for one in self.kills:
-            figures = [f"{one.after:.2f}", f"{one.seconds:.1f}", one.status, f"{one.primal:.1f}"]
-            table.add(*figures, f"{one.relative_gap:.1e}", str(one.shares_lost), "yes" if one.is_right else "NO")
-        return [table]
-
-    def to_lines(self) -> Sequence[str]:
-        """How many were right."""
-        right = sum(one.is_right for one in self.kills)
-        hit = sum(one.shares_lost > 0 for one in self.kills)
-        return (f"{right} of {len(self.kills)} results are right; {hit} of the kills cost a share",)
+    after: float = column("killed after s", ".2f")
+    seconds: float = column("seconds", ".1f")
+    status: str = column("status")
+    primal: float = column("primal", ".1f")
+    relative_gap: float = column("relative gap", ".1e")
+    shares_lost: int = column("shares lost")
+    is_right: bool = column("right", yes)
 
 
 def _killed(client: Any, after: float) -> threading.Timer:
@@ -83,24 +53,30 @@ def _killed(client: Any, after: float) -> threading.Timer:
     return timer
 
 
-def run(scope: Scope, say: Say) -> Found:
+def run(scope: Scope, say: Say) -> Findings:
     """The same fit with kills at moments drawn at random."""
     import dask.array as da  # an extra, which not every study needs
     from distributed import Client, LocalCluster
 
     import larank.dask
 
-    letter = load_letter()
-    X, y = letter.X_train[: scope.examples] / 15, letter.y_train[: scope.examples]
+    protocol, letter = QUICK if scope.quick else WHOLE, load_letter()
+    X, y = letter.X_train[: protocol.examples] / 15, letter.y_train[: protocol.examples]
     optimum = larank.LinearMulticlassSVC(C=_C, tol=1e-5, random_state=0).fit(X, y).result_.dual
     options = {"n_workers": 2, "threads_per_worker": 1, "silence_logs": 50, **LOOPBACK}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         parts = da.from_array(X, chunks=(len(X) // 4, -1)), da.from_array(y, chunks=len(X) // 4)
-        model = larank.dask.LinearMulticlassSVC(C=_C, tol=scope.tol, random_state=0).fit(*parts)
+        model = larank.dask.LinearMulticlassSVC(C=_C, tol=protocol.tol, random_state=0).fit(*parts)
         undisturbed = _seconds_of_fit(model, parts)
-        moments = np.random.default_rng(0).uniform(0.1, 0.9, scope.kills) * undisturbed
+        moments = np.random.default_rng(0).uniform(0.1, 0.9, protocol.kills) * undisturbed
         found = [_after_kill(client, model, parts, moment, optimum, say) for moment in moments.tolist()]
-    return Found(tuple(found), undisturbed, optimum)
+    right, hit = sum(one.is_right for one in found), sum(one.shares_lost > 0 for one in found)
+    return Findings(
+        rows={"kills": found},
+        others={"undisturbed": undisturbed, "optimum": optimum},
+        tables=[of_rows(f"Fits with a killed worker; {undisturbed:.1f} s without", found)],
+        claims=[Claim(f"{right} of {len(found)} results are right; {hit} kills cost a share", right, len(found))],
+    )
 
 
 def _seconds_of_fit(model: Any, parts: Any) -> float:
@@ -120,10 +96,4 @@ def _after_kill(client: Any, model: Any, parts: Any, after: float, optimum: floa
     return Kill(after, seconds, at.status, at.primal, at.relative_gap, at.operations["shares_lost"], is_right)
 
 
-class _Faults(Study):
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        """How much of it."""
-        return QUICK if arguments.quick else WHOLE
-
-
-STUDY = _Faults("faults", "kill -9 of a Dask worker in the middle of a fit", (), run, libraries=("dask", "distributed"))
+STUDY = Study("faults", "kill -9 of a Dask worker in the middle of a fit", run, libraries=("dask", "distributed"))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from studies.datasets import LINEAR, is_available, load
+from studies.datasets import LINEAR, load
 from studies.measure import ask
-from studies.study import Outcome, Say, Study
-from studies.tables import MEGABYTE, Table
+from studies.study import Findings, Say, Scope, Study, is_so
+from studies.tables import MEGABYTE, column, derived, of_rows, yes
 from studies.trial import PeakMemory
 
 TIMES = 5  # the limit, the file has
@@ -28,14 +26,6 @@ NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class Scope:
-    """The data sets, and the limit in megabytes."""
-
-    datasets: tuple[str, ...]
-    limit: float
-
-
 WHOLE, QUICK = 100.0, 2.0
 
 
@@ -43,47 +33,21 @@ WHOLE, QUICK = 100.0, 2.0
 class Row:
     """One training; sizes in megabytes, the limit 0 where the file was read as a whole."""
 
-    dataset: str
-    examples: int
-    file: float
-    limit: float
-    peak: float
-    seconds: float
-    passes: float
-    blocks_read: int
-    relative_gap: float
+    dataset: str = column("data")
+    examples: int = column("examples")
+    file: float = column("file MB", ".0f")
+    limit: float = column("limit MB", lambda limit: f"{limit:.0f}" if limit else "in memory")
+    peak: float = column("peak MB", ".0f")
+    seconds: float = column("seconds", ".1f")
+    passes: float = column("passes", ".1f")
+    blocks_read: int = column("blocks read")
+    relative_gap: float = column("gap", ".1e")
     primal: float
 
-    @property
+    @derived("holds", yes)
     def holds(self) -> bool:
         """Whether gap and peak are as promised."""
         return self.relative_gap <= GAP and (not self.limit or self.peak <= self.limit + ALLOWED)
-
-
-@dataclass(frozen=True)
-class Found(Outcome):
-    """All rows."""
-
-    rows: tuple[Row, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows."""
-        return {"rows": [asdict(row) | {"holds": row.holds} for row in self.rows]}
-
-    def to_tables(self) -> Sequence[Table]:
-        """One."""
-        columns = ["data", "examples", "file MB", "limit MB", "peak MB", "seconds", "passes", "blocks read", "gap"]
-        table = Table("Files larger than the limit of memory", [*columns, "holds"])
-        for row in self.rows:
-            limit = f"{row.limit:.0f}" if row.limit else "in memory"
-            sizes = [f"{row.file:.0f}", limit, f"{row.peak:.0f}", f"{row.seconds:.1f}", f"{row.passes:.1f}"]
-            told = [str(row.blocks_read), f"{row.relative_gap:.1e}", "yes" if row.holds else "NO"]
-            table.add(row.dataset, str(row.examples), *sizes, *told)
-        return [table]
-
-    def to_lines(self) -> Sequence[str]:
-        """What the figures are."""
-        return [NOTE]
 
 
 def train(request: dict[str, Any]) -> dict[str, Any]:
@@ -122,33 +86,31 @@ def _write(path: Path, X: Any, y: Any, size: float) -> int:
     return rows
 
 
-def run(scope: Scope, say: Say) -> Found:
+def run(scope: Scope, say: Say) -> Findings:
     """Each data set within the limit and in memory, in turns."""
-    found: list[Row] = []
-    for name in scope.datasets:
+    found = Findings(lines=[NOTE])
+    most = scope.options.limit or (QUICK if scope.quick else WHOLE)
+    for name in scope.present(("covtype", "news20"), ("letter",), say, lambda name: LINEAR[name].source):
         data = load(name, LINEAR)
         with TemporaryDirectory(prefix="larank-files-") as folder:
             path = Path(folder) / "examples.svm"
-            rows = _write(path, data.X_train, data.y_train, TIMES * scope.limit * MEGABYTE)
+            rows = _write(path, data.X_train, data.y_train, TIMES * most * MEGABYTE)
             size = path.stat().st_size / MEGABYTE
             say(f"{name}: {rows} rows, {size:.0f} MB of text")
-            for limit in (scope.limit, 0.0):
+            for limit in (most, 0.0):
                 told = ask("studies.files", "train", Path(folder), 1, 3600.0, megabytes=limit)
-                found.append(Row(name, rows, size, limit, **told))
+                row = Row(name, rows, size, limit, **told)
+                found.add(rows=[row])
+                found.claims.append(is_so(f"{name}, {limit or 'no'} limit", row.holds, "gap and peak as promised"))
                 say(f"{name}, {limit or 'no'} limit: {told['seconds']:.1f} s, peak {told['peak']:.0f} MB")
-    return Found(tuple(found))
+    found.tables = [of_rows("Files larger than the limit of memory", found.rows["rows"])]
+    return found
 
 
-class _Files(Study):
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """The limit."""
-        parser.add_argument("--limit", type=float, metavar="MB", help="1e6 bytes each; 100")
-
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        """All sets that are here, or a little of the embedded one with `--quick`."""
-        here = tuple(name for name in ("covtype", "news20") if is_available(LINEAR[name].source))
-        names = self.chosen_datasets(arguments) or (("letter",) if arguments.quick else here)
-        return Scope(names, arguments.limit or (QUICK if arguments.quick else WHOLE))
-
-
-STUDY = _Files("files", "files of five times memory_limit, trained on within it", ("covtype", "news20", "letter"), run)
+STUDY = Study(
+    "files",
+    "files of five times memory_limit, trained on within it",
+    run,
+    ("covtype", "news20", "letter"),
+    options={"--limit": {"type": float, "metavar": "MB", "help": "1e6 bytes each; 100"}},
+)

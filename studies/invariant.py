@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import math
 import os
 import resource
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from larank.blocks.kernels import kernel_for
 from studies.datasets import COVTYPE_TRAIN, KERNEL, LOGISTIC, Dataset, load
 from studies.rivals import libraries
 from studies.rivals.libraries.solver import TrainingSet
-from studies.study import Outcome, Say, Study
-from studies.tables import Table
+from studies.study import Findings, Say, Scope, Study, count
+from studies.tables import column, of_rows
 
 SIDE = 28
 C, GAMMA = 1000.0, 0.005  # [larank] section 4.1, of pixels in [-1, 1]
@@ -99,7 +98,7 @@ def _normal(device: Device, random: np.random.Generator, shape: tuple[int, ...])
 
 
 @dataclass(frozen=True)
-class Scope:
+class Protocol:
     """How many digits, from how many, in calls of how many, where; and what else is measured."""
 
     device: Any
@@ -119,106 +118,41 @@ class Scope:
 class Point:
     """Where the stream stood."""
 
-    rows: int
-    seconds: float  # of training and of making digits
-    made_in: float
-    per_second: float  # rows of the last call
-    test_error: float
-    dual: float
-    patterns: int
-    gradients: int  # of all block steps so far
-    megabytes: float  # of the device at most, or of the process
+    rows: int = column("digits")
+    seconds: float = column("seconds", ".1f")  # of training and of making digits
+    made_in: float = column("of these making digits", ".1f")
+    per_second: float = column("digits/s", ".0f")  # of the last call
+    test_error: float = column("test error %", ".2f")
+    dual: float = column("dual", ".0f")
+    patterns: int = column("patterns")
+    gradients: int = column("gradients")  # of all block steps so far
+    megabytes: float = column("MB", ".0f")  # of the device at most, or of the process
 
 
 @dataclass(frozen=True)
 class Fit:
     """A solver on a data set."""
 
-    problem: str
-    solver: str
-    rows: int
-    seconds: float
-    status: str
-    relative_gap: float
-    dual: float
-    test_error: float
-    patterns: int
-    gradients: int | None
-    predict_seconds: float
+    problem: str = column("problem")
+    solver: str = column("solver")
+    rows: int = column("rows")
+    seconds: float = column("seconds", ".2f")
+    status: str = column("status")
+    relative_gap: float = column("relative gap", ".1e")
+    dual: float = column("dual", ".1f")
+    test_error: float = column("test error %", ".2f")
+    patterns: int = column("patterns")
+    gradients: int | None = column("gradients")
+    predict_seconds: float = column("predict s", ".3f")
 
 
 @dataclass(frozen=True)
 class Prediction:
     """Scores of all test digits by a large model, the best of three."""
 
-    patterns: int
-    rows: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Found(Outcome):
-    """What there is of each part."""
-
-    device: str
-    stream: tuple[Point, ...]
-    fits: tuple[Fit, ...]
-    predictions: tuple[Prediction, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows."""
-        tables = {"stream": self.stream, "fits": self.fits, "predictions": self.predictions}
-        return {"device": self.device, **{name: [asdict(row) for row in rows] for name, rows in tables.items()}}
-
-    def to_tables(self) -> Sequence[Table]:
-        """One for each part that was wanted."""
-        tables = []
-        if self.stream:
-            columns = [
-                "digits",
-                "seconds",
-                "of these making digits",
-                "digits/s",
-                "test error %",
-                "dual",
-                "patterns",
-                "gradients",
-                "MB",
-            ]
-            tables.append(Table(f"Deformed digits on {self.device}", columns))
-            for p in self.stream:
-                row = (
-                    str(p.rows),
-                    f"{p.seconds:.1f}",
-                    f"{p.made_in:.1f}",
-                    f"{p.per_second:.0f}",
-                    f"{p.test_error:.2f}",
-                )
-                tables[-1].add(*row, f"{p.dual:.0f}", str(p.patterns), str(p.gradients), f"{p.megabytes:.0f}")
-        if self.fits:
-            columns = [
-                "problem",
-                "solver",
-                "rows",
-                "seconds",
-                "status",
-                "relative gap",
-                "dual",
-                "test error %",
-                "patterns",
-                "gradients",
-            ]
-            tables.append(Table("Fits", [*columns, "predict s"]))
-            for f in self.fits:
-                row = (f.problem, f.solver, str(f.rows), f"{f.seconds:.2f}", f.status, f"{f.relative_gap:.1e}")
-                row = (*row, f"{f.dual:.1f}", f"{f.test_error:.2f}")
-                gradients = "" if f.gradients is None else str(f.gradients)
-                tables[-1].add(*row, str(f.patterns), gradients, f"{f.predict_seconds:.3f}")
-        if self.predictions:
-            tables.append(Table(f"Predictions on {self.device}", ["patterns", "digits", "seconds"]))
-            for each in self.predictions:
-                tables[-1].add(str(each.patterns), str(each.rows), f"{each.seconds:.3f}")
-        return tables
+    patterns: int = column("patterns")
+    rows: int = column("digits")
+    seconds: float = column("seconds", ".3f")
 
 
 @contextmanager
@@ -246,23 +180,38 @@ def _arrays(data: Dataset) -> tuple[NDArray[Any], ...]:
     return data.X_train, data.y_train, data.X_test, data.y_test
 
 
-def run(scope: Scope, say: Say) -> Found:
-    """The parts that are wanted."""
-    with _blocks_of_a_gpu(scope.has_large_blocks):
-        return _run(scope, say)
+def run(scope: Scope, say: Say) -> Findings:
+    """The parts that are wanted; quickly, of a few hundred digits."""
+    at = scope.options
+    same = at.memory_limit, 0.01 if scope.quick else at.tol, at.seed
+    if scope.quick:
+        protocol = Protocol(at.device, 600, 400, 300, PARTS, *same, (1000, 500), 500, False)
+    else:
+        batch, sizes = at.batch or math.ceil(at.rows / 10), ((COVTYPE_TRAIN, 100_000), at.patterns)
+        protocol = Protocol(at.device, at.rows, at.digits, batch, tuple(at.parts), *same, *sizes, at.large_blocks)
+    with _blocks_of_a_gpu(protocol.has_large_blocks):
+        return _run(protocol, say)
 
 
-def _run(scope: Scope, say: Say) -> Found:
+def _run(scope: Protocol, say: Say) -> Findings:
     device, wanted = device_for(scope.device), scope.parts
     data = digits(scope.digits)
-    stream = tuple(_streamed(scope, device, data, say)) if "stream" in wanted else ()
-    fits = tuple(_digit_fits(scope, data, say)) if "exact" in wanted else ()
-    fits += tuple(_forest_fits(scope, say)) if "covtype" in wanted else ()
-    predictions = (_predicted(scope, device, data, say),) if "predict" in wanted else ()
-    return Found(device.name, stream, fits, predictions)
+    stream = list(_streamed(scope, device, data, say)) if "stream" in wanted else []
+    fits = list(_digit_fits(scope, data, say)) if "exact" in wanted else []
+    fits += list(_forest_fits(scope, say)) if "covtype" in wanted else []
+    predictions = [_predicted(scope, device, data, say)] if "predict" in wanted else []
+    return Findings(
+        rows={"stream": stream, "fits": fits, "predictions": predictions},
+        others={"device": device.name},
+        tables=[
+            of_rows(f"Deformed digits on {device.name}", stream),
+            of_rows("Fits", fits),
+            of_rows(f"Predictions on {device.name}", predictions),
+        ],
+    )
 
 
-def _streamed(scope: Scope, device: Device, data: Dataset, say: Say) -> Iterator[Point]:
+def _streamed(scope: Protocol, device: Device, data: Dataset, say: Say) -> Iterator[Point]:
     random, deform = np.random.default_rng(scope.seed), Deformer(device, data.X_train)
     gamma = GAMMA / 127.5**2
     settings = {"C": C, "gamma": gamma, "memory_limit": scope.memory_limit, "random_state": scope.seed}
@@ -295,7 +244,7 @@ def _peak_megabytes(device: Device) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def _digit_fits(scope: Scope, data: Dataset, say: Say) -> Iterator[Fit]:
+def _digit_fits(scope: Protocol, data: Dataset, say: Say) -> Iterator[Fit]:
     """Plain digits to a gap, and by oneDAL's solver where it is installed."""
     data = Dataset(*(each.astype(np.float32) / 127.5 - 1 if each.ndim == 2 else each for each in _arrays(data)))
     settings = {"C": C, "gamma": GAMMA, "tol": scope.tol}
@@ -313,7 +262,7 @@ def _digit_fits(scope: Scope, data: Dataset, say: Say) -> Iterator[Fit]:
         yield Fit(*row, fit.support_patterns, None, took)
 
 
-def _forest_fits(scope: Scope, say: Say) -> Iterator[Fit]:
+def _forest_fits(scope: Protocol, say: Say) -> Iterator[Fit]:
     """One pass over all rows on the device, and by the compiled machine over some."""
     all_rows = load("covtype", LOGISTIC)
     for device, rows in zip((scope.device, None), scope.forests, strict=True):
@@ -338,7 +287,7 @@ def _fit(problem: str, model: Any, data: Dataset, say: Say) -> Fit:
     return Fit(*row, at.support_patterns, gradients, took)
 
 
-def _predicted(scope: Scope, device: Device, data: Dataset, say: Say) -> Prediction:
+def _predicted(scope: Protocol, device: Device, data: Dataset, say: Say) -> Prediction:
     """By deformed digits with coefficients for two classes each."""
     random, count = np.random.default_rng(scope.seed), scope.patterns
     deform = Deformer(device, data.X_train)
@@ -357,37 +306,21 @@ def _predicted(scope: Scope, device: Device, data: Dataset, say: Say) -> Predict
     return Prediction(count, len(data.X_test), seconds)
 
 
-class _Invariant(Study):
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """How much of it, and where."""
-        parser.add_argument("--device", default="cpu", help="cpu (the default), cuda or cuda:N")
-        parser.add_argument("--rows", type=int, default=20_000, help="digits of the stream (20 000)")
-        parser.add_argument("--batch", type=int, default=None, help="of a call of partial_fit (a tenth of the rows)")
-        parser.add_argument("--digits", type=int, default=60_000, help="training digits to deform, or to fit (60 000)")
-        parser.add_argument("--parts", nargs="+", choices=PARTS, default=["stream"], help=", ".join(PARTS))
-        parser.add_argument("--memory-limit", type=float, default=4e9, help="bytes on the device (4e9)")
-        parser.add_argument("--tol", type=float, default=1e-3, help="relative gap of plain digits (0.001)")
-        parser.add_argument("--patterns", type=int, default=75_000, help="of a model that predicts (75 000)")
-        parser.add_argument("--large-blocks", action="store_true", help="on the host, blocks and chunks as on a GPU")
-        parser.add_argument("--seed", type=int, default=0)
-
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        """What was chosen; quickly, a few hundred digits."""
-        at = arguments
-        numbers = {"rows": at.rows, "batch": at.batch or 1, "digits": at.digits, "patterns": at.patterns}
-        for name, number in numbers.items():
-            if number < 1:
-                raise ValueError(f"--{name} must be 1 or more, got {number}")
-        same = at.memory_limit, 0.01 if at.quick else at.tol, at.seed
-        if at.quick:
-            return Scope(at.device, 600, 400, 300, PARTS, *same, (1000, 500), 500, False)
-        batch = at.batch or math.ceil(at.rows / 10)
-        forests = COVTYPE_TRAIN, 100_000
-        return Scope(
-            at.device, at.rows, at.digits, batch, tuple(at.parts), *same, forests, at.patterns, at.large_blocks
-        )
-
-
-STUDY = _Invariant(
-    "invariant", "A stream of deformed digits by block steps, on a device or the host", ("mnist", "covtype"), run
+STUDY = Study(
+    "invariant",
+    "A stream of deformed digits by block steps, on a device or the host",
+    run,
+    ("mnist", "covtype"),
+    options={
+        "--device": {"default": "cpu", "help": "cpu (the default), cuda or cuda:N"},
+        "--rows": {"type": count, "default": 20_000, "help": "digits of the stream (20 000)"},
+        "--batch": {"type": count, "help": "of a call of partial_fit (a tenth of the rows)"},
+        "--digits": {"type": count, "default": 60_000, "help": "training digits to deform, or to fit (60 000)"},
+        "--parts": {"nargs": "+", "choices": PARTS, "default": ["stream"], "help": ", ".join(PARTS)},
+        "--memory-limit": {"type": float, "default": 4e9, "help": "bytes on the device (4e9)"},
+        "--tol": {"type": float, "default": 1e-3, "help": "relative gap of plain digits (0.001)"},
+        "--patterns": {"type": count, "default": 75_000, "help": "of a model that predicts (75 000)"},
+        "--large-blocks": {"action": "store_true", "help": "on the host, blocks and chunks as on a GPU"},
+        "--seed": {"type": int, "default": 0},
+    },
 )

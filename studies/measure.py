@@ -132,7 +132,7 @@ def load_average() -> str:
 
 
 def versions(libraries: Iterable[str]) -> dict[str, str]:
-    """Of Python, the processor and these packages."""
+    """Return the versions of Python and of these packages, and the machine's processor."""
     found = {"python": platform.python_version(), "processor": _processor()}
     for library in libraries:
         try:
@@ -140,6 +140,16 @@ def versions(libraries: Iterable[str]) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[library] = "absent"
     return found
+
+
+def commit() -> str:
+    """Return the commit of this checkout, marked if files were changed; "unknown" without git."""
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        found = ""
+    return found or "unknown"
 
 
 def _processor() -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import numpy as np
 
 import larank
 from studies import storage
-from studies.datasets import LOGISTIC, is_available, load
+from studies.datasets import LOGISTIC, load
 from studies.measure import ChildFailedError, TimeoutExceededError, ask
-from studies.study import Outcome, Say, Study
-from studies.tables import MEGABYTE, Table
+from studies.study import Findings, Say, Scope, Study, is_so
+from studies.tables import MEGABYTE, column, derived, of_rows, yes
 from studies.trial import PeakMemory, Stopwatch
 
 LIMITS = (50.0, 200.0, 1000.0)
@@ -56,56 +55,21 @@ NOTE = (
 class Row:
     """One training; sizes in megabytes. `said` is the error, if there was one."""
 
-    estimator: str
-    dataset: str
-    examples: int
-    limit: float
-    peak: float
-    cpu: float
-    ratio: float | None
-    kernel_values: float
-    said: str = ""
+    estimator: str = column("estimator")
+    dataset: str = column("data")
+    examples: int = column("examples")
+    limit: float = column("limit MB", lambda limit: "none" if limit >= AMPLE else f"{limit:.0f}")
+    peak: float = column("peak MB", ".0f")
 
-    @property
+    @derived("holds", yes)
     def holds(self) -> bool:
         """Whether the peak is allowed."""
         return self.peak <= self.limit + max(ALLOWED, ALLOWED_SHARE * self.limit)
 
-
-@dataclass(frozen=True)
-class Found(Outcome):
-    """All rows."""
-
-    rows: tuple[Row, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows."""
-        return {"rows": [asdict(row) | {"holds": row.holds} for row in self.rows]}
-
-    def to_tables(self) -> Sequence[Table]:
-        """One."""
-        headings = ["estimator", "data", "examples", "limit MB", "peak MB", "holds", "CPU s", "ratio", "10^6 values"]
-        table = Table("Peak memory of training under limits", headings)
-        for row in self.rows:
-            limit = "none" if row.limit >= AMPLE else f"{row.limit:.0f}"
-            figures = [limit, f"{row.peak:.0f}", "yes" if row.holds else "NO", f"{row.cpu:.1f}"]
-            ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-            table.add(row.estimator, row.dataset, str(row.examples), *figures, ratio, f"{row.kernel_values:.0f}")
-        return [table]
-
-    def to_lines(self) -> Sequence[str]:
-        """What failed, and what the figures are."""
-        failed = [f"{row.estimator}, {row.dataset}, {row.limit:.0f} MB: {row.said}" for row in self.rows if row.said]
-        return [*failed, NOTE]
-
-
-@dataclass(frozen=True)
-class _Scope:
-    datasets: tuple[str, ...]
-    estimators: tuple[str, ...]
-    limits: tuple[float, ...]
-    examples: int | None
-    seconds: float
+    cpu: float = column("CPU s", ".1f")
+    ratio: float | None = column("ratio", ".2f")
+    kernel_values: float = column("10^6 values", ".0f")
+    said: str = ""
 
 
 def train(request: dict[str, Any]) -> dict[str, Any]:
@@ -133,16 +97,18 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
     return {"peak": memory.peak() / MEGABYTE, "cpu": watch.cpu, "kernel_values": values / 1e6, "said": said}
 
 
-def _rows(name: str, estimators: Sequence[str], examples: int, scope: _Scope, say: Say) -> list[Row]:
+def _rows(
+    name: str, estimators: Sequence[str], examples: int, limits: Sequence[float], seconds: float, say: Say
+) -> list[Row]:
     data = load(name, LOGISTIC).drawn(examples, 1)
     rows: list[Row] = []
     with storage.stored(name, {"X": data.X_train, "y": data.y_train}, {}) as folder:
         for estimator in estimators:
             ample: float | None = None
-            for limit in (AMPLE, *sorted(scope.limits, reverse=True)):
+            for limit in (AMPLE, *sorted(limits, reverse=True)):
                 details = {"estimator": estimator, "megabytes": limit, "gamma": GAMMAS[name]}
                 try:
-                    found = ask("studies.memorylimits", "train", folder, 1, scope.seconds, **details)
+                    found = ask("studies.memorylimits", "train", folder, 1, seconds, **details)
                 except (TimeoutExceededError, ChildFailedError) as error:
                     say(f"{estimator}, {name}, {limit:g} MB: {error}")
                     continue
@@ -153,38 +119,39 @@ def _rows(name: str, estimators: Sequence[str], examples: int, scope: _Scope, sa
     return rows
 
 
-def run(scope: _Scope, say: Say) -> Found:
+def run(scope: Scope, say: Say) -> Findings:
     """All data sets, estimators and limits."""
-    first = [estimator for estimator in scope.estimators if estimator in ESTIMATORS]
-    others = [estimator for estimator in scope.estimators if estimator not in ESTIMATORS]
-    rows: list[Row] = []
-    for name in scope.datasets:
-        for estimators, usual in ((first, EXAMPLES[name]), (others, FEW_EXAMPLES)):
-            if estimators:
-                rows += _rows(name, estimators, scope.examples or usual, scope, say)
-    return Found(tuple(rows))
+    chosen, rows = scope.options, list[Row]()
+    estimators = chosen.estimators or (ESTIMATORS if scope.quick else ALL_ESTIMATORS)
+    limits = chosen.limits or (QUICK_LIMITS if scope.quick else LIMITS)
+    examples = chosen.examples or (QUICK_EXAMPLES if scope.quick else None)
+    first = [name for name in estimators if name in ESTIMATORS]
+    others = [name for name in estimators if name not in ESTIMATORS]
+    for name in scope.present(("mnist", "covtype"), ("letter",), say, lambda name: LOGISTIC[name].source):
+        for some, usual in ((first, EXAMPLES[name]), (others, FEW_EXAMPLES)):
+            if some:
+                rows += _rows(name, some, examples or usual, limits, chosen.seconds, say)
+    return Findings(
+        rows={"rows": rows},
+        tables=[of_rows("Peak memory of training under limits", rows)],
+        lines=[*(f"{row.estimator}, {row.dataset}, {row.limit:.0f} MB: {row.said}" for row in rows if row.said), NOTE],
+        claims=[
+            is_so(f"{row.estimator}, {row.dataset}, {row.limit:.0f} MB", row.holds, "a peak that is allowed")
+            for row in rows
+            if row.limit < AMPLE
+        ],
+    )
 
 
-class _MemoryLimits(Study):
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Estimators, limits and sizes."""
-        parser.add_argument("--estimators", nargs="+", choices=ALL_ESTIMATORS, metavar="NAME", help="all of them")
-        parser.add_argument("--limits", nargs="+", type=float, metavar="MB", help="1e6 bytes each; 50, 200 and 1000")
-        parser.add_argument("--examples", type=int, help="20000 of mnist, 30000 of covtype; 8000 for most estimators")
-        parser.add_argument("--seconds", type=float, default=3600.0, help="after which a run is given up")
-
-    def scope(self, arguments: argparse.Namespace) -> _Scope:
-        """All sets that are here, or a little of the embedded one with `--quick`."""
-        here = tuple(name for name in ("mnist", "covtype") if is_available(LOGISTIC[name].source))
-        return _Scope(
-            self.chosen_datasets(arguments) or (("letter",) if arguments.quick else here),
-            tuple(arguments.estimators or (ESTIMATORS if arguments.quick else ALL_ESTIMATORS)),
-            tuple(arguments.limits or (QUICK_LIMITS if arguments.quick else LIMITS)),
-            arguments.examples or (QUICK_EXAMPLES if arguments.quick else None),
-            arguments.seconds,
-        )
-
-
-STUDY = _MemoryLimits(
-    "memorylimits", "peak memory of estimators against memory_limit, and its price", tuple(EXAMPLES), run
+STUDY = Study(
+    "memorylimits",
+    "peak memory of estimators against memory_limit, and its price",
+    run,
+    tuple(EXAMPLES),
+    options={
+        "--estimators": {"nargs": "+", "choices": ALL_ESTIMATORS, "metavar": "NAME", "help": "all of them"},
+        "--limits": {"nargs": "+", "type": float, "metavar": "MB", "help": "1e6 bytes each; 50, 200 and 1000"},
+        "--examples": {"type": int, "help": "20000 of mnist, 30000 of covtype; 8000 for most estimators"},
+        "--seconds": {"type": float, "default": 3600.0, "help": "after which a run is given up"},
+    },
 )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,11 @@ from sklearn.preprocessing import StandardScaler
 
 from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC, SequenceTagger
 from larank.sequence.entities import entity_report
-from studies.datasets import BINARY, KERNEL, LINEAR, SMALL, Dataset, is_available, load, load_sequences
+from studies.datasets import BINARY, GENERATED, KERNEL, LINEAR, SMALL, Dataset, load, load_sequences
 from studies.rivals.streamtasks import noisy
 from studies.streams import Drawn
-from studies.study import Outcome, Say, Study
-from studies.tables import Columns, Table, figure, of_rows
+from studies.study import Findings, Say, Scope, Study
+from studies.tables import column, derived, of_rows
 
 BATCH, SEEDS, BAR = 1000, 3, 0.5
 NOISY_ROWS, KERNEL_ROWS, MOST_ROWS, TESTED = 50_000, 10_000, 60_000, 20_000
@@ -46,68 +45,30 @@ Learners = dict[str, Callable[[int], Any]]
 class Row:
     """A learner on a set: its test accuracy, or F1 of chunks, in percent, and that of the optimum; means over seeds."""
 
-    problem: str
-    learner: str
-    quality: float
-    deviation: float
-    optimum: float
+    problem: str = column("data")
+    learner: str = column("learner")
+    quality: float = column("accuracy or F1 %", ".2f")
+    deviation: float = column("deviation", ".2f")
+    optimum: float = column("optimum", ".2f")
 
-    @property
+    @derived("points below", "+.2f")
     def below(self) -> float:
         """The optimum."""
         return self.optimum - self.quality
 
 
-COLUMNS: Columns = {
-    "data": figure("problem"),
-    "learner": figure("learner"),
-    "accuracy or F1 %": figure("quality", ".2f"),
-    "deviation": figure("deviation", ".2f"),
-    "optimum": figure("optimum", ".2f"),
-    "points below": figure("below", "+.2f"),
-}
-
-
-@dataclass(frozen=True)
-class Found(Outcome):
-    """All rows."""
-
-    rows: tuple[Row, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows."""
-        return {"rows": [asdict(row) for row in self.rows]}
-
-    def to_tables(self) -> Sequence[Table]:
-        """One."""
-        return [of_rows("One pass, and the optimum", COLUMNS, self.rows)]
-
-    def to_lines(self) -> Sequence[str]:
-        """Where the default keeps within the bar."""
-        ours = [row for row in self.rows if row.learner.startswith("larank")]
-        far = [f"{row.problem}, {row.learner} ({row.below:.2f})" for row in ours if row.below > BAR]
-        return [f"{len(ours) - len(far)} of {len(ours)} within {BAR} points of the optimum; not: {'; '.join(far)}"]
-
-
-@dataclass(frozen=True)
-class _Scope:
-    datasets: tuple[str, ...]
-    seeds: int
-    is_quick: bool
-
-
 # ---- Rows ----
 
 
-def _linear(name: str, seed: int, scope: _Scope) -> Dataset:
+def _linear(name: str, seed: int, scope: Scope) -> Dataset:
     if name == NOISY:
-        return Dataset(*noisy(QUICK_ROWS if scope.is_quick else NOISY_ROWS, seed))
+        return Dataset(*noisy(QUICK_ROWS if scope.quick else NOISY_ROWS, seed))
     data = load(name, LINEAR_SETS[name])
-    return data.drawn(QUICK_ROWS, QUICK_ROWS) if scope.is_quick else data.drawn(MOST_ROWS, TESTED)
+    return data.drawn(QUICK_ROWS, QUICK_ROWS) if scope.quick else data.drawn(MOST_ROWS, TESTED)
 
 
-def _kernel(name: str, seed: int, scope: _Scope) -> Dataset:
-    rows = QUICK_ROWS if scope.is_quick else KERNEL_ROWS
+def _kernel(name: str, seed: int, scope: Scope) -> Dataset:
+    rows = QUICK_ROWS if scope.quick else KERNEL_ROWS
     if name == NOISY_KERNEL:
         parts = [Drawn(DRAWN + seed, stream).rows(count)[:2] for stream, count in ((1, rows), (2, TESTED))]
         return Dataset(*parts[0], *parts[1])
@@ -115,7 +76,7 @@ def _kernel(name: str, seed: int, scope: _Scope) -> Dataset:
     if name != "letter":
         scaler = StandardScaler().fit(data.X_train)
         data = Dataset(scaler.transform(data.X_train), data.y_train, scaler.transform(data.X_test), data.y_test)
-    return data.drawn(rows, rows) if scope.is_quick else data
+    return data.drawn(rows, rows) if scope.quick else data
 
 
 def _of_rows(data: Dataset, learners: Learners, optimum: Any, seed: int) -> dict[str, tuple[float, float]]:
@@ -141,7 +102,7 @@ def _sgd(seed: int) -> SGDClassifier:
     return SGDClassifier(average=True, random_state=seed)
 
 
-def _of_linear(name: str, seed: int, scope: _Scope) -> dict[str, tuple[float, float]]:
+def _of_linear(name: str, seed: int, scope: Scope) -> dict[str, tuple[float, float]]:
     learners: Learners = {
         "larank": lambda seed: LaRankClassifier("linear", random_state=seed),
         "last weights": lambda seed: LaRankClassifier("linear", average=False, random_state=seed),
@@ -151,7 +112,7 @@ def _of_linear(name: str, seed: int, scope: _Scope) -> dict[str, tuple[float, fl
     return _of_rows(_linear(name, seed, scope), learners, optimum, seed)
 
 
-def _of_kernel(name: str, seed: int, scope: _Scope) -> dict[str, tuple[float, float]]:
+def _of_kernel(name: str, seed: int, scope: Scope) -> dict[str, tuple[float, float]]:
     data = _kernel(name, seed, scope)
     given = {"C": 10.0, "gamma": 0.025} if name == "letter" else {"C": 1.0, "gamma": 1 / data.X_train.shape[1]}
     costs = (given["C"],) if name in ("letter", NOISY_KERNEL) else (given["C"], 100.0)
@@ -179,10 +140,10 @@ def _kernel_learners(given: dict[str, float]) -> Learners:
 # ---- Sequences ----
 
 
-def _of_sequences(name: str, seed: int, scope: _Scope) -> dict[str, tuple[float, float]]:
+def _of_sequences(name: str, seed: int, scope: Scope) -> dict[str, tuple[float, float]]:
     data = load_sequences(name)
-    if scope.is_quick and name != "ocr_words":  # which has 600 words
-        data = _short(data)
+    if scope.quick and name != "ocr_words":  # which has 600 words
+        data = data.first(QUICK_SEQUENCES, QUICK_SEQUENCES)
     found = {}
     for inference, order in (("exact", 1), ("greedy", 10 if name == "ocr_words" else 2)):
         settings = {"inference": inference, "order": order, "random_state": seed, "certify": False}
@@ -200,23 +161,18 @@ def _quality(name: str, data: Dataset, settings: dict[str, Any]) -> float:
     return 100 * entity_report(data.y_test, tagger.predict(data.X_test)).f1
 
 
-def _short(data: Dataset) -> Dataset:
-    parts = data.X_train, data.y_train, data.X_test, data.y_test
-    return Dataset(*(part[:QUICK_SEQUENCES] for part in parts))
-
-
 # ---- The study ----
 
 
-def _of(name: str) -> Callable[[str, int, _Scope], dict[str, tuple[float, float]]]:
+def _of(name: str) -> Callable[[str, int, Scope], dict[str, tuple[float, float]]]:
     if name in SEQUENCE_SETS:
         return _of_sequences
     return _of_kernel if name in KERNEL_SETS or name == NOISY_KERNEL else _of_linear
 
 
-def _rows(name: str, scope: _Scope) -> Iterator[Row]:
+def _rows(name: str, scope: Scope) -> Iterator[Row]:
     found: dict[str, list[tuple[float, float]]] = {}
-    for seed in range(scope.seeds):
+    for seed in scope.seed_range(SEEDS):
         for learner, pair in _of(name)(name, seed, scope).items():
             found.setdefault(learner, []).append(pair)
     for learner, pairs in found.items():
@@ -224,32 +180,30 @@ def _rows(name: str, scope: _Scope) -> Iterator[Row]:
         yield Row(name, learner, float(quality), float(np.std([each for each, _ in pairs])), float(optimum))
 
 
-def run(scope: _Scope, say: Say) -> Found:
+def run(scope: Scope, say: Say) -> Findings:
     """One set after the other."""
     rows: list[Row] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the optimum may be far off where costs are high
-        for name in scope.datasets:
+        for name in scope.present(DATASETS, (NOISY, NOISY_KERNEL, "letter"), say, _source):
             for row in _rows(name, scope):
                 rows.append(row)
                 say(f"{name}, {row.learner}: {row.quality:.2f}, {row.below:+.2f} below the optimum")
-    return Found(tuple(rows))
+    ours = [row for row in rows if row.learner.startswith("larank")]
+    far = [f"{row.problem}, {row.learner} ({row.below:.2f})" for row in ours if row.below > BAR]
+    return Findings(
+        rows={"rows": rows},
+        tables=[of_rows("One pass, and the optimum", rows)],
+        lines=[f"{len(ours) - len(far)} of {len(ours)} within {BAR} points of the optimum; not: {'; '.join(far)}"],
+    )
 
 
 def _source(name: str) -> str:
     problems = {**LINEAR_SETS, **KERNEL_SETS}
-    return problems[name][name].source if name in problems else name
+    generated = GENERATED if name in (NOISY, NOISY_KERNEL) else name
+    return problems[name][name].source if name in problems else generated
 
 
-class _OnePass(Study):
-    def scope(self, arguments: argparse.Namespace) -> _Scope:
-        """All sets that are here; `--quick` takes small parts of them and one seed."""
-        chosen = self.chosen_datasets(arguments)
-        generated = (NOISY, NOISY_KERNEL)
-        if arguments.quick:
-            return _Scope(chosen or (*generated, "letter"), 1, is_quick=True)
-        here = tuple(name for name in DATASETS if name in generated or is_available(_source(name)))
-        return _Scope(chosen or here, SEEDS, is_quick=False)
-
-
-STUDY = _OnePass("one-pass", "one pass of streams, of rows and of sequences, against the optimum", DATASETS, run)
+STUDY = Study(
+    "one-pass", "one pass of streams, of rows and of sequences, against the optimum", run, DATASETS, has_seeds=True
+)

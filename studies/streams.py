@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from larank import LaRankClassifier
-from studies.study import Outcome, Say, Study
-from studies.tables import Columns, Table, figure
+from studies.study import Findings, Say, Scope, Study
+from studies.tables import Columns, column, figure, of_rows
 
 FEATURES, CLASSES, CENTERS = 12, 5, 50
 C, GAMMA = 1.0, 1 / FEATURES
@@ -137,22 +136,12 @@ def nystroem(components: int) -> Mapped:
 class Length:
     """A learner after so many rows: test error, CPU microseconds per row since the last look, resident memory."""
 
-    learner: str
-    rows: int
-    error: float
-    micros: float
-    megabytes: float
-    patterns: int
-
-
-LENGTH_COLUMNS: Columns = {
-    "learner": figure("learner"),
-    "rows": figure("rows", ",d"),
-    "test error %": figure("error", ".2f", 100),
-    "CPU us per row": figure("micros", ".1f"),
-    "resident MB": figure("megabytes", ".0f"),
-    "patterns": figure("patterns", "d"),
-}
+    learner: str = column("learner")
+    rows: int = column("rows", ",d")
+    error: float = column("test error %", ".2f", 100)
+    micros: float = column("CPU us per row", ".1f")
+    megabytes: float = column("resident MB", ".0f")
+    patterns: int = column("patterns", "d")
 
 
 def _resident() -> float:
@@ -211,61 +200,20 @@ def _drift(name: str, model: Any, rows: int, chunk: int, seed: int, say: Say) ->
 # ---- The study ----
 
 
-def _table(title: str, columns: Columns, rows: Sequence[Any]) -> Table:
-    table = Table(title, list(columns))
-    for row in rows:
-        table.add(*(shown(row) for shown in columns.values()))
-    return table
-
-
 @dataclass(frozen=True)
-class Found(Outcome):
-    """Both parts."""
+class Protocol:
+    """After how many rows the first part looks, its chunks, rows and chunks of the second, and the size of models."""
 
-    lengths: tuple[Length, ...]
-    drifts: tuple[Drift, ...]
-    best: float
-    chunk: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """All rows."""
-        return {
-            "best": self.best,
-            "lengths": [asdict(row) for row in self.lengths],
-            "drifts": [asdict(row) for row in self.drifts],
-        }
-
-    def to_tables(self) -> Sequence[Table]:
-        """One for each part."""
-        after = {
-            f"+{number * self.chunk:,}": lambda row, number=number: f"{100 * row.after[number]:.1f}"
-            for number in range(len(self.drifts[0].after))
-        }
-        drift: Columns = {
-            "learner": figure("learner"),
-            "before": figure("before", ".1f", 100),
-            **after,
-            "end": figure("end", ".1f", 100),
-            "CPU s": figure("seconds", ".1f"),
-        }
-        return [
-            _table("A noisy stream without an end", LENGTH_COLUMNS, self.lengths),
-            _table("Prequential error in percent, before and after labels have changed places", drift, self.drifts),
-        ]
-
-    def to_lines(self) -> Sequence[str]:
-        """What there is to lose."""
-        return [f"the best that can be said of the labels has {100 * self.best:.2f} % of errors"]
-
-
-@dataclass(frozen=True)
-class _Scope:
     looks: tuple[int, ...]
     chunk: int
     drift_rows: int
     drift_chunk: int
     size: int
     seed: int = 11  # the constants were chosen on other streams
+
+
+WHOLE = Protocol((10_000, 50_000, 100_000, 500_000, 1_000_000), 10_000, 40_000, 500, 1000)
+QUICK = Protocol((1000, 2000), 1000, 4800, 300, 100)
 
 
 def _learners(size: int) -> Mapping[str, Callable[[], Any]]:
@@ -290,29 +238,42 @@ def _followers(size: int) -> Mapping[str, Callable[[], Any]]:
     }
 
 
-def run(scope: _Scope, say: Say) -> Found:
+def run(scope: Scope, say: Say) -> Findings:
     """All learners, one after the other."""
-    _, y, best = Drawn(scope.seed, 2).rows(TESTED)
+    at = QUICK if scope.quick else WHOLE
+    _, y, best = Drawn(at.seed, 2).rows(TESTED)
     lengths: list[Length] = []
-    for name, make in _learners(scope.size).items():
+    for name, make in _learners(at.size).items():
         is_bounded = name != "LaRankClassifier"
-        looks = scope.looks if is_bounded else [look for look in scope.looks if look <= MOST_UNBOUNDED]
-        lengths += _endless(name, make(), looks, scope.chunk, scope.seed, say)
+        looks = at.looks if is_bounded else [look for look in at.looks if look <= MOST_UNBOUNDED]
+        lengths += _endless(name, make(), looks, at.chunk, at.seed, say)
     if not _river():
         say("river is not installed, left out")
     drifts = [
-        _drift(name, make(), scope.drift_rows, scope.drift_chunk, scope.seed, say)
-        for name, make in _followers(scope.size).items()
+        _drift(name, make(), at.drift_rows, at.drift_chunk, at.seed, say) for name, make in _followers(at.size).items()
     ]
-    return Found(tuple(lengths), tuple(drifts), float(np.mean(best != y)), scope.drift_chunk)
+    best_error = float(np.mean(best != y))
+    return Findings(
+        rows={"lengths": lengths, "drifts": drifts},
+        others={"best": best_error},
+        tables=[
+            of_rows("A noisy stream without an end", lengths),
+            of_rows(
+                "Prequential error in percent, before and after labels have changed places",
+                drifts,
+                _drift_columns(len(drifts[0].after), at.drift_chunk),
+            ),
+        ],
+        lines=[f"the best that can be said of the labels has {100 * best_error:.2f} % of errors"],
+    )
 
 
-class _Streams(Study):
-    def scope(self, arguments: argparse.Namespace) -> _Scope:
-        """A million rows, or a few thousand with `--quick`."""
-        if arguments.quick:
-            return _Scope((1000, 2000), 1000, 4800, 300, 100)
-        return _Scope((10_000, 50_000, 100_000, 500_000, 1_000_000), 10_000, 40_000, 500, 1000)
+def _drift_columns(parts: int, chunk: int) -> Columns:
+    after: Columns = {
+        f"+{number * chunk:,}": lambda row, number=number: f"{100 * row.after[number]:.1f}" for number in range(parts)
+    }
+    first: Columns = {"learner": figure("learner"), "before": figure("before", ".1f", 100)}
+    return {**first, **after, "end": figure("end", ".1f", 100), "CPU s": figure("seconds", ".1f")}
 
 
-STUDY = _Streams("streams", "kernel streams without an end, and streams that drift", (), run, libraries=("river",))
+STUDY = Study("streams", "kernel streams without an end, and streams that drift", run, libraries=("river",))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,8 +16,8 @@ import numpy as np
 
 import larank
 from studies.datasets import BINARY, KERNEL, LINEAR, SEQUENCES, Dataset, load
-from studies.study import Outcome, Say, Study
-from studies.tables import Table
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import column, derived, of_rows
 
 LIMITS, QUICK_LIMITS = (1.0, 3.0, 10.0), (0.2,)
 _ENDLESS = 10**9
@@ -124,58 +123,25 @@ def _data(name: str) -> tuple[Dataset, dict[str, Any]]:
 class Row:
     """One fit: the limit, the seconds it took, and how long a Ctrl-C after as many seconds took to be answered."""
 
-    estimator: str
-    dataset: str
-    limit: float
-    taken: float
-    answered: float
-    passes: float
-    exact: bool
-    breakdown: Mapping[str, float]
+    estimator: str = column("estimator")
+    dataset: str = column("data")
+    limit: float = column("limit s", "g")
+    taken: float = column("taken s", ".2f")
 
-    @property
+    @derived("over", "+.2f")
     def over(self) -> float:
         """By how much the limit was exceeded, in units of what it may be exceeded by: a second or a tenth."""
         return (self.taken - self.limit) / max(1.0, 0.1 * self.limit)
 
-
-@dataclass(frozen=True)
-class Found(Outcome):
-    """All rows."""
-
-    rows: tuple[Row, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows."""
-        return {"rows": [asdict(row) for row in self.rows]}
-
-    def to_tables(self) -> Sequence[Table]:
-        """One, with where the time went at the end."""
-        columns = ["estimator", "data", "limit s", "taken s", "over", "Ctrl-C s", "passes", "exact", "where"]
-        table = Table("Seconds taken under a limit; over 1 is too late; seconds until Ctrl-C is answered", columns)
-        for row in self.rows:
-            parts = sorted(row.breakdown.items(), key=lambda part: -part[1])[:3]
-            where = ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts)
-            figures = [f"{row.limit:g}", f"{row.taken:.2f}", f"{row.over:+.2f}", f"{row.answered:.2f}"]
-            table.add(row.estimator, row.dataset, *figures, f"{row.passes:.2f}", "yes" if row.exact else "no", where)
-        return [table]
-
-    def to_lines(self) -> Sequence[str]:
-        """The worst of all."""
-        if not self.rows:
-            return ()
-        late, slow = max(self.rows, key=lambda row: row.over), max(self.rows, key=lambda row: row.answered)
-        return (
-            f"the worst limit: {late.estimator} on {late.dataset} took {late.taken:.2f} s of {late.limit:g}",
-            f"the slowest answer to Ctrl-C: {slow.estimator} on {slow.dataset}, {slow.answered:.2f} s",
-        )
+    answered: float = column("Ctrl-C s", ".2f")
+    passes: float = column("passes", ".2f")
+    exact: bool = column("exact", lambda exact: "yes" if exact else "no")
+    breakdown: Mapping[str, float] = column("where", lambda parts: _longest(parts))
 
 
-@dataclass(frozen=True)
-class _Scope:
-    datasets: tuple[str, ...]
-    cases: tuple[str, ...]
-    limits: tuple[float, ...]
+def _longest(breakdown: Mapping[str, float]) -> str:
+    parts = sorted(breakdown.items(), key=lambda part: -part[1])[:3]
+    return ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts)
 
 
 def _limited(case: Case, data: Dataset, given: dict[str, Any], limit: float) -> tuple[float, Any]:
@@ -205,45 +171,50 @@ def _answered(case: Case, data: Dataset, given: dict[str, Any], after: float) ->
     return max(0.0, time.perf_counter() - pressed[0]) if pressed else 0.0
 
 
-def run(scope: _Scope, say: Say) -> Found:
-    """All cases on their data."""
-    rows = []
+def run(scope: Scope, say: Say) -> Findings:
+    """All cases that have one of the data sets, or two on generated data in the quick form."""
+    estimators, limits = scope.options.estimators, scope.options.limits or (QUICK_LIMITS if scope.quick else LIMITS)
+    names = estimators or (_QUICK_CASES if scope.quick else CASES)
+    wanted = ("generated",) if scope.quick else scope.datasets or STUDY.datasets
+    found = Findings()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in scope.cases:
-            case = CASES[name]
-            for dataset in [one for one in case.datasets if one in scope.datasets] or scope.datasets[:1]:
-                data, given = _data(dataset)
-                given = {**given, "random_state": 0} if given else given
-                for limit in scope.limits:
-                    taken, result = _limited(case, data, given, limit)
-                    answered = _answered(case, data, given, limit)
-                    row = Row(name, dataset, limit, taken, answered, result.iterations, result.exact, result.breakdown)
-                    rows.append(row)
-                    say(f"{name} on {dataset}: {taken:.2f} s of {limit:g}, Ctrl-C answered after {answered:.2f} s")
-    return Found(tuple(rows))
+        for name in names:
+            datasets = [one for one in CASES[name].datasets if one in wanted] or (["generated"] if scope.quick else [])
+            for dataset in datasets:
+                found.add(rows=_rows(name, dataset, limits, say))
+    rows = found.rows["rows"]
+    title = "Seconds taken under a limit; over 1 is too late; seconds until Ctrl-C is answered"
+    found.tables = [of_rows(title, rows)]
+    if rows:
+        found.claims, found.lines = _worst(rows)
+    return found
 
 
-class _TimeLimits(Study):
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """Which estimators."""
-        parser.add_argument("--estimators", nargs="+", choices=list(CASES), help="the cases to run; all of them")
-        parser.add_argument("--limits", nargs="+", type=float, help="seconds")
-
-    def scope(self, arguments: argparse.Namespace) -> _Scope:
-        """All cases that have one of the data sets, or two on generated data with `--quick`."""
-        chosen = self.chosen_datasets(arguments)
-        if arguments.quick:
-            names = tuple(arguments.estimators or _QUICK_CASES)
-            return _Scope(("generated",), names, tuple(arguments.limits or QUICK_LIMITS))
-        names = tuple(arguments.estimators or CASES)
-        names = tuple(name for name in names if not chosen or set(chosen) & set(CASES[name].datasets))
-        return _Scope(chosen or self.datasets, names, tuple(arguments.limits or LIMITS))
+def _rows(name: str, dataset: str, limits: Sequence[float], say: Say) -> Iterator[Row]:
+    case, (data, given) = CASES[name], _data(dataset)
+    given = {**given, "random_state": 0} if given else given
+    for limit in limits:
+        taken, result = _limited(case, data, given, limit)
+        answered = _answered(case, data, given, limit)
+        yield Row(name, dataset, limit, taken, answered, result.iterations, result.exact, result.breakdown)
+        say(f"{name} on {dataset}: {taken:.2f} s of {limit:g}, Ctrl-C answered after {answered:.2f} s")
 
 
-STUDY = _TimeLimits(
+def _worst(rows: Sequence[Row]) -> tuple[list[Claim], list[str]]:
+    late, slow = max(rows, key=lambda row: row.over), max(rows, key=lambda row: row.answered)
+    said = f"the worst limit: {late.estimator} on {late.dataset} took {late.taken:.2f} s of {late.limit:g}"
+    answer = f"the slowest answer to Ctrl-C: {slow.estimator} on {slow.dataset}, {slow.answered:.2f} s"
+    return [Claim(said, late.over, most=1.0, bar="a second or a tenth more")], [answer]
+
+
+STUDY = Study(
     "timelimits",
     "whether time_limit and Ctrl-C hold on data that take longer",
-    (*_KERNEL, "news20", "conll2000"),
     run,
+    (*_KERNEL, "news20", "conll2000"),
+    options={
+        "--estimators": {"nargs": "+", "choices": list(CASES), "help": "the cases to run; all of them"},
+        "--limits": {"nargs": "+", "type": float, "help": "seconds"},
+    },
 )

@@ -5,10 +5,9 @@ And the rounds that a fit takes on partitions of one process, as many as are wan
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from larank.linear.rounds import LinearProblem, LocalExecutor, Rounds, partition
 from larank.training import Limits, progress_for, train
 from studies.datasets import LINEAR, is_available, load, load_sequences
 from studies.faults import LOOPBACK
-from studies.study import Outcome, Say, Study
-from studies.tables import Table
+from studies.study import Claim, Findings, Say, Scope, Study, count
+from studies.tables import column, of_rows
 
 BARS = {"fit": 0.8, "tag": 1 / 1.7}
 PARTS = ("fit", "tag", "rounds")
@@ -37,73 +36,52 @@ ROUNDS = (
 
 
 @dataclass(frozen=True)
-class Scope:
-    """Rows of the fit, repetitions of the corpus, turns, and whether data are the small ones that are always here."""
+class Protocol:
+    """Rows of the fit, repetitions of the corpus, turns, partitions, and whether data are small ones, always here."""
 
     rows: int
     times: int
     turns: int
-    parts: tuple[str, ...]
     partitions: int
-    is_quick: bool
+    is_quick: bool = False
 
 
 @dataclass(frozen=True)
 class Run:
     """One way to do it: the least seconds of all turns, and what a fit took."""
 
-    work: str
-    how: str
-    seconds: float
-    relative_gap: float | None = None
-    passes: float | None = None
-    rounds: int | None = None
+    work: str = column("work")
+    how: str = column("how")
+    seconds: float = column("seconds", ".2f")
+    relative_gap: float | None = column("gap", ".1e", default=None)
+    passes: float | None = column("passes", ".1f", default=None)
+    rounds: int | None = column("rounds", default=None)
 
 
-@dataclass(frozen=True)
-class Found(Outcome):
-    """All of them."""
-
-    runs: tuple[Run, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rows."""
-        return {"runs": [asdict(run) for run in self.runs]}
-
-    def to_tables(self) -> Sequence[Table]:
-        """One row for each."""
-        table = Table(
-            "Least seconds of all turns, data loading apart", ["work", "how", "seconds", "gap", "passes", "rounds"]
-        )
-        for run in self.runs:
-            rest = [
-                ("-" if value is None else f"{value:{form}}")
-                for value, form in ((run.relative_gap, ".1e"), (run.passes, ".1f"), (run.rounds, "d"))
-            ]
-            table.add(run.work, run.how, f"{run.seconds:.2f}", *rest)
-        return [table]
-
-    def to_lines(self) -> Sequence[str]:
-        """Two workers over the best of one."""
-        lines = []
-        for work, bar in BARS.items():
-            if not any(run.work == work for run in self.runs):
-                continue
-            of = {run.how: run.seconds for run in self.runs if run.work == work}
-            alone = of["one thread"] if work == "fit" else of["one worker"]
-            ratio, against = of["two workers"] / alone, "one thread" if work == "fit" else "one worker"
-            met = "met" if ratio <= bar else "missed"
-            lines.append(f"{work}: two workers take {ratio:.2f} of the time of {against}; bar {bar:.2f}, {met}")
-        return lines
+def _claims(runs: Sequence[Run]) -> list[Claim]:
+    """Two workers over the best of one."""
+    claims = []
+    for work, bar in BARS.items():
+        of = {run.how: run.seconds for run in runs if run.work == work}
+        if of:
+            against = "one thread" if work == "fit" else "one worker"
+            ratio = of["two workers"] / of[against]
+            said = f"{work}: two workers take {ratio:.2f} of the time of {against}"
+            claims.append(Claim(said, ratio, most=bar, bar=f"{bar:.2f}"))
+    return claims
 
 
-def run(scope: Scope, say: Say) -> Found:
-    """What is wanted of it."""
+def run(scope: Scope, say: Say) -> Findings:
+    """The parts that are wanted; quickly, with two thousand letters and two hundred sentences."""
+    at = scope.options
+    protocol = Protocol(2000, 2, 1, 4, True) if scope.quick else Protocol(at.rows, at.times, at.turns, at.partitions)
     work = {"fit": _fits, "tag": _taggings, "rounds": _rounds}
-    return Found(tuple(found for part in scope.parts for found in work[part](scope, say)))
+    runs = [found for part in at.parts for found in work[part](protocol, say)]
+    tables = [of_rows("Least seconds of all turns, data loading apart", runs)]
+    return Findings(rows={"runs": runs}, tables=tables, claims=_claims(runs))
 
 
-def _rounds(scope: Scope, say: Say) -> Sequence[Run]:
+def _rounds(scope: Protocol, say: Say) -> Sequence[Run]:
     """Crammer-Singer, C = 1, rows cut into partitions of one size as they come."""
     found: list[Run] = []
     for name, has_intercept, passes in (("letter", True, 3.0),) if scope.is_quick else ROUNDS:
@@ -135,7 +113,7 @@ def _cluster(workers: int) -> Any:
     return LocalCluster(n_workers=workers, threads_per_worker=1, silence_logs=50, **LOOPBACK)
 
 
-def _fits(scope: Scope, say: Say) -> Sequence[Run]:
+def _fits(scope: Protocol, say: Say) -> Sequence[Run]:
     import dask.array as da
     from distributed import Client, wait
 
@@ -166,7 +144,7 @@ def _fits(scope: Scope, say: Say) -> Sequence[Run]:
     return tuple(best.values())
 
 
-def _rows(scope: Scope) -> tuple[Any, Any]:
+def _rows(scope: Protocol) -> tuple[Any, Any]:
     if scope.is_quick:
         letter = load_letter()
         return letter.X_train[: scope.rows] / 15, letter.y_train[: scope.rows]
@@ -175,7 +153,7 @@ def _rows(scope: Scope) -> tuple[Any, Any]:
     return np.ascontiguousarray(X.toarray() if hasattr(X, "toarray") else X), data.y_train[: scope.rows]
 
 
-def _taggings(scope: Scope, say: Say) -> Sequence[Run]:
+def _taggings(scope: Protocol, say: Say) -> Sequence[Run]:
     import dask.bag as db
     from distributed import Client
 
@@ -206,32 +184,16 @@ def _tokens(sentences: Any) -> list[int]:
     return [sum(map(len, sentences))]
 
 
-class _Workers(Study):
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        """How much of it."""
-        parser.add_argument("--rows", type=int, default=522_911, help="of covtype (all of its training rows)")
-        parser.add_argument("--times", type=int, default=50, help="that the test sentences are tagged (50)")
-        parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="fit, tag, rounds (all)")
-        parser.add_argument("--partitions", type=int, default=8, help="of the rounds in one process (8)")
-        parser.add_argument("--turns", type=int, default=3, help="of which the best counts (3)")
-
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        """What was chosen; quickly, two thousand letters and two hundred sentences."""
-        at = arguments
-        counts = {name: getattr(at, name) for name in ("rows", "times", "turns", "partitions")}
-        for name, count in counts.items():
-            if count < 1:
-                raise ValueError(f"--{name} must be 1 or more, got {count}")
-        parts = tuple(at.parts)
-        if at.quick:
-            return Scope(2000, 2, 1, parts, 4, True)
-        return Scope(at.rows, at.times, at.turns, parts, at.partitions, False)
-
-
-STUDY = _Workers(
+STUDY = Study(
     "workers",
     "One Dask worker and two, on a linear fit and on tagging",
-    ("covtype", "conll2000", "news20", "mnist"),
     run,
     libraries=("dask", "distributed"),
+    options={
+        "--rows": {"type": count, "default": 522_911, "help": "of covtype (all of its training rows)"},
+        "--times": {"type": count, "default": 50, "help": "that the test sentences are tagged (50)"},
+        "--parts": {"nargs": "+", "choices": PARTS, "default": list(PARTS), "help": "fit, tag, rounds (all)"},
+        "--partitions": {"type": count, "default": 8, "help": "of the rounds in one process (8)"},
+        "--turns": {"type": count, "default": 3, "help": "of which the best counts (3)"},
+    },
 )

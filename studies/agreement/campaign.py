@@ -7,8 +7,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from threadpoolctl import threadpool_limits
 
 from larank import Result
 from studies.agreement.claims import broken, unsound
-from studies.agreement.findings import Findings, Run
+from studies.agreement.findings import Campaign, Run
 from studies.agreement.machines import MACHINES, solution_of
-from studies.agreement.problems import ESTIMATORS, EXTREME, USUAL, Breadth, Problem, draw
-from studies.study import Say, Study
+from studies.agreement.problems import ESTIMATORS, EXTREME, USUAL, Problem, draw
+from studies.study import Say, Scope, Study, count
 
 PROBLEMS, QUICK_PROBLEMS = 2000, 40
 LIMIT, QUICK_LIMIT = 3.0, 0.5
@@ -84,39 +83,36 @@ def _in_units(result: Result, unit: float) -> Result:
 # ---- The study ----
 
 
-@dataclass(frozen=True)
-class Scope:
-    """The problems of a seed, the seconds of each training, and a file of runs, of which none is repeated."""
-
-    numbers: Sequence[int]
-    seed: int = 0
-    limit: float = LIMIT
-    log: Path | None = None
-    estimators: Sequence[str] = ()
-    breadth: Breadth = USUAL
-
-
-def run(scope: Scope, say: Say) -> Findings:
-    known = _logged(scope.log, scope.seed)
+def run(scope: Scope, say: Say) -> Campaign:
+    at = scope.options
+    numbers, limit = _numbers(scope), at.limit if at.limit is not None else QUICK_LIMIT if scope.quick else LIMIT
+    known = _logged(at.log, at.seed)
     runs: list[Run] = []
     failed, began = 0, time.perf_counter()
     with threadpool_limits(1):
-        for count, number in enumerate(scope.numbers, 1):
+        for done, number in enumerate(numbers, 1):
             found = known.get(number)
             if found is None:
-                problem = draw(scope.seed, number, scope.breadth)
-                if scope.estimators and problem.estimator not in scope.estimators:
+                problem = draw(at.seed, number, EXTREME if at.extreme else USUAL)
+                if at.estimators and problem.estimator not in at.estimators:
                     continue
-                found = run_problem(problem, scope.limit)
-                _log(scope.log, scope.seed, found)
+                found = run_problem(problem, limit)
+                _log(at.log, at.seed, found)
                 if found.failures:
                     say(f"problem {number}: {found.estimator}, {found.kernel}: {'; '.join(found.failures)}")
             runs.append(found)
             failed += bool(found.failures)
-            if count % _EVERY == 0:
+            if done % _EVERY == 0:
                 seconds = time.perf_counter() - began
-                say(f"{count} of {len(scope.numbers)} problems, {seconds:.0f} s, {failed} break a claim")
-    return Findings(scope.seed, runs, scope.breadth.is_extreme)
+                say(f"{done} of {len(numbers)} problems, {seconds:.0f} s, {failed} break a claim")
+    return Campaign(at.seed, runs, at.extreme)
+
+
+def _numbers(scope: Scope) -> range:
+    at = scope.options
+    if at.problem is not None:
+        return range(at.problem, at.problem + 1)
+    return range(at.first, at.first + (at.problems or (QUICK_PROBLEMS if scope.quick else PROBLEMS)))
 
 
 def _log(path: Path | None, seed: int, found: Run) -> None:
@@ -135,49 +131,32 @@ def _logged(path: Path | None, seed: int) -> dict[int, Run]:
     }
 
 
-class _Agreement(Study):
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            "--problems", type=int, metavar="N", help=f"how many; {PROBLEMS}, or {QUICK_PROBLEMS} if quick"
-        )
-        parser.add_argument("--problem", type=int, metavar="NUMBER", help="only this one, again")
-        parser.add_argument("--first", type=int, default=0, metavar="NUMBER", help="the number to begin with")
-        parser.add_argument("--seed", type=int, default=0, help="other problems for the same numbers")
-        parser.add_argument("--estimators", nargs="+", default=(), metavar="NAME", help="only the problems of these")
-        parser.add_argument(
-            "--extreme",
-            action="store_true",
-            help="scales from 1e-8 to 1e8, costs to 1e8, and only the rule that holds for every estimator",
-        )
-        parser.add_argument("--limit", type=float, metavar="SECONDS", help=f"of each training; {LIMIT:g}")
-        parser.add_argument(
-            "--log", type=Path, metavar="FILE", help="append each run as a line of JSON; runs in it are not repeated"
-        )
-
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        count = (
-            arguments.problems if arguments.problems is not None else QUICK_PROBLEMS if arguments.quick else PROBLEMS
-        )
-        if count < 1:
-            raise ValueError(f"--problems {count}: must be at least 1")
-        numbers = range(arguments.first, arguments.first + count)
-        if arguments.problem is not None:
-            numbers = range(arguments.problem, arguments.problem + 1)
-        if numbers[0] < 0 or arguments.seed < 0:
-            raise ValueError("numbers of problems and seeds must be at least 0")
-        limit = arguments.limit if arguments.limit is not None else QUICK_LIMIT if arguments.quick else LIMIT
-        for name in arguments.estimators:
-            if name not in ESTIMATORS:
-                raise ValueError(f"there are no problems of {name!r}; there are some of: {', '.join(ESTIMATORS)}")
-        return Scope(
-            numbers, arguments.seed, limit, arguments.log, arguments.estimators, EXTREME if arguments.extreme else USUAL
-        )
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text}: numbers of problems and seeds must be at least 0")
+    return number
 
 
-STUDY = _Agreement(
+STUDY = Study(
     name="agreement",
     title="Random problems: every certificate against a general solver, LIBSVM and LIBLINEAR",
-    datasets=(),
     run=run,
-    libraries=("larank", "numpy", "scipy", "scikit-learn"),
+    options={
+        "--problems": {"type": count, "metavar": "N", "help": f"how many; {PROBLEMS}, or {QUICK_PROBLEMS} if quick"},
+        "--problem": {"type": _natural, "metavar": "NUMBER", "help": "only this one, again"},
+        "--first": {"type": _natural, "default": 0, "metavar": "NUMBER", "help": "the number to begin with"},
+        "--seed": {"type": _natural, "default": 0, "help": "other problems for the same numbers"},
+        "--estimators": {"nargs": "+", "choices": tuple(ESTIMATORS), "default": (), "metavar": "NAME"},
+        "--extreme": {
+            "action": "store_true",
+            "help": "scales from 1e-8 to 1e8, costs to 1e8, and only the rule that holds for every estimator",
+        },
+        "--limit": {"type": float, "metavar": "SECONDS", "help": f"of each training; {LIMIT:g}"},
+        "--log": {
+            "type": Path,
+            "metavar": "FILE",
+            "help": "append each run as a line of JSON; runs in it are not repeated",
+        },
+    },
 )

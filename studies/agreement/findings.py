@@ -6,10 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any
 
-from studies.papers.experiment import plain
-from studies.study import Outcome
+from studies.study import Findings
 from studies.tables import Table
 
 _COSTS = (1e-1, 1e1, 1e3, 1e5, 1e7)
@@ -53,15 +51,12 @@ class Run:
 
 
 @dataclass
-class Findings(Outcome):
+class Campaign(Findings):
     """All runs, in tables by estimator and kernel, by reference, and the failures one by one."""
 
     seed: int
     runs: list[Run]
     is_extreme: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"seed": self.seed, "runs": [plain(asdict(run)) for run in self.runs]}
 
     @property
     def has_failed(self) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from studies.datasets import BINARY, Dataset, load
 from studies.drawing import PALETTE
-from studies.papers.experiment import Experiment, Scope, error_percent, timed_fit
-from studies.study import Outcome, Say
+from studies.papers.experiment import error_percent, timed_fit
+from studies.study import Claim, Findings, Say, Scope, Study, is_so
 from studies.tables import Table, digits
 
 RANDOM, GRADIENT, ACTIVE, AUTOACTIVE = "RANDOM", "GRADIENT", "ACTIVE", "AUTOACTIVE"
@@ -160,8 +160,8 @@ def _points(dataset: str, selection: str, data: Dataset, protocol: Protocol, see
 # ---- All of them ----
 
 
-@dataclass(frozen=True)
-class Figures(Outcome):
+@dataclass
+class Figures(Findings):
     """Test errors by labels, seconds and support vectors."""
 
     curves: tuple[Curve, ...]
@@ -181,15 +181,8 @@ class Figures(Outcome):
             means[selection] = [_mean_point([points[count] for points in by_labels]) for count in shared]
         return means
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "claims": self.claims()}
-
     def to_tables(self) -> list[Table]:
         return [self._table(dataset) for dataset in self.datasets()]
-
-    def to_lines(self) -> list[str]:
-        """What the thesis says of it."""
-        return self.claims()
 
     def _table(self, dataset: str) -> Table:
         seeds = len({curve.seed for curve in self.curves if curve.dataset == dataset})
@@ -207,15 +200,16 @@ class Figures(Outcome):
             table.end_group()
         return table
 
-    def claims(self) -> list[str]:
-        """What the thesis says that can be checked, and whether it is so here."""
-        if self.quick:
-            return []
-        found = {dataset: self.mean(dataset) for dataset in self.datasets()}
-        claims = _adult_claim(found["adult"]) if "adult" in found else []
-        for dataset in ("reuters", "usps"):
-            claims += _asking_claims(dataset, found[dataset]) if dataset in found else []
-        return claims
+    def to_claims(self) -> list[Claim]:
+        """Return what the thesis says that can be checked."""
+        found = {} if self.quick else {dataset: self.mean(dataset) for dataset in self.datasets()}
+        return [_adult_claim(found["adult"])] if "adult" in found else []
+
+    def to_lines(self) -> list[str]:
+        """Return the claims, and the errors and seconds of learning from labels that are asked for."""
+        found = [dataset for dataset in ("reuters", "usps") if dataset in self.datasets() and not self.quick]
+        asked = [line for dataset in found for line in _asking_lines(dataset, self.mean(dataset))]
+        return [*map(str, self.to_claims()), *asked]
 
 
 def _mean_point(points: list[Point]) -> Point:
@@ -228,24 +222,24 @@ def fewest_vectors(points: Iterable[Point], error: float) -> Point | None:
     return min((at for at in points if at.error <= error), key=lambda at: at.vectors, default=None)
 
 
-def _adult_claim(means: dict[str, list[Point]]) -> list[str]:
-    """Whether AUTOACTIVE has the error of the full solution with few support vectors; if not, what it has with few."""
+def _adult_claim(means: dict[str, list[Point]]) -> Claim:
+    """Return whether AUTOACTIVE has the error of the full solution with few support vectors; if not, what it has."""
     full, points = means[RANDOM][-1], means[AUTOACTIVE]
     said = f"adult: a full epoch has {full.error:.2f} % with {full.vectors:.0f} support vectors; {AUTOACTIVE} "
-    thesis = f"at most {SHARE:.2f} of them were to be enough (thesis: 2500 of 11278)"
+    bar = f"at most {SHARE:.2f} of them are enough (thesis: 2500 of 11278)"
     small = fewest_vectors(points, full.error)
     if small is not None and small.vectors <= SHARE * full.vectors:
         share = small.vectors / full.vectors
-        return [f"{said}reaches it with {small.vectors:.0f}, {share:.2f} of them; {thesis}: so it is."]
+        return Claim(f"{said}reaches it with {small.vectors:.0f}, {share:.2f} of them", share, most=SHARE, bar=bar)
     few = [at for at in points if at.vectors <= SHARE * full.vectors]
     if not few:
-        return [f"{said}was not looked at with so few; {thesis}: not known."]
+        return is_so(f"{said}was not looked at with so few", None, bar)
     best = min(few, key=lambda at: at.error)
     reached = "does not reach it" if small is None else f"reaches it with {small.vectors:.0f}"
-    return [f"{said}{reached}, and has {best.error:.2f} % with {best.vectors:.0f}; {thesis}: not so here."]
+    return is_so(f"{said}{reached}, and has {best.error:.2f} % with {best.vectors:.0f}", False, bar)
 
 
-def _asking_claims(dataset: str, means: dict[str, list[Point]]) -> list[str]:
+def _asking_lines(dataset: str, means: dict[str, list[Point]]) -> list[str]:
     ends = {selection: points[-1] for selection, points in means.items() if points}
     told = ", ".join(f"{selection} {at.error:.2f} % in {digits(at.seconds)} s" for selection, at in ends.items())
     lines = [f"{dataset}, {max(at.labels for at in ends.values())} labels: {told}."]
@@ -291,7 +285,8 @@ def _draw(outcome: Figures, figure: Any) -> None:
         row[0].legend(frameon=False, fontsize=8)
 
 
-STUDY = Experiment(
+STUDY = Study(
+    has_seeds=True,
     name="active-figures",
     title="Which example LaSVM takes next, and learning from labels asked for (thesis, figures 4.11 to 4.16)",
     datasets=tuple(PROTOCOLS),

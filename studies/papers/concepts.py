@@ -6,11 +6,9 @@ A part of the study is a function that returns a field of `ConceptFigures`; what
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -35,9 +33,8 @@ from studies.papers.concepttables import (
     Weak,
     draw,
 )
-from studies.papers.experiment import Experiment, check_not_interrupted
-from studies.papers.experiment import Scope as ExperimentScope
-from studies.study import Say
+from studies.papers.experiment import timed_fit
+from studies.study import Say, Scope, Study
 
 PARTS = ("simulation", "table", "neighbours", "weak", "curve", "speed")
 SIZES, QUICK_SIZES = (50_000, 20_000), (1500, 300)
@@ -63,13 +60,6 @@ _TAGGER_NOTE = (
     "positions of the window, or that there is none; with u also location(c)=v and containedby(c)=v for every concept "
     "c of the universe that has such a value, the same for all tokens of the sentence."
 )
-
-
-@dataclass(frozen=True)
-class Scope(ExperimentScope):
-    """Also the parts that are wanted; none for all."""
-
-    parts: tuple[str, ...] = ()
 
 
 # ---- One seed ----
@@ -105,11 +95,7 @@ class Trial:
 
         labeler = ConceptLabeler(method.relations, strategy=method.learner, random_state=self.seed)
         universes = _first(self.train.universes, size)
-        began = time.perf_counter()
-        labeler.fit(self.train.words[:size], self.train.concepts[:size], universes)
-        seconds = time.perf_counter() - began
-        check_not_interrupted(labeler)
-        return labeler, seconds
+        return labeler, timed_fit(labeler, self.train.words[:size], self.train.concepts[:size], universes)
 
 
 def _first(universes: Any, size: int | None) -> Any:
@@ -150,10 +136,7 @@ def _tagged(trial: Trial, method: Method) -> tuple[float, float, float]:
     rows = TokenRows(trial.train.words, WINDOW, method.relations)
     data = [(rows.of(triples), np.concatenate(triples.concepts)) for triples in (trial.train, trial.test)]
     tagger = SequenceTagger(**TAGGERS[method.relations], certify=False, random_state=trial.seed)
-    began = time.perf_counter()
-    tagger.fit(*data[0])
-    seconds = time.perf_counter() - began
-    check_not_interrupted(tagger)
+    seconds = timed_fit(tagger, *data[0])
     train, test = (100 * float(np.mean(sentence_errors(tagger.predict(X), y, X[1]))) for X, y in data)
     return train, test, seconds
 
@@ -287,10 +270,7 @@ def _weak(trials: Sequence[Trial], say: Say) -> list[Weak]:
     for trial in trials:
         labeler = ConceptLabeler(BOTH, supervision="bags", random_state=trial.seed)
         bags = [sorted(concepts) for concepts in trial.train.concepts]
-        began = time.perf_counter()
-        labeler.fit(trial.train.words, bags, trial.train.universes)
-        seconds = time.perf_counter() - began
-        check_not_interrupted(labeler)
+        seconds = timed_fit(labeler, trial.train.words, bags, trial.train.universes)
         predicted = labeler.predict(trial.train.words, trial.train.universes)
         wrong = 100 * float(np.mean([sorted(one) != bag for one, bag in zip(predicted, bags, strict=True)]))
         one = Weak(trial.seed, _error(labeler, trial.train), _error(labeler, trial.test), wrong, seconds)
@@ -355,7 +335,6 @@ def _timed_parts(labeler: Any, triples: Any) -> dict[str, float]:
 
 
 def _run(scope: Scope, say: Say) -> ConceptFigures:
-    parts = scope.parts or PARTS
     sizes = QUICK_SIZES if scope.quick else SIZES
     trials = [Trial(seed, sizes) for seed in scope.seed_range(SEEDS)]
     work: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -367,7 +346,7 @@ def _run(scope: Scope, say: Say) -> ConceptFigures:
         "speed": ("speed", lambda: _speed(trials[0])),
     }
     found: dict[str, Any] = {}
-    for part in parts:
+    for part in scope.options.parts:
         field, run = work[part]
         found[field] = run()
     return ConceptFigures(
@@ -379,23 +358,12 @@ def _run(scope: Scope, say: Say) -> ConceptFigures:
     )
 
 
-@dataclass(frozen=True)
-class ConceptExperiment(Experiment):
-    """An experiment in parts; `run` takes a `Scope`."""
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        parser.add_argument("--parts", nargs="+", choices=PARTS, default=(), help="only these parts")
-
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        usual = super().scope(arguments)
-        return Scope(usual.quick, usual.seeds, usual.datasets, tuple(arguments.parts))
-
-
-STUDY = ConceptExperiment(
+STUDY = Study(
     name="concepts",
     title="Words labelled by what is known of the world (thesis, tables C.2 and C.3)",
-    datasets=("house",),
     run=_run,
+    datasets=("house",),
     draw=draw,
+    has_seeds=True,
+    options={"--parts": {"nargs": "+", "choices": PARTS, "default": PARTS, "help": "only these parts"}},
 )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from studies.drawing import PALETTE
-from studies.papers.experiment import plain
-from studies.study import Outcome
-from studies.tables import Table
+from studies.study import Claim, Findings, is_so
+from studies.tables import Table, mean_and_deviation
 
 # ---- Table C.2 ----
 
@@ -142,18 +141,11 @@ class Speed:
     updates: float
 
 
-def mean_and_deviation(values: Sequence[float], form: str = ".2f") -> str:
-    """Of the seeds."""
-    if not values:
-        return "-"
-    return f"{np.mean(values):{form}}" + (f" ± {np.std(values, ddof=1):{form}}" if len(values) > 1 else "")
-
-
 _HELD = {True: "yes", False: "no", None: ""}
 
 
-@dataclass(frozen=True)
-class ConceptFigures(Outcome):
+@dataclass
+class ConceptFigures(Findings):
     """All parts; those that were not asked for are empty."""
 
     sizes: tuple[int, int]
@@ -168,10 +160,32 @@ class ConceptFigures(Outcome):
     tagger_note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain(asdict(self))
+        return {**super().to_dict(), "means": dict(self.means())}
+
+    def to_claims(self) -> list[Claim]:
+        """Return what mean test errors, errors from bags and speed are held to."""
+        if self.quick:
+            return []
         means = self.means()
-        verdicts = {row: EXPECTED[row][1](means) for row in EXPECTED if row in means and not self.quick}
-        return {**found, "means": plain(dict(means)), "as_expected": verdicts}
+        claims = [
+            is_so(f"{row}: {means[row]:.2f} % of the test sentences are wrong", holds(means), bar)
+            for row, (bar, holds) in EXPECTED.items()
+            if row in means
+        ]
+        if self.weak:
+            test = float(np.mean([one.test for one in self.weak]))
+            claims.append(Claim(f"from bags: {test:.2f} % of the test sentences are wrong", test, most=WEAK_BAR))
+        if self.speed:
+            training, words = self._rates()[:2]
+            claims.append(Claim(f"training takes {training:.0f} s", training, most=SECONDS_BAR))
+            claims.append(Claim(f"prediction labels {words:.0f} words/s", words, least=WORDS_BAR))
+        return claims
+
+    def _rates(self) -> tuple[float, float, float]:
+        """Return seconds of training, and words and sentences predicted per second."""
+        assert self.speed
+        training, prediction = (sum(part.values()) for part in (self.speed.training, self.speed.prediction))
+        return training, self.speed.words / prediction, self.speed.sentences / prediction
 
     def to_tables(self) -> list[Table]:
         """Those of parts that were not run have no rows."""
@@ -219,7 +233,7 @@ class ConceptFigures(Outcome):
             "word meant most often. It shows how far words alone lead in this house.",
         ]
         headings = ("", "train, thesis", "test, thesis", "train", "test", "seconds", "expected", "as expected")
-        table = Table("Errors (thesis, table C.2)", headings, [*self._quick_note(), *notes])
+        table = Table("Errors (thesis, table C.2)", headings, notes)
         means = self.means()
         for row, method in METHODS.items():
             if not (found := self.of(row)):
@@ -303,7 +317,7 @@ class ConceptFigures(Outcome):
             "predicted bag is wrong."
         ]
         headings = ("", "train", "test", "bags, train", "seconds", "expected", "as expected")
-        table = Table("Learning from bags (thesis, C.7)", headings, [*self._quick_note(), *notes])
+        table = Table("Learning from bags (thesis, C.7)", headings, notes)
         if self.weak:
             table.add("thesis", *(f"{value:.2f}" for value in (*WEAK, WEAK_BAGS)), style="dim")
             found = {name: [getattr(one, name) for one in self.weak] for name in ("train", "test", "bags")}
@@ -321,7 +335,7 @@ class ConceptFigures(Outcome):
         seeds = len({point.seed for point in self.points})
         notes = [f"NN_OF with both relations and the same parameters throughout; the first triples of {seeds} seeds."]
         headings = ("training triples", "test error, thesis", "test error", "seconds")
-        table = Table("Test error by training triples (thesis, C.6)", headings, [*self._quick_note(), *notes])
+        table = Table("Test error by training triples (thesis, C.6)", headings, notes)
         for size in sorted({point.size for point in self.points}):
             found = self.of_size(size)
             published = {POINT[0]: POINT[1], 50_000: METHODS[OF_BOTH].paper[1]}.get(size)  # type: ignore[index]
@@ -335,8 +349,7 @@ class ConceptFigures(Outcome):
             "Speed of NN_OF with both relations", ("", "here", "expected", "as expected"), self._speed_notes()
         )
         if self.speed:
-            training, prediction = (sum(part.values()) for part in (self.speed.training, self.speed.prediction))
-            words, sentences = self.speed.words / prediction, self.speed.sentences / prediction
+            training, words, sentences = self._rates()
             in_time, is_fast = (None, None) if self.quick else (training <= SECONDS_BAR, words >= WORDS_BAR)
             table.add(
                 f"training, {self.speed.triples} triples, {self.speed.epochs} epochs, s",
@@ -372,9 +385,6 @@ class ConceptFigures(Outcome):
                 table.add(f"  {name}", f"{seconds:.2f}", f"{100 * seconds / sum(parts.values()):.0f}")
             table.end_group()
         return table
-
-    def _quick_note(self) -> list[str]:
-        return ["Quick form: it only shows that everything works."] if self.quick else []
 
 
 # ---- The drawing ----

@@ -1,78 +1,29 @@
-"""What reproduced experiments share: their scope, a timed training, and entries beside published figures."""
+"""What reproduced experiments share: a timed training, and entries beside published figures."""
 
 from __future__ import annotations
 
-import argparse
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from joblib import Parallel, delayed, parallel_config
 
-from studies.datasets import Dataset, is_available
-from studies.study import Say, Study
+from studies.datasets import Dataset
+from studies.study import Claim, plain
 from studies.tables import Table, band, digits
-
-
-@dataclass(frozen=True)
-class Scope:
-    """How much of an experiment is wanted.
-
-    `quick` is a small form, in seconds, that only shows it works. `seeds` is how often everything random is repeated;
-    None leaves it to the experiment. `datasets` are the only ones wanted; empty for all.
-    """
-
-    quick: bool = False
-    seeds: int | None = None
-    datasets: tuple[str, ...] = ()
-
-    def seed_range(self, usual: int) -> range:
-        """Those asked for; by default so many, or one in the quick form."""
-        return range(self.seeds or (1 if self.quick else usual))
-
-    def present(
-        self, usual: Iterable[str], quick: Iterable[str], say: Say, source: Callable[[str], str] = str
-    ) -> tuple[str, ...]:
-        """Those asked for, or the usual ones, that can be read; of the others it is said that they are left out.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is none.
-        """
-        wanted = self.datasets or tuple(quick if self.quick else usual)
-        found = tuple(name for name in wanted if is_available(source(name)))
-        for name in wanted:
-            if name not in found:
-                say(f"{name}: absent from the data directory, left out")
-        if not found:
-            raise FileNotFoundError(f"none of {', '.join(wanted)} is in the data directory; set LARANK_DATA")
-        return found
-
-
-@dataclass(frozen=True)
-class Experiment(Study):
-    """One experiment of one paper; `run` takes a `Scope`."""
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--seeds", type=int, help="repeat everything random so often; else the study decides")
-
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        if arguments.seeds is not None and arguments.seeds < 1:
-            raise ValueError(f"--seeds {arguments.seeds}: must be at least 1")
-        return Scope(arguments.quick, arguments.seeds, self.chosen_datasets(arguments))
-
 
 # ---- One training ----
 
 
-def timed_fit(model: Any, X: Any, y: Any, **options: Any) -> float:
+def timed_fit(model: Any, *data: Any, **options: Any) -> float:
     """Train; the seconds. An interrupt ends the experiment."""
     began = time.perf_counter()
-    model.fit(X, y, **options)
+    model.fit(*data, **options)
     seconds = time.perf_counter() - began
     check_not_interrupted(model)
     return seconds
@@ -82,6 +33,15 @@ def check_not_interrupted(model: Any) -> None:
     """Training that was interrupted leaves a model; the experiment has no use for it."""
     if getattr(getattr(model, "result_", None), "status", None) == "interrupted":
         raise KeyboardInterrupt
+
+
+def in_parallel(run: Callable[[Any], Any], jobs: Sequence[Any], quick: bool) -> Iterable[Any]:
+    """Run the jobs in processes with a thread each, because their matrices are small; the quick form in this one."""
+    if quick:
+        return map(run, jobs)
+    with parallel_config("loky", n_jobs=os.cpu_count(), inner_max_num_threads=1):
+        found: Iterable[Any] = Parallel(return_as="generator")(delayed(run)(job) for job in jobs)
+    return found
 
 
 def error_percent(model: Any, data: Dataset) -> float:
@@ -141,12 +101,21 @@ class Published:
         """Of each entry its runs, means, the paper's figures and whether the means are as expected."""
         return [
             {
-                **plain(asdict(entry)),
+                **plain(entry),
                 "mean": plain({figure: entry.mean(figure) for figure in self.columns}),
                 "paper": self.rows.get(entry.dataset, {}).get(entry.algorithm),
                 "as_expected": None if quick else {figure: self.as_expected(entry, figure) for figure in self.columns},
             }
             for entry in entries
+        ]
+
+    def claims(self, entries: Iterable[Entry[Any]]) -> list[Claim]:
+        """Return what the means are held to."""
+        return [
+            Claim(f"{entry.dataset}, {entry.algorithm}: mean {self.columns[figure]} {mean:.4g}", mean, *limits)
+            for entry in entries
+            for figure, limits in self.expected.get((entry.dataset, entry.algorithm), {}).items()
+            for mean in (entry.mean(figure),)
         ]
 
     def table(self, title: str, notes: Sequence[str]) -> Table:
@@ -198,15 +167,6 @@ class Published:
         """A published row, as far as the paper has it."""
         shown = {name: f"{value:.2f}" if name in self.percent else f"{value:g}" for name, value in published.items()}
         return [shown.get(figure, "-") for figure in self.columns]
-
-
-def plain(value: Any) -> Any:
-    """The same for JSON, which knows no NaN."""
-    if isinstance(value, dict):
-        return {name: plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 Named = TypeVar("Named")

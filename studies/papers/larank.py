@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from studies.datasets import KERNEL, LINEAR, Dataset, Problem, load
-from studies.papers.experiment import (
-    Entry,
-    Experiment,
-    Published,
-    Scope,
-    by_dataset,
-    error_percent,
-    plain,
-    timed_fit,
-)
-from studies.study import Outcome, Say
+from studies.papers.experiment import Entry, Published, by_dataset, error_percent, timed_fit
+from studies.study import Claim, Findings, Say, Scope, Study, plain
 from studies.tables import Table, digits
 
 GAP, ONE_PASS, EXACT = "LaRankGap", "LaRank x1", "MCSVM"
@@ -219,15 +210,18 @@ def _notes(datasets: Iterable[str], quick: bool) -> list[str]:
 # ---- Table 2 ----
 
 
-@dataclass(frozen=True)
-class Table2(Outcome):
+@dataclass
+class Table2(Findings):
     """Test error, dual, kernel values, seconds and support patterns, beside the published ones."""
 
     entries: tuple[Entry[Run], ...]
     quick: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        return {"quick": self.quick, "entries": PUBLISHED.to_dicts(self.entries, self.quick)}
+        return {**super().to_dict(), "entries": PUBLISHED.to_dicts(self.entries, self.quick)}
+
+    def to_claims(self) -> list[Claim]:
+        return [] if self.quick else PUBLISHED.claims(self.entries)
 
     def to_tables(self) -> list[Table]:
         """The paper's rows of every data set, ours below those of the same algorithm."""
@@ -252,16 +246,16 @@ def exact_rows(scope: Scope, say: Say) -> Table2:
 # ---- Table 3 ----
 
 
-@dataclass(frozen=True)
-class Table3(Outcome):
+@dataclass
+class Table3(Findings):
     """Arg max calculations, in thousands."""
 
     entries: tuple[Entry[Run], ...]
     quick: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        rows = [plain(asdict(entry)) | {"mean": {"argmax": entry.mean("argmax")}} for entry in self.entries]
-        return {"quick": self.quick, "entries": rows, "paper": PAPER_ARGMAX}
+        rows = [plain(entry) | {"mean": {"argmax": entry.mean("argmax")}} for entry in self.entries]
+        return {**super().to_dict(), "entries": rows, "paper": PAPER_ARGMAX}
 
     def to_tables(self) -> list[Table]:
         """One column per data set; of the algorithms that are not ours, the published row alone."""
@@ -308,15 +302,12 @@ class Curve:
         return [self.points[k] for k in np.unique(np.append(wanted, len(spots) - 1).clip(max=len(spots) - 1))]
 
 
-@dataclass(frozen=True)
-class Figure1(Outcome):
+@dataclass
+class Figure1(Findings):
     """Test error against kernel values computed."""
 
     curves: tuple[Curve, ...]
     quick: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     def to_tables(self) -> list[Table]:
         """A dozen points of every curve; below, where the paper's ends."""
@@ -385,15 +376,12 @@ def _draw_figure1(outcome: Figure1, figure: Any) -> None:
 _OPERATIONS = (("new",), ("new", "old"), ("new", "optimize"), ("new", "old", "optimize"))
 
 
-@dataclass(frozen=True)
-class Figure2(Outcome):
+@dataclass
+class Figure2(Findings):
     """One pass with some of the operations, which an entry's algorithm names, and one pass of perceptrons."""
 
     entries: tuple[Entry[Run], ...]
     quick: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"entries": [plain(asdict(entry)) for entry in self.entries], "quick": self.quick}
 
     def to_tables(self) -> list[Table]:
         """Error and kernel values for every set of operations."""
@@ -446,26 +434,30 @@ _FIGURE1_COLORS = {
 FIGURE1_DATASETS = ("letter", "usps", "mnist")  # news20 has a linear kernel, which computes no kernel values
 
 STUDIES = (
-    Experiment(
+    Study(
+        has_seeds=True,
         name="larank-table2",
         title="LaRank in one pass and to a small gap, and MCSVM: errors, duals and times (LaRank paper, table 2)",
         datasets=tuple(PROBLEMS),
         run=lambda scope, say: Table2(_entries(scope, say, (GAP, ONE_PASS, EXACT)), scope.quick),
     ),
-    Experiment(
+    Study(
+        has_seeds=True,
         name="larank-table3",
         title="Arg max calculations of LaRank and of the averaged perceptron (LaRank paper, table 3)",
         datasets=tuple(PROBLEMS),
         run=lambda scope, say: Table3(_entries(scope, say, (AVERAGED, AVERAGED_10, ONE_PASS, GAP)), scope.quick),
     ),
-    Experiment(
+    Study(
+        has_seeds=True,
         name="larank-figure1",
         title="Test error against kernel values computed (LaRank paper, figure 1)",
         datasets=FIGURE1_DATASETS,
         run=_figure1,
         draw=_draw_figure1,
     ),
-    Experiment(
+    Study(
+        has_seeds=True,
         name="larank-figure2",
         title="One pass with some of LaRank's operations, and of perceptrons (LaRank paper, figure 2)",
         datasets=("usps", "letter"),

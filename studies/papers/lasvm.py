@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 
 from studies.datasets import BINARY, KERNEL, Dataset, Problem, load
-from studies.papers.experiment import (
-    Entry,
-    Experiment,
-    Published,
-    Scope,
-    by_dataset,
-    error_percent,
-    timed_fit,
-)
-from studies.study import Outcome, Say
+from studies.papers.experiment import Entry, Published, by_dataset, error_percent, timed_fit
+from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import Table, digits
 
 LIBSVM, ONE, TWO, UNFINISHED = "LibSVM", "LaSVM x1", "LaSVM x2", "LaSVM x1, unfinished"
@@ -179,8 +171,8 @@ def _digits_of(model: Any, data: Dataset) -> tuple[Digit, ...]:
 # ---- The tables ----
 
 
-@dataclass(frozen=True)
-class LasvmTables(Outcome):
+@dataclass
+class LasvmTables(Findings):
     """Errors, support vectors, kernel values and seconds, beside the published ones."""
 
     entries: tuple[Entry[Run], ...]
@@ -188,8 +180,10 @@ class LasvmTables(Outcome):
     quick: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        rows = PUBLISHED.to_dicts(self.entries, self.quick)
-        return {"quick": self.quick, "entries": rows, "left_out": list(self.left_out)}
+        return {**super().to_dict(), "entries": PUBLISHED.to_dicts(self.entries, self.quick)}
+
+    def to_claims(self) -> list[Claim]:
+        return [] if self.quick else PUBLISHED.claims(self.entries)
 
     def to_tables(self) -> list[Table]:
         """The thesis's rows of every problem, ours below those of the same algorithm; then the ten digits."""
@@ -278,7 +272,8 @@ def _run(scope: Scope, say: Say) -> LasvmTables:
     return LasvmTables(tuple(entries), tuple(left_out), scope.quick)
 
 
-STUDY = Experiment(
+STUDY = Study(
+    has_seeds=True,
     name="lasvm-tables",
     title="LaSVM in one epoch, with and without finishing, and LibSVM (thesis, tables 4.1 to 4.4)",
     datasets=_DATASETS,

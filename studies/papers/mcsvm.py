@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,10 @@ from larank.training import Limits, Objectives, train
 from larank.training.progress import Progress
 from studies.datasets import Dataset
 from studies.drawing import PALETTE
-from studies.papers.experiment import Experiment, Scope, by_dataset
+from studies.papers.experiment import by_dataset
 from studies.papers.larank import PROBLEMS, Table2, exact_rows
 from studies.papers.larank import QUICK as QUICK_DATASETS
-from studies.study import Outcome, Say
+from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import Table
 
 EPSILONS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # the ticks of figure 5
@@ -193,10 +193,6 @@ def _kernel_note(datasets: Iterable[str]) -> list[str]:
     ]
 
 
-def _quick_note(quick: bool) -> list[str]:
-    return ["Quick form: it only shows that everything works."] if quick else []
-
-
 def _short(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
 
@@ -204,15 +200,12 @@ def _short(value: float) -> str:
 # ---- Figure 5 ----
 
 
-@dataclass(frozen=True)
-class Figure5(Outcome):
+@dataclass
+class Figure5(Findings):
     """Run time and test error for each required accuracy."""
 
     runs: tuple[Run, ...]
     quick: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"quick": self.quick, "runs": [_without_path(run) for run in self.runs]}
 
     def to_tables(self) -> list[Table]:
         """A row per accuracy, the time also as a multiple of that for 0.1."""
@@ -221,7 +214,6 @@ class Figure5(Outcome):
             "It says that 0.1 is accurate enough, and that smaller values take 20 to 30 % more time. Seconds are those "
             "of the processor, in one thread.",
             *_kernel_note(by_dataset(self.runs)),
-            *_quick_note(self.quick),
         ]
         headings = ("epsilon", "seconds", "of 0.1's", "rounds", "error %", "dual", "patterns")
         table = Table("Run time and test error by accuracy (MCSVM paper, figure 5)", headings, notes)
@@ -270,15 +262,12 @@ def _draw_figure5(outcome: Figure5, figure: Any) -> None:
 # ---- Figure 6 ----
 
 
-@dataclass(frozen=True)
-class Figure6(Outcome):
+@dataclass
+class Figure6(Findings):
     """The objective over the rounds, with each cooling schedule and without."""
 
     runs: tuple[Run, ...]
     quick: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"quick": self.quick, "runs": [asdict(run) for run in self.runs]}
 
     def to_tables(self) -> list[Table]:
         """The objective at some rounds; below, the rounds until the end and how many times fewer they are."""
@@ -287,7 +276,6 @@ class Figure6(Outcome):
             f"The paper states neither its accuracy nor its examples; here epsilon is {COOLING_EPSILON:g}. It has ten "
             "times fewer iterations with logarithmic cooling.",
             *_kernel_note(by_dataset(self.runs)),
-            *_quick_note(self.quick),
         ]
         title = "Objective Q by iteration and cooling (MCSVM paper, figure 6)"
         table = Table(title, ("iteration", *COOLING), notes)
@@ -353,20 +341,13 @@ def _draw_figure6(outcome: Figure6, figure: Any) -> None:
 # ---- Figure 7 ----
 
 
-@dataclass(frozen=True)
-class Figure7(Outcome):
+@dataclass
+class Figure7(Findings):
     """Run time of the versions over the size of the training set, and why some were left out."""
 
     runs: tuple[Run, ...]
     skipped: tuple[str, ...] = ()
     quick: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "quick": self.quick,
-            "runs": [_without_path(run) for run in self.runs],
-            "skipped": list(self.skipped),
-        }
 
     def to_tables(self) -> list[Table]:
         """A row per version, a column per size."""
@@ -379,7 +360,6 @@ class Figure7(Outcome):
             "made for many rows at once, and a round needs one.",
             *_kernel_note(by_dataset(self.runs)),
             *self.skipped,
-            *_quick_note(self.quick),
         ]
         sizes = sorted({run.examples for run in self.runs})
         headings = ("version", *(f"{size} examples" for size in sizes))
@@ -445,24 +425,23 @@ def _draw_figure7(outcome: Figure7, figure: Any) -> None:
 # ---- All of them ----
 
 
-@dataclass(frozen=True)
-class Everything(Outcome):
+@dataclass
+class Everything(Findings):
     """The three figures and the table together."""
 
     figures: tuple[Figure5, Figure6, Figure7]
     table2: Table2
 
     def to_dict(self) -> dict[str, Any]:
-        figure5, figure6, figure7 = (part.to_dict() for part in self.figures)
-        return {"figure5": figure5, "figure6": figure6, "figure7": figure7, "table2": self.table2.to_dict()}
+        parts = (*self.figures, self.table2)
+        return dict(zip(("figure5", "figure6", "figure7", "table2"), (part.to_dict() for part in parts), strict=True))
+
+    def to_claims(self) -> Sequence[Claim]:
+        return self.table2.to_claims()
 
     def to_tables(self) -> list[Table]:
         """Their tables, one below the other."""
         return [table for part in (*self.figures, self.table2) for table in part.to_tables()]
-
-
-def _without_path(run: Run) -> dict[str, Any]:
-    return {name: value for name, value in asdict(run).items() if name != "path"}
 
 
 def _everything(scope: Scope, say: Say) -> Everything:
@@ -480,32 +459,33 @@ def _draw_everything(outcome: Everything, figure: Any) -> None:
 
 
 STUDIES = (
-    Experiment("mcsvm", "The four experiments below (MCSVM paper, section 7)", DATASETS, _everything, _draw_everything),
-    Experiment(
+    Study("mcsvm", "The four experiments below (MCSVM paper, section 7)", _everything, DATASETS, draw=_draw_everything),
+    Study(
         "mcsvm-figure5",
         "Run time and test error of MCSVM by required accuracy (MCSVM paper, figure 5)",
-        DATASETS,
         _figure5,
-        _draw_figure5,
+        DATASETS,
+        draw=_draw_figure5,
     ),
-    Experiment(
+    Study(
         "mcsvm-figure6",
         "The objective of MCSVM by iteration, with and without cooling (MCSVM paper, figure 6)",
-        DATASETS,
         _figure6,
-        _draw_figure6,
+        DATASETS,
+        draw=_draw_figure6,
     ),
-    Experiment(
+    Study(
         "mcsvm-figure7",
         "Run time of five versions of MCSVM by size of the training set (MCSVM paper, figure 7)",
-        DATASETS,
         _figure7,
-        _draw_figure7,
+        DATASETS,
+        draw=_draw_figure7,
     ),
-    Experiment(
+    Study(
         "mcsvm-table2",
         "Errors and duals of the exact solution (LaRank paper, the rows of MCSVM in table 2)",
-        ("letter", "usps", "mnist"),
         exact_rows,
+        ("letter", "usps", "mnist"),
     ),
 )
+STUDIES = tuple(replace(study, has_seeds=True) for study in STUDIES)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from studies.datasets import GENERATED, GEOQUERY, load_questions
 from studies.drawing import PALETTE
-from studies.papers.experiment import Experiment, Scope, check_not_interrupted
-from studies.study import Outcome, Say
-from studies.tables import Table
+from studies.papers.experiment import check_not_interrupted
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import Table, mean_and_deviation
 
 HOUSE, CHILD = "house", "child-world"
 DATASETS = (HOUSE, CHILD, GEOQUERY)
@@ -80,26 +80,21 @@ class Scores:
     seconds: float
 
 
-@dataclass(frozen=True)
-class OspasFigures(Outcome):
+@dataclass
+class OspasFigures(Findings):
     """Alignment errors on the house, F1 on the child's world and on GeoQuery."""
 
     curves: tuple[Curve, ...]
     scores: tuple[Scores, ...]
     quick: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        as_expected = {
-            str(level): float(np.mean(self.f1(CHILD, OURS, level))) >= EXPECTED[level]
-            for level in LEVELS
-            if self.f1(CHILD, OURS, level) and not self.quick
-        }
-        return {
-            "quick": self.quick,
-            "curves": [asdict(curve) for curve in self.curves],
-            "scores": [asdict(found) for found in self.scores],
-            "as_expected": as_expected,
-        }
+    def to_claims(self) -> list[Claim]:
+        found = {level: self.f1(CHILD, OURS, level) for level in LEVELS}
+        return [
+            Claim(f"{CHILD}, level {level}: mean F1 {np.mean(f1):.3f}", float(np.mean(f1)), least=EXPECTED[level])
+            for level, f1 in found.items()
+            if f1 and not self.quick
+        ]
 
     def f1(self, dataset: str, variant: str, level: int | None) -> list[float]:
         """Of all splits."""
@@ -165,7 +160,8 @@ class OspasFigures(Outcome):
                 continue
             held = "" if self.quick else "yes" if np.mean(found[OURS]) >= EXPECTED[level] else "no"
             published = (f"{PAPER[name][level]:.3f}" for name in PAPER)
-            table.add(str(level), *published, *map(_mean_and_deviation, found.values()), f"≥ {EXPECTED[level]}", held)
+            ours = (mean_and_deviation(f1, ".3f") for f1 in found.values())
+            table.add(str(level), *published, *ours, f"≥ {EXPECTED[level]}", held)
         return table
 
     def _geoquery(self) -> Table:
@@ -181,7 +177,8 @@ class OspasFigures(Outcome):
             found = [one for one in self.scores if (one.dataset, one.variant) == (GEOQUERY, variant)]
             if found:
                 figures = ("precision", "recall", "f1")
-                table.add(variant, *(_mean_and_deviation([getattr(one, name) for one in found]) for name in figures))
+                values = ([getattr(one, name) for one in found] for name in figures)
+                table.add(variant, *(mean_and_deviation(each, ".3f") for each in values))
         return table
 
 
@@ -197,12 +194,6 @@ def _robocup() -> Table:
     for method, ambiguous, f1 in ROBOCUP:
         table.add(method, ambiguous, f"{f1:.3f}", style="dim")
     return table
-
-
-def _mean_and_deviation(values: Sequence[float]) -> str:
-    if not values:
-        return "-"
-    return f"{np.mean(values):.3f}" + (f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else "")
 
 
 # ---- Running it ----
@@ -258,7 +249,7 @@ def _child_scores(scope: Scope, say: Say) -> list[Scores]:
                 size = QUICK_TRAIN if scope.quick else CHILD_TRAIN
                 train, test = make_child_world(size, CHILD_TEST, level=level, random_state=FIRST_SEED + seed)
                 found.append(_trained(CHILD, variant, level, seed, train, test))
-            say(f"{CHILD}, level {level}, {variant}: F1 {_mean_and_deviation([one.f1 for one in found])}")
+            say(f"{CHILD}, level {level}, {variant}: F1 {mean_and_deviation([one.f1 for one in found], '.3f')}")
             scores += found
     return scores
 
@@ -304,7 +295,8 @@ def _draw_curves(axes: Any, curves: Sequence[Curve], name: str, color: str) -> N
         axes.plot(curves[0].sizes, errors, "o-", markersize=3, color=color, label=name)
 
 
-STUDY = Experiment(
+STUDY = Study(
+    has_seeds=True,
     name="ospas",
     title="Meanings of sentences from candidates (thesis, figures 6.3 and 6.4, tables 6.1 and 6.2)",
     datasets=DATASETS,

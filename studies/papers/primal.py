@@ -5,22 +5,20 @@ Sizes, scaling and the defaults of kernel width and cost are not in the paper an
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from scipy.stats import t as student
 
 from studies.datasets import SMALL, Dataset, Labels, load
 from studies.drawing import PALETTE
-from studies.papers.experiment import Entry, Experiment, Scope, by_dataset, plain, timed_fit
+from studies.papers.experiment import Entry, by_dataset, in_parallel, timed_fit
 from studies.papers.selection import MSVM, ONE_VS_REST, TOLERANCE, TRACE_ERROR, Choice, Grid, Rows, select, split
-from studies.study import Outcome, Say
+from studies.study import Claim, Findings, Say, Scope, Study, is_so
 from studies.tables import Table, digits
 
 SIZES = ("small", "medium", "large")
@@ -142,20 +140,12 @@ def _cells(dataset: str, protocol: Protocol, seeds: Iterable[int], say: Say, qui
     sizes = dict(zip(SIZES, protocol.train[dataset], strict=True))
     jobs = [_Job(dataset, size, seed, train, protocol.grid) for size, train in sizes.items() for seed in seeds]
     runs: dict[tuple[str, str], list[Run]] = {}
-    for job, found in zip(jobs, _in_parallel(jobs, quick), strict=True):
+    for job, found in zip(jobs, in_parallel(_Job.run, jobs, quick), strict=True):
         for name, run in found.items():
             runs.setdefault((job.size, name), []).append(run)
         told = ", ".join(f"{name} {run.error:.2f} %" for name, run in found.items())
         say(f"{dataset}, {job.size}, split {job.seed}: {told}, {sum(run.seconds for run in found.values()):.1f} s")
     return [Cell(dataset, name, tuple(of), size, sizes[size]) for (size, name), of in runs.items()]
-
-
-def _in_parallel(jobs: Sequence[_Job], quick: bool) -> Iterable[dict[str, Run]]:
-    if quick:
-        return (job.run() for job in jobs)
-    with parallel_config("loky", n_jobs=os.cpu_count(), inner_max_num_threads=1):
-        found: Iterable[dict[str, Run]] = Parallel(return_as="generator")(delayed(_Job.run)(job) for job in jobs)
-    return found
 
 
 # ---- Figure 1.1 ----
@@ -213,8 +203,8 @@ def _points(cell: Cell, protocol: Protocol, say: Say) -> list[Point]:
 # ---- All of it ----
 
 
-@dataclass(frozen=True)
-class PrimalTables(Outcome):
+@dataclass
+class PrimalTables(Findings):
     """Table 1.1 and figure 1.1."""
 
     cells: tuple[Cell, ...]
@@ -247,27 +237,17 @@ class PrimalTables(Outcome):
         """Those that were looked at, from all on."""
         return list(dict.fromkeys(point.share for point in self.points if point.dataset == dataset))
 
-    def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain({**asdict(self), "verdicts": self.to_lines()})
-        return found
-
     def to_tables(self) -> list[Table]:
         return [self._errors(), self._settings(), self._trade_off()]
 
-    def to_lines(self) -> list[str]:
-        if self.quick:
-            return []
-        return [*map(self._verdict, self.datasets()), *claims(self)]
+    def to_claims(self) -> list[Claim]:
+        return [] if self.quick else [*map(self._verdict, self.datasets()), *claims(self)]
 
     # ---- Tables ----
-
-    def _notes(self) -> list[str]:
-        return ["Quick form: it only shows that everything works."] if self.quick else []
 
     def _errors(self) -> Table:
         splits = len(self.cells[0].runs)
         notes = [
-            *self._notes(),
             f"Mean and standard deviation over {splits} seeded splits; those of the paper are of 20 splits of others.",
             "One vs. rest: the same code, each class against the rest. Pairwise coupling: as published, not run here.",
             "Not in the paper and chosen here: sizes, scaling, sigma_0 (the median distance) and C_0 "
@@ -300,7 +280,6 @@ class PrimalTables(Outcome):
     def _trade_off(self) -> Table:
         splits = len({point.seed for point in self.points})
         notes = [
-            *self._notes(),
             f"Large size, {splits} splits, means; with what was selected for the exact model.",
         ]
         notes.append("Seconds: the map and training; the paper draws this without numbers.")
@@ -318,19 +297,20 @@ class PrimalTables(Outcome):
 
     # ---- Verdicts ----
 
-    def _verdict(self, dataset: str) -> str:
-        """Of table 1.1."""
+    def _verdict(self, dataset: str) -> Claim:
+        """Return what table 1.1 says of a data set."""
         means = [self.cell(dataset, size).mean("error") for size in SIZES]
         away = ", ".join(f"{mean - paper:+.2f}" for mean, (paper, _) in zip(means, PAPER[dataset], strict=False))
         falls = means[0] > means[1] > means[2]
         several, rest = self.cell(dataset, SIZES[0]), self.cell(dataset, SIZES[0], ONE_VS_REST)
         difference, spread = several.mean("error") - rest.mean("error"), max(several.spread(), rest.spread())
-        return (
-            f"{dataset}: the error {'falls' if falls else 'does not fall'} with the size, as the paper's does"
-            f"{'' if falls else ': not so here'}; away from the published means by {away} points; small, {MSVM} less "
-            f"{ONE_VS_REST} {difference:+.2f}, {'within' if abs(difference) <= spread else 'beyond'} the spread "
-            f"{spread:.2f} (paper {PAPER[dataset][0][0] - PAPER[dataset][3][0]:+.2f})."
+        said = (
+            f"{dataset}: the error {'falls' if falls else 'does not fall'} with the size; away from the published "
+            f"means by {away} points; small, {MSVM} less {ONE_VS_REST} {difference:+.2f}, "
+            f"{'within' if abs(difference) <= spread else 'beyond'} the spread {spread:.2f} "
+            f"(paper {PAPER[dataset][0][0] - PAPER[dataset][3][0]:+.2f})"
         )
+        return is_so(said, falls, "falls, as the paper's does")
 
 
 def _setting(cell: Cell) -> list[str]:
@@ -348,7 +328,7 @@ FEW = 1 / 8
 """The share of the training points at which that is looked at."""
 
 
-def claims(outcome: PrimalTables) -> list[str]:
+def claims(outcome: PrimalTables) -> list[Claim]:
     """The paper's claims, and whether they hold here."""
     drawn = set(by_dataset(outcome.points))
     lines = [_reaches(outcome, "sat")] if "sat" in drawn else []
@@ -375,46 +355,34 @@ def _times(outcome: PrimalTables, dataset: str) -> str:
     return f"{told}, with 1/{1 / least:g} {_told(_ratios(outcome, dataset, least))}"
 
 
-def _held(holds: bool) -> str:
-    return "so it is" if holds else "not so here"
+def _reaches(outcome: PrimalTables, dataset: str) -> Claim:
+    largest = max(_ratios(outcome, dataset, FEW).values())
+    bar = f"{NEAR:g} at most with 1/{1 / FEW:g}, by all maps"
+    return Claim(f"{dataset} soon reaches the exact model: {_times(outcome, dataset)}", largest, most=NEAR, bar=bar)
 
 
-def _reaches(outcome: PrimalTables, dataset: str) -> str:
-    holds = max(_ratios(outcome, dataset, FEW).values()) <= NEAR
-    return (
-        f"{dataset} soon reaches the exact model: {_times(outcome, dataset)} (reached: {NEAR:g} at most with "
-        f"1/{1 / FEW:g}, by all maps): {_held(holds)}."
-    )
+def _degrades(outcome: PrimalTables, dataset: str) -> Claim:
+    smallest = min(_ratios(outcome, dataset, FEW).values())
+    bar = f"{FAR:g} at least with 1/{1 / FEW:g}, by all maps"
+    return Claim(f"{dataset} degrades badly: {_times(outcome, dataset)}", smallest, least=FAR, bar=bar)
 
 
-def _degrades(outcome: PrimalTables, dataset: str) -> str:
-    holds = min(_ratios(outcome, dataset, FEW).values()) >= FAR
-    return (
-        f"{dataset} degrades badly: {_times(outcome, dataset)} (badly: {FAR:g} at least with 1/{1 / FEW:g}, by all "
-        f"maps): {_held(holds)}."
-    )
-
-
-def _differ(outcome: PrimalTables, dataset: str) -> str:
+def _differ(outcome: PrimalTables, dataset: str) -> Claim:
     """By more than chance, and by a tenth of the error, somewhere."""
     kpca, cholesky = (outcome.errors(dataset, name) for name in (KPCA, CHOLESKY))
     found = {share: _difference(kpca[share], cholesky[share], len(kpca) - 1) for share in kpca if share < 1}
     share, (mean, chance) = max(found.items(), key=lambda item: abs(item[1][0]))
     seen = abs(mean) > chance and abs(mean) > (NEAR - 1) * float(kpca[1].mean())
-    return (
-        f"{dataset}: {KPCA} and {CHOLESKY} perform very differently: {mean:+.2f} points at most, with 1/{1 / share:g} "
-        f"of the points{_beside(chance)}: {_seen(seen, chance)}."
-    )
+    said = f"{dataset}: {KPCA} and {CHOLESKY} perform very differently: {mean:+.2f} points at most"
+    return is_so(f"{said}, with 1/{1 / share:g} of the points", _known(seen, chance), _beyond(chance))
 
 
-def _improves(outcome: PrimalTables, dataset: str) -> str:
+def _improves(outcome: PrimalTables, dataset: str) -> Claim:
     errors = outcome.errors(dataset, KPCA)
     found = {share: _difference(errors[share], errors[1], len(errors) - 1) for share in errors if share < 1}
     share, (mean, chance) = min(found.items(), key=lambda item: item[1][0])
-    return (
-        f"{dataset} with {KPCA} is more accurate when approximated: {mean:+.2f} points at best, with 1/{1 / share:g} "
-        f"of the points{_beside(chance)}: {_seen(mean < -chance, chance)}."
-    )
+    said = f"{dataset} with {KPCA} is more accurate when approximated: {mean:+.2f} points at best"
+    return is_so(f"{said}, with 1/{1 / share:g} of the points", _known(mean < -chance, chance), _beyond(chance))
 
 
 def _difference(first: np.ndarray, second: np.ndarray, looks: int) -> tuple[float, float]:
@@ -429,12 +397,13 @@ def _difference(first: np.ndarray, second: np.ndarray, looks: int) -> tuple[floa
     return float(difference.mean()), quantile * float(difference.std(ddof=1)) / n**0.5
 
 
-def _beside(chance: float) -> str:
-    return f", where chance makes up to {chance:.2f}" if np.isfinite(chance) else ""
+def _known(seen: bool, chance: float) -> bool | None:
+    """Return None if there is one split, from which nothing can be told."""
+    return seen if np.isfinite(chance) else None
 
 
-def _seen(seen: bool, chance: float) -> str:
-    return "so it is" if seen else "not seen here" if np.isfinite(chance) else "not to be told from one split"
+def _beyond(chance: float) -> str:
+    return f"more than chance, {chance:.2f}" if np.isfinite(chance) else "more than chance, unknown from one split"
 
 
 # ---- Running and drawing it ----
@@ -467,7 +436,8 @@ def _draw(outcome: PrimalTables, figure: Any) -> None:
     row[0].legend(frameon=False, fontsize=8)
 
 
-STUDY = Experiment(
+STUDY = Study(
+    has_seeds=True,
     name="primal",
     title="The primal multiclass SVM, one-versus-rest and low-rank kernels (primal paper, table 1.1 and figure 1.1)",
     datasets=tuple(SMALL),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,8 @@ from scipy.stats import wilcoxon
 
 from larank import LinearMulticlassSVC
 from studies.datasets import LINEAR, load
-from studies.papers.experiment import Experiment, Scope, check_not_interrupted
-from studies.study import Outcome, Say
+from studies.papers.experiment import check_not_interrupted
+from studies.study import Findings, Say, Scope, Study
 from studies.tables import Table
 
 FORMULATIONS = ("one-vs-rest", "crammer-singer", "weston-watkins")
@@ -85,27 +85,17 @@ class Row:
         return float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0
 
 
-@dataclass(frozen=True)
-class Comparison(Outcome):
-    """Our tables 4.2 and 4.3."""
-
-    protocol: Protocol
-    rows: tuple[Row, ...] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    def to_tables(self) -> list[Table]:
-        """Accuracies and p-values, each with the paper's in the line below."""
-        headings = ("data set", "OVR", "CS", "WW", "p OVR-CS", "p OVR-WW", "seconds")
-        table = Table(f"Test accuracy in percent over {self.protocol.partitions} partitions", headings)
-        for row in self.rows:
-            accuracies = [f"{row.mean(name):.2f} ± {row.deviation(name):.2f}" for name in FORMULATIONS]
-            p_values = [f"{row.p_value(name):.2g}" for name in FORMULATIONS[1:]]
-            table.add(row.dataset, *accuracies, *p_values, f"{sum(row.seconds.values()):.1f}")
-            table.add("  paper", *_paper_cells(row.dataset), "", style="dim")
-            table.end_group()
-        return [table]
+def table_of(rows: Sequence[Row], partitions: int) -> Table:
+    """Accuracies and p-values, each with the paper's in the line below."""
+    headings = ("data set", "OVR", "CS", "WW", "p OVR-CS", "p OVR-WW", "seconds")
+    table = Table(f"Test accuracy in percent over {partitions} partitions", headings)
+    for row in rows:
+        accuracies = [f"{row.mean(name):.2f} ± {row.deviation(name):.2f}" for name in FORMULATIONS]
+        p_values = [f"{row.p_value(name):.2g}" for name in FORMULATIONS[1:]]
+        table.add(row.dataset, *accuracies, *p_values, f"{sum(row.seconds.values()):.1f}")
+        table.add("  paper", *_paper_cells(row.dataset), "", style="dim")
+        table.end_group()
+    return table
 
 
 def _paper_cells(dataset: str) -> list[str]:
@@ -169,15 +159,17 @@ def _row(dataset: str, protocol: Protocol, say: Say) -> Row:
     return Row(dataset, accuracy, chosen, seconds)
 
 
-def compare(scope: Scope, say: Say) -> Comparison:
+def compare(scope: Scope, say: Say) -> Findings:
     """Run the experiment on those of the protocol's data sets that are present."""
     protocol = QUICK if scope.quick else FULL
     datasets = scope.present(protocol.datasets, protocol.datasets, say)
     protocol = replace(protocol, partitions=scope.seeds or protocol.partitions, datasets=datasets)
-    return Comparison(protocol, tuple(_row(dataset, protocol, say) for dataset in datasets))
+    rows = [_row(dataset, protocol, say) for dataset in datasets]
+    return Findings(rows={"rows": rows}, others={"protocol": protocol}, tables=[table_of(rows, protocol.partitions)])
 
 
-STUDY = Experiment(
+STUDY = Study(
+    has_seeds=True,
     name="sdm",
     title="One-versus-rest, Crammer-Singer and Weston-Watkins compared (SDM paper, tables 4.2 and 4.3)",
     datasets=DATASETS,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from studies.datasets import FOLDS, SEQUENCES, Dataset, load_sequences
-from studies.papers.experiment import Entry, Experiment, Published, Scope, by_dataset, timed_fit
-from studies.study import Outcome, Say
+from studies.papers.experiment import Entry, Published, by_dataset, timed_fit
+from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import Table, digits
 
 OCR, CHUNKING, SPEECH = SEQUENCES
@@ -203,8 +203,8 @@ def _accuracy(true: Any, predicted: Any) -> float:
 _NAMES = {OCR: "OCR", CHUNKING: "CHUNKING (CoNLL-2000)", SPEECH: "Parts of speech (EWT)"}
 
 
-@dataclass(frozen=True)
-class SequenceTables(Outcome):
+@dataclass
+class SequenceTables(Findings):
     """Accuracies, F1, dual objectives and seconds, beside the published ones; and how time grows with size."""
 
     entries: tuple[Entry[Run], ...]
@@ -212,12 +212,11 @@ class SequenceTables(Outcome):
     quick: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "quick": self.quick,
-            "entries": PUBLISHED.to_dicts(self.entries, self.quick),
-            "scaling": [asdict(timing) for timing in self.timings],
-            "slopes": {algorithm: slope(timings) for algorithm, timings in self.curves().items()},
-        }
+        slopes = {algorithm: slope(timings) for algorithm, timings in self.curves().items()}
+        return {**super().to_dict(), "entries": PUBLISHED.to_dicts(self.entries, self.quick), "slopes": slopes}
+
+    def to_claims(self) -> list[Claim]:
+        return [] if self.quick else PUBLISHED.claims(self.entries)
 
     def curves(self) -> dict[str, list[Timing]]:
         """The timings of each algorithm, by size."""
@@ -359,7 +358,8 @@ def _draw(outcome: SequenceTables, figure: Any) -> None:
         axes.legend(frameon=False)
 
 
-STUDY = Experiment(
+STUDY = Study(
+    has_seeds=True,
     name="sequence-tables",
     title="Labelling sequences, exactly and greedily (thesis, tables 5.4 to 5.7 and figure 5.3)",
     datasets=tuple(SEQUENCES),

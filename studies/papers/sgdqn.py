@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from scipy import sparse
 from studies.datasets import GRADIENT, Dataset, load, load_small
 from studies.drawing import PALETTE
 from studies.papers import vectors
-from studies.papers.experiment import Experiment, Scope, check_not_interrupted, error_percent, plain, timed_fit
+from studies.papers.experiment import check_not_interrupted, error_percent, timed_fit
 from studies.papers.vectors import Cost, Sizes
-from studies.study import Outcome, Say
+from studies.study import Claim, Findings, Say, Scope, Study, is_so
 from studies.tables import Table, digits
 
 SGD, SVMSGD2, SGDQN, OLBFGS, ASGD, LIBLINEAR = "SGD", "SVMSGD2", "SGD-QN", "oLBFGS", "ASGD", "LIBLINEAR"
@@ -251,8 +251,8 @@ def _facts(dataset: str, data: Dataset, curves: Iterable[Curve]) -> Facts:
 # ---- All of it ----
 
 
-@dataclass(frozen=True)
-class SgdqnTables(Outcome):
+@dataclass
+class SgdqnTables(Findings):
     """Costs, data sets, times, curves and races."""
 
     costs: tuple[Cost, ...]
@@ -271,16 +271,17 @@ class SgdqnTables(Outcome):
         """In the order in which they were made."""
         return [curve for curve in self.curves if curve.dataset == dataset]
 
-    def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain({**asdict(self), "claims": self.claims()})
-        return found
-
     def to_tables(self) -> list[Table]:
         shown = [vectors.table(list(self.costs), _sizes(self.quick)), self._data(), self._seconds(), self._settings()]
         return [*shown, *(self._curve_table(dataset) for dataset in self.datasets())]
 
+    def to_claims(self) -> list[Claim]:
+        """Return what is to hold of passes and of their time."""
+        found = [] if self.quick else self.datasets()
+        return [claim for dataset in found for claim in (self._race_claim(dataset), self._time_claim(dataset))]
+
     def to_lines(self) -> list[str]:
-        return [*self.claims(), *self.findings()]
+        return [*map(str, self.to_claims()), *self.findings()]
 
     # ---- Tables ----
 
@@ -346,13 +347,7 @@ class SgdqnTables(Outcome):
 
     # ---- Claims ----
 
-    def claims(self) -> list[str]:
-        """What is to hold, and whether it does."""
-        if self.quick:
-            return []
-        return [line for dataset in self.datasets() for line in (self._race_claim(dataset), self._time_claim(dataset))]
-
-    def _race_claim(self, dataset: str) -> str:
+    def _race_claim(self, dataset: str) -> Claim:
         races = [race for race in self.races if race.dataset == dataset]
         ours = np.array([MOST_PASSES + 1 if race.sgdqn is None else race.sgdqn for race in races])
         theirs = np.array([race.svmsgd2 for race in races])
@@ -362,16 +357,17 @@ class SgdqnTables(Outcome):
         seeds = ", ".join(f"{np.sum(np.sign(difference) == sign)} {word}" for sign, word in _SIGNS.items())
         lacking = sum(race.sgdqn is None for race in races)
         missing = f" ({lacking} of them not within {MOST_PASSES}, which count as one more)" if lacking else ""
-        return (
+        said = (
             f"{dataset}: passes to the primal cost that {SVMSGD2} has after {PASSES}, the same t0, mean of "
             f"{len(races)} seeds: {SVMSGD2} {first:.1f}, {SGDQN} {second:.1f}{missing}; by seed {seeds}, standard "
-            f"error of the difference {doubt}; bar: {bar}, {_met(bool(holds))}"
+            f"error of the difference {doubt}"
         )
+        return is_so(said, bool(holds), bar)
 
-    def _time_claim(self, dataset: str) -> str:
+    def _time_claim(self, dataset: str) -> Claim:
         mine = {time.algorithm: time.seconds for time in self.times if time.dataset == dataset}
         ratio = mine[SGDQN] / mine[SVMSGD2]
-        return f"{dataset}: a pass of {SGDQN} takes {ratio:.2f} of one of {SVMSGD2}; bar {BAR:g}, {_met(ratio <= BAR)}"
+        return Claim(f"{dataset}: a pass of {SGDQN} takes {ratio:.2f} of one of {SVMSGD2}", ratio, most=BAR)
 
     def findings(self) -> list[str]:
         """What came to light."""
@@ -393,10 +389,6 @@ class SgdqnTables(Outcome):
 
 
 _SIGNS = {-1: "fewer", 0: "as many", 1: "more"}
-
-
-def _met(holds: bool) -> str:
-    return "met" if holds else "missed"
 
 
 def _sizes(quick: bool) -> Sizes:
@@ -485,7 +477,8 @@ def _draw(outcome: SgdqnTables, figure: Any) -> None:
         row[0].legend(frameon=False, fontsize=8)
 
 
-STUDY = Experiment(
+STUDY = Study(
+    has_seeds=True,
     name="sgdqn",
     title="SGD-QN beside other stochastic gradient algorithms (thesis, tables 3.3 to 3.6, figures 3.1 and 3.2)",
     datasets=tuple(LAMBDA),

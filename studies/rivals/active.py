@@ -9,22 +9,11 @@ from pathlib import Path
 
 from studies.measure import Measurement, ask
 from studies.rivals import kernels, libraries
-from studies.rivals.contest import (
-    ONCE_ABOVE,
-    Comparison,
-    Entrant,
-    Findings,
-    Settings,
-    beside_before,
-    entrants,
-    fastest,
-    met,
-    runs_in_turns,
-)
+from studies.rivals.contest import ONCE_ABOVE, Entrant, beside_before, entrants, fastest, runs_in_turns
 from studies.rivals.kernels import FORMS, TASKS, THREADS, stored
 from studies.rivals.libraries.larank import CANDIDATES
-from studies.study import Say
-from studies.tables import Columns, figure, of_rows
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import column, of_rows
 
 IN_FIT, RETRAINED = "larank", "svc-retrain"
 LABELS = 500
@@ -45,28 +34,17 @@ class ActiveRun(Measurement):
 class Row:
     """One learner: the shortest of its runs. `ratio` is to training anew after each label."""
 
-    problem: str
-    solver: str
-    runs: int
-    labels: int
-    seconds: float
-    cpu: float
-    ratio: float | None
-    error: float
-    support_vectors: int
+    problem: str = column("problem")
+    solver: str = column("solver")
+    runs: int = column("runs")
+    labels: int = column("labels")
+    seconds: float = column("seconds", ".3f")
+    cpu: float = column("CPU s", ".3f")
+    ratio: float | None = column(f"over {RETRAINED}", ".4f")
+    error: float = column("test error %", ".2f", 100)
+    support_vectors: int = column("vectors")
 
 
-COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "runs": figure("runs"),
-    "labels": figure("labels"),
-    "seconds": figure("seconds", ".3f"),
-    "CPU s": figure("cpu", ".3f"),
-    f"over {RETRAINED}": figure("ratio", ".4f"),
-    "test error %": figure("error", ".2f", 100),
-    "vectors": figure("support_vectors"),
-}
 NOTE = (
     f"Each label is that of the least certain of {CANDIDATES} random examples; seconds are those of choosing and "
     "learning, without the test. The thesis: 917 s for training anew with all examples as candidates, 9.6 s for LaSVM "
@@ -80,17 +58,17 @@ def measure_active(folder: Path, entrant: Entrant, form: str, labels: int, limit
     return ActiveRun(**ask(TASKS, "learn", folder, THREADS, limit, **asked))
 
 
-def compare(labels: int, settings: Settings, say: Say) -> Findings:
+def compare(labels: int, scope: Scope, say: Say) -> Findings:
     """A row for each of the learners on every problem; they take turns."""
     found = Findings()
-    for name in settings.problems:
-        problem = kernels.load("binary", name, settings.quick)
+    for name in scope.datasets:
+        problem = kernels.load("binary", name, scope.quick)
         with stored(problem) as folder:
             measures = {
-                entrant: partial(measure_active, folder, entrant, problem.forms[0], labels, settings.limit)
-                for entrant in entrants(settings, libraries.LEARNERS, say)
+                entrant: partial(measure_active, folder, entrant, problem.forms[0], labels, scope.limit)
+                for entrant in entrants(scope, libraries.LEARNERS, say)
             }
-            runs, unfinished = runs_in_turns(name, measures, settings, say, _told)
+            runs, unfinished = runs_in_turns(name, measures, scope, say, _told)
         anew = min((run.wall for run in runs.get(Entrant(RETRAINED), [])), default=None)
         found.add(
             rows=[_row(name, entrant, of, anew) for entrant, of in runs.items()],
@@ -111,33 +89,32 @@ def _row(problem: str, entrant: Entrant, runs: Sequence[ActiveRun], anew: float 
     return Row(problem, entrant.name, len(runs), *sizes)
 
 
-def judged(rows: Sequence[Row]) -> list[str]:
-    """How larank stands to the bar, where that can be told."""
+def judged(rows: Sequence[Row]) -> list[Claim]:
+    """Return what larank is held to, if the rival was run."""
     return [
-        f"{row.problem}: {IN_FIT} takes {row.ratio:.4f} of the time of {RETRAINED}; bar {BAR:g}, "
-        f"{met(row.ratio <= BAR)}"
+        Claim(f"{row.problem}: {IN_FIT} takes {row.ratio:.4f} of the time of {RETRAINED}", row.ratio, most=BAR)
         for row in rows
         if row.solver == IN_FIT and row.ratio is not None
     ]
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    found = compare(settings.options.labels or (QUICK_LABELS if settings.quick else LABELS), settings, say)
+def run(scope: Scope, say: Say) -> Findings:
+    found = compare(scope.options.labels or (QUICK_LABELS if scope.quick else LABELS), scope, say)
     rows = found.rows["rows"]
     title = f"Learning from labels asked for one by one, {THREADS} threads, wall seconds"
-    found.tables = [of_rows(title, COLUMNS, rows)]
-    found.lines = [*([] if settings.quick else judged(rows)), NOTE]
+    found.tables, found.lines = [of_rows(title, rows)], [NOTE]
+    found.claims = [] if scope.quick else judged(rows)
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="active",
     title="Labels asked for one by one, against training anew and scikit-activeml",
     datasets=tuple(FORMS),
     default_datasets=("reuters",),
     quick_datasets=("banana",),
     run=run,
-    libraries=("larank", "scikit-learn", "scikit-activeml", "numpy", "scipy"),
+    libraries=("scikit-activeml",),
     solvers=libraries.LEARNERS,
     limit=1800.0,
     options={

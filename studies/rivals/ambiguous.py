@@ -5,26 +5,23 @@ A part of the study is a function in `CASES` that returns the cases it was run o
 
 from __future__ import annotations
 
-import argparse
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
 from numpy.typing import NDArray
 
 from studies import datasets
 from studies.datasets import AMBIGUOUS, KERNEL, AmbiguousSet, load_ambiguous
-from studies.papers.experiment import plain
+from studies.papers.experiment import in_parallel
 from studies.partiallabels import FOLDS, TRAIN, Split, select, with_distractors
 from studies.partiallabels import with_random_candidates as with_random
 from studies.rivals import candidates, libraries
 from studies.rivals.libraries.solver import AmbiguousLearner, Predict
-from studies.study import Outcome, Say, Study
+from studies.study import Claim, Findings, Say, Scope, Study, count
 from studies.tables import Table
 
 OURS = "larank"
@@ -48,17 +45,6 @@ FALSE: dict[str, Make] = {
     **{f"{false} false": partial(with_random, false=false) for false in (1, 2, 3)},
     "distractor": with_distractors,
 }
-
-
-@dataclass(frozen=True)
-class Scope:
-    """How much is wanted; none of a kind for the usual."""
-
-    quick: bool = False
-    datasets: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    learners: tuple[str, ...] = ()
-    splits: int | None = None
 
 
 # ---- One learner on one split ----
@@ -145,19 +131,11 @@ def _case(dataset: str, condition: str, learners: Sequence[str], seeds: Iterable
     """Runs in parallel, a thread each: the matrices are small."""
     jobs = [Job(dataset, condition, learner, seed, quick) for seed in seeds for learner in learners]
     runs: dict[str, list[Run]] = {}
-    for job, run in zip(jobs, _in_parallel(jobs, quick), strict=True):
+    for job, run in zip(jobs, in_parallel(Job.run, jobs, quick), strict=True):
         runs.setdefault(job.learner, []).append(run)
         name = f"{dataset} {condition}".rstrip()
         say(f"{name}, split {job.seed}: {job.learner} {run.accuracy:.2f} %, {run.settings}, {run.seconds:.1f} s")
     return Case(dataset, condition, {name: tuple(of) for name, of in runs.items()})
-
-
-def _in_parallel(jobs: Sequence[Job], quick: bool) -> Iterable[Run]:
-    if quick:
-        return (job.run() for job in jobs)
-    with parallel_config("loky", n_jobs=os.cpu_count(), inner_max_num_threads=1):
-        found: Iterable[Run] = Parallel(return_as="generator")(delayed(Job.run)(job) for job in jobs)
-    return found
 
 
 # ---- Time ----
@@ -215,23 +193,13 @@ def _speed(scope: Scope, say: Say) -> list[Pass]:
 # ---- What was found ----
 
 
-@dataclass(frozen=True)
-class AmbiguousTables(Outcome):
+@dataclass
+class AmbiguousTables(Findings):
     """Accuracies on real and on made candidates."""
 
     cases: tuple[Case, ...]
     passes: tuple[Pass, ...] = ()
     quick: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = plain(
-            {
-                "cases": [asdict(case) for case in self.cases],
-                "passes": [asdict(one) for one in self.passes],
-                "verdicts": self.to_lines(),
-            }
-        )
-        return found
 
     def to_tables(self) -> list[Table]:
         real = [case for case in self.cases if not case.condition]
@@ -242,12 +210,16 @@ class AmbiguousTables(Outcome):
             self._speed(),
         ]
 
-    def to_lines(self) -> list[str]:
+    def to_claims(self) -> list[Claim]:
         real = [case for case in self.cases if not case.condition and OURS in case.runs]
-        if self.quick or not real:
+        if self.quick:
             return []
-        rivals = [name for name in real[0].runs if not name.startswith(OURS)]
-        return [_verdict(name, real) for name in rivals]
+        rivals = [name for name in real[0].runs if not name.startswith(OURS)] if real else []
+        claims = [_verdict(name, real) for name in rivals]
+        if self.passes:
+            ratio = self.passes[1].seconds / self.passes[0].seconds
+            claims.append(Claim(f"speed: {self.passes[1].learner} takes {ratio:.2f} of LaRank", ratio, most=SPEED_BAR))
+        return claims
 
     def _speed(self) -> Table:
         n, features, classes = QUICK_SPEED_SHAPE if self.quick else SPEED_SHAPE
@@ -267,7 +239,6 @@ class AmbiguousTables(Outcome):
     def _accuracies(self, title: str, cases: Sequence[Case]) -> Table:
         splits = len(next(iter(cases[0].runs.values()))) if cases else 0
         notes = [
-            *(["Quick form: it only shows that everything works."] if self.quick else []),
             f"Mean and standard deviation over {splits} random splits, {100 * TRAIN:g} % to train on; features "
             f"standardised by the training part. All learners have the same splits and select their parameters by "
             f"{FOLDS} folds of the training part, at most {SELECTED_ON} examples of it: predictions that are "
@@ -299,12 +270,12 @@ def _cells(case: Case, name: str, runs: Sequence[Run]) -> list[str]:
     return [f"{accuracies.mean():.2f} ± {spread:.2f}", f"{share:.2f}", *beside, f"{seconds:.1f}"]
 
 
-def _verdict(name: str, cases: Sequence[Case]) -> str:
+def _verdict(name: str, cases: Sequence[Case]) -> Claim:
     held = [case.dataset for case in cases if case.difference(name)[0] >= 0]
     needed = min(NEEDED, len(cases))
-    met = "met" if len(held) >= needed else "not met"
     sets = f" ({', '.join(held)})" if held else ""
-    return f"{OURS} is at least as accurate as {name} on {len(held)} of {len(cases)} sets{sets}; {needed} asked: {met}"
+    said = f"{OURS} is at least as accurate as {name} on {len(held)} of {len(cases)} sets{sets}"
+    return Claim(said, len(held), least=needed)
 
 
 # ---- The parts ----
@@ -334,7 +305,7 @@ PARTS = (*CASES, "speed")
 
 
 def _seeds(scope: Scope, part: str) -> range:
-    return range(scope.splits or (1 if scope.quick else SPLITS[part]))
+    return range(scope.options.splits or (1 if scope.quick else SPLITS[part]))
 
 
 def _present(scope: Scope, usual: Iterable[str], known: Iterable[str], say: Say) -> list[str]:
@@ -349,8 +320,8 @@ def _present(scope: Scope, usual: Iterable[str], known: Iterable[str], say: Say)
 
 
 def _run(scope: Scope, say: Say) -> AmbiguousTables:
-    learners = libraries.usable(scope.learners or tuple(LEARNERS), LEARNERS, say)
-    parts = scope.parts or tuple(part for part in PARTS if part != "speed" or not scope.datasets)
+    learners = libraries.usable(scope.options.solvers or tuple(LEARNERS), LEARNERS, say)
+    parts = scope.options.parts or tuple(part for part in PARTS if part != "speed" or not scope.datasets)
     cases = [case for part in parts if part in CASES for case in CASES[part](scope, learners, say)]
     if not cases and set(parts) & set(CASES):
         raise FileNotFoundError("none of the data sets wanted is in the data directory; set LARANK_DATA")
@@ -358,28 +329,15 @@ def _run(scope: Scope, say: Say) -> AmbiguousTables:
     return AmbiguousTables(tuple(cases), tuple(passes), scope.quick)
 
 
-@dataclass(frozen=True)
-class AmbiguousStudy(Study):
-    """`run` takes a `Scope`."""
-
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--parts", nargs="+", choices=PARTS, default=(), help="only these parts")
-        parser.add_argument(
-            "--solvers", nargs="+", choices=tuple(LEARNERS), default=(), metavar="NAME", help="only these learners"
-        )
-        parser.add_argument("--splits", type=int, help="how many random splits; 10, of made candidates 3, 1 if quick")
-
-    def scope(self, arguments: argparse.Namespace) -> Scope:
-        if arguments.splits is not None and arguments.splits < 1:
-            raise ValueError(f"--splits {arguments.splits}: must be at least 1")
-        chosen = self.chosen_datasets(arguments)
-        return Scope(arguments.quick, chosen, tuple(arguments.parts), tuple(arguments.solvers), arguments.splits)
-
-
-STUDY = AmbiguousStudy(
+STUDY = Study(
     name="ambiguous",
     title="Learning from candidate labels, against CLPL, PL-kNN, a random candidate and scikit-weak",
-    datasets=(*AMBIGUOUS, *MADE),
     run=_run,
-    libraries=("larank", "scikit-learn", "scikit-weak", "numpy", "scipy"),
+    datasets=(*AMBIGUOUS, *MADE),
+    libraries=("scikit-weak",),
+    options={
+        "--parts": {"nargs": "+", "choices": PARTS, "default": (), "help": "only these parts"},
+        "--solvers": {"nargs": "+", "choices": tuple(LEARNERS), "default": (), "metavar": "NAME"},
+        "--splits": {"type": count, "help": "how many random splits; 10, of made candidates 3, 1 if quick"},
+    },
 )

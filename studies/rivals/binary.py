@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from studies.datasets import BINARY
 from studies.rivals import kernels, libraries
-from studies.rivals.contest import ONCE_ABOVE, Bars, Comparison, Findings, Settings, beside_before, judge
+from studies.rivals.contest import ONCE_ABOVE, Bars, beside_before, judge
 from studies.rivals.kernels import FORMS, THREADS, Row, rows_of, stored
 from studies.rivals.libraries.larank import LASVM
 from studies.rivals.libraries.solver import CACHE_MEGABYTES
-from studies.study import Say
+from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import Columns, figure, item, of_breakdowns, of_rows
 
 RIVALS = ("svc", "intelex", "libsvm")
@@ -60,13 +60,13 @@ WHAT_IS_COMPARED = (
 )
 
 
-def compare(settings: Settings, say: Say) -> Findings:
+def compare(scope: Scope, say: Say) -> Findings:
     """Run all solvers, problem by problem."""
     found = Findings()
-    for name in settings.problems:
-        problem = kernels.load("binary", name, settings.quick)
+    for name in scope.datasets:
+        problem = kernels.load("binary", name, scope.quick)
         with stored(problem) as folder:
-            runs, unfinished = kernels.all_runs("binary", problem, folder, settings, say)
+            runs, unfinished = kernels.all_runs("binary", problem, folder, scope, say)
         found.add(
             rows=rows_of("binary", name, runs, RIVALS, {}), unfinished=unfinished, before=beside_before(name, runs)
         )
@@ -87,37 +87,37 @@ def ratios_of_training_alone(rows: Sequence[Row]) -> dict[str, Mapping[str, floa
     }
 
 
-def judged(rows: Sequence[Row]) -> list[str]:
-    """How larank's training times stand to what they may be, without the certificate and with it."""
+def judged(rows: Sequence[Row]) -> list[Claim]:
+    """Return what larank's training times are held to, without the certificate and with it."""
     alone = judge(LASVM.name, ratios_of_training_alone(rows), BARS)
     return [*alone, *judge(f"{LASVM.name} with its certificate", ratios(rows), BARS)]
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    found = compare(settings, say)
+def run(scope: Scope, say: Say) -> Findings:
+    found = compare(scope, say)
     rows = found.rows["rows"]
     ours = [row for row in rows if row.solver == LASVM.name]
     found.tables = [
-        of_rows(f"Training and prediction of the test set, {THREADS} threads, wall seconds", COLUMNS, rows),
-        of_rows("Objectives reached, and kernel values where they are told", OBJECTIVE_COLUMNS, rows),
+        of_rows(f"Training and prediction of the test set, {THREADS} threads, wall seconds", rows, COLUMNS),
+        of_rows("Objectives reached, and kernel values where they are told", rows, OBJECTIVE_COLUMNS),
         of_breakdowns("Where larank's time goes, thread-seconds", ours, "form"),
     ]
+    found.claims = [] if scope.quick else judged(rows)
     found.lines = [
-        *([] if settings.quick else judged(rows)),
-        *(f"{name}: {BINARY[name].note}." for name in settings.problems if BINARY[name].note),
+        *(f"{name}: {BINARY[name].note}." for name in scope.datasets if BINARY[name].note),
         WHAT_IS_COMPARED,
     ]
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="binary",
     title="Kernel binary SVMs against scikit-learn, scikit-learn-intelex and LIBSVM",
     datasets=tuple(FORMS),
     default_datasets=tuple(FORMS),
     quick_datasets=("banana",),
     run=run,
-    libraries=("larank", "scikit-learn-intelex", "scikit-learn", "libsvm-official", "numpy", "scipy"),
+    libraries=("scikit-learn-intelex", "libsvm-official"),
     solvers=libraries.BINARY,
     limit=1800.0,
     options={"--once-above": ONCE_ABOVE},

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from studies.rivals import kernels, variants
-from studies.rivals.contest import Comparison, Entrant, Findings, Settings, met
+from studies.rivals.contest import Entrant
 from studies.rivals.kernels import FORMS, THREADS, measure_fit, stored
 from studies.rivals.libraries.larank import LASVM
 from studies.rivals.variants import Row, Way
-from studies.study import Say
+from studies.study import Claim, Findings, Say, Scope, Study
 from studies.tables import MEGABYTE, Columns, figure, of_breakdowns, of_rows
 
 CACHES = (8.0, 1024.0)
@@ -52,14 +52,14 @@ def limit_for(cache: float, patterns: int, features: int) -> float:
     return min(cache + kept + blocks, (cache + kept) / (1 - SHARE_OF_BLOCKS))
 
 
-def compare(caches: Sequence[float], settings: Settings, say: Say) -> Findings:
+def compare(caches: Sequence[float], scope: Scope, say: Say) -> Findings:
     """Two rows for each of the caches, in bytes, on every problem; their ratios are to the largest."""
     found = Findings()
-    for name in settings.problems:
-        problem = kernels.load("binary", name, settings.quick)
+    for name in scope.datasets:
+        problem = kernels.load("binary", name, scope.quick)
         form = problem.forms[0]
         with stored(problem) as folder:
-            measure = partial(measure_fit, folder, "binary", Entrant(LASVM.name, form), settings.limit)
+            measure = partial(measure_fit, folder, "binary", Entrant(LASVM.name, form), scope.limit)
             most = measure(settings=_parameters(EPOCH, AMPLE)).extra["most_patterns"]
             limits = {cache: limit_for(cache, most, problem.X_train[form].shape[1]) for cache in caches}
             ways = [
@@ -73,7 +73,7 @@ def compare(caches: Sequence[float], settings: Settings, say: Say) -> Findings:
                 for part in (EPOCH, FINISHED)
                 for cache in caches
             ]
-            rows, unfinished = variants.rows_of(name, ways, settings, say)
+            rows, unfinished = variants.rows_of(name, ways, scope, say)
         found.add(rows=rows, unfinished=unfinished)
     return found
 
@@ -86,39 +86,34 @@ def _parameters(part: str, memory_limit: float) -> dict[str, object]:
     return {"finish": part == FINISHED, "certify": False, "memory_limit": memory_limit, "batch_size": BATCH}
 
 
-def judged(rows: Sequence[Row]) -> list[str]:
-    """How an epoch with the smallest cache stands to the bar, a line for each problem where that can be told."""
+def judged(rows: Sequence[Row]) -> list[Claim]:
+    """Return what an epoch with the smallest cache is held to, for each problem."""
     smallest: dict[str, Row] = {}
     for row in sorted(rows, key=lambda row: -row.given["cache"]):
         if row.given["part"] == EPOCH:
             smallest[row.problem] = row
-    return [
-        f"{row.problem}: {row.training}, takes {row.ratio:.2f} times as long as with the largest; bar {BAR:g}, "
-        f"{met(row.ratio <= BAR)}"
-        for row in smallest.values()
-        if row.ratio is not None
-    ]
+    said = "{0.problem}: {0.training}, takes {0.ratio:.2f} times as long as with the largest"
+    return [Claim(said.format(row), row.ratio, most=BAR) for row in smallest.values() if row.ratio is not None]
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    found = compare([MEGABYTE * cache for cache in settings.options.caches], settings, say)
+def run(scope: Scope, say: Say) -> Findings:
+    found = compare([MEGABYTE * cache for cache in scope.options.caches], scope, say)
     rows = found.rows["rows"]
     found.tables = [
-        of_rows(f"{LASVM.name} with caches of kernel values, {THREADS} threads, wall seconds", COLUMNS, rows),
+        of_rows(f"{LASVM.name} with caches of kernel values, {THREADS} threads, wall seconds", rows, COLUMNS),
         of_breakdowns("Where the time goes, thread-seconds", rows, "training"),
     ]
-    found.lines = [*([] if settings.quick else judged(rows)), NOTE]
+    found.claims, found.lines = [] if scope.quick else judged(rows), [NOTE]
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="cache",
     title="LaSVM with a small and a large cache of kernel values",
     datasets=tuple(FORMS),
     default_datasets=("mnist8",),
     quick_datasets=("banana",),
     run=run,
-    libraries=("larank", "numpy", "scipy"),
     limit=1800.0,
     options={
         "--caches": {

@@ -10,22 +10,11 @@ from pathlib import Path
 from studies.datasets import KERNEL
 from studies.measure import take_turns
 from studies.rivals import kernels, libraries
-from studies.rivals.contest import (
-    ONCE_ABOVE,
-    Bars,
-    Comparison,
-    Entrant,
-    Findings,
-    Settings,
-    Unfinished,
-    beside_before,
-    fastest,
-    judge,
-)
+from studies.rivals.contest import ONCE_ABOVE, Bars, Entrant, Unfinished, beside_before, fastest, judge
 from studies.rivals.kernels import THREADS, Certificate, KernelRun, Row, measure_certificate, rows_of, stored
 from studies.rivals.libraries.larank import EXACT, ONLINE
-from studies.study import Say
-from studies.tables import Columns, figure, item, of_breakdowns, of_rows
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import Columns, column, derived, figure, item, of_breakdowns, of_rows
 
 RIVALS = ("svc", "intelex")
 """Whose training times all others are divided by, beside those of larank."""
@@ -38,20 +27,21 @@ class Work:
     The certificate of the exact solver is a part of its training, and has no seconds of its own.
     """
 
-    problem: str
-    solver: str
-    train: float
-    kernel_values: int
-    product: float | None
-    cpu_ratio: float | None
-    breakdown: Mapping[str, float]
-    operations: Mapping[str, int]
-    certificate: float | None
+    problem: str = column("problem")
+    solver: str = column("solver")
+    train: float = column("train s", ".3f")
+    kernel_values: int = column("million kernel values", ".1f", 1e-6)
+    product: float | None = column("bare GEMM s", ".3f")
 
-    @property
+    @derived("train / GEMM", ".2f")
     def ratio(self) -> float | None:
         """Of training to the bare product."""
         return self.train / self.product if self.product else None
+
+    cpu_ratio: float | None = column("in CPU s", ".2f")
+    breakdown: Mapping[str, float]
+    operations: Mapping[str, int]
+    certificate: float | None = column("certificate s", ".3f")
 
 
 ROW_COLUMNS: Columns = {
@@ -77,16 +67,6 @@ OBJECTIVE_COLUMNS: Columns = {
     "primal": figure("primal", ".2f"),
     "dual": figure("dual", ".2f"),
     "relative gap": figure("relative_gap", ".1e"),
-}
-WORK_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "train s": figure("train", ".3f"),
-    "million kernel values": figure("kernel_values", ".1f", 1e-6),
-    "bare GEMM s": figure("product", ".3f"),
-    "train / GEMM": figure("ratio", ".2f"),
-    "in CPU s": figure("cpu_ratio", ".2f"),
-    "certificate s": figure("certificate", ".3f"),
 }
 DIFFERENT_OBJECTIVES = (
     "The rivals solve one-versus-one or one-versus-rest problems with a bias, to their own tolerance; larank makes one "
@@ -114,14 +94,14 @@ WHAT_BOUNDS_THE_TIME = (
 )
 
 
-def compare(settings: Settings, say: Say) -> Findings:
+def compare(scope: Scope, say: Say) -> Findings:
     """Run all solvers, problem by problem."""
     found = Findings()
-    for name in settings.problems:
-        problem = kernels.load("kernel", name, settings.quick)
+    for name in scope.datasets:
+        problem = kernels.load("kernel", name, scope.quick)
         with stored(problem) as folder:
-            runs, unfinished = kernels.all_runs("kernel", problem, folder, settings, say, products=True)
-            certificates, failed = _certificates(name, folder, runs, settings, say)
+            runs, unfinished = kernels.all_runs("kernel", problem, folder, scope, say, products=True)
+            certificates, failed = _certificates(name, folder, runs, scope, say)
         found.add(
             rows=rows_of("kernel", name, runs, RIVALS, certificates),
             work=[_work(name, entrant, runs[entrant], certificates) for entrant in runs if _is_ours(entrant)],
@@ -136,7 +116,7 @@ def _is_ours(entrant: Entrant) -> bool:
 
 
 def _certificates(
-    problem: str, folder: Path, runs: Mapping[Entrant, Sequence[KernelRun]], settings: Settings, say: Say
+    problem: str, folder: Path, runs: Mapping[Entrant, Sequence[KernelRun]], scope: Scope, say: Say
 ) -> tuple[dict[Entrant, Certificate], list[Unfinished]]:
     """What the certificate of larank's one pass costs."""
 
@@ -144,7 +124,7 @@ def _certificates(
         say(f"{problem}: {entrant}, certificate: {found if isinstance(found, str) else f'{found.seconds:.2f} s'}")
 
     of = [entrant for entrant in runs if entrant.solver == ONLINE.name]
-    measures = {entrant: partial(measure_certificate, folder, entrant, settings.limit) for entrant in of}
+    measures = {entrant: partial(measure_certificate, folder, entrant, scope.limit) for entrant in of}
     turns = take_turns(measures, 1, tell)
     failed = [Unfinished(problem, str(entrant), reason) for entrant, reason in turns.failed.items()]
     return {entrant: found for entrant, (found,) in turns.found.items()}, failed
@@ -168,36 +148,38 @@ def _work(
     )
 
 
-def judged(rows: Sequence[Row]) -> list[str]:
-    """How the training times of larank stand to what they may be, a line for each that can be told."""
+def judged(rows: Sequence[Row]) -> list[Claim]:
+    """Return what the training times of larank are held to."""
     return [
-        line
+        claim
         for solver, bars in BARS.items()
-        for line in judge(solver, {row.problem: row.train_over for row in rows if row.solver == solver}, bars)
+        for claim in judge(solver, {row.problem: row.train_over for row in rows if row.solver == solver}, bars)
     ]
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    found = compare(settings, say)
+def run(scope: Scope, say: Say) -> Findings:
+    found = compare(scope, say)
     rows, work = found.rows["rows"], found.rows["work"]
     found.tables = [
-        of_rows(f"Training and prediction of the test set, {THREADS} threads, wall seconds", ROW_COLUMNS, rows),
-        of_rows("Objectives reached; rows of different objectives do not compare", OBJECTIVE_COLUMNS, rows),
-        of_rows("larank against the bare product of as many values", WORK_COLUMNS, work),
+        of_rows(f"Training and prediction of the test set, {THREADS} threads, wall seconds", rows, ROW_COLUMNS),
+        of_rows("Objectives reached; rows of different objectives do not compare", rows, OBJECTIVE_COLUMNS),
+        of_rows("larank against the bare product of as many values", work),
         of_breakdowns("Where larank's time goes, thread-seconds", work, "solver"),
     ]
-    found.lines = [*([] if settings.quick else judged(rows)), DIFFERENT_OBJECTIVES, WHAT_BOUNDS_THE_TIME]
+    found.claims = [] if scope.quick else judged(rows)
+    found.lines = [DIFFERENT_OBJECTIVES, WHAT_BOUNDS_THE_TIME]
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="kernel",
     title="Kernel multiclass SVMs against scikit-learn, scikit-learn-intelex and LIBSVM",
     datasets=tuple(KERNEL),
     default_datasets=tuple(KERNEL),
     quick_datasets=("letter",),
     run=run,
-    libraries=("larank", "scikit-learn-intelex", "scikit-learn", "libsvm-official", "numpy", "scipy"),
+    libraries=("scikit-learn-intelex", "libsvm-official"),
     solvers=libraries.KERNEL,
+    limit=3600.0,
     options={"--once-above": ONCE_ABOVE},
 )

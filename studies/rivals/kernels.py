@@ -15,10 +15,10 @@ from scipy import sparse
 
 from studies import datasets, storage
 from studies.measure import Measurement, ask
-from studies.rivals.contest import Entrant, Settings, Unfinished, entrants, fastest, runs_in_turns
+from studies.rivals.contest import Entrant, Unfinished, entrants, fastest, runs_in_turns
 from studies.rivals.libraries import KINDS
 from studies.rivals.libraries.solver import CSR, DENSE
-from studies.study import Say
+from studies.study import Say, Scope
 
 TASKS = "studies.rivals.tasks"
 THREADS = 2
@@ -153,18 +153,18 @@ def measure_certificate(folder: Path, entrant: Entrant, limit: float | None) -> 
 
 
 def all_runs(
-    kind: str, problem: Problem, folder: Path, settings: Settings, say: Say, **details: Any
+    kind: str, problem: Problem, folder: Path, scope: Scope, say: Say, **details: Any
 ) -> tuple[dict[Entrant, list[KernelRun]], list[Unfinished]]:
     """Of all entrants on one problem, each in the forms that may be its fastest."""
     solvers = KINDS[kind]
     measures = {
         (taker := Entrant(entrant.solver, form, entrant.python)): partial(
-            measure_fit, folder, kind, taker, settings.limit, **details
+            measure_fit, folder, kind, taker, scope.limit, **details
         )
-        for entrant in entrants(settings, solvers, say)
+        for entrant in entrants(scope, solvers, say)
         for form in solvers[entrant.solver].forms(problem)
     }
-    return runs_in_turns(problem.name, measures, settings, say, _told)
+    return runs_in_turns(problem.name, measures, scope, say, _told)
 
 
 def _told(run: KernelRun) -> str:

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from studies.datasets import LINEAR
 from studies.rivals import libraries, linearruns, objectives, optimum
-from studies.rivals.contest import (
-    Bars,
-    Comparison,
-    Entrant,
-    Findings,
-    Settings,
-    beside_before,
-    entrants,
-    judge,
-    met,
-)
+from studies.rivals.contest import Bars, Entrant, beside_before, entrants, judge
 from studies.rivals.linearruns import LinearRun, Problem, measure_epoch, stored
 from studies.rivals.optimum import OURS, Optimum
 from studies.rivals.sweep import Attempt, Contestant, sweep
-from studies.study import Say
-from studies.tables import Columns, figure, item, of_rows
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import Columns, column, derived, figure, item, of_rows
 
 Optima = dict[str, dict[str, Optimum]]
 """By problem and formulation."""
@@ -61,12 +51,12 @@ class Row:
 class Epoch:
     """CPU seconds of one full loop of larank and of X @ W by scipy."""
 
-    problem: str
-    dtype: str
-    epoch: float
-    product: float
+    problem: str = column("problem")
+    dtype: str = column("data")
+    epoch: float = column("larank, one epoch, s", ".4f")
+    product: float = column("scipy X @ W, s", ".4f")
 
-    @property
+    @derived("ratio", ".2f")
     def ratio(self) -> float:
         return self.epoch / self.product
 
@@ -86,13 +76,6 @@ ROW_COLUMNS: Columns = {
     "test error %": figure("error", ".2f", 100),
     "peak MB": figure("peak", ".0f", 1e-6),
     "own MB": figure("peak_without_input", ".0f", 1e-6),
-}
-EPOCH_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "data": figure("dtype"),
-    "larank, one epoch, s": figure("epoch", ".4f"),
-    "scipy X @ W, s": figure("product", ".4f"),
-    "ratio": figure("ratio", ".2f"),
 }
 BARS: Bars = {
     ("news20", "liblinear-s4"): 1 / 3.3,
@@ -126,27 +109,27 @@ class Contest:
         return min(self.runs, key=lambda run: run.cpu)
 
 
-def compare(dtypes: Sequence[str], target: float, settings: Settings, say: Say) -> tuple[Findings, Optima]:
+def compare(dtypes: Sequence[str], target: float, scope: Scope, say: Say) -> tuple[Findings, Optima]:
     """Run all contests, problem by problem: ours in each precision, others in the first, for they have one."""
     found, optima = Findings(), {}
-    takers = sorted(entrants(settings, libraries.LINEAR, say), key=_formulation)
-    for name in settings.problems:
-        problem = linearruns.load(name, settings.quick)
-        optima[name] = _optima(problem, takers, settings, say)
+    takers = sorted(entrants(scope, libraries.LINEAR, say), key=_formulation)
+    for name in scope.datasets:
+        problem = linearruns.load(name, scope.quick)
+        optima[name] = _optima(problem, takers, scope, say)
         with ExitStack() as stack:
             folders = {dtype: stack.enter_context(stored(problem, dtype)) for dtype in dtypes}
             contestants = [
-                _contestant(replace(taker, form=dtype), problem, optima[name], folder, target, settings, say)
+                _contestant(replace(taker, form=dtype), problem, optima[name], folder, target, scope, say)
                 for taker in takers
                 for dtype, folder in folders.items()
                 if libraries.LINEAR[taker.solver].is_ours or dtype == dtypes[0]
             ]
-            contests = _contests(contestants, settings.repeats)
+            contests = _contests(contestants, scope.repeats)
             found.add(
                 rows=_rows(contests),
                 before=beside_before(name, {contest.contestant.entrant: contest.runs for contest in contests}),
             )
-            if OURS["crammer-singer"] in settings.solvers:
+            if OURS["crammer-singer"] in scope.solvers:
                 say(f"{name}: one epoch")
                 found.add(epochs=[Epoch(name, dtype, **measure_epoch(folder)) for dtype, folder in folders.items()])
     return found, optima
@@ -156,12 +139,12 @@ def _formulation(entrant: Entrant) -> str:
     return libraries.LINEAR[entrant.solver].formulation
 
 
-def _optima(problem: Problem, takers: Iterable[Entrant], settings: Settings, say: Say) -> dict[str, Optimum]:
+def _optima(problem: Problem, takers: Iterable[Entrant], scope: Scope, say: Say) -> dict[str, Optimum]:
     found = {}
     for formulation in dict.fromkeys(map(_formulation, takers)):
         say(f"{problem.name}: optimum, {formulation}")
-        of = optimum.compute if settings.quick else optimum.find
-        found[formulation] = of(problem, formulation, settings.limit)
+        of = optimum.compute if scope.quick else optimum.find
+        found[formulation] = of(problem, formulation, scope.limit)
     return found
 
 
@@ -171,11 +154,11 @@ def _contestant(
     optima: dict[str, Optimum],
     folder: Path,
     target: float,
-    settings: Settings,
+    scope: Scope,
     say: Say,
 ) -> Contestant:
     solver = libraries.LINEAR[taker.solver]
-    return Contestant(taker, solver, problem, optima[solver.formulation], folder, target, settings.limit, say)
+    return Contestant(taker, solver, problem, optima[solver.formulation], folder, target, scope.limit, say)
 
 
 def _contests(contestants: Iterable[Contestant], repeats: int) -> list[Contest]:
@@ -235,47 +218,45 @@ def optima_lines(optima: Optima) -> list[str]:
     ]
 
 
-def judged(rows: Sequence[Row], epochs: Sequence[Epoch]) -> list[str]:
-    """How times and epochs of larank stand to what they may be, a line for each that can be told."""
-    lines = []
+def judged(rows: Sequence[Row], epochs: Sequence[Epoch]) -> list[Claim]:
+    """Return what times and epochs of larank are held to."""
+    claims = []
     for dtype in PRECISIONS:
         shares: dict[str, dict[str, float]] = {}
         for row in rows:
             if row.reached and row.over.get(dtype):
                 shares.setdefault(row.problem, {})[row.solver] = 1 / row.over[dtype]
-        lines += judge(f"{OURS['crammer-singer']} in {dtype}", shares, BARS)
-    for epoch in epochs:
-        if epoch.problem in EPOCH_BARS:
-            bar = EPOCH_BARS[epoch.problem]
-            said = f"{epoch.problem}: one epoch in {epoch.dtype} takes {epoch.ratio:.2f} bare products"
-            lines.append(f"{said}; bar {bar:g}, {met(epoch.ratio <= bar)}")
-    return lines
-
-
-def run(settings: Settings, say: Say) -> Findings:
-    dtypes, target = settings.options.dtypes, settings.options.target
-    found, optima = compare(dtypes, target, settings, say)
-    found.others["optima"] = {
-        problem: {formulation: asdict(known) for formulation, known in of.items()} for problem, of in optima.items()
-    }
-    rows, epochs = found.rows["rows"], found.rows.get("epochs", [])
-    found.tables = [
-        of_rows(f"Time to a primal objective within {target:g} of the optimum, one thread", ROW_COLUMNS, rows),
-        of_rows("One epoch, CPU seconds", EPOCH_COLUMNS, epochs),
+        claims += judge(f"{OURS['crammer-singer']} in {dtype}", shares, BARS)
+    said = "{0.problem}: one epoch in {0.dtype} takes {0.ratio:.2f} bare products"
+    return claims + [
+        Claim(said.format(epoch), epoch.ratio, most=EPOCH_BARS[epoch.problem])
+        for epoch in epochs
+        if epoch.problem in EPOCH_BARS
     ]
-    bars = [] if settings.quick or target != TARGET else judged(rows, epochs)
-    found.lines = [*optima_lines(optima), *bars, WHAT_BOUNDS_THE_TIME]
+
+
+def run(scope: Scope, say: Say) -> Findings:
+    dtypes, target = scope.options.dtypes, scope.options.target
+    found, optima = compare(dtypes, target, scope, say)
+    found.others["optima"] = optima
+    rows, epochs = found.rows["rows"], found.rows["epochs"]
+    found.tables = [
+        of_rows(f"Time to a primal objective within {target:g} of the optimum, one thread", rows, ROW_COLUMNS),
+        of_rows("One epoch, CPU seconds", epochs),
+    ]
+    found.claims = [] if scope.quick or target != TARGET else judged(rows, epochs)
+    found.lines = [*optima_lines(optima), WHAT_BOUNDS_THE_TIME]
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="linear",
     title="Linear multiclass SVMs against LIBLINEAR, scikit-learn and Snap ML",
     datasets=tuple(LINEAR),
     default_datasets=("news20", "reuters_r52", "mnist", "covtype"),
     quick_datasets=("letter",),
     run=run,
-    libraries=("larank", "liblinear-official", "scikit-learn", "snapml", "numpy", "scipy"),
+    libraries=("liblinear-official", "snapml"),
     solvers=libraries.LINEAR,
     limit=600.0,
     options={

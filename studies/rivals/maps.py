@@ -17,10 +17,10 @@ import numpy as np
 
 from studies import datasets, storage
 from studies.measure import Measurement, ask
-from studies.rivals.contest import Comparison, Findings, Settings, fastest, met, met_in_time, runs_in_turns
+from studies.rivals.contest import fastest, runs_in_turns
 from studies.rivals.maptasks import EXACT, GREEDY, NYSTROEM, RANDOM, SDM, SGDQN
-from studies.study import Say
-from studies.tables import MEGABYTE, Columns, figure, of_rows
+from studies.study import Claim, Findings, Say, Scope, Study, is_so
+from studies.tables import MEGABYTE, column, of_rows
 
 TASKS = "studies.rivals.maptasks"
 THREADS = 2
@@ -50,45 +50,31 @@ class MapRow:
     `ratio` is to the time of Nystroem with the same gamma, `peak` above the level when the data were loaded.
     """
 
-    problem: str
-    gamma: float
-    map: str
-    components: int
-    runs: int
-    train: float
-    train_cpu: float
-    ratio: float | None
+    problem: str = column("problem")
+    gamma: float = column("gamma", ".4f")
+    map: str = column("map")
+    components: int = column("components")
+    runs: int = column("runs")
+    train: float = column("fit_transform s", ".3f")
+    ratio: float | None = column("ratio", ".3f")
     ratio_cpu: float | None
-    trace_error: float
-    peak: int
+    train_cpu: float = column("CPU s", ".3f")
+    trace_error: float = column("trace error", ".4f")
+    peak: int = column("peak MB", ".0f", 1 / MEGABYTE)
 
 
-MAP_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "gamma": figure("gamma", ".4f"),
-    "map": figure("map"),
-    "components": figure("components"),
-    "runs": figure("runs"),
-    "fit_transform s": figure("train", ".3f"),
-    "ratio": figure("ratio", ".3f"),
-    "CPU s": figure("train_cpu", ".3f"),
-    "trace error": figure("trace_error", ".4f"),
-    "peak MB": figure("peak", ".0f", 1 / MEGABYTE),
-}
-
-
-def _compare_maps(settings: Settings, say: Say, found: Findings) -> None:
-    X = _pixels(settings.quick)
+def _compare_maps(scope: Scope, say: Say, found: Findings) -> None:
+    X = _pixels(scope.quick)
     scale = 1 / (X.shape[1] * float(X.var(dtype=np.float64)))
-    components = QUICK_COMPONENTS if settings.quick else settings.options.components
+    components = QUICK_COMPONENTS if scope.quick else scope.options.components
     with storage.stored("mnist", {"X_train": X}, {}) as folder:
         for gamma in (scale, GAMMA):
             asked = {"components": components, "gamma": gamma}
-            measures = {name: _in_turn(folder, settings.limit, map=name, **asked) for name in MAPS}
-            runs, unfinished = runs_in_turns(f"mnist, gamma {gamma:.4f}", measures, settings, say)
+            measures = {name: _in_turn(folder, scope.limit, map=name, **asked) for name in MAPS}
+            runs, unfinished = runs_in_turns(f"mnist, gamma {gamma:.4f}", measures, scope, say)
             rows = [_map_row(name, runs, asked) for name in runs]
             found.add(maps=rows, unfinished=unfinished)
-            found.lines += _judged_maps(rows)
+            found.claims += _judged_maps(rows)
 
 
 def _pixels(quick: bool) -> Any:
@@ -120,16 +106,17 @@ def _map_row(name: str, runs: dict[str, list[MapRun]], asked: dict[str, Any]) ->
     )
 
 
-def _judged_maps(rows: Sequence[MapRow]) -> list[str]:
+def _judged_maps(rows: Sequence[MapRow]) -> list[Claim]:
     by_name = {row.map: row for row in rows}
     ours, theirs = by_name.get(RANDOM), by_name.get(NYSTROEM)
     if ours is None or theirs is None or ours.ratio is None or ours.ratio_cpu is None:
         return []
+    of = f"{ours.problem}, gamma {ours.gamma:.4f}"
+    takes = f"{of}: random pivots take {ours.ratio:.3f} of Nystroem's time, {ours.ratio_cpu:.3f} in CPU seconds"
+    leave = f"{of}: they leave {ours.trace_error:.4f} of the trace, Nystroem {theirs.trace_error:.4f}"
     return [
-        f"{ours.problem}, gamma {ours.gamma:.4f}: random pivots take {ours.ratio:.3f} of Nystroem's time, "
-        f"{ours.ratio_cpu:.3f} in CPU seconds; bar {BAR:g}, {met_in_time(ours.ratio, ours.ratio_cpu, BAR)}",
-        f"{ours.problem}, gamma {ours.gamma:.4f}: they leave {ours.trace_error:.4f} of the trace, Nystroem "
-        f"{theirs.trace_error:.4f}; bar: no more, {met(ours.trace_error <= theirs.trace_error)}",
+        Claim(takes, ours.ratio, most=BAR, also=ours.ratio_cpu),
+        Claim(leave, ours.trace_error, most=theirs.trace_error, bar="no more"),
     ]
 
 
@@ -151,64 +138,46 @@ class LearnerRow:
     `ratio` is to the training time of the exact machine.
     """
 
-    problem: str
-    learner: str
-    rows: int
-    components: int | None
-    gamma: float
-    C: float
-    runs: int
-    train: float
-    ratio: float | None
-    map: float | None
-    predict: float
-    error: float
-    trace_error: float | None
-    peak: int
+    problem: str = column("problem")
+    learner: str = column("learner")
+    rows: int = column("rows")
+    components: int | None = column("components")
+    gamma: float = column("gamma", "g")
+    C: float = column("C", "g")
+    runs: int = column("runs")
+    train: float = column("train s", ".1f")
+    ratio: float | None = column("ratio", ".2f")
+    map: float | None = column("map s", ".1f")
+    predict: float = column("predict s", ".1f")
+    error: float = column("error %", ".2f", 100)
+    trace_error: float | None = column("trace error", ".4f")
+    peak: int = column("peak MB", ".0f", 1 / MEGABYTE)
 
 
-LEARNER_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "learner": figure("learner"),
-    "rows": figure("rows"),
-    "components": figure("components"),
-    "gamma": figure("gamma", "g"),
-    "C": figure("C", "g"),
-    "runs": figure("runs"),
-    "train s": figure("train", ".1f"),
-    "ratio": figure("ratio", ".2f"),
-    "map s": figure("map", ".1f"),
-    "predict s": figure("predict", ".1f"),
-    "error %": figure("error", ".2f", 100),
-    "trace error": figure("trace_error", ".4f"),
-    "peak MB": figure("peak", ".0f", 1 / MEGABYTE),
-}
-
-
-def _compare_learners(settings: Settings, say: Say, found: Findings) -> None:
-    data, chosen = _forests(settings), settings.options
+def _compare_learners(scope: Scope, say: Say, found: Findings) -> None:
+    data, chosen = _forests(scope), scope.options
     arrays = {"X_train": data.X_train, "y_train": data.y_train, "X_test": data.X_test, "y_test": data.y_test}
-    some = QUICK_ROWS // 2 if settings.quick else chosen.exact_rows
-    components = QUICK_COMPONENTS if settings.quick else chosen.rank
+    some = QUICK_ROWS // 2 if scope.quick else chosen.exact_rows
+    components = QUICK_COMPONENTS if scope.quick else chosen.rank
     with storage.stored("covtype", arrays, {}) as folder:
-        gamma, C = _kernel(data, folder, settings, say, found)
+        gamma, C = _kernel(data, folder, scope, say, found)
         given = {"gamma": gamma, "C": C, "components": components, "epochs": chosen.epochs}
         measures = {
             learner: partial(
-                _measure, folder, settings.limit, learner=learner, rows=some if learner == EXACT else None, **given
+                _measure, folder, scope.limit, learner=learner, rows=some if learner == EXACT else None, **given
             )
             for learner in LEARNERS
         }
-        runs, unfinished = runs_in_turns("covtype", measures, settings, say, _told)
+        runs, unfinished = runs_in_turns("covtype", measures, scope, say, _told)
     counts = {EXACT: some, SDM: len(data.y_train), SGDQN: len(data.y_train)}
     rows = [_learner_row(learner, runs, counts[learner], given) for learner in runs if runs[learner]]
     found.add(learners=rows, unfinished=unfinished)
-    found.lines += _judged_learners(rows)
+    found.claims += _judged_learners(rows)
 
 
-def _forests(settings: Settings) -> datasets.Dataset:
+def _forests(scope: Scope) -> datasets.Dataset:
     data = datasets.load("covtype", datasets.LINEAR)
-    data = data.drawn(QUICK_ROWS, 500) if settings.quick else data
+    data = data.drawn(QUICK_ROWS, 500) if scope.quick else data
     X_train, X_test = (X.toarray().astype(np.float32) for X in (data.X_train, data.X_test))
     return datasets.Dataset(X_train, data.y_train, X_test, data.y_test)
 
@@ -221,19 +190,19 @@ def _told(run: LearnerRun) -> str:
     return f"trained in {run.wall:.1f} s, error {100 * run.error:.2f} %, peak {run.peak / MEGABYTE:.0f} MB"
 
 
-def _kernel(data: datasets.Dataset, folder: Path, settings: Settings, say: Say, found: Findings) -> tuple[float, float]:
+def _kernel(data: datasets.Dataset, folder: Path, scope: Scope, say: Say, found: Findings) -> tuple[float, float]:
     """The gamma and the C of the exact machine that do best on held-out rows, or those that were chosen."""
-    chosen = settings.options
+    chosen = scope.options
     if chosen.gamma is not None and chosen.cost is not None:
         return chosen.gamma, chosen.cost
-    size = QUICK_ROWS // 4 if settings.quick else chosen.validation_rows
+    size = QUICK_ROWS // 4 if scope.quick else chosen.validation_rows
     held_out = {"X_test": data.X_train[-size:], "y_test": data.y_train[-size:]}
     with storage.stored(
         "validation", {"X_train": data.X_train[:size], "y_train": data.y_train[:size], **held_out}, {}
     ) as small:
         errors = {}
-        for gamma, C in itertools.product(GAMMAS, COSTS[:1] if settings.quick else COSTS):
-            run = _measure(small, settings.limit, learner=EXACT, rows=None, gamma=gamma, C=C)
+        for gamma, C in itertools.product(GAMMAS, COSTS[:1] if scope.quick else COSTS):
+            run = _measure(small, scope.limit, learner=EXACT, rows=None, gamma=gamma, C=C)
             errors[gamma, C] = run.error
             say(f"covtype, {size} rows: gamma {gamma:g}, C {C:g}: error {100 * run.error:.2f} % on {size} others")
     gamma, C = min(errors, key=errors.__getitem__)
@@ -265,38 +234,36 @@ def _learner_row(learner: str, runs: dict[str, list[LearnerRun]], rows: int, giv
     )
 
 
-def _judged_learners(rows: Sequence[LearnerRow]) -> list[str]:
+def _judged_learners(rows: Sequence[LearnerRow]) -> list[Claim]:
     exact = next((row for row in rows if row.learner == EXACT), None)
     if exact is None:
         return []
+    said = "covtype: {0.learner} errs {1:+.2f} points against the exact machine on {2} rows, "
+    said += "in {0.ratio:.2f} of its time"
+    bar = f"{100 * WITHIN:g} point in less time"
     return [
-        f"covtype: {row.learner} errs {100 * (row.error - exact.error):+.2f} points against the exact machine on "
-        f"{exact.rows} rows, in {row.ratio:.2f} of its time; bar {100 * WITHIN:g} point in less time, "
-        f"{met(row.error - exact.error <= WITHIN and row.train < exact.train)}"
+        is_so(
+            said.format(row, 100 * (row.error - exact.error), exact.rows),
+            row.error - exact.error <= WITHIN and row.train < exact.train,
+            bar,
+        )
         for row in rows
         if row.learner != EXACT
     ]
 
 
-def run(settings: Settings, say: Say) -> Findings:
+def run(scope: Scope, say: Say) -> Findings:
     found = Findings()
     compare = {"mnist": _compare_maps, "covtype": _compare_learners}
-    for name in settings.problems:
-        compare[name](settings, say, found)
+    for name in scope.datasets:
+        compare[name](scope, say, found)
+    title = f"A map with a linear classifier against the exact machine, {THREADS} threads, wall seconds"
     found.tables = [
-        of_rows(f"Features of a kernel in float32, {THREADS} threads, wall seconds", MAP_COLUMNS, _rows(found, "maps")),
-        of_rows(
-            f"A map with a linear classifier against the exact machine, {THREADS} threads, wall seconds",
-            LEARNER_COLUMNS,
-            _rows(found, "learners"),
-        ),
+        of_rows(f"Features of a kernel in float32, {THREADS} threads, wall seconds", found.rows["maps"]),
+        of_rows(title, found.rows["learners"]),
     ]
     found.lines.append(NOTE)
     return found
-
-
-def _rows(found: Findings, name: str) -> list[Any]:
-    return found.rows.get(name, [])
 
 
 NOTE = (
@@ -305,14 +272,14 @@ NOTE = (
     "features without the data."
 )
 
-STUDY = Comparison(
+STUDY = Study(
     name="maps",
     title="Low-rank kernel maps against Nystroem, and with a linear classifier against the exact kernel machine",
     datasets=("mnist", "covtype"),
     default_datasets=("mnist", "covtype"),
     quick_datasets=("mnist", "covtype"),
     run=run,
-    libraries=("larank", "scikit-learn", "numpy", "scipy"),
+    limit=3600.0,
     options={
         "--components": {"type": int, "default": COMPONENTS, "help": "features on mnist; 1000"},
         "--rank": {"type": int, "default": 2000, "help": "features on covtype, 2 MB each; 2000"},

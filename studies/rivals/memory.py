@@ -7,12 +7,12 @@ from functools import partial
 
 from studies.datasets import KERNEL
 from studies.rivals import kernels, variants
-from studies.rivals.contest import Comparison, Entrant, Findings, Settings
+from studies.rivals.contest import Entrant
 from studies.rivals.kernels import THREADS, measure_fit, stored
 from studies.rivals.libraries.larank import EXACT
 from studies.rivals.libraries.solver import DENSE
 from studies.rivals.variants import Way
-from studies.study import Say
+from studies.study import Findings, Say, Scope, Study
 from studies.tables import MEGABYTE, Columns, figure, of_breakdowns, of_rows
 
 LIMITS = (500.0, 4000.0)
@@ -41,40 +41,40 @@ def _words(limit: float) -> str:
     return f"limit {limit / MEGABYTE:g} MB"
 
 
-def compare(limits: Sequence[float], settings: Settings, say: Say) -> Findings:
+def compare(limits: Sequence[float], scope: Scope, say: Say) -> Findings:
     """A row for each of the limits, in bytes, on every problem; their ratios are to the largest."""
     found = Findings()
-    for name in settings.problems:
-        with stored(kernels.load("kernel", name, settings.quick)) as folder:
-            exact = partial(measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), settings.limit)
+    for name in scope.datasets:
+        with stored(kernels.load("kernel", name, scope.quick)) as folder:
+            exact = partial(measure_fit, folder, "kernel", Entrant(EXACT.name, DENSE), scope.limit)
             ways = [
                 Way(_words(limit), limit, _words(max(limits)), partial(exact, settings={"memory_limit": limit}))
                 for limit in limits
             ]
-            rows, unfinished = variants.rows_of(name, ways, settings, say)
+            rows, unfinished = variants.rows_of(name, ways, scope, say)
         found.add(rows=rows, unfinished=unfinished)
     return found
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    found = compare([MEGABYTE * limit for limit in settings.options.memory_limits], settings, say)
+def run(scope: Scope, say: Say) -> Findings:
+    found = compare([MEGABYTE * limit for limit in scope.options.memory_limits], scope, say)
     rows = found.rows["rows"]
     found.tables = [
-        of_rows(f"The exact solver under limits on memory, {THREADS} threads, wall seconds", COLUMNS, rows),
+        of_rows(f"The exact solver under limits on memory, {THREADS} threads, wall seconds", rows, COLUMNS),
         of_breakdowns("Where the time goes, thread-seconds", rows, "training"),
     ]
     found.lines = [NOTE]
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="memory",
     title="The exact kernel solver under limits on memory",
     datasets=tuple(KERNEL),
     default_datasets=("mnist",),
     quick_datasets=("letter",),
     run=run,
-    libraries=("larank", "numpy", "scipy"),
+    limit=3600.0,
     options={
         "--memory-limits": {
             "type": float,

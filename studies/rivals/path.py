@@ -12,12 +12,12 @@ import numpy as np
 from studies.datasets import KERNEL
 from studies.measure import Measurement, ask
 from studies.rivals import kernels
-from studies.rivals.contest import Comparison, Entrant, Findings, Settings, fastest, runs_in_turns
+from studies.rivals.contest import Entrant, fastest, runs_in_turns
 from studies.rivals.kernels import TASKS, THREADS, KernelRun, measure_fit, stored
 from studies.rivals.libraries.larank import EXACT
 from studies.rivals.libraries.solver import DENSE
-from studies.study import Say
-from studies.tables import Columns, figure, of_breakdowns, of_rows
+from studies.study import Findings, Say, Scope, Study
+from studies.tables import column, of_breakdowns, of_rows
 
 LOWEST, HIGHEST = 1 / 30, 3.0
 VALUES = 10
@@ -27,12 +27,12 @@ VALUES = 10
 class Step:
     """One value of C on a path: what it took after the one before."""
 
-    problem: str
-    C: float
-    seconds: float
-    dual: float
-    relative_gap: float
-    support_patterns: int
+    problem: str = column("problem")
+    C: float = column("C", ".4g")
+    seconds: float = column("seconds", ".3f")
+    dual: float = column("dual", ".2f")
+    relative_gap: float = column("relative gap", ".1e")
+    support_patterns: int = column("patterns")
 
 
 @dataclass(frozen=True)
@@ -42,35 +42,15 @@ class Row:
     `ratio` is to the mean of the fits, `ratio_to_most` to that which takes longest.
     """
 
-    problem: str
-    training: str
-    runs: int
-    train: float
-    train_cpu: float
-    ratio: float | None
-    ratio_to_most: float | None
-    dual: float
+    problem: str = column("problem")
+    training: str = column("training")
+    runs: int = column("runs")
+    train: float = column("train s", ".3f")
+    ratio: float | None = column("over the mean fit", ".2f")
+    ratio_to_most: float | None = column("over the longest fit", ".2f")
+    train_cpu: float = column("train CPU s", ".3f")
+    dual: float = column("dual at the largest C", ".2f")
     breakdown: dict[str, float]
-
-
-COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "training": figure("training"),
-    "runs": figure("runs"),
-    "train s": figure("train", ".3f"),
-    "over the mean fit": figure("ratio", ".2f"),
-    "over the longest fit": figure("ratio_to_most", ".2f"),
-    "train CPU s": figure("train_cpu", ".3f"),
-    "dual at the largest C": figure("dual", ".2f"),
-}
-STEP_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "C": figure("C", ".4g"),
-    "seconds": figure("seconds", ".3f"),
-    "dual": figure("dual", ".2f"),
-    "relative gap": figure("relative_gap", ".1e"),
-    "patterns": figure("support_patterns"),
-}
 
 
 def costs_around(C: float, values: int, lowest: float, highest: float) -> list[float]:
@@ -82,21 +62,21 @@ def _measure_path(folder: Path, costs: list[float], limit: float | None) -> Meas
     return Measurement(**ask(TASKS, "path", folder, THREADS, limit, form=DENSE, costs=costs))
 
 
-def compare(shares: tuple[int, float, float], settings: Settings, say: Say) -> Findings:
+def compare(shares: tuple[int, float, float], scope: Scope, say: Say) -> Findings:
     """Path and fits, and the steps of the fastest path, on every problem; `shares` as for `costs_around`."""
     found = Findings()
-    for name in settings.problems:
-        problem = kernels.load("kernel", name, settings.quick)
+    for name in scope.datasets:
+        problem = kernels.load("kernel", name, scope.quick)
         costs = costs_around(problem.C, *shares)
         path = f"path of {len(costs)} C, {costs[0]:.4g} .. {costs[-1]:.4g}"
         with stored(problem) as folder:
             exact = Entrant(EXACT.name, DENSE)
             measures: dict[str, Callable[[], Measurement]] = {
-                f"fit from scratch, C = {C:.4g}": partial(measure_fit, folder, "kernel", exact, settings.limit, C=C)
+                f"fit from scratch, C = {C:.4g}": partial(measure_fit, folder, "kernel", exact, scope.limit, C=C)
                 for C in costs
             }
-            measures = {path: partial(_measure_path, folder, costs, settings.limit), **measures}
-            runs, unfinished = runs_in_turns(name, measures, settings, say)
+            measures = {path: partial(_measure_path, folder, costs, scope.limit), **measures}
+            runs, unfinished = runs_in_turns(name, measures, scope, say)
         best = {training: fastest(of) for training, of in runs.items()}
         alone = [run.wall for training, run in best.items() if training != path]
         found.add(
@@ -110,29 +90,29 @@ def compare(shares: tuple[int, float, float], settings: Settings, say: Say) -> F
 def _row(problem: str, training: str, runs: int, best: Measurement, alone: list[float]) -> Row:
     dual = best.dual if isinstance(best, KernelRun) else best.extra["steps"][-1]["dual"]
     ratios = (best.wall / np.mean(alone).item(), best.wall / max(alone)) if alone else (None, None)
-    return Row(problem, training, runs, best.wall, best.cpu, *ratios, dual, dict(best.extra["breakdown"]))
+    return Row(problem, training, runs, best.wall, *ratios, best.cpu, dual, dict(best.extra["breakdown"]))
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    chosen = settings.options
-    found = compare((chosen.values, chosen.lowest, chosen.highest), settings, say)
+def run(scope: Scope, say: Say) -> Findings:
+    chosen = scope.options
+    found = compare((chosen.values, chosen.lowest, chosen.highest), scope, say)
     rows = found.rows["rows"]
     found.tables = [
-        of_rows(f"A path of costs against a fit at each of them, {THREADS} threads, wall seconds", COLUMNS, rows),
-        of_rows("The steps of the fastest path", STEP_COLUMNS, found.rows["steps"]),
+        of_rows(f"A path of costs against a fit at each of them, {THREADS} threads, wall seconds", rows),
+        of_rows("The steps of the fastest path", found.rows["steps"]),
         of_breakdowns("Where the time goes, thread-seconds", rows, "training"),
     ]
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="path",
     title="A path of costs with the exact kernel solver, against separate fits",
     datasets=tuple(KERNEL),
     default_datasets=("usps", "letter"),
     quick_datasets=("letter",),
     run=run,
-    libraries=("larank", "numpy", "scipy"),
+    limit=3600.0,
     options={
         "--values": {"type": int, "default": VALUES, "help": "how many values of C"},
         "--lowest": {"type": float, "default": LOWEST, "help": "the first, over the problem's C; 1/30"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,22 +19,10 @@ from studies import datasets, storage
 from studies.datasets import LOGISTIC
 from studies.measure import Measurement, TimeoutExceededError, ask
 from studies.rivals import libraries, objectives
-from studies.rivals.contest import (
-    ONCE_ABOVE,
-    Comparison,
-    Entrant,
-    Findings,
-    Settings,
-    Unfinished,
-    beside_before,
-    entrants,
-    fastest,
-    met_in_time,
-    runs_in_turns,
-)
+from studies.rivals.contest import ONCE_ABOVE, Entrant, Unfinished, beside_before, entrants, fastest, runs_in_turns
 from studies.rivals.libraries.solver import CSR, DENSE
-from studies.study import Say
-from studies.tables import Columns, figure, of_breakdowns, of_rows
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import column, derived, of_breakdowns, of_rows
 
 TASKS = "studies.rivals.tasks"
 OURS = "larank"
@@ -113,89 +102,59 @@ class Row:
     Ours is None where no tolerance does. `runs` counts the rival's: a slow one has a single run.
     """
 
-    problem: str
-    solver: str
-    tolerance: float
-    iterations: int
-    runs: int
-    wall: float
-    cpu: float
-    objective: float
-    our_tolerance: float | None = None
-    our_wall: float | None = None
-    our_cpu: float | None = None
-    our_objective: float | None = None
+    problem: str = column("problem")
+    solver: str = column("solver")
+    tolerance: float = column("tol", "g")
+    iterations: int = column("iterations")
+    runs: int = column("runs")
+    wall: float = column("wall s", ".3f")
+    cpu: float = column("CPU s", ".3f")
+    objective: float = column("primal", ".3f")
+    our_tolerance: float | None = column("larank, tol", "g", default=None)
+    our_wall: float | None = column("wall s ", ".3f", default=None)
+    our_cpu: float | None = column("CPU s ", ".3f", default=None)
+    our_objective: float | None = column("primal ", ".3f", default=None)
 
-    @property
+    @derived("over rival", ".3f")
     def ratio(self) -> float | None:
         return None if self.our_wall is None else self.our_wall / self.wall
 
-    @property
+    @derived("over rival, CPU", ".3f")
     def cpu_ratio(self) -> float | None:
         return None if self.our_cpu is None else self.our_cpu / self.cpu
-
-
-ROW_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "tol": figure("tolerance", "g"),
-    "iterations": figure("iterations"),
-    "runs": figure("runs"),
-    "wall s": figure("wall", ".3f"),
-    "CPU s": figure("cpu", ".3f"),
-    "primal": figure("objective", ".3f"),
-    "larank, tol": figure("our_tolerance", "g"),
-    "wall s ": figure("our_wall", ".3f"),
-    "CPU s ": figure("our_cpu", ".3f"),
-    "primal ": figure("our_objective", ".3f"),
-    "over rival": figure("ratio", ".3f"),
-    "over rival, CPU": figure("cpu_ratio", ".3f"),
-}
 
 
 @dataclass(frozen=True)
 class Bound:
     """What the time of ours consists of: its passes, their seconds, and those of the bare products with X."""
 
-    problem: str
-    tolerance: float
-    megabytes: float
-    evaluations: int
-    products: int
-    evaluation: float
-    product: float
-    bare: float
-    train: float
-    breakdown: Mapping[str, float]
+    problem: str = column("problem")
 
-    @property
+    @derived("training")
+    def solver(self) -> str:
+        return f"{OURS}, tol={self.tolerance:g}"
+
+    tolerance: float
+    megabytes: float = column("X, MB", ".0f")
+    evaluations: int = column("evaluations")
+    products: int = column("products")
+    evaluation: float = column("s per evaluation", ".4f")
+    product: float = column("s per product", ".4f")
+    bare: float = column("X W and X'G, s", ".4f")
+
+    @derived("GB/s of X", ".1f")
     def gigabytes(self) -> float:
         """Of X, read per second of a product with the Hessian."""
         return self.megabytes / 1e3 / self.product
 
-    @property
+    train: float = column("train s", ".3f")
+
+    @derived("share in passes", ".2f")
     def share(self) -> float:
         """Of the training time, in passes."""
         return (self.evaluations * self.evaluation + self.products * self.product) / self.train
 
-    @property
-    def solver(self) -> str:
-        return f"{OURS}, tol={self.tolerance:g}"
-
-
-BOUND_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "training": figure("solver"),
-    "X, MB": figure("megabytes", ".0f"),
-    "evaluations": figure("evaluations"),
-    "products": figure("products"),
-    "s per evaluation": figure("evaluation", ".4f"),
-    "s per product": figure("product", ".4f"),
-    "X W and X'G, s": figure("bare", ".4f"),
-    "GB/s of X": figure("gigabytes", ".1f"),
-    "train s": figure("train", ".3f"),
-    "share in passes": figure("share", ".2f"),
-}
+    breakdown: Mapping[str, float]
 
 
 # ---- One problem ----
@@ -209,20 +168,20 @@ class _Contest:
 
     problem: Problem
     folder: Path
-    settings: Settings
+    scope: Scope
     say: Say
 
     def measure(self, tried: Try) -> Run:
-        return measure_fit(self.folder, self.problem.form, tried, self.settings.limit)
+        return measure_fit(self.folder, self.problem.form, tried, self.scope.limit)
 
     def in_turns(self, tries: Iterable[Try], repeats: int) -> tuple[Runs, list[Unfinished]]:
         measures = {tried: partial(self.measure, tried) for tried in tries}
-        return runs_in_turns(self.problem.name, measures, replace(self.settings, repeats=repeats), self.say)
+        return runs_in_turns(self.problem.name, measures, replace(self.scope, repeats=repeats), self.say)
 
     def tolerances(self, solver: str) -> tuple[float, ...]:
         """Those it is run with, from loose to tight."""
         known = libraries.LOGISTIC[solver].tolerances
-        return known[::-QUICK_STEP][::-1] if self.settings.quick else known
+        return known[::-QUICK_STEP][::-1] if self.scope.quick else known
 
     def ladder(self, target: float) -> dict[float, Run]:
         """Runs of ours by tolerance, from the loosest to the first that gets no higher than the target."""
@@ -244,9 +203,9 @@ class _Contest:
         """The other runs of these and of the rivals, in turns, except of what is slow."""
         waiting = dict.fromkeys((*runs, *tries))
         for tried, some in runs.items():
-            if fastest(some).wall > self.settings.once_above:
+            if fastest(some).wall > self.scope.once_above:
                 del waiting[tried]
-        found, failed = self.in_turns(waiting, self.settings.repeats - 1)
+        found, failed = self.in_turns(waiting, self.scope.repeats - 1)
         for tried, some in found.items():
             runs.setdefault(tried, []).extend(some)
         return failed
@@ -323,22 +282,25 @@ def _bound(problem: str, tolerance: float, run: Run, passes: Mapping[str, float]
 # ---- All of them ----
 
 
-def judged(rows: Sequence[Row]) -> list[str]:
-    """Ours against the faster of the rivals at their default tolerance, on each problem."""
-    lines = []
+def judged(rows: Sequence[Row]) -> list[Claim]:
+    """Return how ours stands to the faster of the rivals at their default tolerance, on each problem."""
+    claims = []
     for problem in dict.fromkeys(row.problem for row in rows):
         default = [row for row in rows if row.problem == problem and row.tolerance == _default(row.solver)]
         if not default:
-            lines.append(f"{problem}: no rival came to its default tolerance")
+            claims.append(Claim(f"{problem}: no rival came to its default tolerance", math.nan, most=BAR))
             continue
         best = min(default, key=lambda row: row.wall)
-        said = f"{problem}: {OURS} takes {{}} of {best.solver}'s time to the primal it has at tol={best.tolerance:g}"
         if best.ratio is None or best.cpu_ratio is None:
-            lines.append(f"{problem}: {OURS} does not come to the primal of {best.solver} at tol={best.tolerance:g}")
+            said = f"{problem}: {OURS} does not come to the primal of {best.solver} at tol={best.tolerance:g}"
+            claims.append(Claim(said, math.inf, most=BAR))
             continue
-        told = said.format(f"{best.ratio:.3f} ({best.cpu_ratio:.3f} in CPU seconds)")
-        lines.append(f"{told}; bar {BAR:g}, {met_in_time(best.ratio, best.cpu_ratio, BAR)}")
-    return lines
+        said = (
+            f"{problem}: {OURS} takes {best.ratio:.3f} ({best.cpu_ratio:.3f} in CPU seconds) of {best.solver}'s time "
+            f"to the primal it has at tol={best.tolerance:g}"
+        )
+        claims.append(Claim(said, best.ratio, most=BAR, also=best.cpu_ratio))
+    return claims
 
 
 def _default(solver: str) -> float:
@@ -356,36 +318,35 @@ NOTES = (
 )
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    if OURS not in settings.solvers or len(settings.solvers) < 2:
-        raise ValueError(f"--solvers must have {OURS} and a rival of it, got {' '.join(settings.solvers)}")
+def run(scope: Scope, say: Say) -> Findings:
+    if OURS not in scope.solvers or len(scope.solvers) < 2:
+        raise ValueError(f"--solvers must have {OURS} and a rival of it, got {' '.join(scope.solvers)}")
     found = Findings()
-    takers = entrants(settings, libraries.LOGISTIC, say)
-    for name in settings.problems:
+    takers = entrants(scope, libraries.LOGISTIC, say)
+    for name in scope.datasets:
         if not datasets.is_available(LOGISTIC[name].source):
             say(f"{name}: absent from the data directory, left out")
             continue
-        problem = load(name, settings.quick)
+        problem = load(name, scope.quick)
         with stored(problem) as folder:
-            found.add(**_compared(_Contest(problem, folder, settings, say), takers).rows)
-    rows, bounds = found.rows.get("rows", []), found.rows.get("bounds", [])
+            found.add(**_compared(_Contest(problem, folder, scope, say), takers).rows)
+    rows, bounds = found.rows["rows"], found.rows["bounds"]
     found.tables = [
-        of_rows("Time to the primal objective of LogisticRegression", ROW_COLUMNS, rows),
-        of_rows("What bounds the time", BOUND_COLUMNS, bounds),
+        of_rows("Time to the primal objective of LogisticRegression", rows),
+        of_rows("What bounds the time", bounds),
         of_breakdowns("Where the time goes, s", [bound for bound in bounds if bound.breakdown], "solver"),
     ]
-    found.lines = [*([] if settings.quick else judged(rows)), *NOTES]
+    found.claims, found.lines = [] if scope.quick else judged(rows), list(NOTES)
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="primal-rivals",
     title="The primal multiclass SVM against LogisticRegression, to the same objective",
     datasets=tuple(LOGISTIC),
     default_datasets=("news20", "mnist", "covtype"),
     quick_datasets=("letter",),
     run=run,
-    libraries=("larank", "scikit-learn", "numpy", "scipy"),
     solvers=libraries.LOGISTIC,
     limit=1200.0,
     options={"--once-above": ONCE_ABOVE},

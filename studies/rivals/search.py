@@ -12,11 +12,11 @@ import numpy as np
 from studies.datasets import KERNEL
 from studies.measure import Measurement, ask
 from studies.rivals import kernels
-from studies.rivals.contest import ONCE_ABOVE, Comparison, Findings, Settings, fastest, runs_in_turns
+from studies.rivals.contest import ONCE_ABOVE, fastest, runs_in_turns
 from studies.rivals.kernels import TASKS, THREADS, stored
 from studies.rivals.libraries.solver import DENSE
-from studies.study import Say
-from studies.tables import Columns, figure, of_rows
+from studies.study import Findings, Say, Scope, Study
+from studies.tables import column, of_rows
 
 COSTS, GAMMAS, FOLDS = 8, 3, 5
 LOWEST, HIGHEST = 0.1, 1000.0
@@ -38,32 +38,17 @@ class SearchRun(Measurement):
 class Row:
     """A search: the shortest of its runs. `ratio` is to scikit-learn's, `largest_difference` of mean scores."""
 
-    problem: str
-    search: str
-    runs: int
-    train: float
-    train_cpu: float
-    ratio: float | None
-    C: float
-    gamma: float
-    score: float
-    largest_difference: float
-    error: float
-
-
-COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "search": figure("search"),
-    "runs": figure("runs"),
-    "seconds": figure("train", ".2f"),
-    "ratio": figure("ratio", ".3f"),
-    "CPU s": figure("train_cpu", ".2f"),
-    "C": figure("C", ".4g"),
-    "gamma": figure("gamma", ".4g"),
-    "score": figure("score", ".4f"),
-    "largest difference of scores": figure("largest_difference", ".4f"),
-    "test error": figure("error", ".2%"),
-}
+    problem: str = column("problem")
+    search: str = column("search")
+    runs: int = column("runs")
+    train: float = column("seconds", ".2f")
+    ratio: float | None = column("ratio", ".3f")
+    train_cpu: float = column("CPU s", ".2f")
+    C: float = column("C", ".4g")
+    gamma: float = column("gamma", ".4g")
+    score: float = column("score", ".4f")
+    largest_difference: float = column("largest difference of scores", ".4f")
+    error: float = column("test error", ".2%")
 
 
 def _measure(folder: Path, method: str, limit: float | None, grid: dict[str, object]) -> SearchRun:
@@ -72,7 +57,7 @@ def _measure(folder: Path, method: str, limit: float | None, grid: dict[str, obj
 
 def compare(
     sizes: tuple[int, int, int],
-    settings: Settings,
+    scope: Scope,
     say: Say,
     methods: Mapping[str, str] = METHODS,
     examples: int | None = None,
@@ -80,16 +65,16 @@ def compare(
     """Searches on every problem, with so many costs, values of gamma and folds, on the first so many examples."""
     costs, gammas, folds = sizes
     found = Findings()
-    for name in settings.problems:
-        problem = kernels.load("kernel", name, settings.quick).first(examples)
+    for name in scope.datasets:
+        problem = kernels.load("kernel", name, scope.quick).first(examples)
         factors = np.geomspace(0.1, 10, gammas) if sizes == LIQUID else 3.0 ** (np.arange(gammas) - (gammas - 1) / 2)
         around = problem.gamma * factors
         grid = {"costs": np.geomspace(LOWEST, HIGHEST, costs).tolist(), "gammas": around.tolist(), "folds": folds}
         with stored(problem) as folder:
             measures = {
-                search: partial(_measure, folder, method, settings.limit, grid) for search, method in methods.items()
+                search: partial(_measure, folder, method, scope.limit, grid) for search, method in methods.items()
             }
-            runs, unfinished = runs_in_turns(name, measures, settings, say)
+            runs, unfinished = runs_in_turns(name, measures, scope, say)
         best = {search: fastest(of) for search, of in runs.items()}
         found.add(
             rows=[_row(name, search, len(runs[search]), run, best.get(GRID)) for search, run in best.items()],
@@ -104,28 +89,28 @@ def _row(problem: str, search: str, runs: int, best: SearchRun, grid: SearchRun 
     apart = float(np.abs(np.array(told["scores"]) - others).max())
     ratio = best.wall / grid.wall if grid else None
     chosen = float(told["C"]), float(told["gamma"]), float(told["score"])
-    return Row(problem, search, runs, best.wall, best.cpu, ratio, *chosen, apart, best.error)
+    return Row(problem, search, runs, best.wall, ratio, best.cpu, *chosen, apart, best.error)
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    chosen = settings.options
+def run(scope: Scope, say: Say) -> Findings:
+    chosen = scope.options
     sizes, methods = (chosen.costs, chosen.gammas, chosen.folds), METHODS
     if chosen.grid == "liquid":
         sizes, methods = LIQUID, {SHARED: METHODS[SHARED]}
-    found = compare(sizes, settings, say, methods, chosen.examples)
+    found = compare(sizes, scope, say, methods, chosen.examples)
     title = f"{sizes[0]} C x {sizes[1]} gamma x {sizes[2]} folds and the model, {THREADS} threads"
-    found.tables = [of_rows(title, COLUMNS, found.rows["rows"])]
+    found.tables = [of_rows(title, found.rows["rows"])]
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="search",
     title="C and gamma by cross-validation on shared kernel values, against a search over separate fits",
     datasets=tuple(KERNEL),
     default_datasets=("usps", "letter"),
     quick_datasets=("letter",),
     run=run,
-    libraries=("larank", "scikit-learn", "numpy", "scipy"),
+    limit=3600.0,
     options={
         "--costs": {"type": int, "default": COSTS, "help": "how many values of C, from 0.1 to 1000"},
         "--gammas": {"type": int, "default": GAMMAS, "help": "how many values of gamma, around the problem's"},

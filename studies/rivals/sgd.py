@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,17 +12,7 @@ from typing import Any
 from studies import datasets
 from studies.measure import TimeoutExceededError
 from studies.rivals import gradientruns, libraries, streams
-from studies.rivals.contest import (
-    Comparison,
-    Entrant,
-    Findings,
-    Settings,
-    beside_before,
-    entrants,
-    fastest,
-    met_in_time,
-    runs_in_turns,
-)
+from studies.rivals.contest import Entrant, beside_before, entrants, fastest, runs_in_turns
 from studies.rivals.gradientruns import (
     ALPHAS,
     NEWS,
@@ -34,8 +25,8 @@ from studies.rivals.gradientruns import (
     stored,
 )
 from studies.rivals.libraries.solver import GradientSolver
-from studies.study import Say
-from studies.tables import Columns, figure, of_rows
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import column, derived, of_rows
 
 EPOCHS = 5
 WITHIN = 0.01
@@ -53,57 +44,36 @@ VOWPAL = "vowpal"
 class Pass:
     """The wall time of a fit of five epochs over five, the least; `ratio` is to the rival's in the same run."""
 
-    problem: str
-    solver: str
-    formulation: str
-    seconds: float
-    cpu: float
+    problem: str = column("problem")
+    solver: str = column("solver")
+    formulation: str = column("objective")
     rival: str
-    ratio: float | None
-    cpu_ratio: float | None
-    over_product: float
-    gigabytes: float
-
-
-PASS_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "objective": figure("formulation"),
-    "s per pass": figure("seconds", ".4f"),
-    "over rival": figure("ratio", ".3f"),
-    "CPU s": figure("cpu", ".4f"),
-    "over rival, CPU": figure("cpu_ratio", ".3f"),
-    "over X @ w": figure("over_product", ".2f"),
-    "GB/s of X": figure("gigabytes", ".1f"),
-}
+    seconds: float = column("s per pass", ".4f")
+    ratio: float | None = column("over rival", ".3f")
+    cpu: float = column("CPU s", ".4f")
+    cpu_ratio: float | None = column("over rival, CPU", ".3f")
+    over_product: float = column("over X @ w", ".2f")
+    gigabytes: float = column("GB/s of X", ".1f")
 
 
 @dataclass(frozen=True)
 class Product:
     """Seconds of X times w, or W of all classes, and the bytes of X over them."""
 
-    problem: str
-    megabytes: float
-    seconds: float
-    gigabytes: float
-
-
-PRODUCT_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "X, MB": figure("megabytes", ".0f"),
-    "X @ w, s": figure("seconds", ".4f"),
-    "GB/s": figure("gigabytes", ".1f"),
-}
+    problem: str = column("problem")
+    megabytes: float = column("X, MB", ".0f")
+    seconds: float = column("X @ w, s", ".4f")
+    gigabytes: float = column("GB/s", ".1f")
 
 
 def _solver(entrant: Entrant) -> GradientSolver:
     return libraries.GRADIENT[entrant.solver]
 
 
-def _entrants(settings: Settings, say: Say) -> list[Entrant]:
+def _entrants(scope: Scope, say: Say) -> list[Entrant]:
     """Those chosen; the quick form leaves the certificates out."""
-    found = entrants(settings, libraries.GRADIENT, say)
-    return [taker for taker in found if not (settings.quick and taker.solver.endswith("-certified"))]
+    found = entrants(scope, libraries.GRADIENT, say)
+    return [taker for taker in found if not (scope.quick and taker.solver.endswith("-certified"))]
 
 
 def _takers(takers: Iterable[Entrant], problem: GradientProblem) -> list[Entrant]:
@@ -116,26 +86,26 @@ def _takers(takers: Iterable[Entrant], problem: GradientProblem) -> list[Entrant
     return found
 
 
-def passes(settings: Settings, say: Say) -> Findings:
+def passes(scope: Scope, say: Say) -> Findings:
     """All solvers on all problems, in turns."""
     found = Findings()
-    for name in settings.problems:
+    for name in scope.datasets:
         if not datasets.is_available(gradientruns.source(name)):
             say(f"{name}: absent from the data directory, left out")
             continue
-        problem = gradientruns.load(name, settings.quick)
-        takers = _takers(_entrants(settings, say), problem)
+        problem = gradientruns.load(name, scope.quick)
+        takers = _takers(_entrants(scope, say), problem)
         with stored(problem, any(taker.solver == VOWPAL for taker in takers)) as folder:
-            measures = {taker: _measure(folder, taker, problem, settings) for taker in takers}
-            runs, unfinished = runs_in_turns(name, measures, settings, say, _told)
+            measures = {taker: _measure(folder, taker, problem, scope) for taker in takers}
+            runs, unfinished = runs_in_turns(name, measures, scope, say, _told)
             product = _product(name, measure_product(folder))
         rows = [_pass(name, taker, runs, product) for taker in takers if taker in runs]
         found.add(passes=rows, products=[product], unfinished=unfinished, before=beside_before(name, runs))
     return found
 
 
-def _measure(folder: Path, taker: Entrant, problem: GradientProblem, settings: Settings) -> Callable[[], GradientRun]:
-    return partial(measure_fit, folder, taker, EPOCHS, "hinge", problem.alpha, settings.limit)
+def _measure(folder: Path, taker: Entrant, problem: GradientProblem, scope: Scope) -> Callable[[], GradientRun]:
+    return partial(measure_fit, folder, taker, EPOCHS, "hinge", problem.alpha, scope.limit)
 
 
 def _told(run: GradientRun) -> str:
@@ -164,22 +134,19 @@ def _pass(problem: str, taker: Entrant, runs: Mapping[Entrant, Sequence[Gradient
     )
 
 
-def judged_passes(rows: Iterable[Pass]) -> list[str]:
-    """How each pass of ours stands to the bar."""
-    lines = []
-    for row in rows:
-        if row.ratio is None or row.cpu_ratio is None:
-            continue
-        bar = PASS_BAR_OF_MANY if row.problem == NEWS else PASS_BAR
-        said = f"{row.problem}: a pass of {row.solver}, {row.formulation}, takes {row.ratio:.3f} of {row.rival}'s"
-        lines.append(f"{said} ({row.cpu_ratio:.3f} in CPU seconds); bar {bar:g}, {_in_time(row, bar)}")
-    return lines
-
-
-def _in_time(row: Pass, bar: float) -> str:
-    assert row.ratio is not None
-    assert row.cpu_ratio is not None
-    return met_in_time(row.ratio, row.cpu_ratio, bar)
+def judged_passes(rows: Iterable[Pass]) -> list[Claim]:
+    """Return what each pass of ours is held to."""
+    return [
+        Claim(
+            f"{row.problem}: a pass of {row.solver}, {row.formulation}, takes {row.ratio:.3f} of {row.rival}'s "
+            f"({row.cpu_ratio:.3f} in CPU seconds)",
+            row.ratio,
+            most=PASS_BAR_OF_MANY if row.problem == NEWS else PASS_BAR,
+            also=row.cpu_ratio,
+        )
+        for row in rows
+        if row.ratio is not None and row.cpu_ratio is not None
+    ]
 
 
 # ---- Seconds to a primal cost near the optimum ----
@@ -192,29 +159,21 @@ class Arrival:
     `effort` are epochs or a tolerance; the seconds are the least of several runs with it.
     """
 
-    problem: str
-    loss: str
-    solver: str
+    problem: str = column("problem")
+    loss: str = column("loss")
+    solver: str = column("solver")
     effort: float
     reached: bool
-    wall: float
-    cpu: float
-    primal: float
-    above: float
-    conversion: float
 
+    @derived("epochs or tolerance")
+    def tried(self) -> str:
+        return f"{self.effort:g}" + ("" if self.reached else " (missed)")
 
-ARRIVAL_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "loss": figure("loss"),
-    "solver": figure("solver"),
-    "epochs or tolerance": lambda row: f"{row.effort:g}" + ("" if row.reached else " (missed)"),
-    "wall s": figure("wall", ".3f"),
-    "CPU s": figure("cpu", ".3f"),
-    "primal": figure("primal", ".5f"),
-    "above optimum": figure("above", ".1e"),
-    "conversion s": figure("conversion", ".2f"),
-}
+    wall: float = column("wall s", ".3f")
+    cpu: float = column("CPU s", ".3f")
+    primal: float = column("primal", ".5f")
+    above: float = column("above optimum", ".1e")
+    conversion: float = column("conversion s", ".2f")
 
 
 @dataclass(frozen=True)
@@ -225,11 +184,11 @@ class _Contest:
     loss: str
     optimum: float
     folder: Path
-    settings: Settings
+    scope: Scope
     say: Say
 
     def run(self, taker: Entrant, effort: float) -> GradientRun:
-        alpha, limit = self.problem.alpha, self.settings.limit
+        alpha, limit = self.problem.alpha, self.scope.limit
         return measure_fit(self.folder, taker, effort, self.loss, alpha, limit)
 
     def above(self, run: GradientRun) -> float:
@@ -239,7 +198,7 @@ class _Contest:
         """The first effort that is enough, or the last within the limit, and its run."""
         last = None
         efforts = _solver(taker).efforts
-        for effort in efforts[len(efforts) // 2 :][:1] if self.settings.quick else efforts:
+        for effort in efforts[len(efforts) // 2 :][:1] if self.scope.quick else efforts:
             try:
                 run = self.run(taker, effort)
             except TimeoutExceededError as exceeded:
@@ -253,16 +212,16 @@ class _Contest:
         return last
 
 
-def arrivals(settings: Settings, say: Say) -> Findings:
+def arrivals(scope: Scope, say: Say) -> list[Arrival]:
     """For each loss, every solver that has it."""
-    found = Findings()
-    problem = gradientruns.load(TARGET_PROBLEM, settings.quick)
-    takers = [replace(taker, form="one-vs-rest") for taker in _entrants(settings, say)]
+    found: list[Arrival] = []
+    problem = gradientruns.load(TARGET_PROBLEM, scope.quick)
+    takers = [replace(taker, form="one-vs-rest") for taker in _entrants(scope, say)]
     with stored(problem, any(taker.solver == VOWPAL for taker in takers)) as folder:
-        for loss in LOSSES[:1] if settings.quick else LOSSES:
+        for loss in LOSSES[:1] if scope.quick else LOSSES:
             say(f"{problem.name}, {loss}: optimum")
-            contest = _Contest(problem, loss, least_primal(problem, loss), folder, settings, say)
-            found.add(arrivals=_arrivals(contest, [taker for taker in takers if loss in _solver(taker).losses]))
+            contest = _Contest(problem, loss, least_primal(problem, loss), folder, scope, say)
+            found += _arrivals(contest, [taker for taker in takers if loss in _solver(taker).losses])
     return found
 
 
@@ -271,7 +230,7 @@ def _arrivals(contest: _Contest, takers: Iterable[Entrant]) -> list[Arrival]:
     first = {taker: arrival for taker in takers if (arrival := contest.arrival(taker)) is not None}
     reached = {taker for taker, (_, run) in first.items() if contest.above(run) <= WITHIN}
     runs = {taker: [run] for taker, (_, run) in first.items()}
-    for _ in range(contest.settings.repeats - 1):
+    for _ in range(contest.scope.repeats - 1):
         for taker in first:
             if taker in reached:
                 runs[taker].append(contest.run(taker, first[taker][0]))
@@ -294,40 +253,37 @@ def _arrival(contest: _Contest, taker: Entrant, effort: float, reached: bool, ru
     )
 
 
-def judged_arrivals(rows: Sequence[Arrival]) -> list[str]:
-    """Our best against the best rival, for each loss."""
-    lines = []
+def judged_arrivals(rows: Sequence[Arrival]) -> list[Claim]:
+    """Return how our best stands to the best rival, for each loss."""
+    claims = []
+    near = f"within {WITHIN:.0%} of the optimum"
     for loss in dict.fromkeys(row.loss for row in rows):
         there = [row for row in rows if row.loss == loss and row.reached]
         ours = [row for row in there if libraries.GRADIENT[row.solver].is_ours]
         theirs = [row for row in there if not libraries.GRADIENT[row.solver].is_ours]
         if not ours or not theirs:
-            who = "none of ours" if not ours else "no rival"
-            lines.append(f"{TARGET_PROBLEM}, {loss}: {who} came within {WITHIN:.0%} of the optimum")
+            said = f"{TARGET_PROBLEM}, {loss}: {'no rival' if ours else 'none of ours'} came {near}"
+            claims.append(Claim(said, math.nan, most=TARGET_BAR))
             continue
         mine, best = (min(some, key=lambda row: row.wall) for some in (ours, theirs))
         ratio, cpu_ratio = mine.wall / best.wall, mine.cpu / best.cpu
-        lines.append(
-            f"{TARGET_PROBLEM}, {loss}: {mine.solver} is within {WITHIN:.0%} of the optimum in {ratio:.3f} of "
-            f"{best.solver}'s time ({cpu_ratio:.3f} in CPU seconds); bar {TARGET_BAR:g}, "
-            f"{met_in_time(ratio, cpu_ratio, TARGET_BAR)}"
-        )
-    return lines
+        said = f"{TARGET_PROBLEM}, {loss}: {mine.solver} is {near} in {ratio:.3f} of {best.solver}'s time"
+        claims.append(Claim(f"{said} ({cpu_ratio:.3f} in CPU seconds)", ratio, most=TARGET_BAR, also=cpu_ratio))
+    return claims
 
 
 # ---- All parts ----
 
-Streamed = Callable[[Settings, Say], tuple[Sequence[Any], list[str]]]
-STREAMS: dict[str, tuple[str, Streamed, str, Columns]] = {
-    "file": ("file", streams.file_passes, "One pass over an svmlight file", streams.FILE_COLUMNS),
-    "noise": ("noise", streams.noise, "Test accuracy after one pass over a noisy stream", streams.NOISE_COLUMNS),
+Streamed = Callable[[Scope, Say], tuple[Sequence[Any], list[Claim]]]
+STREAMS: dict[str, tuple[str, Streamed, str]] = {
+    "file": ("file", streams.file_passes, "One pass over an svmlight file"),
+    "noise": ("noise", streams.noise, "Test accuracy after one pass over a noisy stream"),
     "prequential": (
         "prequential",
         streams.prequential,
         "Predict, then learn: seven cover types in batches of 1000, one thread",
-        streams.PREQUENTIAL_COLUMNS,
     ),
-    "memory": ("lengths", streams.lengths, "A stream of ten features, drawn on the fly", streams.LENGTH_COLUMNS),
+    "memory": ("lengths", streams.lengths, "A stream of ten features, drawn on the fly"),
 }
 PARTS = ("passes", "target", *STREAMS)
 NOTES = (
@@ -339,41 +295,39 @@ NOTES = (
 )
 
 
-def run(settings: Settings, say: Say) -> Findings:
-    found, lines = Findings(), list[str]()
-    parts = settings.options.parts
+def run(scope: Scope, say: Say) -> Findings:
+    found, claims = Findings(lines=list(NOTES)), list[Claim]()
+    parts = scope.options.parts
     if "passes" in parts:
-        measured = passes(settings, say)
-        found.add(**measured.rows)
-        found.tables += [
-            of_rows(f"Seconds of a pass, {EPOCHS} epochs over {EPOCHS}", PASS_COLUMNS, measured.rows.get("passes", [])),
-            of_rows("The bare product", PRODUCT_COLUMNS, measured.rows.get("products", [])),
-        ]
-        lines += judged_passes(measured.rows.get("passes", []))
+        rows = passes(scope, say).rows
+        found.add(**rows)
+        found.tables.append(of_rows(f"Seconds of a pass, {EPOCHS} epochs over {EPOCHS}", rows["passes"]))
+        found.tables.append(of_rows("The bare product", rows["products"]))
+        claims += judged_passes(rows["passes"])
     if "target" in parts:
-        measured = arrivals(settings, say)
-        found.add(**measured.rows)
+        reached = arrivals(scope, say)
+        found.add(arrivals=reached)
         title = f"Seconds to a primal within {WITHIN:.0%} of the optimum, alpha={ALPHAS[TARGET_PROBLEM]:g}"
-        found.tables.append(of_rows(title, ARRIVAL_COLUMNS, measured.rows["arrivals"]))
-        lines += judged_arrivals(measured.rows["arrivals"])
-    for part, (name, measure, title, columns) in STREAMS.items():
+        found.tables.append(of_rows(title, reached))
+        claims += judged_arrivals(reached)
+    for part, (name, measure, title) in STREAMS.items():
         if part in parts:
-            rows, said = measure(settings, say)
-            found.add(**{name: rows})
-            found.tables.append(of_rows(title, columns, rows))
-            lines += said
-    found.lines = [*([] if settings.quick else lines), *NOTES]
+            streamed, judged = measure(scope, say)
+            found.add(**{name: streamed})
+            found.tables.append(of_rows(title, streamed))
+            claims += judged
+    found.claims = [] if scope.quick else claims
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="sgd",
     title="Linear models by stochastic gradient against SGDClassifier, LIBLINEAR and Vowpal Wabbit",
     datasets=tuple(ALPHAS),
     default_datasets=("alpha", "covtype2", "news20-0", NEWS),
     quick_datasets=("alpha",),
     run=run,
-    libraries=("larank", "scikit-learn", "liblinear-official", "vowpalwabbit", "numpy", "scipy"),
+    libraries=("liblinear-official", "vowpalwabbit"),
     solvers=libraries.GRADIENT,
     limit=300.0,
     options={

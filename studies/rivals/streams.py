@@ -13,9 +13,8 @@ import numpy as np
 from studies import datasets, storage
 from studies.datasets import LINEAR
 from studies.measure import ask
-from studies.rivals.contest import Settings, met
-from studies.study import Say
-from studies.tables import Columns, figure
+from studies.study import Claim, Say, Scope
+from studies.tables import column, derived
 
 TASKS = "studies.rivals.streamtasks"
 ALGORITHMS = ("asgd", "sgdqn", "svmsgd2")
@@ -41,24 +40,13 @@ GROWTH_BAR = 1.1
 class FilePass:
     """Seconds of one pass of training on a file, the least, and over those of reading it."""
 
-    problem: str
-    solver: str
-    rows: int
-    wall: float
-    cpu: float
-    ratio: float
-    cpu_ratio: float
-
-
-FILE_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "rows": figure("rows"),
-    "wall s": figure("wall", ".3f"),
-    "over reading": figure("ratio", ".2f"),
-    "CPU s": figure("cpu", ".3f"),
-    "over reading, CPU": figure("cpu_ratio", ".2f"),
-}
+    problem: str = column("problem")
+    solver: str = column("solver")
+    rows: int = column("rows")
+    wall: float = column("wall s", ".3f")
+    ratio: float = column("over reading", ".2f")
+    cpu: float = column("CPU s", ".3f")
+    cpu_ratio: float = column("over reading, CPU", ".2f")
 
 
 def write_svmlight(path: Path, megabytes: float) -> None:
@@ -79,30 +67,27 @@ def write_svmlight(path: Path, megabytes: float) -> None:
             file.write(block)
 
 
-def file_passes(settings: Settings, say: Say) -> tuple[list[FilePass], list[str]]:
+def file_passes(scope: Scope, say: Say) -> tuple[list[FilePass], list[Claim]]:
     """Reading and training take turns, each in a process of its own."""
-    megabytes = QUICK_MEGABYTES if settings.quick else MEGABYTES
+    megabytes = QUICK_MEGABYTES if scope.quick else MEGABYTES
     name = f"svmlight, {megabytes} MB"
     with tempfile.TemporaryDirectory(prefix="larank-svmlight-") as folder:
         path = Path(folder) / "examples.svm"
         write_svmlight(path, megabytes)
 
         def measure(task: str, **given: Any) -> dict[str, Any]:
-            return ask(TASKS, task, Path(folder), 1, settings.limit, file=str(path), **given)
+            return ask(TASKS, task, Path(folder), 1, scope.limit, file=str(path), **given)
 
         runs: dict[str, list[dict[str, Any]]] = {}
-        for _ in range(settings.repeats):
+        for _ in range(scope.repeats):
             runs.setdefault("reading", []).append(measure("read_file"))
             for algorithm in ALGORITHMS:
                 runs.setdefault(algorithm, []).append(measure("fit_file", algorithm=algorithm))
         say(f"{name}: " + ", ".join(f"{key} {_least(found, 'wall'):.2f} s" for key, found in runs.items()))
     rows = [_file_pass(name, key, found, runs["reading"]) for key, found in runs.items()]
-    lines = [
-        f"{name}: a pass of {row.solver} takes {row.ratio:.2f} times reading it ({row.cpu_ratio:.2f} in CPU seconds of "
-        f"all threads); bar {READING_BAR:g}, {met(row.ratio <= READING_BAR)}"
-        for row in rows[1:]
-    ]
-    return rows, lines
+    said = "{0.problem}: a pass of {0.solver} takes {0.ratio:.2f} times reading it"
+    all_threads = "({0.cpu_ratio:.2f} in CPU seconds of all threads)"
+    return rows, [Claim(f"{said} {all_threads}".format(row), row.ratio, most=READING_BAR) for row in rows[1:]]
 
 
 def _least(runs: Sequence[dict[str, Any]], key: str) -> float:
@@ -113,8 +98,8 @@ def _file_pass(
     problem: str, solver: str, runs: Sequence[dict[str, Any]], reading: Sequence[dict[str, Any]]
 ) -> FilePass:
     wall, cpu = (_least(runs, key) for key in ("wall", "cpu"))
-    ratios = wall / _least(reading, "wall"), cpu / _least(reading, "cpu")
-    return FilePass(problem, solver, runs[0]["rows"], wall, cpu, *ratios)
+    ratios = {"ratio": wall / _least(reading, "wall"), "cpu_ratio": cpu / _least(reading, "cpu")}
+    return FilePass(problem, solver, runs[0]["rows"], wall, cpu=cpu, **ratios)
 
 
 # ---- Noise ----
@@ -124,33 +109,22 @@ def _file_pass(
 class Noise:
     """Test accuracy after one pass over noisy batches, by learner."""
 
-    problem: str
-    seed: int
-    optimum: float
-    larank: float
-    dual: float
-    plain: float
-    averaged: float
+    problem: str = column("problem")
+    seed: int = column("seed")
+    optimum: float = column("optimum %", ".2f", 100)
+    larank: float = column("larank %", ".2f", 100)
+    dual: float = column("LaRankClassifier %", ".2f", 100)
+    plain: float = column("SGDClassifier %", ".2f", 100)
+    averaged: float = column("averaged %", ".2f", 100)
 
 
-NOISE_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "seed": figure("seed"),
-    "optimum %": figure("optimum", ".2f", 100),
-    "larank %": figure("larank", ".2f", 100),
-    "LaRankClassifier %": figure("dual", ".2f", 100),
-    "SGDClassifier %": figure("plain", ".2f", 100),
-    "averaged %": figure("averaged", ".2f", 100),
-}
-
-
-def noise(settings: Settings, say: Say) -> tuple[list[Noise], list[str]]:
+def noise(scope: Scope, say: Say) -> tuple[list[Noise], list[Claim]]:
     """Defaults of `partial_fit`, against multinomial logistic regression on all rows at once."""
-    count = QUICK_NOISE_ROWS if settings.quick else NOISE_ROWS
+    count = QUICK_NOISE_ROWS if scope.quick else NOISE_ROWS
     rows = []
     with storage.stored("noise", {}, {}) as folder:
-        for seed in range(1 if settings.quick else NOISE_SEEDS):
-            found = ask(TASKS, "noise", folder, 1, settings.limit, rows=count, seed=seed)
+        for seed in range(1 if scope.quick else NOISE_SEEDS):
+            found = ask(TASKS, "noise", folder, 1, scope.limit, rows=count, seed=seed)
             learners = "larank", "larankclassifier", "sgdclassifier", "sgdclassifier-averaged"
             accuracies = (found[name] for name in learners)
             rows.append(Noise(f"noise, {count} rows", seed, found["optimum"], *accuracies))
@@ -159,57 +133,48 @@ def noise(settings: Settings, say: Say) -> tuple[list[Noise], list[str]]:
     return rows, [_below_optimum(name, rows, accuracies) for name, accuracies in ours.items()]
 
 
-def _below_optimum(name: str, rows: Sequence[Noise], accuracies: Sequence[float]) -> str:
+def _below_optimum(name: str, rows: Sequence[Noise], accuracies: Sequence[float]) -> Claim:
     below = [100 * (row.optimum - accuracy) for row, accuracy in zip(rows, accuracies, strict=True)]
     mean, worst = float(np.mean(below)), max(below)
-    said = (
-        f"noise: {name} is {mean:.2f} points below the optimum in the mean of {len(rows)} seeds, {worst:.2f} at worst"
-    )
-    return f"{said}; bar {POINTS_BAR:g}, {met(worst <= POINTS_BAR)}"
+    said = f"noise: {name} is {mean:.2f} points below the optimum in the mean of {len(rows)} seeds"
+    return Claim(f"{said}, {worst:.2f} at worst", worst, most=POINTS_BAR)
 
 
 @dataclass(frozen=True)
 class Prequential:
     """Each batch predicted, then learned: accuracy, and rows per second, those of learning alone and of both."""
 
-    problem: str
-    solver: str
-    accuracy: float
-    learning: float
-    both: float
+    problem: str = column("problem")
+    solver: str = column("solver")
+    accuracy: float = column("prequential accuracy %", ".2f", 100)
+    learning: float = column("rows/s learned", ",.0f")
+    both: float = column("rows/s predicted and learned", ",.0f")
 
 
-PREQUENTIAL_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "prequential accuracy %": figure("accuracy", ".2f", 100),
-    "rows/s learned": figure("learning", ",.0f"),
-    "rows/s predicted and learned": figure("both", ",.0f"),
-}
 LEARNERS = ("larank", "sgdclassifier", "sgdclassifier-averaged")
 
 
-def prequential(settings: Settings, say: Say) -> tuple[list[Prequential], list[str]]:
+def prequential(scope: Scope, say: Say) -> tuple[list[Prequential], list[Claim]]:
     """The seven cover types, in batches of a thousand; the learners take turns."""
     if not datasets.is_available(COVTYPE):
         say(f"{COVTYPE}: absent from the data directory, left out")
         return [], []
     X, y = datasets.load(COVTYPE, LINEAR).merged()
-    rows = slice(QUICK_ROWS if settings.quick else None)
+    rows = slice(QUICK_ROWS if scope.quick else None)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in LEARNERS}
     with storage.stored(COVTYPE, {"X_train": X[rows].toarray(), "y_train": y[rows]}, {}) as folder:
-        for _ in range(settings.repeats):
+        for _ in range(scope.repeats):
             for name, runs in found.items():
-                runs.append(ask(TASKS, "prequential", folder, 1, settings.limit, learner=name))
+                runs.append(ask(TASKS, "prequential", folder, 1, scope.limit, learner=name))
                 say(f"{COVTYPE}: {name}: {runs[-1]['accuracy']:.4f}, {runs[-1]['both']:,.0f} rows/s")
     shown = [_prequential(name, runs) for name, runs in found.items()]
     ours, averaged = shown[0], shown[-1]
-    lines = [
-        f"{COVTYPE}: {ours.both:,.0f} rows/s predicted and learned; bar {ROWS_BAR:,}, {met(ours.both >= ROWS_BAR)}",
-        f"{COVTYPE}: prequential accuracy {ours.accuracy:.4f}, averaged SGDClassifier {averaged.accuracy:.4f}; bar: no "
-        f"lower, {met(ours.accuracy >= averaged.accuracy)}",
+    said = f"{COVTYPE}: prequential accuracy {ours.accuracy:.4f}, averaged SGDClassifier {averaged.accuracy:.4f}"
+    rate = f"{COVTYPE}: {ours.both:,.0f} rows/s predicted and learned"
+    return shown, [
+        Claim(rate, ours.both, least=ROWS_BAR, bar=f"{ROWS_BAR:,}"),
+        Claim(said, ours.accuracy, least=averaged.accuracy, bar="no lower"),
     ]
-    return shown, lines
 
 
 def _prequential(name: str, runs: Sequence[dict[str, Any]]) -> Prequential:
@@ -224,30 +189,24 @@ def _prequential(name: str, runs: Sequence[dict[str, Any]]) -> Prequential:
 class Length:
     """A stream of so many rows: peak bytes above the size after the imports, least and most of all runs; seconds."""
 
-    problem: str
-    rows: int
-    least: int
-    most: int
-    wall: float
+    problem: str = column("problem")
+    rows: int = column("rows", ",d")
+    least: int = column("least peak MB", ".1f", 1e-6)
+    most: int = column("most", ".1f", 1e-6)
+    wall: float = column("wall s", ".2f")
+
+    @derived("rows/s", ",.0f")
+    def rate(self) -> float:
+        return self.rows / self.wall
 
 
-LENGTH_COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "rows": figure("rows", ",d"),
-    "least peak MB": figure("least", ".1f", 1e-6),
-    "most": figure("most", ".1f", 1e-6),
-    "wall s": figure("wall", ".2f"),
-    "rows/s": lambda row: f"{row.rows / row.wall:,.0f}",
-}
-
-
-def lengths(settings: Settings, say: Say) -> tuple[list[Length], list[str]]:
+def lengths(scope: Scope, say: Say) -> tuple[list[Length], list[Claim]]:
     """Ten features, drawn on the fly in blocks; a process for each run of each length."""
     found: dict[int, list[dict[str, Any]]] = {}
     with storage.stored("stream", {}, {}) as folder:
-        for _ in range(settings.repeats):
-            for count in QUICK_LENGTHS if settings.quick else LENGTHS:
-                run = ask(TASKS, "endless", folder, 1, settings.limit, rows=count)
+        for _ in range(scope.repeats):
+            for count in QUICK_LENGTHS if scope.quick else LENGTHS:
+                run = ask(TASKS, "endless", folder, 1, scope.limit, rows=count)
                 found.setdefault(count, []).append(run)
                 say(f"stream of {count:,} rows: peak {run['peak'] / 1e6:.1f} MB, {run['wall']:.1f} s")
     rows = [_length(count, runs) for count, runs in found.items()]
@@ -256,8 +215,7 @@ def lengths(settings: Settings, say: Say) -> tuple[list[Length], list[str]]:
         f"stream: the highest peak of {rows[-1].rows:,} rows is {growth:.2f} times that of {rows[-2].rows:,}, the "
         f"lowest {least:.2f} times"
     )
-    lines = [] if settings.quick else [f"{said}; bar {GROWTH_BAR:g}, {met(growth <= GROWTH_BAR)}"]
-    return rows, lines
+    return rows, [Claim(said, growth, most=GROWTH_BAR)]
 
 
 def _length(count: int, runs: Sequence[dict[str, Any]]) -> Length:

@@ -11,7 +11,7 @@ import ctypes
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ from larank import SequenceTagger
 from larank.sequence.entities import entity_report
 from larank.sequence.features import TemplateEncoder, encoder_for
 from studies.datasets import Dataset, load_sequences
-from studies.papers.experiment import Experiment, Scope
-from studies.study import Outcome, Say
-from studies.tables import Columns, Table, figure, of_rows
+from studies.rivals.libraries import TAGGERS, usable
+from studies.study import Findings, Say, Scope, Study
+from studies.tables import column, of_rows
 
 DATASETS = ("conll2000", "ud_ewt")
 ITERATIONS = 100
@@ -37,6 +37,12 @@ OURS: Mapping[str, Mapping[str, Any]] = {
     "larank, greedy": {"inference": "greedy", "order": 2},
     "larank, greedy, 3 epochs": {"inference": "greedy", "order": 2, "epochs": 3},
 }
+NOTE = (
+    "conll2000: F1 of chunks from words and parts of speech; ud_ewt: accuracy of parts of speech from words. larank "
+    "was chosen on parts of the training sets and on the development part of ud_ewt: templates and epochs are what was "
+    f"chosen, everything else is the default. CRFsuite: L-BFGS, {ITERATIONS} iterations at most, else its defaults; "
+    "same: the features of larank."
+)
 Features = list[list[list[str]]]
 
 
@@ -44,62 +50,33 @@ Features = list[list[list[str]]]
 class Row:
     """One tagger; the quality is F1 where labels are those of chunks, and otherwise the accuracy, in percent."""
 
-    problem: str
-    solver: str
-    quality: float
-    deviation: float | None  # over seeds
-    seconds: float
+    problem: str = column("problem")
+    solver: str = column("solver")
+    quality: float = column("F1 or accuracy %", ".2f")
+    deviation: float | None = column("deviation", ".2f")  # over seeds
+    seconds: float = column("CPU s", ".1f")
 
 
-COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "solver": figure("solver"),
-    "F1 or accuracy %": figure("quality", ".2f"),
-    "deviation": figure("deviation", ".2f"),
-    "CPU s": figure("seconds", ".1f"),
-}
-
-
-@dataclass(frozen=True)
-class Qualities(Outcome):
-    """All taggers on all data sets."""
-
-    rows: tuple[Row, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"rows": [asdict(row) for row in self.rows]}
-
-    def to_tables(self) -> list[Table]:
-        return [of_rows("Taggers with their default features, beside CRFsuite's L-BFGS", COLUMNS, self.rows)]
-
-    def to_lines(self) -> list[str]:
-        return [
-            "conll2000: F1 of chunks from words and parts of speech; ud_ewt: accuracy of parts of speech from words. "
-            "larank was chosen on parts of the training sets and on the development part of ud_ewt: templates and "
-            "epochs are what was chosen, everything else is the default. "
-            f"CRFsuite: L-BFGS, {ITERATIONS} iterations at most, else its defaults; same: the features of larank."
-        ]
-
-
-def run(scope: Scope, say: Say) -> Qualities:
+def run(scope: Scope, say: Say) -> Findings:
     rows: list[Row] = []
+    has_rival = bool(usable(("crfsuite-lbfgs",), TAGGERS, say))
     for name in scope.present(DATASETS, DATASETS, say):
-        data = _short(load_sequences(name)) if scope.quick else load_sequences(name)
+        data = load_sequences(name).first(QUICK_SENTENCES, QUICK_SENTENCES) if scope.quick else load_sequences(name)
         for solver, settings in OURS.items():
             rows.append(_ours(name, solver, settings, data, scope.seed_range(SEEDS)))
             say(_told(rows[-1]))
-        for features, made in (("same", _same), ("usual", _usual_of)):
+        for features, made in (("same", _same), ("usual", _usual_of)) if has_rival else ():
             rows.append(_crfsuite(name, f"CRFsuite, {features} features", made, data))
             say(_told(rows[-1]))
-    return Qualities(tuple(rows))
+    return Findings(
+        rows={"rows": rows},
+        tables=[of_rows("Taggers with their default features, beside CRFsuite's L-BFGS", rows)],
+        lines=[NOTE],
+    )
 
 
 def _told(row: Row) -> str:
     return f"{row.problem}, {row.solver}: {row.quality:.2f} %, {row.seconds:.1f} s"
-
-
-def _short(data: Dataset) -> Dataset:
-    return Dataset(*(part[:QUICK_SENTENCES] for part in (data.X_train, data.y_train, data.X_test, data.y_test)))
 
 
 def _quality(problem: str, data: Dataset, predicted: Sequence[Sequence[str]]) -> float:
@@ -175,6 +152,11 @@ def _usual(sentence: Sequence[Any]) -> list[list[str]]:
     return found
 
 
-STUDY = Experiment(
-    "tagging", "Taggers as they come, against CRFsuite's L-BFGS", DATASETS, run, libraries=("python-crfsuite",)
+STUDY = Study(
+    "tagging",
+    "Taggers as they come, against CRFsuite's L-BFGS",
+    run,
+    DATASETS,
+    has_seeds=True,
+    libraries=("python-crfsuite",),
 )

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from studies.datasets import LINEAR
 from studies.measure import ask
 from studies.rivals import linearruns
-from studies.rivals.contest import Comparison, Findings, Settings, met
 from studies.rivals.linear import PRECISIONS
 from studies.rivals.linearruns import TASKS, stored
-from studies.study import Say
-from studies.tables import Columns, figure, of_rows
+from studies.study import Claim, Findings, Say, Scope, Study
+from studies.tables import column, derived, of_rows
 
 THREADS = 2
 BARS = {"covtype": 0.65, "news20": 0.65, "mnist": 0.8}
@@ -23,59 +22,45 @@ class Row:
     """Fits of one seed after another, both numbers of threads in turns in one process: the least wall seconds of each
     number, and the mean passes of all its fits."""
 
-    problem: str
-    dtype: str
-    alone: float
-    together: float
-    passes_alone: float
-    passes_together: float
-    gap: float
+    problem: str = column("problem")
+    dtype: str = column("data")
+    alone: float = column("one thread, s", ".3f")
+    together: float = column("two threads, s", ".3f")
 
-    @property
+    @derived("ratio", ".2f")
     def ratio(self) -> float:
         return self.together / self.alone
 
-
-COLUMNS: Columns = {
-    "problem": figure("problem"),
-    "data": figure("dtype"),
-    "one thread, s": figure("alone", ".3f"),
-    "two threads, s": figure("together", ".3f"),
-    "ratio": figure("ratio", ".2f"),
-    "passes": figure("passes_alone", ".1f"),
-    "passes of two": figure("passes_together", ".1f"),
-    "largest relative gap": figure("gap", ".1e"),
-}
+    passes_alone: float = column("passes", ".1f")
+    passes_together: float = column("passes of two", ".1f")
+    gap: float = column("largest relative gap", ".1e")
 
 
-def run(settings: Settings, say: Say) -> Findings:
+def run(scope: Scope, say: Say) -> Findings:
     found = Findings()
-    for name in settings.problems:
-        problem = linearruns.load(name, settings.quick)
+    for name in scope.datasets:
+        problem = linearruns.load(name, scope.quick)
         for dtype in PRECISIONS:
             say(f"{name}: {dtype}")
             with stored(problem, dtype) as folder:
-                measured = ask(TASKS, "threads", folder, THREADS, settings.limit, repeats=settings.repeats)
+                measured = ask(TASKS, "threads", folder, THREADS, scope.limit, repeats=scope.repeats)
             found.add(rows=[Row(name, dtype, **measured)])
     rows = found.rows["rows"]
-    found.tables = [of_rows("One thread and two, to a relative gap of 0.001, C = 1, no intercept", COLUMNS, rows)]
-    if not settings.quick:
-        found.lines = [
-            f"{row.problem}: two threads take {row.ratio:.2f} of the time of one in {row.dtype}; "
-            f"bar {BARS[row.problem]:g}, {met(row.ratio <= BARS[row.problem])}"
-            for row in rows
-            if row.problem in BARS
+    found.tables = [of_rows("One thread and two, to a relative gap of 0.001, C = 1, no intercept", rows)]
+    if not scope.quick:
+        said = "{0.problem}: two threads take {0.ratio:.2f} of the time of one in {0.dtype}"
+        found.claims = [
+            Claim(said.format(row), row.ratio, most=BARS[row.problem]) for row in rows if row.problem in BARS
         ]
     return found
 
 
-STUDY = Comparison(
+STUDY = Study(
     name="threads",
     title="The linear multiclass solver with one thread and with two",
     datasets=tuple(LINEAR),
     default_datasets=tuple(BARS),
     quick_datasets=("letter",),
     run=run,
-    libraries=("larank", "numpy", "scipy"),
     limit=600.0,
 )

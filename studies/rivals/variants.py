@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from studies.rivals.contest import Settings, Unfinished, fastest, runs_in_turns
+from studies.rivals.contest import Unfinished, fastest, runs_in_turns
 from studies.rivals.kernels import KernelRun
-from studies.study import Say
+from studies.study import Say, Scope
 from studies.tables import MEGABYTE
 
 
@@ -56,9 +56,9 @@ class Row:
         return (self.primal - self.dual) / self.primal if self.primal else None
 
 
-def rows_of(problem: str, ways: Sequence[Way], settings: Settings, say: Say) -> tuple[list[Row], list[Unfinished]]:
+def rows_of(problem: str, ways: Sequence[Way], scope: Scope, say: Say) -> tuple[list[Row], list[Unfinished]]:
     """A row for each of the ways, and what failed; they take turns."""
-    runs, unfinished = runs_in_turns(problem, {way.training: way.measure for way in ways}, settings, say, _told)
+    runs, unfinished = runs_in_turns(problem, {way.training: way.measure for way in ways}, scope, say, _told)
     return [_row(problem, way, runs[way.training], runs) for way in ways if way.training in runs], unfinished
 
 

@@ -1,11 +1,8 @@
 """The study of deformed digits runs."""
 
 import numpy as np
-import pytest
 
 from larank.blocks.device import HostDevice
-from studies import __main__ as command
-from studies.datasets import is_available
 from studies.invariant import SIDE, Deformer
 
 
@@ -21,13 +18,3 @@ def test_deformed_digits_are_the_digits_a_little_moved() -> None:
     middle = (mass * np.arange(SIDE)[:, None]).sum(axis=(1, 2)) / total
     assert np.abs(middle - 13.5).max() < 5
     assert middle.std() > 0.2
-
-
-@pytest.mark.skipif(not (is_available("mnist") and is_available("covtype")), reason="MNIST or covtype is not here")
-def test_the_quick_form_streams_and_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["invariant", "--quick"]) == 0
-    out = capsys.readouterr().out
-    assert "Deformed digits on cpu" in out
-    assert out.count("converged") == 2
-    assert out.count("covtype") == 2
-    assert "Predictions on cpu" in out

@@ -13,25 +13,16 @@ from typing import Any
 import pytest
 
 from studies import __main__ as command
-from studies.papers.experiment import Experiment, Scope
-from studies.rivals.contest import Comparison, Settings
-from studies.study import Outcome
+from studies.study import Claim, Findings, Scope, Study
 from studies.tables import Table
 
 
-class Fake(Outcome):
-    """The same table for whoever asks."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"error": 2.8}
-
-    def to_tables(self) -> list[Table]:
-        table = Table("the [b]table[/b]", ("", "error"), ["a note"])
-        table.add("ours", "2.80")
-        return [table, Table("empty", ("", "error"))]
-
-    def to_lines(self) -> list[str]:
-        return ["a line"]
+def findings() -> Findings:
+    """The same table for every caller, and a claim that is missed."""
+    table = Table("the [b]table[/b]", ("", "error"), ["a note"])
+    table.add("ours", "2.80")
+    tables = [table, Table("empty", ("", "error"))]
+    return Findings(others={"error": 2.8}, tables=tables, lines=["a line"], claims=[Claim("so", 2.0, most=1.0)])
 
 
 @pytest.fixture
@@ -39,14 +30,14 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The scopes a paper's study and a comparison were run with."""
     seen: list[Any] = []
 
-    def run(scope: Any, say: Any) -> Fake:
+    def run(scope: Any, say: Any) -> Findings:
         seen.append(scope)
         say("half way")
-        return Fake()
+        return findings()
 
     study = {"datasets": ("letter", "usps"), "run": run, "title": "Everything again"}
-    paper = Experiment(name="paper", **study)
-    rival = Comparison(name="rival", **study, default_datasets=("usps",), quick_datasets=("letter",))
+    paper = Study(name="paper", **study, has_seeds=True)
+    rival = Study(name="rival", **study, default_datasets=("usps",), quick_datasets=("letter",), limit=9.0)
     monkeypatch.setattr(command, "STUDIES", {"paper": paper, "rival": rival})
     return seen
 
@@ -59,7 +50,10 @@ def wrong(*arguments: str) -> None:
 
 def test_without_a_name_all_studies_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([]) == 0
+    listed = capsys.readouterr().out
+    assert command.main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert listed.splitlines() == lines
     assert [line.split()[0] for line in lines] == list(command.STUDIES)
     assert all(study.title in line for study, line in zip(command.STUDIES.values(), lines, strict=True))
 
@@ -67,11 +61,8 @@ def test_without_a_name_all_studies_are_listed_with_a_line_each(capsys: pytest.C
 def test_every_study_has_defaults_among_its_own_names() -> None:
     for name, study in command.STUDIES.items():
         assert study.name == name
-        if isinstance(study, Comparison):
-            assert study.default_datasets
-            assert study.quick_datasets
-            assert {*study.default_datasets, *study.quick_datasets} <= set(study.datasets)
-            assert any(solver.is_ours for solver in study.solvers.values()) or not study.solvers
+        assert {*study.default_datasets, *study.quick_datasets} <= set(study.datasets)
+        assert any(solver.is_ours for solver in study.solvers.values()) or not study.solvers
 
 
 def test_a_study_prints_its_tables_lines_and_progress(runs: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,34 +79,52 @@ def test_how_much_is_wanted_is_passed_on(runs: list[Any]) -> None:
     command.main(["paper"])
     command.main(["paper", "--quick", "--seeds", "3", "--datasets", "usps,letter"])
     command.main(["paper", "--problems", "letter"])
-    assert runs == [Scope(), Scope(True, 3, ("usps", "letter")), Scope(datasets=("letter",))]
+    chosen = [replace(scope, options=None) for scope in runs]
+    paper = [Scope(), Scope(True, 3, ("usps", "letter"), repeats=1), Scope(datasets=("letter",))]
+    assert chosen == [replace(scope, options=None) for scope in paper]
     runs.clear()
     for arguments in ([], ["--quick"], ["--quick", "--repeats", "5", "--datasets", "usps", "letter", "--limit", "7"]):
         command.main(["rival", *arguments])
-    chosen = [replace(scope, options=None) for scope in runs]
-    assert chosen == [
-        Settings(("usps",), options=None),
-        Settings(("letter",), repeats=1, quick=True, options=None),
-        Settings(("usps", "letter"), repeats=5, quick=True, limit=7.0, options=None),
+    assert [replace(scope, options=None) for scope in runs] == [
+        Scope(datasets=("usps",), limit=9.0, options=None),
+        Scope(datasets=("letter",), repeats=1, quick=True, limit=9.0, options=None),
+        Scope(datasets=("usps", "letter"), repeats=5, quick=True, limit=7.0, options=None),
     ]
+
+
+def test_a_claim_that_is_missed_is_an_error_if_that_is_asked(runs: list[Any]) -> None:
+    assert command.main(["paper"]) == 0
+    assert command.main(["paper", "--check"]) == 1
 
 
 def test_numbers_and_figures_are_written(runs: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command.main(["rival", "--json", str(tmp_path / "t.json")])
-    assert json.loads((tmp_path / "t.json").read_text()) == {"error": 2.8}
+    page = json.loads((tmp_path / "t.json").read_text())
+    assert page["numbers"] == {"error": 2.8}
+    assert page["lines"] == ["so; bar 1, missed", "a line"]
+    assert [claim["holds"] for claim in page["claims"]] == [False]
+    (table,) = page["tables"]
+    assert (table["headings"], table["rows"]) == (["", "error"], [{"cells": ["ours", "2.80"], "style": ""}])
     drawn = replace(command.STUDIES["paper"], draw=lambda outcome, figure: figure.subplots().plot([1, 2]))
     monkeypatch.setitem(command.STUDIES, "paper", drawn)
     for kind, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         assert command.main(["paper", "--output", str(tmp_path / f"f{kind}")]) == 0
         assert (tmp_path / f"f{kind}").read_bytes().startswith(magic)
+    (tmp_path / "book").mkdir()
+    assert [command.main([name, "--output", str(tmp_path / "book")]) for name in ("paper", "rival")] == [0, 0]
+    assert {path.name for path in (tmp_path / "book").iterdir()} == {"paper.json", "paper.svg", "rival.json"}
 
 
-def test_versions_of_libraries_stand_beside_their_figures(
+def test_versions_commit_and_load_are_recorded_for_every_study(
     runs: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(command.STUDIES, "rival", replace(command.STUDIES["rival"], libraries=("numpy", "no-such")))
     command.main(["rival", "--output", str(tmp_path / "t.json")])
-    assert json.loads((tmp_path / "t.json").read_text())["versions"]["no-such"] == "absent"
+    about = json.loads((tmp_path / "t.json").read_text())["about"]
+    assert about["versions"]["no-such"] == "absent"
+    assert {"larank", "numpy", "python", "processor"} <= set(about["versions"])
+    assert (about["study"], about["words"][0], len(about["load"])) == ("rival", "rival", 2)
+    assert about["commit"]
     assert "before: load average" in capsys.readouterr().out
 
 
@@ -138,8 +147,8 @@ def test_without_matplotlib_a_plot_is_refused_before_the_work(
         (["paper", "--output", "f.png"], "is a table"),
         (["paper", "--output", "f.bmp"], "must be one of"),
         (["paper", "--output", "gone/f.json"], "there is no folder"),
-        (["paper", "--seeds", "0"], "--seeds 0: must be at least 1"),
-        (["rival", "--repeats", "0"], "--repeats 0: must be at least 1"),
+        (["paper", "--seeds", "0"], "--seeds: 0: must be at least 1"),
+        (["rival", "--repeats", "0"], "--repeats: 0: must be at least 1"),
         (["tabel"], "paper, rival"),
     ],
 )

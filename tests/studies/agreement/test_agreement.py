@@ -1,5 +1,6 @@
 """The campaign of random problems: its references are right, its claims can break, and its numbers can be replayed."""
 
+from argparse import Namespace
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from studies.agreement.claims import broken, unsound
 from studies.agreement.machines import MACHINES, solution_of
 from studies.agreement.problems import ESTIMATORS, KERNELS, draw, kernel_values
 from studies.agreement.quadratic import Quadratic
+from studies.study import Scope
 
 
 def first_of(count, **wanted):
@@ -182,7 +184,8 @@ def test_one_problem_is_replayed_with_all_its_figures(capsys):
 
 
 def test_runs_in_the_log_are_not_repeated(tmp_path, monkeypatch):
-    scope = campaign.Scope(range(3), log=tmp_path / "runs.jsonl", limit=1.0)
+    about = {"first": 0, "problem": None, "problems": 3, "seed": 0, "estimators": (), "extreme": False, "limit": 1.0}
+    scope = Scope(options=Namespace(**about, log=tmp_path / "runs.jsonl"))
     first = campaign.run(scope, print)
     monkeypatch.setattr(campaign, "run_problem", None)
     assert [run.constructor for run in campaign.run(scope, print).runs] == [run.constructor for run in first.runs]
@@ -201,9 +204,9 @@ def test_an_estimator_that_fails_is_told_as_a_broken_claim(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--problems", "0"], "--problems 0: must be at least 1"),
+        (["--problems", "0"], "--problems: 0: must be at least 1"),
         (["--problem", "-1"], "must be at least 0"),
-        (["--estimators", "SVC"], "there are no problems of 'SVC'"),
+        (["--estimators", "SVC"], "invalid choice: 'SVC'"),
     ],
 )
 def test_wrong_usage(arguments, said, capsys):

@@ -1,15 +1,12 @@
 """The figures of the MCSVM paper are put together rightly, and say what the paper says."""
 
-import json
-
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from stand_ins import printed
 
 from larank.parameters import COOLING
 from studies.papers import mcsvm as paper
-from studies.papers.experiment import Scope
+from studies.study import Scope
 
 STUDIES = {study.name: study for study in paper.STUDIES if study.draw}
 
@@ -19,22 +16,6 @@ def small(monkeypatch, tmp_path):
     """Less still than the quick form, on the data that comes with the library."""
     monkeypatch.setenv("LARANK_DATA", str(tmp_path))
     monkeypatch.setattr(paper, "QUICK", paper.Protocol(figure5=120, figure6=120, figure7=(40, 80), time_limit=60.0))
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_quick_forms_print_draw_and_can_be_written(name, small):
-    lines = []
-    experiment = STUDIES[name]
-    reproduction = experiment.run(Scope(quick=True), lines.append)
-    assert lines
-    text = " ".join(printed(reproduction))
-    assert "Quick form" in text
-    assert "names no kernel" in text
-    assert "gamma 0.025, C = 10" in text
-    json.dumps(reproduction.to_dict())
-    figure = Figure()
-    experiment.draw(reproduction, figure)
-    assert figure.axes or figure.subfigs
 
 
 def test_a_smaller_epsilon_takes_more_rounds_to_a_higher_dual(small):

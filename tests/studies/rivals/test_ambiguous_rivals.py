@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import dataclass
+from argparse import Namespace
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from studies.datasets import is_available
 from studies.partiallabels import select, with_distractors, with_random_candidates
 from studies.rivals import ambiguous, candidates, libraries
-from studies.rivals.ambiguous import LEARNERS, OURS, PARTS, STUDY, AmbiguousTables, Case, Run, Scope
+from studies.rivals.ambiguous import LEARNERS, OURS, STUDY, AmbiguousTables, Case, Run
 from studies.rivals.libraries import scikit_weak
 from studies.rivals.libraries.solver import AmbiguousLearner
+from studies.study import Scope
 
 
 def blobs(n: int = 240, classes: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -118,66 +117,16 @@ def test_ours_is_held_to_three_of_four_sets():
     names = tuple(ambiguous.AMBIGUOUS)
     met = AmbiguousTables(tuple(case(name, *(worse if name == names[0] else better)) for name in names))
     assert met.to_lines() == [
-        f"larank is at least as accurate as pl-knn on 3 of 4 sets ({', '.join(names[1:])}); 3 asked: met"
+        f"larank is at least as accurate as pl-knn on 3 of 4 sets ({', '.join(names[1:])}); bar 3, met"
     ]
     failed = AmbiguousTables(tuple(case(name, *(better if name == names[0] else worse)) for name in names))
-    assert failed.to_lines()[0].endswith("on 1 of 4 sets (pl_lost); 3 asked: not met")
+    assert failed.to_lines()[0].endswith("on 1 of 4 sets (pl_lost); bar 3, missed")
     table = met.to_tables()[0].as_markdown()
     assert "|   pl-knn | 70.00 ± 1.41 | 80.00 | -9.00 ± 0.00 | 0 | 2 | 0.5 |" in table
     assert "|   literature | 70–78 |" in table
 
 
-@dataclass(frozen=True)
-class MostFrequent(AmbiguousLearner):
-    """Always the class that is most often a candidate."""
-
-    requires: str = "numpy"
-
-    def fit(self, X, candidates, seed):
-        label = int(candidates.sum(axis=0).argmax())
-        return lambda queries: np.full(len(queries), label)
-
-
-@pytest.fixture
-def learners(monkeypatch):
-    monkeypatch.setitem(LEARNERS, OURS, MostFrequent(OURS))
-    return (OURS, "clpl-linear", "pl-knn")
-
-
-@pytest.mark.skipif(not is_available("pl_lost"), reason="needs pl_lost in the data directory (LARANK_DATA)")
-def test_quick_form_learns_from_real_candidates(learners):
-    found = STUDY.run(Scope(quick=True, learners=learners), lambda line: None)
-    (one,) = found.cases
-    assert (one.dataset, one.condition) == ("pl_lost", "")
-    assert set(one.runs) == set(learners)
-    assert one.accuracies("clpl-linear")[0] > one.accuracies(OURS)[0]
-    assert found.to_lines() == []
-    assert "Quick form" in found.to_tables()[0].as_markdown()
-    assert found.to_dict()["cases"][0]["runs"]["pl-knn"][0]["settings"]["k"] in candidates.NEIGHBOURS
-
-
-def test_quick_form_learns_from_candidates_made_for_letter(learners):
-    said: list[str] = []
-    found = STUDY.run(Scope(quick=True, datasets=("letter",), parts=("made",), learners=learners), said.append)
-    (one,) = found.cases
-    assert (one.dataset, one.condition) == ("letter", "1 false")
-    assert one.accuracies("clpl-linear")[0] > 25
-    assert len(said) == 3
-
-
-def test_what_is_wanted_is_taken_from_the_command_line():
-    parser = argparse.ArgumentParser()
-    STUDY.add_options(parser)
-    words = ["--parts", "real", "--solvers", "pl-knn", "--splits", "2"]
-    chosen = argparse.Namespace(**vars(parser.parse_args(words)), quick=False, datasets=["pl_lost,usps"])
-    assert STUDY.scope(chosen) == Scope(False, ("pl_lost", "usps"), ("real",), ("pl-knn",), 2)
-    chosen.splits = 0
-    with pytest.raises(ValueError, match="--splits 0: must be at least 1"):
-        STUDY.scope(chosen)
-    assert list(PARTS) == ["real", "made", "speed"]
-
-
 def test_without_data_it_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv("LARANK_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="set LARANK_DATA"):
-        STUDY.run(Scope(quick=True, learners=("pl-knn",)), lambda line: None)
+        STUDY.run(Scope(quick=True, options=Namespace(parts=(), solvers=("pl-knn",), splits=1)), print)

@@ -8,8 +8,9 @@ import pytest
 
 from studies.measure import ChildFailedError, Measurement, check_interpreter, thread_limits
 from studies.rivals import kernel
-from studies.rivals.contest import Entrant, Findings, Settings, beside_before, entrants, runs_in_turns
+from studies.rivals.contest import Entrant, beside_before, entrants, runs_in_turns
 from studies.rivals.libraries import KERNEL, usable
+from studies.study import Findings, Scope
 from studies.trial import PeakMemory
 
 
@@ -45,7 +46,7 @@ def run(wall, cpu=1.0, error=0.1):
 
 
 def test_versions_of_ours_take_turns_and_rivals_have_one():
-    settings = Settings(["letter"], ["larank", "svc"], against="old/python")
+    settings = Scope(datasets=["letter"], solvers=["larank", "svc"], against="old/python")
     found = entrants(settings, KERNEL, lambda line: None)
     assert found == [Entrant("larank"), Entrant("larank", python="old/python"), Entrant("svc")]
     assert [str(entrant) for entrant in found] == ["larank", "larank before", "svc"]
@@ -61,14 +62,15 @@ def test_this_version_stands_beside_the_one_before():
     (row,) = beside_before("letter", found)
     assert (row.solver, row.runs, row.wall, row.cpu, row.test, row.peak) == ("larank dense", 2, 0.8, 2.0, 1.0, 1.0)
     assert row.differs == []
-    assert row.judged().endswith("bar 1.03, undecided (the two disagree; run it on a quiet machine)")
+    assert str(row.claim).endswith("bar 1.03, undecided (the two disagree; run it on a quiet machine)")
     (row,) = beside_before("letter", {new: [run(1.02)], old: [run(1.0, error=0.2)]})
-    assert row.judged() == "letter: larank dense takes 1.020 of the time before, 1.000 in CPU seconds; bar 1.03, met"
-    findings = Findings({"before": [row]})
+    assert str(row.claim) == "letter: larank dense takes 1.020 of the time before, 1.000 in CPU seconds; bar 1.03, met"
+    findings = Findings()
+    findings.add(before=[row])
     assert "| letter | larank dense | 1 | 1.020 | 1.000 | 1.000 | 1.000 | no: error |" in (
         findings.to_tables()[-1].as_markdown()
     )
-    assert findings.to_lines() == [row.judged()]
+    assert findings.to_lines() == [str(row.claim)]
 
 
 def test_a_version_that_failed_is_named_and_not_compared():
@@ -76,7 +78,7 @@ def test_a_version_that_failed_is_named_and_not_compared():
         raise ChildFailedError("trace\nNo module named larank\n")
 
     measures = {Entrant("larank"): lambda: run(1.0), Entrant("larank", python="old"): fails}
-    found, unfinished = runs_in_turns("letter", measures, Settings(["letter"]), lambda line: None)
+    found, unfinished = runs_in_turns("letter", measures, Scope(datasets=["letter"]), lambda line: None)
     assert beside_before("letter", found) == []
     assert [(gone.solver, gone.reason) for gone in unfinished] == [("larank before", "No module named larank")]
 
@@ -87,7 +89,7 @@ def test_an_interpreter_with_larank_runs_this_code(monkeypatch):
         check_interpreter(sys.executable)
     except ValueError:
         pytest.skip("larank is not installed in this interpreter")
-    settings = Settings(["letter"], ["larank"], repeats=1, against=sys.executable, quick=True)
+    settings = Scope(datasets=["letter"], solvers=["larank"], repeats=1, against=sys.executable, quick=True)
     found = kernel.compare(settings, lambda line: None)
     assert found.rows["unfinished"] == []
     (row,) = found.rows["before"]

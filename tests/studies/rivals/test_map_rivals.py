@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 from sklearn.kernel_approximation import Nystroem
 
-from studies import __main__ as command
-from studies import datasets, storage
+from studies import storage
 from studies.rivals import maps, maptasks
-from studies.rivals.contest import Findings
-
-needs_data = pytest.mark.skipif(
-    not (datasets.is_available("mnist") and datasets.is_available("covtype")), reason="needs mnist and covtype"
-)
 
 
 @pytest.fixture
@@ -43,31 +37,3 @@ def test_every_learner_learns(folder, learner):
     run = maps._measure(folder, 60.0, learner=learner, **asked)
     assert run.error < 0.15
     assert (learner == maptasks.EXACT) != ("map" in run.extra)
-
-
-def test_bars_are_judged_by_time_and_by_what_is_left():
-    def row(name, wall, error):
-        return maps.MapRow("mnist", 0.03, name, 1000, 3, wall, 2 * wall, wall / 2, wall / 2, error, 0)
-
-    theirs = row(maptasks.NYSTROEM, 2.0, 0.5)
-    assert [line.rpartition(" ")[2] for line in maps._judged_maps([row(maptasks.RANDOM, 0.8, 0.5), theirs])] == [
-        "met",
-        "met",
-    ]
-    assert [line.rpartition(" ")[2] for line in maps._judged_maps([row(maptasks.RANDOM, 1.0, 0.51), theirs])] == [
-        "missed",
-        "missed",
-    ]
-
-
-@needs_data
-def test_the_quick_form_shows_maps_and_learners(capsys):
-    assert command.main(["maps", "--quick"]) == 0
-    out = capsys.readouterr().out
-    for name in (*maps.MAPS, *maps.LEARNERS):
-        assert name in out
-    assert "for the exact machine on" in out
-
-
-def test_findings_without_rows_have_no_tables():
-    assert maps._rows(Findings(), "maps") == []

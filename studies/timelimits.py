@@ -161,6 +161,7 @@ def _answered(case: Case, data: Dataset, given: dict[str, Any], after: float) ->
 
     model, arguments = case.make(given), case.arguments(data)
     timer = threading.Timer(after, press)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored
     timer.start()
     try:
         model.fit(*arguments)
@@ -168,6 +169,7 @@ def _answered(case: Case, data: Dataset, given: dict[str, Any], after: float) ->
         pass
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
     return max(0.0, time.perf_counter() - pressed[0]) if pressed else 0.0
 
 

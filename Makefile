@@ -30,7 +30,7 @@ gpu-test: ## the tests of block steps, on whatever device and array libraries PY
 
 # The suite with more and random examples, in random order, with the rivals, the newest scikit-learn and two BLAS threads.
 nightly: $(VENV)/.nightly ## everything that takes too long for `make test`: random order, hostile files, studies of limits
-	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=2 $(BIN)/python -m pytest -p randomly --hypothesis-profile=nightly -n auto --dist worksteal
+	LARANK_WHOLE_STUDIES=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=2 $(BIN)/python -m pytest -p randomly --hypothesis-profile=nightly -n auto --dist worksteal
 	OMP_WAIT_POLICY=passive $(BIN)/python -m studies agreement
 	$(BIN)/python -m tools.hostile --seconds 600
 	for study in timelimits memorylimits faults; do OMP_WAIT_POLICY=passive $(BIN)/python -m studies $$study || exit 1; done

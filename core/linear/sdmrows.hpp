@@ -102,18 +102,29 @@ class SdmRows {
     void make_feasible(int64_t i, std::vector<ExactEntry>& list) const {
         list.clear();
         const bool sums_to_zero = options_.formulation != Formulation::one_vs_rest;
+        const int32_t label = example(i).label;
         const ExampleCosts costs = exact_costs(i);
-        double others = 0, largest = 0;
+        double others = 0;
+        std::size_t own = 0;  // one more than where the label stands: no branch can foretell that
         for (auto e = coefficients_.begin(i); e != coefficients_.end(i); ++e) {
-            if (sums_to_zero && e->label == example(i).label) continue;
-            const double value = double(e->value);
-            list.push_back({value, e->label});
-            others += value;
-            largest = std::max(largest, std::abs(value) / costs.of(e->label, example(i).label));
+            list.push_back({double(e->value), e->label});
+            own = e->label == label ? list.size() : own;
+            others += double(e->value) * double(e->label != label);
         }
-        if (sums_to_zero && !list.empty()) list.push_back({-others, example(i).label});
-        const double most =
-            options_.formulation == Formulation::crammer_singer ? std::abs(others) / costs.own : largest;
+        if (sums_to_zero && !list.empty()) {
+            if (own == 0) list.push_back({0, label}), own = list.size();
+            list[own - 1].value = -others;
+        }
+        double most = 1;
+        if (options_.formulation == Formulation::crammer_singer) {
+            if (std::abs(others) > costs.own) most = std::abs(others) / costs.own;
+        } else {
+            for (const ExactEntry& e : list) {
+                const double bound = costs.of(e.label, label);
+                if ((e.label != label || !sums_to_zero) && std::abs(e.value) > most * bound)
+                    most = std::abs(e.value) / bound;
+            }
+        }
         if (most > 1)
             for (ExactEntry& entry : list) entry.value /= most;
     }
@@ -463,6 +474,7 @@ class SdmRows {
         for (std::size_t n = first; n < last; ++n) {
             const int64_t i = everyone_[n];
             set_scores(at, W, i);
+            if (prefetch_weights_ && n + 1 < last) prefetch_first_weights(W, everyone_[n + 1]);
             make_feasible(i, at.list);
             sums.dual += gain(i, at.list.data(), at.list.data() + at.list.size());
             const RowStep<double> step = solve_exactly(at, i);

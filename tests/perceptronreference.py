@@ -38,7 +38,7 @@ def two_classes(K, labels, costs, orders, rule, budget=np.inf):
 
 
 def more_classes(K, labels, costs, orders, rule, budget=np.inf, arrived=0):
-    """The same with a column per class that has arrived."""
+    """Return the coefficients after each example, with a column for each class that has arrived."""
     n, k = len(labels), labels.max() + 1
     beta, support, history = np.zeros((n, k)), [], []
 

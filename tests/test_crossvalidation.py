@@ -137,7 +137,7 @@ def test_a_limit_of_another_fold_does_not_hide_ctrl_c():
 
 
 def test_ctrl_c_counts_more_than_a_limit_of_the_search(search, monkeypatch):
-    """The limit ends the ninth training, and Ctrl-C the tenth, which is that of the final model."""
+    """The limit ends the ninth training, and Ctrl-C ends the tenth, which trains the final model."""
     end_training(monkeypatch, 9)
     press_ctrl_c(monkeypatch, 10)
     model = search(time_limit=60.0)

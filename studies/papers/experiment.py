@@ -1,4 +1,4 @@
-"""What reproduced experiments share: a timed training, and entries beside published figures."""
+"""Parts of all reproduced experiments: a timed training, and entries with the published figures."""
 
 from __future__ import annotations
 

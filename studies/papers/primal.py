@@ -398,7 +398,7 @@ def _difference(first: np.ndarray, second: np.ndarray, looks: int) -> tuple[floa
 
 
 def _known(seen: bool, chance: float) -> bool | None:
-    """Return None if there is one split, from which nothing can be told."""
+    """Return None if there is one split, which shows no difference."""
     return seen if np.isfinite(chance) else None
 
 

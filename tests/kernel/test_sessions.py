@@ -197,7 +197,7 @@ def test_blocks_that_do_not_fit_are_refused_and_not_read(kind, change, message):
 
 @every_kind_with_rows
 def test_what_the_source_raises_passes_through_and_leaves_a_session_that_can_go_on(kind):
-    """Training continues after the example at which the source failed, and the table stays that of its examples."""
+    """Training continues after the example at which the source failed, and the table holds the examples before it."""
     drive = kind.made(kind.examples, 4, 7, memory_limit=int(1.2 * smallest_limit(kind, 4, 7)))
     rows = drive.rows
 

@@ -167,7 +167,7 @@ def test_the_certificate_of_a_stream_is_an_estimate_and_says_so(loss):
     whole = sgd(loss=loss, epochs=1, certify=True).fit(X, y)
     assert not model.result_.exact
     assert whole.result_.exact
-    # Each loss is that of the weights before its step, so the estimate is higher.
+    # Each loss is computed with the weights before its step, so the estimate is higher.
     assert 1 <= model.result_.primal / whole.result_.primal <= 1.15
     assert model.result_.gap >= 0
     assert 0 <= model.result_.history[-1].online_error - (1 - whole.score(X, y)) <= 0.03

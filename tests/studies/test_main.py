@@ -18,7 +18,7 @@ from studies.tables import Table
 
 
 def findings() -> Findings:
-    """The same table for every caller, and a claim that is missed."""
+    """Findings with one table and one claim that is missed."""
     table = Table("the [b]table[/b]", ("", "error"), ["a note"])
     table.add("ours", "2.80")
     tables = [table, Table("empty", ("", "error"))]

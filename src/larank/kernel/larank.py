@@ -158,7 +158,9 @@ class LaRank(Algorithm):
             of_model = training.machine.model_scores(block.X, scores)
             margin = min(margin, smallest_margin(of_model, block.labels, 1 - self._margins))
             g = self._margins[block.labels] - of_model  # [larank] (8)
-            losses.add(block.ids, block.costs * (g[of_label] - g.min(axis=1)))
+            others = g.copy()
+            others[of_label] = np.inf
+            losses.add(block.ids, block.costs * (g[of_label] - g.min(axis=1)), g[of_label] - others.min(axis=1))
             g = self._margins[block.labels] - scores
             worst = g.min(axis=1)
             squared_norm += float((own * scores).sum())

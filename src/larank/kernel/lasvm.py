@@ -141,7 +141,7 @@ class LaSVM(Algorithm):
             y = signs(block.labels, len(bias))
             margins = y * (scores + bias)
             margin = np.minimum(margin, margins.min(axis=0))
-            losses.add(block.ids, block.costs * np.maximum(0, 1 - margins).sum(axis=1))
+            losses.add(block.ids, block.costs * np.maximum(0, 1 - margins).sum(axis=1), 1 - margins.min(axis=1))
             squared_norm += (alpha * scores).sum(axis=0)
             linear += float((alpha * y).sum())
             g, bound = y - scores, block.costs[:, None] * y  # [thesis] (4.2)

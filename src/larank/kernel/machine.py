@@ -94,6 +94,7 @@ from larank.training import (
 )
 
 _Float = NDArray[np.float64]
+_Scorer = Callable[[NDArray[np.int64]], _Float]
 
 
 def _end_of_examples(scope: Scope) -> int:
@@ -145,6 +146,7 @@ _EXAMPLES_BETWEEN = 64  # and between them so many examples: a look costs as muc
 _VALIDATIONS = 20  # of an epoch
 ROWS_AT_ONCE = 2048  # of a certificate at most
 _ROWS_IN_DOUBLE = 512
+_SAFETY_OF_MARGINS = 8.0  # bound on errors of margins, in units of the largest error of scores that was measured
 _SHARE_OF_CERTIFICATE = 0.05  # of the kernel values of training, that those of a certificate may be,
 _CHEAP_CERTIFICATE = 1e6  # or so many kernel values in any case,
 _LEAST_SAMPLE = 1000  # and those of so many examples
@@ -1357,29 +1359,28 @@ class LossSum:
 
     def __init__(self, stratum_of: NDArray[np.intp], order: NDArray[np.intp], costs_of: _Float) -> None:
         self._stratum_of, self._costs_of = stratum_of, costs_of
-        self._with_loss: list[NDArray[np.int64]] = []
+        self._slack_of = np.full(len(costs_of), -np.inf)  # 1 - margin of each example that was added
         self._examples = np.bincount(stratum_of[order], minlength=_STRATA)
         self._count, self._sum, self._squares = np.zeros((3, _STRATA))
         self._largest = 0.0
 
-    def add(self, ids: NDArray[np.int64], losses: _Float) -> None:
-        """Those of some examples, times their costs."""
-        self._with_loss.append(ids[losses > 0])
+    def add(self, ids: NDArray[np.int64], losses: _Float, slack: _Float) -> None:
+        """Add the losses of some examples, times their costs; `slack` is the largest 1 - margin of each example."""
+        self._slack_of[ids] = slack
         strata = self._stratum_of[ids]
         self._count += np.bincount(strata, minlength=_STRATA)
         self._sum += np.bincount(strata, losses, _STRATA)
         self._squares += np.bincount(strata, np.square(losses), _STRATA)
         self._largest = max(self._largest, float(losses.max(initial=0.0)))
 
-    @property
-    def with_loss(self) -> NDArray[np.int64]:
-        """The examples added that have a loss."""
-        return np.concatenate([np.zeros(0, np.int64), *self._with_loss])
+    def with_loss(self, error: float) -> NDArray[np.intp]:
+        """Return the examples that have a loss if margins are wrong by up to `error`."""
+        return np.flatnonzero(self._slack_of > -error)
 
     @property
     def costs(self) -> float:
         """The sum of the costs of the examples added that have a loss."""
-        return float(self._costs_of[self.with_loss].sum())
+        return float(self._costs_of[self.with_loss(0.0)].sum())
 
     @property
     def total(self) -> float:
@@ -1650,27 +1651,39 @@ class StreamTraining:
         return found
 
     def _rows_that_count(self) -> NDArray[np.intp] | None:
-        """Return the examples with a coefficient or with a loss in single precision; None if losses were not noted.
+        """Return the examples with a coefficient, or whose margin may be violated; None if losses were not noted.
 
-        Other examples have a margin, so they change neither objective.
+        Other examples change neither objective. Margins are wrong by at most a multiple of the error that was measured.
         """
         if self.loss_sum is None or self.scanned_with is None:
             return None
+        rows, quick, exact = self._measured()
+        error = _SAFETY_OF_MARGINS * float(np.abs(quick(rows) - exact(rows)).max(initial=0.0))
         expansion, _ = self.scanned_with
-        return np.intersect1d(self.stream.order, np.union1d(expansion.ids, self.loss_sum.with_loss))
+        return np.intersect1d(self.stream.order, np.union1d(expansion.ids, self.loss_sum.with_loss(error)))
+
+    def _measured(self) -> tuple[NDArray[np.int64], _Scorer, _Scorer]:
+        """Return the examples that tell the error of all scores, and their scores in single and double precision."""
+        assert self.scanned_with is not None  # the objectives were computed by a scan
+        expansion, coefficients = self.scanned_with
+        X, exact = self.stream.examples.X, self.machine.exact_scores(expansion, coefficients)
+        return (
+            rounding.examples_to_measure(expansion.ids, coefficients, len(self.stream.examples)),
+            lambda rows: self.machine.scores(rows_of(X, rows), expansion, coefficients),
+            lambda rows: exact(rows_of(X, rows)),
+        )
 
     def _is_wrong(self, found: Objectives) -> bool:
         """Whether objectives in single precision are off by more than is allowed."""
         assert self.scanned_with is not None  # the objectives were computed by a scan
-        expansion, coefficients = self.scanned_with
-        examples, exact = self.stream.examples, self.machine.exact_scores(expansion, coefficients)
-        everything = len(examples)
+        _, coefficients = self.scanned_with
+        rows, quick, exact = self._measured()
         return rounding.is_too_large(
-            rounding.examples_to_measure(expansion.ids, coefficients, everything),
-            lambda rows: self.machine.scores(rows_of(examples.X, rows), expansion, coefficients),
-            lambda rows: exact(rows_of(examples.X, rows)),
+            rows,
+            quick,
+            exact,
             coefficients,
-            float(examples.costs.sum()) if self.loss_sum is None else self.loss_sum.costs,
+            float(self.stream.examples.costs.sum()) if self.loss_sum is None else self.loss_sum.costs,
             found.primal,
             self.settings.tol if self.settings.stop == "gap" else None,
         )

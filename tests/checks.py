@@ -18,12 +18,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, is_cl
 from sklearn.metrics.pairwise import rbf_kernel
 
 import larank
-import pairwisereference
-import reference
 from larank import parameters
 from larank.ambiguous.meanings import Meaning
 from larank.publishing import one_model
 from larank.training import loop
+from references import optima, pairwise
 
 # Data
 
@@ -96,10 +95,10 @@ def _multiclass(formulation, constant=0.0):
         delta = 1 - np.eye(labels.max() + 1)
         beta = coefficients(model, len(labels))
         scale = getattr(model, "scale_", 1.0)
-        return reference.kernel_certificate(beta, K + constant, labels, costs, delta, formulation, scale)[:2]
+        return optima.kernel_certificate(beta, K + constant, labels, costs, delta, formulation, scale)[:2]
 
     def optimum(K, labels, costs):
-        return reference.kernel_optimum(K + constant, labels, costs, 1 - np.eye(labels.max() + 1), formulation)
+        return optima.kernel_optimum(K + constant, labels, costs, 1 - np.eye(labels.max() + 1), formulation)
 
     return Objective(certificate, optimum)
 
@@ -107,21 +106,21 @@ def _multiclass(formulation, constant=0.0):
 def _one_vs_rest(bias):
     def certificate(model, K, labels, costs):
         alpha = coefficients(model, len(labels))
-        return reference.one_vs_rest_certificate(alpha, K @ alpha + model.intercept_, K, signs_of(labels), costs)
+        return optima.one_vs_rest_certificate(alpha, K @ alpha + model.intercept_, K, signs_of(labels), costs)
 
     def optimum(K, labels, costs):
-        return sum(reference.binary_optimum(K, signs, costs, bias=bias) for signs in signs_of(labels).T)
+        return sum(optima.binary_optimum(K, signs, costs, bias=bias) for signs in signs_of(labels).T)
 
     return Objective(certificate, optimum)
 
 
 def _hulls_certificate(model, K, labels, costs):
     alpha = coefficients(model, len(labels))
-    return reference.hulls_certificate(alpha, K @ alpha + model.intercept_, K, signs_of(labels))
+    return optima.hulls_certificate(alpha, K @ alpha + model.intercept_, K, signs_of(labels))
 
 
 HULLS = Objective(
-    _hulls_certificate, lambda K, labels, costs: sum(reference.hulls_optimum(K, s) for s in signs_of(labels).T)
+    _hulls_certificate, lambda K, labels, costs: sum(optima.hulls_optimum(K, s) for s in signs_of(labels).T)
 )
 
 
@@ -129,14 +128,14 @@ def _linear(formulation):
     """With the constant feature of an intercept; `K` is not looked at."""
 
     def certificate(model, K, labels, costs):
-        Z = reference.with_constant(X[: len(labels)], 1.0)
+        Z = optima.with_constant(X[: len(labels)], 1.0)
         W = np.column_stack([model.coef_, model.intercept_])
         a = model.dual_coef_.toarray()
-        return reference.primal(formulation, W, Z, labels, costs), reference.dual(formulation, a, Z, labels)
+        return optima.primal(formulation, W, Z, labels, costs), optima.dual(formulation, a, Z, labels)
 
     def optimum(K, labels, costs):
-        Z = reference.with_constant(X[: len(labels)], 1.0)
-        return reference.optimum(formulation, Z, labels, costs, labels.max() + 1)[1]
+        Z = optima.with_constant(X[: len(labels)], 1.0)
+        return optima.optimum(formulation, Z, labels, costs, labels.max() + 1)[1]
 
     return Objective(certificate, optimum)
 
@@ -144,21 +143,21 @@ def _linear(formulation):
 def _structured_certificate(model, K, labels, costs):
     W = model.coef_.reshape(labels.max() + 1, -1)
     own = np.array([coefficient for coefficient in model.dual_coef_ if coefficient > 0])
-    primal = reference.primal("crammer-singer", W, X[: len(labels)], labels, costs)
+    primal = optima.primal("crammer-singer", W, X[: len(labels)], labels, costs)
     return primal, own.sum() - 0.5 * (W**2).sum()
 
 
 def _structured_optimum(K, labels, costs):
-    return reference.optimum("crammer-singer", X[: len(labels)], labels, costs, labels.max() + 1)[1]
+    return optima.optimum("crammer-singer", X[: len(labels)], labels, costs, labels.max() + 1)[1]
 
 
 def _pairwise_certificate(model, K, labels, costs):
     sets = np.eye(labels.max() + 1)[labels]
-    return pairwisereference.certificate(coefficients(model, len(labels)), K, sets, costs)
+    return pairwise.certificate(coefficients(model, len(labels)), K, sets, costs)
 
 
 def _pairwise_optimum(K, labels, costs):
-    return pairwisereference.optimum(K, np.eye(labels.max() + 1)[labels], costs)
+    return pairwise.optimum(K, np.eye(labels.max() + 1)[labels], costs)
 
 
 PAIRWISE = Objective(_pairwise_certificate, _pairwise_optimum)
@@ -193,8 +192,7 @@ VARIANTS = {
     },
     "LaSVMClassifier": {"": ({}, _one_vs_rest(bias=True))},
     "LinearMulticlassSVC": {
-        name if name != "crammer-singer" else "": ({"formulation": name}, _linear(name))
-        for name in reference.FORMULATIONS
+        name if name != "crammer-singer" else "": ({"formulation": name}, _linear(name)) for name in optima.FORMULATIONS
     },
     "LinearMulticlassSVCCV": {"": ({"Cs": [1.0], "cv": 3}, _linear("crammer-singer"))},
     "MulticlassSVC": {

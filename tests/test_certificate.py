@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-import chainreference
 from larank import SequenceTagger
 from larank.training import TrainingWarning
+from references import chains
 from studies.agreement.campaign import run_problem
 from studies.agreement.problems import ESTIMATORS, EXTREME, draw
 
@@ -48,7 +48,7 @@ def test_every_estimator_is_tried_in_both_precisions():
 def _tagger_and_problem(number):
     """Return a fitted tagger, its problem in the open, and the weights that the model publishes."""
     random = np.random.default_rng([1, number])
-    corpus = chainreference.corpus(number, labels=int(random.integers(2, 4)))
+    corpus = chains.corpus(number, labels=int(random.integers(2, 4)))
     scale, C, order = 10 ** random.uniform(-8, 8), float(10 ** random.uniform(-3, 8)), int(random.integers(0, 3))
     weights = np.where(random.random(len(corpus)) < 0.2, 0.0, random.exponential(size=len(corpus)))
     weights[random.integers(len(corpus))] = 1.0
@@ -66,9 +66,9 @@ def _tagger_and_problem(number):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
         tagger.fit((corpus.X, np.diff(corpus.starts)), y, sample_weight=weights)
-    chain = chainreference.Chain(order, corpus.X.shape[1], len(tagger.classes_))
-    none = (chainreference.ABSENT,) * order
-    patterns = [chainreference.Stretch(*corpus.sequence(i), none, chainreference.ABSENT, 0) for i in range(len(corpus))]
+    chain = chains.Chain(order, corpus.X.shape[1], len(tagger.classes_))
+    none = (chains.ABSENT,) * order
+    patterns = [chains.Stretch(*corpus.sequence(i), none, chains.ABSENT, 0) for i in range(len(corpus))]
     w = np.concatenate([tagger.coef_.toarray().ravel(), tagger.transitions_.ravel()])
     return tagger, chain, patterns, C * weights, w
 

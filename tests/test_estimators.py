@@ -31,7 +31,6 @@ from threadpoolctl import threadpool_info
 
 import checks
 import larank
-import reference
 from checks import (
     CASES,
     Interrupting,
@@ -66,6 +65,7 @@ from larank.blocks.kernels import kernel_names
 from larank.blocks.provider import length
 from larank.kernel.activeset import ActiveSetTraining
 from larank.kernel.machine import StreamTraining
+from references import optima
 
 # Parameters
 
@@ -1236,8 +1236,8 @@ def test_an_infinite_cost_is_that_of_hard_margins(case, classes):
     if case.has_kernel:
         optimum = case.objective.optimum(values, labels, np.full(60, 1e4))
     else:
-        Z = reference.with_constant(far, 1.0)
-        optimum = reference.optimum(model.formulation, Z, labels, np.full(60, 1e4), classes)[1]
+        Z = optima.with_constant(far, 1.0)
+        optimum = optima.optimum(model.formulation, Z, labels, np.full(60, 1e4), classes)[1]
     assert model.result_.status == "converged"
     assert model.result_.primal == pytest.approx(optimum, rel=1e-4)
     assert model.result_.dual <= optimum * (1 + 1e-6)

@@ -20,8 +20,8 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
+from references.quadratic import Quadratic
 from studies.agreement.problems import Problem
-from studies.agreement.quadratic import Quadratic
 
 Array = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold
 
-import pairwisereference as pairwise
 from larank import AmbiguousClassifier, LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
+from references import pairwise
 
 NAMES = np.array(["ash", "birch", "elm", "oak"])
 

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-import conceptreference
 from larank import _core, _core_hooks
+from references import concepts
 
 STRATEGIES = ("order-free", "left-right", "independent")
 WORDS, SYMBOLS, D, N, WINDOW = 5, 5, 2, 3, 5
@@ -53,7 +53,7 @@ def test_scores_are_what_a_label_adds_to_the_sum_over_words(strategy, relations,
     labeler, weights = random_labeler(seed, strategy, relations)
     words, _, universe = random_sentence(seed, relations, length=1 + seed % 5)
     order, scores = labeler.trace(corpus(words, (), universe), 0)
-    network = conceptreference.Network(weights, words, universe, WINDOW)
+    network = concepts.Network(weights, words, universe, WINDOW)
     labels = [None] * len(words)
     for place, of_symbols in zip(order, scores, strict=True):
         expected = [network.score(labels, place, c) for c in CONCEPTS]
@@ -69,8 +69,8 @@ def test_words_are_labelled_in_the_order_of_the_strategy(strategy, seed):
     words, _, universe = random_sentence(seed)
     order, _ = labeler.trace(corpus(words, (), universe), 0)
     found = labeler.predict(corpus(words, (), universe), 0, 1)
-    network = conceptreference.Network(weights, words, universe, WINDOW)
-    steps = conceptreference.labelled(network, strategy, CONCEPTS)
+    network = concepts.Network(weights, words, universe, WINDOW)
+    steps = concepts.labelled(network, strategy, CONCEPTS)
     assert [j for j, _ in steps] == order.tolist()
     assert dict(steps) == dict(enumerate(found.tolist()))
 
@@ -80,7 +80,7 @@ def test_the_order_is_the_best_of_all_orders_and_labels(seed):
     """The sequence of scores is the largest of all, compared from the first step on: what a greedy search is."""
     labeler, weights = random_labeler(seed)
     words, _, universe = random_sentence(seed, length=3)
-    network = conceptreference.Network(weights, words, universe, WINDOW)
+    network = concepts.Network(weights, words, universe, WINDOW)
 
     def sequence(order, symbols):
         labels, scores = [None] * 3, []
@@ -113,18 +113,18 @@ def test_without_context_every_order_gives_the_same_labels(seed):
 def test_a_step_goes_along_the_gradient(strategy, relations, margin, seed):
     labeler, weights = random_labeler(seed, strategy, relations, margin)
     words, labels, universe = random_sentence(seed, relations)
-    network = conceptreference.Network(weights, words, universe, WINDOW)
+    network = concepts.Network(weights, words, universe, WINDOW)
     if seed % 2:  # mistakes come late
-        steps = conceptreference.labelled(network, strategy, CONCEPTS)
+        steps = concepts.labelled(network, strategy, CONCEPTS)
         labels = [dict(steps)[j] for j in range(len(words))]
         labels[steps[-1][0]] = 1 + labels[steps[-1][0]] % (SYMBOLS - 1)
-    good = conceptreference.Aligned(labels)
-    terms, _ = conceptreference.violated(network, strategy, CONCEPTS, good, margin)
+    good = concepts.Aligned(labels)
+    terms, _ = concepts.violated(network, strategy, CONCEPTS, good, margin)
     assert terms
     given = corpus(words, labels, universe)
     labeler.check(given)
     labeler.learn(given, FIRST, np.array([RATE]))
-    assert_moved_along(labeler, weights, conceptreference.gradient(network, terms))
+    assert_moved_along(labeler, weights, concepts.gradient(network, terms))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -136,14 +136,14 @@ def test_a_step_with_a_bag_raises_the_pairs_that_the_lexicon_allows(strategy, ma
     words, bag, universe = random_sentence(seed, 2)
     words = np.maximum(words, 1).tolist()  # a lexicon knows all of them
     scores = sharpness * np.random.default_rng(seed).normal(size=(WORDS, SYMBOLS))
-    network = conceptreference.Network(weights, words, universe, WINDOW)
-    good = conceptreference.Bag(scores, words, bag)
-    terms, _ = conceptreference.violated(network, strategy, CONCEPTS, good, margin)
+    network = concepts.Network(weights, words, universe, WINDOW)
+    good = concepts.Bag(scores, words, bag)
+    terms, _ = concepts.violated(network, strategy, CONCEPTS, good, margin)
     given = corpus(words, bag, universe)
     labeler.check(given)
     lexicon = _core.ConceptLexicon(scores, np.isin(range(SYMBOLS), bag).astype(np.uint8))
     labeler.learn_bags(given, lexicon, FIRST, np.array([RATE]), 0.0)
-    assert_moved_along(labeler, weights, conceptreference.gradient(network, terms))
+    assert_moved_along(labeler, weights, concepts.gradient(network, terms))
     np.testing.assert_array_equal(lexicon.scores, scores)
 
 

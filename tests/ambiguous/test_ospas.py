@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from larank import _core
 from larank.ambiguous.bags import role_bag, symbol_bag
 from larank.ambiguous.meanings import parse_meaning
-from reference import SplitMix
+from references.splitmix import SplitMix
 
 STRATEGIES = ("random", "left-right", "order-free")
 

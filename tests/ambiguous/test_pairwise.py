@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-import pairwisereference as pairwise
+from references import pairwise
 from sessions import hooks
 
 

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from larank import LaRankClassifier, LinearMulticlassSVC
 from larank.data import models
-from reference import primal
+from references.optima import primal
 
 
 def noisy(rows=4000, classes=5, seed=0, features=20):

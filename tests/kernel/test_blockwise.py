@@ -19,7 +19,6 @@ from scipy.sparse import csr_matrix
 from threadpoolctl import threadpool_limits
 
 import larank
-import reference
 from checks import coefficients
 from larank import LaRankClassifier, MulticlassSVC
 from larank.blocks import device as devices
@@ -30,6 +29,7 @@ from larank.kernel.blockstep import Ascent, Constraints, ascended, projected
 from larank.kernel.blockwise import Blockwise
 from larank.kernel.stream import Examples
 from larank.training import TrainingWarning
+from references import optima
 
 LETTER = load_letter()
 X, Y = (LETTER.X_train[:600] / 15).astype(np.float32), LETTER.y_train[:600]
@@ -136,7 +136,7 @@ def test_block_steps_on_everybody_reach_the_optimum_of_a_general_solver(device, 
     for _ in range(60):
         d, gain, _, _ = ascended(there, k, beta, on.margins + k @ beta, on)
         beta, total = beta + d, total + gain
-    best = reference.kernel_optimum(K, labels, costs, 1 - np.eye(3), formulation)
+    best = optima.kernel_optimum(K, labels, costs, 1 - np.eye(3), formulation)
     assert total == pytest.approx(best, rel=1e-6)
     assert dual_of(there.get(beta), K, labels) == pytest.approx(best, rel=1e-6)
 
@@ -385,11 +385,11 @@ def test_the_optimum_is_that_of_a_general_solver(seed, formulation, intercept):
         random_state=0,
     ).fit(points, labels, costs)
     K = np.exp(-0.3 * ((points[:, None] - points) ** 2).sum(axis=2)) + intercept
-    best = reference.kernel_optimum(K, labels, costs, delta, formulation)
+    best = optima.kernel_optimum(K, labels, costs, delta, formulation)
     assert model.result_.dual == pytest.approx(best, rel=2e-5)
     assert model.result_.primal == pytest.approx(best, rel=2e-5)
     beta = coefficients(model, 15)
-    primal, dual, _ = reference.kernel_certificate(beta, K, labels, costs, delta, formulation, model.scale_)
+    primal, dual, _ = optima.kernel_certificate(beta, K, labels, costs, delta, formulation, model.scale_)
     assert model.result_.primal == pytest.approx(primal, rel=1e-9)
     assert model.result_.dual == pytest.approx(dual, rel=1e-9)
 
@@ -419,7 +419,7 @@ def test_one_pass_is_close_to_the_optimum_and_certified(device, formulation):
         K = np.exp(-((X[:, None].astype(float) - X) ** 2).sum(axis=2))
     beta = coefficients(model, 600)
     labels = np.searchsorted(model.classes_, Y)
-    primal, dual, _ = reference.kernel_certificate(beta, K, labels, np.full(600, 10.0), 1 - np.eye(26))
+    primal, dual, _ = optima.kernel_certificate(beta, K, labels, np.full(600, 10.0), 1 - np.eye(26))
     assert model.result_.primal == pytest.approx(primal, rel=1e-5)
     assert model.result_.dual == pytest.approx(dual, rel=1e-5)
     np.testing.assert_allclose(beta.sum(axis=1), 0, atol=1e-10)
@@ -443,7 +443,7 @@ def test_a_stream_in_any_split_is_a_good_model(size, rows):
     K = np.exp(-((X[:rows, None].astype(float) - X[:rows]) ** 2).sum(axis=2))
     beta = coefficients(model, rows)
     delta = 1 - np.eye(len(model.classes_))
-    primal, dual, _ = reference.kernel_certificate(beta, K, labels, np.full(rows, 10.0), delta)
+    primal, dual, _ = optima.kernel_certificate(beta, K, labels, np.full(rows, 10.0), delta)
     assert 0 < dual <= primal
     assert model.result_.dual == pytest.approx(dual, rel=1e-4)
 

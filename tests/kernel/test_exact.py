@@ -24,7 +24,7 @@ from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published
 from larank.training import TrainingWarning
-from reference import kernel_certificate, kernel_optimum
+from references.optima import kernel_certificate, kernel_optimum
 
 FORMULATIONS = ("crammer-singer", "weston-watkins")
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from checks import clouds, coefficients
 from larank import CertificateWarning, LaRankClassifier
 from larank.data import models
-from reference import kernel_certificate, kernel_optimum
+from references.optima import kernel_certificate, kernel_optimum
 
 
 def larank(kernel="rbf", **parameters):

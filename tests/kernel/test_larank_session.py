@@ -10,7 +10,7 @@ from larank import _core
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.stream import Examples, KernelFeed
-from reference import kernel_certificate
+from references.optima import kernel_certificate
 from sessions import ALL, PLENTY, Drive, compiled, hooks, in_order_of_arrival, problem
 from sessions import larank_session as session
 

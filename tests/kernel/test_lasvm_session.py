@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larank import _core
-from reference import interior_point
+from references.optima import interior_point
 from sessions import PLENTY, Lasvm, Rows, arrays, hooks, in_order_of_arrival, noisy, problem, table_of
 from sessions import lasvm_session as session
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perceptronreference import PASSIVE_AGGRESSIVE_RULES, more_classes, perceptron_rule, reference
+from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, more_classes, perceptron_rule, reference
 from sessions import Drive as LaRankDrive
 from sessions import Perceptron as Drive
 from sessions import Rows, hooks, in_order_of_arrival, larank_session, table_of

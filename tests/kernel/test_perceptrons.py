@@ -10,7 +10,7 @@ from checks import coefficients
 from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
 from larank.data import models
 from larank.report import write_report
-from perceptronreference import PASSIVE_AGGRESSIVE_RULES, passive_aggressive_rule, perceptron_rule, reference
+from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, passive_aggressive_rule, perceptron_rule, reference
 from sessions import in_order_of_arrival
 
 

@@ -19,7 +19,7 @@ from larank.kernel.published import Published, PublishedTraining
 from larank.parameters import COOLING, ROW_SOLVERS
 from larank.training import Limits, completed, train
 from larank.training.progress import Progress
-from reference import dual, infeasibility, kernel_certificate, kernel_optimum, optimum, primal
+from references.optima import dual, infeasibility, kernel_certificate, kernel_optimum, optimum, primal
 from sessions import hooks
 
 PLENTY = 2.0**40

@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from larank import LaRankClassifier, LaSVMClassifier
 from larank.kernel.selection import STRATEGIES, Active, AutoActive, Gradient, Random
 from larank.kernel.stream import ChoosingFeed
-from reference import kernel_certificate
+from references.optima import kernel_certificate
 from sessions import Lasvm
 from sessions import lasvm_session as session
 

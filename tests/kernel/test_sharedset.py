@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import reference
 from checks import clouds, gram
 from larank import MulticlassSVC, _core
 from larank.kernel.machine import Expansion
+from references import optima
 
 TAU = 1e-7
 
@@ -39,7 +39,7 @@ def test_the_optimum_is_that_of_a_general_solver(formulation):
     X, y = clouds(40, 3, seed=2)
     labels, costs = y.astype(np.int32), np.random.default_rng(0).choice([0.0, 0.5, 3.0], len(y))
     _, _, at = trained(np.ascontiguousarray(X @ X.T), labels, costs, formulation)
-    _, wanted = reference.optimum(formulation, X, labels, costs, 3)
+    _, wanted = optima.optimum(formulation, X, labels, costs, 3)
     assert at.linear - at.half_squared_norm == pytest.approx(wanted, rel=1e-4)
 
 
@@ -122,7 +122,7 @@ def test_with_moves_the_optimum_is_that_of_a_general_solver(formulation):
     X, labels = zigzagging(0)
     costs = np.full(len(X), 20.0)
     session, _, at = trained(np.ascontiguousarray(X @ X.T), labels, costs, formulation)
-    _, wanted = reference.optimum(formulation, X, labels, costs, 3)
+    _, wanted = optima.optimum(formulation, X, labels, costs, 3)
     assert session.moves > 0
     assert at.linear - at.half_squared_norm == pytest.approx(wanted, rel=1e-4)
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 
 from larank import CertificateWarning, TrackingSVC
-from reference import interior_point
+from references.optima import interior_point
 
 X, y = load_iris(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)

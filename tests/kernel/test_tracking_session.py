@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference import SplitMix, interior_point
+from references.optima import interior_point
+from references.splitmix import SplitMix
 from sessions import Drive, dense, hooks, in_order_of_arrival
 from sessions import tracking_session as session
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import reference
 from larank import LaRankClassifier, LinearMulticlassSVC, MulticlassSVC
+from references import optima
 
 X = np.random.RandomState(0).randn(30, 3)
 y = np.arange(30) % 3
@@ -22,7 +22,7 @@ MACHINES = {
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_optimum_is_that_of_all_classes(name):
     model = MACHINES[name].set_params(random_state=0).fit(X, y, sample_weight=WEIGHTS)
-    _, optimum = reference.optimum("crammer-singer", X, y, WEIGHTS, 3)
+    _, optimum = optima.optimum("crammer-singer", X, y, WEIGHTS, 3)
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.result_.status == "converged"
     assert optimum - 1e-5 <= model.result_.primal <= optimum * (1 + 1e-5)

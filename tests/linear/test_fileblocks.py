@@ -19,14 +19,14 @@ from scipy import sparse
 from test_sdm import clusters, small_problems, svc
 
 import larank
-import reference
 from checks import interrupt_when_training, unchanged
 from larank import MemoryLimitError
 from larank.data import DataFormatError, ExampleFile, write_svmlight
 from larank.data.files import file_to_write, temporary_folder
 from larank.data.rowstore import place_of
 from larank.training import TrainingWarning
-from reference import FORMULATIONS
+from references import optima
+from references.optima import FORMULATIONS
 
 formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
 SMALL = 2400.0  # bytes that hold the weights of six features and four classes, and a row or two
@@ -68,8 +68,8 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, coolin
     model.set_params(fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
     model.fit(cut(sparse.csr_matrix(X) if is_sparse else X, y, ends, weight))
     labels = np.searchsorted(model.classes_, y)
-    Z = reference.with_constant(X, intercept)
-    _, best = reference.optimum(formulation, Z, labels, min(C, 10.0) * weight, len(model.classes_))
+    Z = optima.with_constant(X, intercept)
+    _, best = optima.optimum(formulation, Z, labels, min(C, 10.0) * weight, len(model.classes_))
     assert model.result_.status == "converged"
     assert best * (1 - 1e-6) <= model.result_.primal <= best * (1 + 1.1e-4)
     assert best * (1 - 1.1e-4) <= model.result_.dual <= best * (1 + 1e-6)
@@ -99,7 +99,7 @@ def test_a_file_has_the_optimum_of_its_examples(formulation, limit, name, tmp_pa
     np.testing.assert_allclose(model.coef_, inside.coef_, atol=2e-2)
     assert model.result_.operations["blocks_read"] > (40 if limit == SMALL else 0)
     W = np.column_stack([model.coef_, model.intercept_])
-    primal = reference.primal(formulation, W, reference.with_constant(X, 1.0), y, np.full(90, 0.1))
+    primal = optima.primal(formulation, W, optima.with_constant(X, 1.0), y, np.full(90, 0.1))
     assert model.result_.primal == pytest.approx(primal, rel=1e-9)
 
 

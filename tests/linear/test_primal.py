@@ -15,7 +15,6 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import larank
-import primalreference as reference
 from checks import (
     GAMMA,
     assert_same_model,
@@ -30,6 +29,7 @@ from larank import CertificateWarning, LinearMulticlassSVC, MulticlassSVC, Train
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primal import PrimalMulticlassSVC
 from larank.linear.primalobjective import PrimalLoss
+from references import primal as reference
 
 SOLVERS = ("newton", "lbfgs", "cg")
 GAMMAS = (0.0, 0.05, 0.5, 1.0, 2.0, 30.0, np.inf)

@@ -12,7 +12,7 @@ from larank import _core
 from larank.blocks.workers import Workers
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
-from primalreference import (
+from references.primal import (
     LOSSES,
     ExactProblem,
     aggregation_of,

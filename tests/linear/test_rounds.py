@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 from test_sdm import clusters, small_problems, svc
 
-import reference
 from larank.linear.rounds import LinearProblem, LocalExecutor, Partition, Rounds, dual_coefficients, partitions_of
 from larank.training import Limits, train
 from larank.training.progress import progress_for
-from reference import FORMULATIONS
+from references import optima
+from references.optima import FORMULATIONS
 
 formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
 
@@ -63,8 +63,8 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, data):
         passes_per_round=passes,
         cooling=cooling,
     )
-    Z = reference.with_constant(X, intercept)
-    _, best = reference.optimum(formulation, Z, labels, C * weight, len(classes))
+    Z = optima.with_constant(X, intercept)
+    _, best = optima.optimum(formulation, Z, labels, C * weight, len(classes))
     if not cooling and outcome.status == "max_iter":  # nothing moves on between phases then: it may take very long
         assert outcome.objectives.dual <= best * (1 + 1e-9) <= outcome.objectives.primal * (1 + 2e-9)
         return
@@ -86,9 +86,9 @@ def test_any_number_of_partitions_finds_the_optimum_of_one_solver(formulation, n
     assert outcome.objectives.dual == pytest.approx(model.result_.dual, rel=2e-6)
     a = dual_coefficients(executor.each("coefficients"), 4).toarray()
     W = rounds.weights()[:, :4].T
-    assert reference.infeasibility(formulation, a, y, np.ones(150)) < 1e-9
-    assert outcome.objectives.dual == pytest.approx(reference.dual(formulation, a, X, y), rel=1e-9)
-    assert outcome.objectives.primal == pytest.approx(reference.primal(formulation, W, X, y, np.ones(150)), rel=1e-9)
+    assert optima.infeasibility(formulation, a, y, np.ones(150)) < 1e-9
+    assert outcome.objectives.dual == pytest.approx(optima.dual(formulation, a, X, y), rel=1e-9)
+    assert outcome.objectives.primal == pytest.approx(optima.primal(formulation, W, X, y, np.ones(150)), rel=1e-9)
 
 
 def test_the_dual_never_falls_and_stays_below_the_optimum():
@@ -100,10 +100,10 @@ def test_the_dual_never_falls_and_stays_below_the_optimum():
     before = 0.0
     for _ in range(20):
         rounds.advance()
-        at = reference.dual(
+        at = optima.dual(
             "crammer-singer",
             dual_coefficients(executor.each("coefficients"), 4).toarray(),
-            reference.with_constant(X, 1.0),
+            optima.with_constant(X, 1.0),
             y,
         )
         assert before - 1e-9 <= at <= best + 1e-6

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference import FORMULATIONS
+from references.optima import FORMULATIONS
 from sessions import hooks
 
 EPSILON = np.finfo(float).eps

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from larank import LinearMulticlassSVC, _core
-from reference import FORMULATIONS
+from references.optima import FORMULATIONS
 from sessions import hooks
 
 LEVELS = _core.simd_levels()

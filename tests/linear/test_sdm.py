@@ -9,11 +9,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.svm import SVC, LinearSVC
 
-import reference
 from larank import LinearMulticlassSVC
 from larank.data import load_letter
 from larank.training import TrainingWarning
-from reference import FORMULATIONS
+from references import optima
+from references.optima import FORMULATIONS
 from studies import datasets
 
 formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -42,15 +42,15 @@ def all_weights(model):
 def evaluated(model, X, y):
     """Primal and dual objective and infeasibility, by code that has nothing to do with the core."""
     X = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    Z = reference.with_constant(X.astype(float), model.intercept_scaling if model.fit_intercept else 0)
+    Z = optima.with_constant(X.astype(float), model.intercept_scaling if model.fit_intercept else 0)
     labels = np.searchsorted(model.classes_, y)
     a, costs = model.dual_coef_.toarray(), model.costs_
     if model.formulation == "one-vs-rest":
-        costs = reference.one_vs_rest_costs(costs, model.rest_costs_, labels, a.shape[1])
+        costs = optima.one_vs_rest_costs(costs, model.rest_costs_, labels, a.shape[1])
     return (
-        reference.primal(model.formulation, all_weights(model), Z, labels, costs),
-        reference.dual(model.formulation, a, Z, labels),
-        reference.infeasibility(model.formulation, a, labels, costs),
+        optima.primal(model.formulation, all_weights(model), Z, labels, costs),
+        optima.dual(model.formulation, a, Z, labels),
+        optima.infeasibility(model.formulation, a, labels, costs),
     )
 
 
@@ -88,9 +88,9 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, shrink
     model = svc(formulation, C=C, tol=1e-7, fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
     model.set_params(shrinking=shrinking, cooling=cooling, random_state=seed).fit(X, y, sample_weight=weight)
     labels = np.searchsorted(model.classes_, y)
-    Z = reference.with_constant(X, intercept)
-    W, bound = reference.optimum(formulation, Z, labels, C * weight, len(model.classes_))
-    best = reference.primal(formulation, W, Z, labels, C * weight)
+    Z = optima.with_constant(X, intercept)
+    W, bound = optima.optimum(formulation, Z, labels, C * weight, len(model.classes_))
+    best = optima.primal(formulation, W, Z, labels, C * weight)
     assert bound == pytest.approx(best, rel=1e-7)
     assert model.result_.primal == pytest.approx(best, rel=1e-6)
     assert model.result_.dual == pytest.approx(best, rel=1e-6)
@@ -117,8 +117,8 @@ def test_single_precision_finds_the_same_optimum(problem, formulation):
     model = svc(formulation, C=C, tol=1e-4, fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0)
     model.fit(X, y, sample_weight=weight)
     labels = np.searchsorted(model.classes_, y)
-    Z = reference.with_constant(X.astype(float), intercept)
-    _, best = reference.optimum(formulation, Z, labels, C * weight, len(model.classes_))
+    Z = optima.with_constant(X.astype(float), intercept)
+    _, best = optima.optimum(formulation, Z, labels, C * weight, len(model.classes_))
     assert -1e-5 * best <= model.result_.primal - best <= 1.1e-4 * best
     assert model.result_.dual <= best * (1 + 1e-5)
 
@@ -127,8 +127,8 @@ def test_single_precision_finds_the_same_optimum(problem, formulation):
 def test_the_reference_agrees_with_another_general_solver(formulation):
     """SLSQP of SciPy on the primal with slacks written out, once per formulation."""
     X, y = clusters(1, examples=9, classes=3, features=2)
-    _, bound = reference.optimum(formulation, X, y, np.ones(9), 3)
-    rows = [(i, *c) for i in range(9) for c in reference.constraints(formulation, 3, y[i])]
+    _, bound = optima.optimum(formulation, X, y, np.ones(9), 3)
+    rows = [(i, *c) for i in range(9) for c in optima.constraints(formulation, 3, y[i])]
     slack_of = {key: 6 + number for number, key in enumerate(dict.fromkeys((i, slack) for i, _, slack in rows))}
 
     def margins(v):
@@ -225,7 +225,7 @@ def test_the_weights_are_the_coefficients_times_the_examples(formulation):
     """As many features as examples: no averaging of W, of which the documentation warns."""
     X, y = clusters(examples=30, features=40, classes=3)
     model = svc(formulation).fit(X, y)
-    Z = reference.with_constant(X, 1.0)
+    Z = optima.with_constant(X, 1.0)
     np.testing.assert_allclose(model.dual_coef_.T @ Z, all_weights(model), atol=1e-12)
     np.testing.assert_array_equal(model.support_, np.unique(model.dual_coef_.nonzero()[0]))
     assert model.result_.support_patterns == len(model.support_)
@@ -538,9 +538,9 @@ def test_one_versus_rest_weighs_a_class_in_its_own_problem(problem, factors, coo
     assume(len(np.unique(y[own > 0])) > 1)
     model = svc("one-vs-rest", C=C, tol=1e-7, class_weight=factors, cooling=cooling, random_state=seed)
     model.set_params(fit_intercept=intercept > 0, intercept_scaling=intercept or 1.0).fit(X, y, sample_weight=weight)
-    Z = reference.with_constant(X, intercept)
-    costs = reference.one_vs_rest_costs(own, C * weight, labels, len(classes))
-    _, bound = reference.optimum("one-vs-rest", Z, labels, costs, len(classes))
+    Z = optima.with_constant(X, intercept)
+    costs = optima.one_vs_rest_costs(own, C * weight, labels, len(classes))
+    _, bound = optima.optimum("one-vs-rest", Z, labels, costs, len(classes))
     primal, _, infeasible = evaluated(model, X, y)
     assert infeasible <= 1e-12
     assert model.result_.primal == pytest.approx(primal, rel=1e-9)
@@ -630,8 +630,8 @@ def test_crammer_singer_is_that_of_liblinear(fit_intercept):
         multi_class="crammer_singer", fit_intercept=fit_intercept, tol=1e-9, max_iter=10**6, random_state=0
     ).fit(X, y)
     W = np.column_stack([theirs.coef_, theirs.intercept_]) if fit_intercept else theirs.coef_
-    Z = reference.with_constant(X, float(fit_intercept))
-    objective = reference.primal("crammer-singer", W, Z, y, np.ones(len(y)))
+    Z = optima.with_constant(X, float(fit_intercept))
+    objective = optima.primal("crammer-singer", W, Z, y, np.ones(len(y)))
     assert ours.result_.primal == pytest.approx(objective, rel=1e-6)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-2)
 
@@ -645,6 +645,6 @@ def test_news20_reaches_the_optimum_confirmed_with_liblinear():
     assert model.result_.primal <= 2029.525 * (1 + 1.1e-4)
     assert model.result_.dual <= 2029.525 * (1 + 1e-6)
     scores = np.asarray(data.X_train @ model.coef_.T)
-    objective = 0.5 * (model.coef_**2).sum() + reference.losses("crammer-singer", scores, data.y_train).sum()
+    objective = 0.5 * (model.coef_**2).sum() + optima.losses("crammer-singer", scores, data.y_train).sum()
     assert model.result_.primal == pytest.approx(objective, rel=1e-10)
     assert 1 - model.score(data.X_test, data.y_test) == pytest.approx(0.1529, abs=0.005)

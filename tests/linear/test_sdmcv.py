@@ -6,16 +6,16 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 
-import reference
 from checks import clouds
 from larank import LinearMulticlassSVC, LinearMulticlassSVCCV
+from references import optima
 
 CS = [0.01, 0.3, 10.0]
 TIGHT = {"tol": 1e-9, "max_iter": 10**6, "random_state": 0}
 X, y = clouds(120, 4, seed=1)
 
 
-@pytest.mark.parametrize("formulation", reference.FORMULATIONS)
+@pytest.mark.parametrize("formulation", optima.FORMULATIONS)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_the_scores_are_those_of_separate_fits(formulation, classes, form):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import metrics
 
-import reference
 from larank import SGDQNClassifier, _core
-from reference import LOSSES, Descent
+from references import gradients
+from references.gradients import LOSSES, Descent
 from sessions import compiled
 
 ALGORITHMS = ("sgd", "svmsgd2", "sgdqn", "olbfgs", "asgd")
@@ -103,7 +103,7 @@ def test_the_derivatives_of_a_loss_are_its_difference_quotients(loss, problem):
 def test_a_loss_and_its_gradient_are_the_formulas_also_far_out(loss, problem, factor):
     joint, scores, label = problem
     value, gradient = seen_loss(loss, joint, factor * scores, label)
-    expected = reference.scores_loss(loss, joint, factor * scores, label)
+    expected = gradients.scores_loss(loss, joint, factor * scores, label)
     assert value == pytest.approx(expected[0], rel=1e-12, abs=1e-100)
     np.testing.assert_allclose(gradient, expected[1], rtol=1e-12, atol=1e-12 * max(1, np.abs(factor * scores).max()))
 
@@ -166,7 +166,7 @@ def evaluated(session, X, labels, costs, rest_costs=None):
 
 
 def primal_of(W, X, labels, costs, options):
-    return reference.mean_loss_primal(options["loss"], options["joint"], options["lambda_"], W, X, labels, costs)
+    return gradients.mean_loss_primal(options["loss"], options["joint"], options["lambda_"], W, X, labels, costs)
 
 
 @settings(max_examples=300)
@@ -199,7 +199,7 @@ def test_the_gap_closes_at_the_optimum(loss, form):
     joint, functions = FORMS[form]
     X, labels, costs = problem(functions, n=40)
     alpha = 0.1
-    best, W = reference.mean_loss_optimum(loss, joint, alpha, X, labels, costs, functions)
+    best, W = gradients.mean_loss_optimum(loss, joint, alpha, X, labels, costs, functions)
     session = session_of(X, labels, loss=loss, joint=joint, functions=functions, lambda_=alpha, weights=W)
     at = evaluated(session, X, labels, costs)
     assert at.primal == pytest.approx(best, rel=1e-9)

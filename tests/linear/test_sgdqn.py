@@ -15,11 +15,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import larank
-import reference
 from checks import assert_same_model, clouds, unchanged
 from larank import LinearMulticlassSVC, MemoryLimitError, SGDQNClassifier
 from larank.linear.gradientmachine import GradientMachine, LabelledRows, Problem, Start
-from reference import LOSSES
+from references import gradients, optima
+from references.gradients import LOSSES
 from studies import datasets
 
 ALGORITHMS = ("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs")
@@ -49,10 +49,10 @@ def weights_of(model):
 
 def primal_of(model, X, y, costs=None):
     """By the formula, at the weights of the model."""
-    Z = reference.with_constant(np.asarray(X, float), float(model.fit_intercept))
+    Z = optima.with_constant(np.asarray(X, float), float(model.fit_intercept))
     joint = model.formulation == "joint" and len(model.classes_) > 2
     labels = np.searchsorted(model.classes_, y)
-    return reference.mean_loss_primal(model.loss, joint, model.alpha, weights_of(model), Z, labels, costs)[0]
+    return gradients.mean_loss_primal(model.loss, joint, model.alpha, weights_of(model), Z, labels, costs)[0]
 
 
 # The certificate
@@ -90,11 +90,11 @@ def test_the_certificate_is_the_primal_of_the_formula_and_a_bound_below_it(probl
     costs = weight * [1.0 if model.class_weight is None else model.class_weight[label] for label in y.tolist()]
     if model.formulation == "one-vs-rest" and len(model.classes_) > 2:
         labels = np.searchsorted(model.classes_, y)
-        costs = reference.one_vs_rest_costs(costs, weight, labels, len(model.classes_))
+        costs = optima.one_vs_rest_costs(costs, weight, labels, len(model.classes_))
     result = model.result_
     assert result.primal == pytest.approx(primal_of(model, X, y, costs), rel=1e-9)
     assert 0 <= result.dual <= result.primal
-    assert result.dual <= costs.mean() * reference.margin_loss(model.loss, 0.0)[0] * 4 + 1e-9  # the primal of W = 0
+    assert result.dual <= costs.mean() * gradients.margin_loss(model.loss, 0.0)[0] * 4 + 1e-9  # the primal of W = 0
     assert [point.gap >= 0 for point in result.history] == [True] * len(result.history)
     assert result.operations["visits"] == parameters["epochs"] * len(y)
 
@@ -117,7 +117,7 @@ REACHED = {"asgd": 2e-4, "sgdqn": 1e-3, "svmsgd2": 1e-3, "sgd": 1e-3, "olbfgs": 
 def optimum_of_noisy(loss, classes, formulation):
     X, y = noisy(n=300, classes=classes)
     joint, functions = formulation == "joint" and classes > 2, 1 if classes == 2 else classes
-    return reference.mean_loss_optimum(loss, joint, 1e-2, X, y, functions=functions)[0]
+    return gradients.mean_loss_optimum(loss, joint, 1e-2, X, y, functions=functions)[0]
 
 
 @every_algorithm
@@ -162,7 +162,7 @@ def liblinear_optimum(loss, alpha, X, y):
     options = {"C": 1 / (alpha * len(y)), "fit_intercept": False, "dual": False, "tol": 1e-6}
     theirs = LinearSVC(**options) if loss == "squared_hinge" else LogisticRegression(solver="liblinear", **options)
     w = theirs.fit(X, y).coef_[0]
-    values, _ = reference.margin_loss(loss, np.where(y, 1, -1) * (X @ w))
+    values, _ = gradients.margin_loss(loss, np.where(y, 1, -1) * (X @ w))
     return alpha / 2 * w @ w + values.mean()
 
 
@@ -175,7 +175,7 @@ def test_all_but_online_lbfgs_reach_the_optimum_on_text(loss):
     for algorithm, epochs in (("asgd", 100), ("svmsgd2", 50), ("sgdqn", 50 if loss == "squared_hinge" else 600)):
         model = sgd(loss=loss, algorithm=algorithm, alpha=1e-4, fit_intercept=False, epochs=epochs, certify=False)
         w = model.fit(data.X_train, y).coef_[0].astype(np.float64)
-        values, _ = reference.margin_loss(loss, np.where(y, 1, -1) * (data.X_train @ w))
+        values, _ = gradients.margin_loss(loss, np.where(y, 1, -1) * (data.X_train @ w))
         assert 0.5e-4 * w @ w + values.mean() <= (1 + 1e-3) * best
 
 
@@ -220,7 +220,7 @@ def test_the_visits_of_the_search_are_counted_apart_from_those_of_training(n, sa
 def test_a_step_that_diverges_is_never_taken(algorithm, loss, size):
     X, y = noisy(n=300)
     model = sgd(algorithm=algorithm, loss=loss, epochs=1).fit(X * size, y)
-    at_zero = float(reference.margin_loss(loss, 0.0)[0])
+    at_zero = float(gradients.margin_loss(loss, 0.0)[0])
     assert model.result_.primal <= 1.05 * at_zero
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import reference
 from larank import LinearMulticlassSVC
 from larank.training import TrainingWarning
-from reference import FORMULATIONS
+from references import optima
+from references.optima import FORMULATIONS
 
 formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
 threads = pytest.mark.parametrize("n_jobs", [2, 3, 8])
@@ -34,10 +34,10 @@ def test_the_optimum_is_that_of_a_general_qp_solver(formulation, n_jobs):
     X, y = clouds(150)
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], size=len(y))
     model = svc(formulation, n_jobs=n_jobs, C=0.5).fit(X, y, sample_weight=weight)
-    Z = reference.with_constant(X, 1.0)
-    W, bound = reference.optimum(formulation, Z, y, 0.5 * weight, 4)
+    Z = optima.with_constant(X, 1.0)
+    W, bound = optima.optimum(formulation, Z, y, 0.5 * weight, 4)
     assert model.result_.dual <= bound * (1 + 1e-6)
-    assert model.result_.primal == pytest.approx(reference.primal(formulation, W, Z, y, 0.5 * weight), rel=1e-6)
+    assert model.result_.primal == pytest.approx(optima.primal(formulation, W, Z, y, 0.5 * weight), rel=1e-6)
     assert model.result_.relative_gap <= 1e-7
 
 
@@ -71,10 +71,10 @@ def test_coefficients_are_feasible_and_weights_are_theirs(n_jobs):
     with pytest.warns(TrainingWarning):
         model.fit(X, y)
     a = model.dual_coef_.toarray()
-    assert reference.infeasibility("crammer-singer", a, y, model.costs_) < 1e-10
-    assert model.result_.dual == pytest.approx(reference.dual("crammer-singer", a, X, y), rel=1e-9)
+    assert optima.infeasibility("crammer-singer", a, y, model.costs_) < 1e-10
+    assert model.result_.dual == pytest.approx(optima.dual("crammer-singer", a, X, y), rel=1e-9)
     assert model.result_.primal == pytest.approx(
-        reference.primal("crammer-singer", model.coef_, X, y, model.costs_), rel=1e-9
+        optima.primal("crammer-singer", model.coef_, X, y, model.costs_), rel=1e-9
     )
 
 

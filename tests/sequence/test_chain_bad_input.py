@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainreference import corpus, hooks, weights
 from larank import _core
+from references.chains import corpus, hooks, weights
 
 
 def i32(*values):

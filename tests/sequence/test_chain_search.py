@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chainreference import (
+from larank import _core
+from references.chains import (
     Chain,
     Corpus,
     Grammar,
@@ -17,7 +18,6 @@ from chainreference import (
     stretches,
     weights,
 )
-from larank import _core
 
 orders = st.integers(0, 3)
 seeds = st.integers(0, 10**6)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainreference import (
+from larank import LinearMulticlassSVC, _core
+from references.chains import (
     Chain,
     Corpus,
     Grammar,
@@ -21,8 +22,7 @@ from chainreference import (
     stretches,
     weights,
 )
-from larank import LinearMulticlassSVC, _core
-from reference import SplitMix
+from references.splitmix import SplitMix
 
 PLENTY = 2**40
 INFERENCE = ("exact", "greedy")

@@ -15,7 +15,6 @@ from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
-from chainreference import hooks
 from forging import joined, split
 from larank import MemoryLimitError, SequenceTagger, StructuredModel, StructuredSVC
 from larank.data import DataFormatError, data_directory
@@ -28,6 +27,7 @@ from larank.sequence.labels import LabelNumbers
 from larank.sequence.tagger import RankedPath
 from larank.sequence.wronglabels import LabelsNotAllowedError
 from larank.training import TrainingWarning
+from references.chains import hooks
 
 WORDS = {
     "DET": ["the", "a", "this", "every"],

@@ -21,7 +21,7 @@ from larank.structured.rows import row_of
 from larank.structured.simplex import ascend_on_simplex
 from larank.structured.weights import CachedExpansion, FeatureWeights
 from larank.training import TrainingWarning, completed
-from reference import interior_point
+from references.optima import interior_point
 
 LABELS = 3
 EXACT = ("larank", "svmstruct", "svmstruct-1slack")

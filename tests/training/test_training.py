@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-import reference
 from checks import clouds, interrupt_when_training
 from larank import HullerClassifier, LinearMulticlassSVC, MulticlassSVC, SequenceTagger, SGDQNClassifier, _core
 from larank.publishing import next_model
 from larank.training import Limits, TrainingWarning, train
 from larank.training.progress import Progress
+from references import optima
 
 
 def endless(**parameters):
@@ -172,7 +172,7 @@ def test_two_threads_train_at_the_same_time():
 # History
 
 
-@pytest.mark.parametrize("formulation", reference.FORMULATIONS)
+@pytest.mark.parametrize("formulation", optima.FORMULATIONS)
 @pytest.mark.parametrize(("C", "classes"), [(0.1, 4), (1.0, 4), (100.0, 4), (1.0, 100)])
 def test_the_dual_never_falls_for_good(formulation, C, classes):
     """Visits solve their QPs exactly, so the dual can only rise; a move of coefficients that lowers it is undone."""

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from larank import LaSVMClassifier
-from reference import binary_optimum, hulls_optimum, kernel_optimum
+from references.optima import binary_optimum, hulls_optimum, kernel_optimum
+from references.quadratic import Quadratic
 from studies import __main__ as command
 from studies.agreement import campaign
 from studies.agreement.claims import broken, unsound
 from studies.agreement.machines import MACHINES, solution_of
 from studies.agreement.problems import ESTIMATORS, KERNELS, draw, kernel_values
-from studies.agreement.quadratic import Quadratic
 from studies.study import Scope
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from reference import interior_point
+from references.optima import interior_point
 
 DIGITS = 60
 LOSSES = (("log_loss", 1.0), ("squared_hinge", 1.0), ("smoothed_hinge", 1.0), ("smoothed_hinge", 0.1))

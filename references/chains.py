@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from larank import _core
-from reference import interior_point
+from references.optima import interior_point
 
 ABSENT = -1
 hooks = pytest.importorskip("larank._core_hooks", reason="larank was built without LARANK_TEST_HOOKS")

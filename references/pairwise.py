@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from reference import interior_point
+from references.optima import interior_point
 
 
 def pairs(weights):

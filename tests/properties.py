@@ -1,0 +1,10 @@
+"""How many examples hypothesis draws for a property whose examples are costly."""
+
+from hypothesis import settings
+
+GATE_EXAMPLES = 30  # of every other property
+
+
+def costly(number):
+    """`number` examples in the gate, and in proportion with the profiles that draw more."""
+    return settings(max_examples=max(1, number * settings.default.max_examples // GATE_EXAMPLES))

@@ -1,6 +1,7 @@
 """Damaged model files of every class: described, loaded and, if they load, asked and trained further."""
 
 import json
+import pickle
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,9 +23,8 @@ from tools.hostile.campaign import Attack, Case, made_apart
 # ---- What a model is asked; its cost must not be what a damaged parameter says ----
 
 _ASK = """
-import warnings
+import pickle, warnings
 import numpy as np
-from scipy.sparse import csr_matrix
 import larank
 from larank.cli.info import info
 from larank.data.models import describe, load
@@ -40,31 +40,113 @@ model = load("model.larank")
 for name, value in model.get_params(deep=False).items():
     if name in MOST and isinstance(value, int) and not -1 <= value <= MOST[name]:
         model.set_params(**{{name: MOST[name]}})
-{data}
-
-def more(X):
-    {more}
+with open("asked.pickle", "rb") as file:
+    X, y = pickle.load(file)
+if isinstance(y, np.ndarray) and hasattr(model, "classes_"):
+    y = model.classes_[np.arange(len(y)) % len(model.classes_)]
 
 def tried(ask):
     try:
-        ask(X)
+        ask()
     except ValueError as error:
         # The data may not be the model's, and large numbers may overflow, which is told in these words.
         if not any(words in str(error) for words in ("features", "column", "scale X", "overflow")):
             raise
 
-for name in ("predict", "decision_function", "transform", "predict_proba"):
+for name in ("predict", "decision_function", "transform", "predict_proba", "tag"):
     if hasattr(model, name):
-        tried(getattr(model, name))
-tried(more)
+        tried(lambda: getattr(model, name)(X))
+if hasattr(model, "explain"):
+    tried(lambda: model.explain(X[0]))
+for name in ("coef_", "transitions_", "concept_vectors_"):
+    tried(lambda: getattr(model, name, None))
+if hasattr(model, "summary"):
+    model.summary()
 if hasattr(model, "partial_fit"):
     try:
         model.partial_fit(X, y)
     except ValueError:
         pass  # parameters that only training looks at, and coefficients that no training leaves
     else:
-        tried(model.predict)
+        tried(lambda: model.predict(X))
 """
+_ASK_LEARNER = """
+import numpy as np
+import larank
+
+X = np.random.RandomState(0).randn(20, 4)
+try:
+    learner = larank.ActiveLearner.load("model.larank", X)
+    learner.query(3), learner.labelled, learner.advice(), learner.undo()
+except larank.data.models.ModelFileError:
+    raise
+except ValueError:
+    pass  # another pool, numbers that cannot be learnt from, nothing to undo
+"""
+
+
+# ---- Sound models, small ones of each kind, and the examples and labels that each is asked with ----
+
+_Asked = tuple[object, object, object]
+_EXAMPLES, _FEW = 30, 8
+
+
+def _models() -> Iterator[_Asked]:
+    from checks import CASES, names
+
+    for case in CASES:
+        X, y = (given[:_EXAMPLES] for given in case.data)
+        yield case.make().fit(X, y), X[:_FEW], y[:_FEW]
+        if case.takes_matrices and not case.variant:
+            call = "partial_fit" if case.streams else "fit"
+            octets = np.clip(20 * X + 100, 0, 255).astype(np.uint8)
+            for examples, labels in (
+                (csr_matrix(np.where(X > 0, X, 0)), y % 2),
+                (X.astype(np.float32), names[y]),
+                (octets, y),
+            ):
+                yield getattr(case.make(), call)(examples, labels), examples[:_FEW], labels[:_FEW]
+        if case.has_kernel:
+            K = X @ X.T
+            yield case.make(kernel="precomputed").fit(K, y), K[:_FEW], y[:_FEW]
+    yield from _structured(X := np.random.RandomState(0).randn(_EXAMPLES, 4), np.arange(_EXAMPLES) % 3)
+    yield from _taggers()
+    yield from _tables(X)
+    yield _learner(), None, None
+
+
+def _structured(X: np.ndarray, y: np.ndarray) -> Iterator[_Asked]:
+    for solver in ("perceptron", "passive-aggressive", "svmstruct", "svmstruct-1slack"):
+        model = larank.StructuredSVC(larank.MulticlassModel(3), solver, random_state=0)
+        yield model.fit(X, y), X[:_FEW], y[:_FEW].tolist()
+    adaptive = larank.StructuredSVC(larank.MulticlassModel(3), schedule="adaptive", random_state=0)
+    yield adaptive.partial_fit(X, y), X[:_FEW], y[:_FEW].tolist()
+
+
+def _taggers() -> Iterator[_Asked]:
+    X, y = [["the", "cat", "sleeps"], ["a", "dog"]], [["O", "B-X", "I-X"], ["O", "B-X"]]
+    for more in (
+        {"constraints": "BIO"},
+        {"inference": "greedy", "order": 2},
+        {"solver": "perceptron", "average": True},
+        {"solver": "passive-aggressive", "order": 0, "label_costs": {("O", "B-X"): 2.0}},
+    ):
+        templates = ["word[0]", "word[-1]|word[0]", "suffix2(word[0])", "bias"]
+        yield larank.SequenceTagger(templates=templates, random_state=0, **more).partial_fit(X, y), X, y
+    names = [[{"w": word, "n": len(word)} for word in words] for words in X]
+    yield larank.SequenceTagger(random_state=0).fit(names, y).calibrate(names, y), names, y
+    rows = np.random.RandomState(0).randn(5, 3), [3, 2]
+    yield larank.SequenceTagger(random_state=0, solver="perceptron").fit(rows, y), rows, y
+
+
+def _tables(X: np.ndarray) -> Iterator[_Asked]:
+    rows, y = polars.DataFrame(table(30)), np.arange(30) % 3
+    yield larank.TableEncoder(kinds={"size": "number"}).fit(rows), rows, y
+    yield larank.TableEncoder(text="hash", text_features=9, scale="robust").fit(rows), rows, y
+    classifier = larank.LinearMulticlassSVC(random_state=0)
+    yield make_pipeline(larank.TableEncoder(), classifier).fit(rows, y), rows, y
+    y = y[: len(X)]
+    yield make_pipeline(larank.KernelPCAMap(n_components=3, random_state=0), classifier).fit(X, y), X, y
 
 
 def table(n: int) -> dict[str, list]:
@@ -80,112 +162,11 @@ def table(n: int) -> dict[str, list]:
     }
 
 
-_PLAIN = "X = np.random.RandomState(1).randn(8, 4)\n"
-_MATRIX = _PLAIN + "y = model.classes_[np.arange(8) % len(model.classes_)]\n"
-_DATA = {
-    "dense": _MATRIX,
-    "single": _MATRIX + "X = X.astype(np.float32)\n",
-    "sparse": _MATRIX + "X[X < 0] = 0\nX = csr_matrix(X)\n",
-    "octets": _MATRIX + "X = np.clip(20 * X + 100, 0, 255).astype(np.uint8)\n",
-    "plain": _PLAIN,
-    "labelling": "X = np.random.RandomState(0).randn(20, 4)\n",
-    "precomputed": _MATRIX.replace("(8, 4)", "(8, min(1000, model.n_features_in_))"),
-    "structured": _PLAIN.replace("4", "len(model.coef_) // model.model.n_classes") + "y = np.arange(8) % 2\n",
-    "words": "X, y = [['a', 'cat', 'sleeps'], ['cat']], [['O', 'B-X', 'I-X'], ['O']]\n",
-    "names": "X, y = [[{'w': 'a'}, {'w': 'cat', 'n': 2}]], [['O', 'B-X']]\n",
-    "arrays": "X, y = (np.random.RandomState(1).randn(5, 3), [2, 3]), [['O', 'B-X'], ['O', 'O', 'B-X']]\n",
-    "sentences": "X, y = ['the cat sleeps', 'a dog'], ['sleeps(cat)', 'dog']\n",
-    "concepts": "X, y = ['the cat sleeps', 'a dog'], ['- CAT SLEEP', '- DOG']\n",
-    "table": f"import polars\nX = polars.DataFrame({table(8)!r})\n",
-}
-_MORE = {
-    "labelling": """try:
-        learner = larank.ActiveLearner.load("model.larank", X)
-        learner.query(3), learner.labelled, learner.advice(), learner.undo()
-    except larank.data.models.ModelFileError:
-        raise
-    except ValueError:
-        pass  # another pool, numbers that cannot be learnt from, nothing to undo""",
-    "words": "model.tag(X) if hasattr(model, 'tag') else None; model.explain(X[0]); model.coef_; model.transitions_",
-    "sentences": "model.explain(X[0])",
-    "concepts": "model.explain(X[0]); model.concept_vectors_",
-    "table": "(model[0] if hasattr(model, 'steps') else model).summary()",
-}
-
-
-# ---- Sound models, a small one of each kind ----
-
-
-def _models() -> Iterator[tuple[str, object]]:
-    """What each is asked with, and the model."""
-    random = np.random.RandomState(0)
-    X, y = random.randn(20, 4), np.arange(20) % 3
-    X += y[:, None]
-    sparse, words = csr_matrix(np.where(X > 0, X, 0)), np.array(["ham", "spam", "tofu"])[y]
-    settings = {"random_state": 0, "n_jobs": 1}
-    streams = {
-        larank.LaRankClassifier: ({}, {"fit_intercept": True}),
-        larank.LaSVMClassifier: ({},),
-        larank.HullerClassifier: ({},),
-        larank.TrackingSVC: ({"n_steps": 2},),
-        larank.KernelPerceptron: ({"decision": "average"}, {"budget": 6}),
-        larank.KernelPassiveAggressive: ({"fit_intercept": True},),
-        larank.AmbiguousClassifier: ({}, {"n_reprocess": 0}),
-    }
-    for kind, variants in streams.items():
-        for more in variants:
-            known = {name: value for name, value in settings.items() if name in models.defaults(kind)}
-            yield "dense", kind(**known, **more).fit(X, words)
-            yield "sparse", kind(**known, **more).partial_fit(sparse[:12], y[:12])
-            yield "single", kind(kernel="linear", **known, **more).partial_fit(X[:9].astype(np.float32), y[:9] % 2)
-            yield "precomputed", kind(kernel="precomputed", **known, **more).fit(X @ X.T, y)
-    yield "sparse", larank.LaRankClassifier("linear", random_state=0).partial_fit(sparse, y, classes=[0, 1, 2, 9])
-    exact = larank.MulticlassSVC(**settings)
-    yield "dense", exact.fit(X, words)
-    yield (
-        "sparse",
-        larank.MulticlassSVC("linear", fit_intercept=True, solver=larank.Published(), **settings).fit(sparse, y),
-    )
-    yield "precomputed", larank.MulticlassSVC("precomputed", **settings).fit(X @ X.T, y)
-    octets = np.clip(20 * X + 100, 0, 255).astype(np.uint8)
-    yield "octets", larank.MulticlassSVC(**settings).fit(octets, y)
-    yield "octets", larank.LaRankClassifier(**settings).partial_fit(octets, y)
-    yield "dense", larank.MulticlassSVCCV(Cs=[1.0, 10.0], gammas=[0.1], cv=2, **settings).fit(X, words)
-    yield "dense", larank.LinearMulticlassSVC(random_state=0).fit(X, words)
-    yield "dense", larank.LinearMulticlassSVCCV(Cs=[0.1, 1.0], cv=2, random_state=0).fit(X, words)
-    yield "sparse", larank.PrimalMulticlassSVC(**settings).fit(sparse, y > 1)
-    for feature_map in ("cholesky", "kpca"):
-        model = larank.PrimalMulticlassSVC("rbf", feature_map=feature_map, n_components=5, **settings)
-        yield "dense", model.fit(X, y)
-    for algorithm in ("asgd", "sgdqn", "svmsgd2", "sgd", "olbfgs"):
-        model = larank.SGDQNClassifier(algorithm=algorithm, random_state=0, loss="log_loss")
-        yield "dense", model.partial_fit(X, words)
-    yield "sparse", larank.SGDQNClassifier(formulation="one-vs-rest", random_state=0).fit(sparse, y > 1)
-    for map_kind in (larank.PivotedCholeskyMap, larank.KernelPCAMap):
-        yield "plain", map_kind(n_components=6, **settings).fit(X)
-        yield "plain", map_kind("poly", degree=2, n_components=3, **settings).fit(sparse)
-    for solver in ("larank", "perceptron", "passive-aggressive", "svmstruct", "svmstruct-1slack"):
-        model = larank.StructuredSVC(larank.MulticlassModel(3), solver, random_state=0)
-        yield "structured", model.fit(X, y)
-    adaptive = larank.StructuredSVC(larank.MulticlassModel(3), schedule="adaptive", random_state=0)
-    yield "structured", adaptive.partial_fit(X, y)
-    yield from _taggers()
-    yield from _of_sentences()
-    rows = polars.DataFrame(table(30))
-    yield "table", larank.TableEncoder(kinds={"size": "number"}).fit(rows)
-    yield "table", larank.TableEncoder(text="hash", text_features=9, scale="robust").fit(rows)
-    classifier = larank.LinearMulticlassSVC(random_state=0)
-    yield "table", make_pipeline(larank.TableEncoder(), classifier).fit(rows, np.arange(30) % 3)
-    yield "plain", make_pipeline(larank.KernelPCAMap(n_components=3, **settings), classifier).fit(X, y)
-    yield "labelling", _labelling(words)
-
-
-def _labelling(labels: np.ndarray) -> object:
+def _learner() -> object:
     """What a file has of a learner that was told a few labels."""
-    learner = larank.ActiveLearner(
-        larank.LaRankClassifier(gamma=0.1, random_state=0), np.random.RandomState(0).randn(20, 4), random_state=0
-    )
-    learner.teach(y=labels[:10], index=np.arange(10))
+    model = larank.LaRankClassifier(gamma=0.1, random_state=0)
+    learner = larank.ActiveLearner(model, np.random.RandomState(0).randn(20, 4), random_state=0)
+    learner.teach(y=np.array(["ham", "spam", "tofu"])[np.arange(10) % 3], index=np.arange(10))
     learner.teach(np.zeros(4), "ham")
     learner.query(4)
     learner.skip()
@@ -193,50 +174,23 @@ def _labelling(labels: np.ndarray) -> object:
     return learner._record(with_model=True)
 
 
-def _taggers() -> Iterator[tuple[str, object]]:
-    X, y = [["the", "cat", "sleeps"], ["a", "dog"]], [["O", "B-X", "I-X"], ["O", "B-X"]]
-    for more in (
-        {"constraints": "BIO"},
-        {"inference": "greedy", "order": 2},
-        {"solver": "perceptron", "average": True},
-        {"solver": "passive-aggressive", "order": 0, "label_costs": {("O", "B-X"): 2.0}},
-    ):
-        templates = ["word[0]", "word[-1]|word[0]", "suffix2(word[0])", "bias"]
-        yield "words", larank.SequenceTagger(templates=templates, random_state=0, **more).partial_fit(X, y)
-    names = [[{"w": word, "n": len(word)} for word in words] for words in X]
-    yield "names", larank.SequenceTagger(random_state=0).fit(names, y).calibrate(names, y)
-    rows = np.random.RandomState(0).randn(5, 3), [3, 2]
-    yield "arrays", larank.SequenceTagger(random_state=0, solver="perceptron").fit(rows, y)
-
-
-def _of_sentences() -> Iterator[tuple[str, object]]:
-    sentences = ["the cat sleeps", "a dog barks", "the dog sleeps"]
-    meanings = [["sleeps(cat)", "barks(dog)"], ["barks(dog)"], ["sleeps(dog)"]]
-    for more in ({}, {"strategy": "random", "update": "mistake", "window": 3}):
-        yield "sentences", larank.SemanticParser(random_state=0, **more).partial_fit(sentences, meanings)
-    concepts = ["- CAT SLEEP", "- DOG BARK", "- DOG SLEEP"]
-    for more in ({}, {"supervision": "bags", "strategy": "left-right"}):
-        labeler = larank.ConceptLabeler(embedding_size=3, hidden_size=4, window=3, random_state=0, epochs=2, **more)
-        yield "concepts", labeler.fit(sentences, concepts)
-
-
 @cache
-def corpus() -> tuple[tuple[str, bytes], ...]:
-    """What each sound model is asked with, and its file."""
+def corpus() -> tuple[tuple[bytes | None, bytes], ...]:
+    """The files of sound models, each with the pickled examples and labels that it is asked with."""
     return made_apart(_saved)
 
 
-def _saved() -> tuple[tuple[str, bytes], ...]:
+def _saved() -> tuple[tuple[bytes | None, bytes], ...]:
     found = []
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / "model.larank"
-        for asked_with, model in _models():
+        for model, X, y in _models():
             if hasattr(model, "result_"):  # a long history would be most of the file, and times would never be the same
                 points = tuple(replace(point, seconds=0.0) for point in model.result_.history[:2])
                 model.result_ = replace(model.result_, history=points, seconds=0.0, breakdown={})
             larank.save(model, path)
-            found.append((asked_with, path.read_bytes()))
+            found.append((None if X is None else pickle.dumps((X, y)), path.read_bytes()))
     return tuple(found)
 
 
@@ -244,41 +198,9 @@ def _saved() -> tuple[tuple[str, bytes], ...]:
 
 _EXTREME: tuple[object, ...] = (
     *(None, True, False, 0, 1, -1, 2, 3, 4, 5, 20, 21, 255, 256, 2**31 - 1, 2**31, -(2**31), 2**53, 2**63 - 1, 2**63),
-    *(
-        2**64,
-        -(2**63),
-        10**30,
-        10**400,
-        0.0,
-        -0.0,
-        0.5,
-        1e-320,
-        1e308,
-        -1e308,
-        1e400,
-        "",
-        "a",
-        "-",
-        "O",
-        "A0",
-        "0",
-        "\0",
-    ),
-    *(
-        "linear",
-        "rbf",
-        "poly",
-        "sigmoid",
-        "precomputed",
-        "cosine",
-        "nan",
-        "inf",
-        "<U3",
-        "<U250000000",
-        "|O",
-        "<f8",
-        "coef_",
-    ),
+    *(2**64, -(2**63), 10**30, 10**400, 0.0, -0.0, 0.5, 1e-320, 1e308, -1e308, 1e400),
+    *("", "a", "-", "O", "A0", "0", "\0", "linear", "rbf", "poly", "sigmoid", "precomputed", "cosine", "nan", "inf"),
+    *("<U3", "<U250000000", "|O", "<f8", "coef_"),
     *([], [0], [[]], {}, {"$float": "nan"}, {"$float": "inf"}, {"$float": "-inf"}, {"$float": "1"}, {"$tuple": []}),
     *({"$dict": []}, {"$array": "classes_"}, {"$array": "coef_"}, {"$array": "missing"}, {"$result": {"$dict": []}}),
     *({"$value": "MulticlassModel", "settings": {"$dict": [["n_classes", 10**9]]}}, {"$value": "Active"}, {"$what": 1}),
@@ -423,17 +345,16 @@ def _damage_bytes(random: Random, content: bytes) -> bytes:
 # ---- The attack ----
 
 
-def script(asked_with: str, describe: str = 'describe("model.larank")') -> str:
-    """What is done with a file."""
-    return _ASK.format(describe=describe, data=_DATA[asked_with], more=_MORE.get(asked_with, "pass"))
-
-
 def cases(random: Random) -> Iterator[Case]:
     """Damaged files, each of any of the models."""
     while True:
-        asked_with, content = random.choice(corpus())
-        describe = random.choice(('describe("model.larank")', 'info("model.larank", debug=True)'))
-        yield Case(script(asked_with, describe), {"model.larank": damaged(random, content)})
+        asked, content = random.choice(corpus())
+        files = {"model.larank": damaged(random, content)}
+        if asked is None:
+            yield Case(_ASK_LEARNER, files)
+        else:
+            describe = random.choice(('describe("model.larank")', 'info("model.larank", debug=True)'))
+            yield Case(_ASK.format(describe=describe), {**files, "asked.pickle": asked})
 
 
 def is_refused(error: BaseException) -> bool:
@@ -442,7 +363,7 @@ def is_refused(error: BaseException) -> bool:
 
 
 _WARM_UP = """
-import numpy, polars, scipy.linalg
+import numpy, polars, scipy.linalg, scipy.sparse
 import larank.cli.info, larank.data.models
 scipy.linalg.solve_triangular(numpy.eye(2), numpy.eye(2))  # SciPy's BLAS takes its 64 MB of addresses at the first call
 """

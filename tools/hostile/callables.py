@@ -11,6 +11,7 @@ from itertools import cycle, product
 from random import Random
 
 import larank
+from checks import registered
 from tools.hostile.campaign import Attack, Case
 
 _SCRIPT = """
@@ -142,11 +143,7 @@ for k in sorted({{*range(1, min(count, {some}) + 1), *some}}):
 
 _STRUCTURED = ("larank", "svmstruct", "svmstruct-1slack", "perceptron", "passive-aggressive")
 _TARGETS = [
-    *(
-        (name, "kernel=kernel" + ", cv=2" * name.endswith("CV"), "rows")
-        for name in larank.__all__
-        if hasattr(getattr(larank, name), "fit")
-    ),
+    *((name, "kernel=kernel" + ", cv=2" * name.endswith("CV"), "rows") for name in registered()),
     ("LaRankClassifier", "kernel='rbf', gamma=0.1, selection=Choice()", "rows"),
     ("LaSVMClassifier", "kernel='rbf', gamma=0.1, selection=Choice()", "rows"),
     ("SequenceTagger", "constraints=allowed", "sentences"),

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from random import Random
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 
 import larank
+from checks import registered
 from tools.hostile.campaign import Attack, Case
 
 # ---- What a case does; its source is part of the case ----
@@ -108,20 +109,12 @@ _OTHER_ARGUMENTS = (
 _ARGUMENTS = re.compile(rf"\b({'|'.join((*_PARAMETERS, *_OTHER_ARGUMENTS))})\b")
 
 
-def estimators() -> dict[str, type]:
-    """The estimators of the library, by name, but for that of tables, which has an attack of its own."""
-    found = {name: getattr(larank, name) for name in larank.__all__ if name != "TableEncoder"}
-    return {
-        name: kind
-        for name, kind in found.items()
-        if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and hasattr(kind, "fit")
-    }
-
-
 def cases(random: Random) -> Iterator[Case]:
     """Cases without end: two or three extremes at a time, in all estimators in turn."""
     while True:
-        for name, kind in estimators().items():
+        for name, kind in registered().items():
+            if name == "TableEncoder":  # tables have an attack of their own
+                continue
             lines = _text_case(random, name, kind) if name in _TEXTS else _matrix_case(random, name, kind)
             yield Case("\n".join(["import warnings", "import numpy as np", "import larank", _SOURCE, *lines]))
 

@@ -3,14 +3,11 @@
 The estimators are those in `larank.__all__`, so that a new one takes part by itself.
 """
 
-import inspect
 from collections.abc import Iterator
 from itertools import cycle
 from random import Random
 
-from sklearn.base import BaseEstimator
-
-import larank
+from checks import registered
 from tools.hostile.campaign import Attack, Case
 
 # What makes an estimator quick, or another one: each line is a case.
@@ -103,17 +100,7 @@ for way, answer in given:
 """
 
 
-def _estimators() -> list[tuple[str, str]]:
-    found = {name: getattr(larank, name) for name in larank.__all__}
-    names = [
-        name
-        for name, kind in found.items()
-        if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and hasattr(kind, "fit")
-    ]
-    return [(name, parameters) for name in names for parameters in _VARIANTS.get(name, [""])]
-
-
-ESTIMATORS = _estimators()
+ESTIMATORS = [(name, parameters) for name in registered() for parameters in _VARIANTS.get(name, [""])]
 
 
 def cases(random: Random) -> Iterator[Case]:

@@ -40,7 +40,7 @@ class Steady:
 
     def rates(self, done: int, n: int) -> NDArray[np.float64]:
         """All the same."""
-        return np.full(n, self._rate)
+        return np.full(n, self._rate, dtype=np.float64)
 
     def lexicon_looks(self, orders: np.random.RandomState | None) -> Iterator[Looks]:
         """None."""

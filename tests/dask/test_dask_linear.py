@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import warnings
-from itertools import pairwise
+from itertools import count, pairwise
 
 import dask
 import dask.array as da
@@ -13,6 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import larank
@@ -54,17 +55,17 @@ def test_the_optimum_is_that_of_one_process(client, formulation):
     assert type(model.local()) is larank.LinearMulticlassSVC
 
 
-def test_the_certificate_is_that_of_all_data_with_weights(client):
-    weights = np.random.default_rng(0).uniform(0, 2, len(Y))
-    model = quick().fit(*parts_of(X, Y, weights), client=client)
-    assert model.result_.primal == pytest.approx(primal_of(model, 0.1, weights), rel=1e-6)
-
-
-def test_balanced_classes_are_balanced_over_all_partitions(client):
+@pytest.mark.parametrize("is_balanced", [False, True])
+def test_the_certificate_is_that_of_all_data_with_weights(client, is_balanced):
+    """Also where each partition holds a few of the classes."""
     order = np.argsort(Y, kind="stable")
-    model = quick(class_weight="balanced").fit(*parts_of(X[order], Y[order]), client=client)
-    counts = dict(zip(*np.unique(Y, return_counts=True), strict=True))
-    weights = np.array([len(Y) / (26 * counts[label]) for label in Y])
+    labels, counts = np.unique(Y, return_counts=True)
+    weights = np.random.default_rng(0).uniform(0, 2, len(Y))
+    if is_balanced:
+        weights = len(Y) / (26 * counts[np.searchsorted(labels, Y)])
+        model = quick(class_weight="balanced").fit(*parts_of(X[order], Y[order]), client=client)
+    else:
+        model = quick().fit(*parts_of(X, Y, weights), client=client)
     assert model.result_.primal == pytest.approx(primal_of(model, 0.1, weights), rel=1e-6)
 
 
@@ -88,64 +89,53 @@ def test_two_classes_of_any_kind(client, labels):
     assert model.score(X.astype(np.float32), y) > 0.6
 
 
-def test_a_limit_of_time_ends_training_with_a_model_and_its_gap(client):
-    with pytest.warns(larank.TrainingWarning, match="time_limit=0.5"):
-        model = quick(tol=1e-9, C=100.0, time_limit=0.5).fit(*parts_of(X, Y), client=client)
-    assert model.result_.status == "time_limit"
+def in_round(monkeypatch, number, action):
+    """Do this at the beginning of a round of training."""
+    advance, calls = DistributedRounds.advance, count(1)
+
+    def and_act(rounds):
+        if next(calls) == number:
+            action()
+        return advance(rounds)
+
+    monkeypatch.setattr(DistributedRounds, "advance", and_act)
+
+
+@pytest.mark.parametrize("status", ["interrupted", "time_limit"])
+def test_an_early_end_leaves_a_model_and_its_gap(client, monkeypatch, status):
+    if status == "interrupted":
+        in_round(monkeypatch, 5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.warns(larank.TrainingWarning, match="by an interrupt|time_limit=0.5"):
+        model = quick(tol=1e-9, C=100.0, time_limit=0.5 if status == "time_limit" else None).fit(
+            *parts_of(X, Y), client=client
+        )
+    assert model.result_.status == status
     assert model.result_.primal >= model.result_.dual
+    assert set(model.predict(X)) <= set(Y)  # how good it is depends on how far it came
     point = model.result_.history[-1]
     assert point.rounds > 0
     assert point.bytes_sent > 0
 
 
-def test_ctrl_c_ends_training_with_a_model(client, monkeypatch):
-    advance, rounds_left = DistributedRounds.advance, [5]
-
-    def and_interrupt(rounds):
-        rounds_left[0] -= 1
-        if rounds_left[0] == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-        return advance(rounds)
-
-    monkeypatch.setattr(DistributedRounds, "advance", and_interrupt)
-    with pytest.warns(larank.TrainingWarning, match="by an interrupt"):
-        model = quick(tol=1e-9, C=100.0).fit(*parts_of(X, Y), client=client)
-    assert model.result_.status == "interrupted"
-    assert model.result_.primal >= model.result_.dual
-    assert set(model.predict(X)) <= set(Y)  # how good it is depends on how far it came
-
-
 def test_progress_tells_rounds_gap_and_bytes(client, capsys):
     quick(tol=0.1, verbose=2).fit(*parts_of(X, Y), client=client)
     lines = capsys.readouterr().err
-    assert "2 shares" in lines
-    assert "rounds, " in lines
-    assert "MB sent" in lines
-    assert "relative gap" in lines
+    assert all(words in lines for words in ("2 shares", "rounds, ", "MB sent", "relative gap"))
 
 
 def test_a_grid_search_runs_on_dask_workers(client):
     search = GridSearchCV(larank.LinearMulticlassSVC(tol=0.1, random_state=0), {"C": [0.01, 0.1]}, cv=2)
+    alone = clone(search).fit(X[:1000], Y[:1000])
     with parallel_config("dask"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         search.fit(X[:1000], Y[:1000])
-    alone = GridSearchCV(larank.LinearMulticlassSVC(tol=0.1, random_state=0), {"C": [0.01, 0.1]}, cv=2)
-    assert search.best_params_ == alone.fit(X[:1000], Y[:1000]).best_params_
+    assert search.best_params_ == alone.best_params_
 
 
 def kill_in_round(monkeypatch, client, number, address):
     """kill -9 of a worker while a round is under way."""
     pid = client.run(os.getpid, workers=[address])[address]
-    advance = DistributedRounds.advance
-
-    def and_kill(rounds):
-        nonlocal number
-        number -= 1
-        if number == 0:
-            threading.Timer(0.002, os.kill, (pid, signal.SIGKILL)).start()
-        return advance(rounds)
-
-    monkeypatch.setattr(DistributedRounds, "advance", and_kill)
+    in_round(monkeypatch, number, lambda: threading.Timer(0.002, os.kill, (pid, signal.SIGKILL)).start())
 
 
 @pytest.mark.parametrize("in_round", [1, 12])
@@ -175,15 +165,7 @@ def test_data_that_are_lost_for_good_leave_the_last_model_and_its_gap(client, mo
 def test_a_lost_scheduler_is_said_and_leaves_the_last_model(monkeypatch):
     cluster = LocalCluster(n_workers=1, processes=False, protocol="tcp://", silence_logs=50, **LOOPBACK)
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), cluster, Client(cluster) as client:
-        advance, left = DistributedRounds.advance, [5]
-
-        def and_close(rounds):
-            left[0] -= 1
-            if left[0] == 0:
-                cluster.sync(cluster.scheduler.close)
-            return advance(rounds)
-
-        monkeypatch.setattr(DistributedRounds, "advance", and_close)
+        in_round(monkeypatch, 5, lambda: cluster.sync(cluster.scheduler.close))
         with pytest.raises(larank.dask.ClusterError, match=r"connection to the scheduler at .* is lost") as caught:
             quick(C=100.0, tol=1e-9).fit(*parts_of(X, Y), client=client)
         assert caught.value.model.result_.relative_gap > 0

@@ -20,6 +20,12 @@ SENTENCES = [["the", "dog", "barks"], ["a", "cat", "sleeps"], ["the", "cat", "ba
 TAGS = [["D", "N", "V"], ["D", "N", "V"], ["D", "N", "V", "A"]] * 5
 
 
+@pytest.fixture(autouse=True)
+def sync():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
 def examples(classes=("low", "mid", "high"), n=120):
     random = np.random.default_rng(0)
     y = np.array(classes)[random.integers(0, len(classes), n)]
@@ -41,10 +47,9 @@ def test_arrays_in_any_chunks_get_the_answers_of_the_model(classes):
         assert (labels.dtype, scores.dtype) == (y.dtype, X.dtype)
         assert labels.shape == model.predict(X).shape
         assert scores.shape == model.decision_function(X).shape
-        np.testing.assert_array_equal(labels.compute(scheduler="sync"), model.predict(X))
-        np.testing.assert_allclose(scores.compute(scheduler="sync"), model.decision_function(X))
-        with dask.config.set(scheduler="sync"):
-            assert larank.dask.score(model, parts, da.from_array(y, chunks=70)) == model.score(X, y)
+        np.testing.assert_array_equal(labels.compute(), model.predict(X))
+        np.testing.assert_allclose(scores.compute(), model.decision_function(X))
+        assert larank.dask.score(model, parts, da.from_array(y, chunks=70)) == model.score(X, y)
 
 
 def test_chunks_may_be_sparse_or_of_unknown_sizes():
@@ -53,15 +58,14 @@ def test_chunks_may_be_sparse_or_of_unknown_sizes():
     sparse = da.from_array(X, chunks=(50, 4)).map_blocks(csr_matrix)
     some = da.from_array(X, chunks=(50, 4))
     some = some[some[:, 0] > 1]
-    with dask.config.set(scheduler="sync"):
-        np.testing.assert_array_equal(larank.dask.predict(model, sparse).compute(), model.predict(X))
-        np.testing.assert_array_equal(larank.dask.predict(model, some).compute(), model.predict(X[X[:, 0] > 1]))
+    np.testing.assert_array_equal(larank.dask.predict(model, sparse).compute(), model.predict(X))
+    np.testing.assert_array_equal(larank.dask.predict(model, some).compute(), model.predict(X[X[:, 0] > 1]))
 
 
 def test_probabilities_have_a_column_per_class():
     X, y = examples()
     model = larank.SGDQNClassifier("log_loss", epochs=2, random_state=0).fit(X, y)
-    found = larank.dask.predict_proba(model, da.from_array(X, chunks=(50, 4))).compute(scheduler="sync")
+    found = larank.dask.predict_proba(model, da.from_array(X, chunks=(50, 4))).compute()
     np.testing.assert_allclose(found, model.predict_proba(X))
 
 
@@ -72,39 +76,35 @@ def test_data_frames_get_series_and_frames_with_their_index():
     parts = dd.from_pandas(frame, npartitions=3)
     parts = parts[parts.a > 1]  # of unknown sizes
     expected = frame[frame.a > 1]
-    with dask.config.set(scheduler="sync"):
-        labels = larank.dask.predict(model, parts[list("abcd")])
-        scores = larank.dask.decision_function(model, parts[list("abcd")])
-        assert labels.dtype == labels.compute().dtype
-        pd.testing.assert_index_equal(labels.compute().index, expected.index)
-        assert (labels.compute() == model.predict(expected[list("abcd")])).all()
-        assert list(scores.columns) == list(scores.compute().columns) == ["high", "low", "mid"]
-        score = larank.dask.score(model, parts[list("abcd")], parts.y)
-        assert score == pytest.approx(model.score(expected[list("abcd")], expected.y))
+    labels = larank.dask.predict(model, parts[list("abcd")])
+    scores = larank.dask.decision_function(model, parts[list("abcd")])
+    assert labels.dtype == labels.compute().dtype
+    pd.testing.assert_index_equal(labels.compute().index, expected.index)
+    assert (labels.compute() == model.predict(expected[list("abcd")])).all()
+    assert list(scores.columns) == list(scores.compute().columns) == ["high", "low", "mid"]
+    score = larank.dask.score(model, parts[list("abcd")], parts.y)
+    assert score == pytest.approx(model.score(expected[list("abcd")], expected.y))
 
 
 def test_a_score_counts_weights():
     X, y = examples()
     model, weights = fitted(X, y), np.linspace(0, 1, len(y))
-    parts = [da.from_array(each, chunks=50) for each in (y, weights)]
-    with dask.config.set(scheduler="sync"):
-        found = larank.dask.score(model, da.from_array(X, chunks=(50, 4)), *parts)
+    found = larank.dask.score(model, *(da.from_array(each, chunks=50) for each in (X, y, weights)))
     assert found == pytest.approx(model.score(X, y, weights))
 
 
 def test_a_tagger_tags_bags_of_sentences():
     tagger = larank.SequenceTagger(random_state=0).fit(SENTENCES, TAGS)
     sentences, tags = (db.from_sequence(each, npartitions=4) for each in (SENTENCES, TAGS))
-    with dask.config.set(scheduler="sync"):
-        assert larank.dask.predict(tagger, sentences).compute() == tagger.predict(SENTENCES).tolist()
-        assert larank.dask.score(tagger, sentences, tags) == tagger.score(SENTENCES, TAGS)
-        assert larank.dask.predict(tagger, sentences.filter(lambda s: False)).compute() == []
+    assert larank.dask.predict(tagger, sentences).compute() == tagger.predict(SENTENCES).tolist()
+    assert larank.dask.score(tagger, sentences, tags) == tagger.score(SENTENCES, TAGS)
+    assert larank.dask.predict(tagger, sentences.filter(lambda s: False)).compute() == []
 
 
 def test_delayed_partitions_get_delayed_answers():
     X, y = examples()
     model = fitted(X, y)
-    found = dask.compute(*larank.dask.predict(model, [dask.delayed(X[:70]), dask.delayed(X[70:])]), scheduler="sync")
+    found = dask.compute(*larank.dask.predict(model, [dask.delayed(X[:70]), dask.delayed(X[70:])]))
     np.testing.assert_array_equal(np.concatenate(found), model.predict(X))
 
 
@@ -114,41 +114,34 @@ def test_delayed_partitions_get_delayed_answers():
 def test_a_map_is_fitted_on_a_sample_and_applied_to_all(kernel_map):
     X, _ = examples()
     parts = da.from_array(X, chunks=((0, 70, 50), 4))
-    with dask.config.set(scheduler="sync"):
-        larank.dask.fit_on_sample(kernel_map, parts, sample_size=40, random_state=0)
-        assert kernel_map.n_components_ == 10
-        np.testing.assert_allclose(
-            larank.dask.transform(kernel_map, parts).compute(), kernel_map.transform(X), atol=1e-9
-        )
-        everything = larank.dask.fit_on_sample(larank.KernelPCAMap(), parts)
+    larank.dask.fit_on_sample(kernel_map, parts, sample_size=40, random_state=0)
+    assert kernel_map.n_components_ == 10
+    np.testing.assert_allclose(larank.dask.transform(kernel_map, parts).compute(), kernel_map.transform(X), atol=1e-9)
+    everything = larank.dask.fit_on_sample(larank.KernelPCAMap(), parts)
     np.testing.assert_allclose(everything.eigenvalues_, larank.KernelPCAMap().fit(X).eigenvalues_, atol=1e-9)
 
 
 def test_a_pipeline_of_ours_is_a_model_too():
     X, y = examples()
     model = make_pipeline(larank.KernelPCAMap(n_components=10), larank.LinearMulticlassSVC(random_state=0)).fit(X, y)
-    found = larank.dask.predict(model, da.from_array(X, chunks=(50, 4))).compute(scheduler="sync")
+    found = larank.dask.predict(model, da.from_array(X, chunks=(50, 4))).compute()
     np.testing.assert_array_equal(found, model.predict(X))
 
 
 @pytest.mark.parametrize(
-    ("ask", "error", "words"),
+    ("method", "arrays", "error", "words"),
     [
-        (lambda model, X, y: larank.dask.predict(model, X), TypeError, "X must be a Dask array"),
-        (lambda model, X, y: larank.dask.predict(model, da.from_array(X[:, 0])), ValueError, "two dimensions"),
-        (lambda model, X, y: larank.dask.predict(model, da.from_array(X[:, :2])), ValueError, "features"),
-        (lambda model, X, y: larank.dask.predict_proba(model, da.from_array(X)), AttributeError, "predict_proba"),
-        (
-            lambda model, X, y: larank.dask.score(model, da.from_array(X), da.from_array(y[1:])),
-            ValueError,
-            "as long as",
-        ),
+        ("predict", lambda X, y: [X], TypeError, "X must be a Dask array"),
+        ("predict", lambda X, y: [da.from_array(X[:, 0])], ValueError, "two dimensions"),
+        ("predict", lambda X, y: [da.from_array(X[:, :2])], ValueError, "features"),
+        ("predict_proba", lambda X, y: [da.from_array(X)], AttributeError, "predict_proba"),
+        ("score", lambda X, y: [da.from_array(X), da.from_array(y[1:])], ValueError, "as long as"),
     ],
 )
-def test_what_cannot_be_asked_is_said_at_once(ask, error, words):
+def test_what_cannot_be_asked_is_said_at_once(method, arrays, error, words):
     X, y = examples()
     with pytest.raises(error, match=words):
-        ask(fitted(X, y), X, y)
+        getattr(larank.dask, method)(fitted(X, y), *arrays(X, y))
 
 
 def test_without_dask_all_else_works_and_the_error_names_the_extra():

@@ -33,18 +33,13 @@ def test_a_pickle_warm_starts_alike_and_a_loaded_model_is_trained_again(tmp_path
     assert loaded.fit(X[:-1], names[y[:-1]]).result_.status == "converged"
 
 
-def test_without_an_intercept_there_is_none():
-    model = svc(fit_intercept=False).fit(X, y)
-    assert not model.intercept_.any()
-    assert model.intercept_.shape == (3,)
-
-
 def test_the_intercept_includes_its_scaling():
-    model = svc(intercept_scaling=3.0, tol=1e-8, max_iter=10**5).fit(X, y)
-    constant = svc(fit_intercept=False, tol=1e-8, max_iter=10**5).fit(np.column_stack([X, np.full(len(X), 3.0)]), y)
+    exactly = {"tol": 1e-8, "max_iter": 10**5}
+    model = svc(intercept_scaling=3.0, **exactly).fit(X, y)
+    constant = svc(fit_intercept=False, **exactly).fit(np.column_stack([X, np.full(len(X), 3.0)]), y)
+    np.testing.assert_array_equal(constant.intercept_, np.zeros(3))
     np.testing.assert_allclose(model.intercept_, 3.0 * constant.coef_[:, -1], atol=1e-3)
-    scores = X @ model.coef_.T + model.intercept_
-    np.testing.assert_allclose(model.decision_function(X), scores)
+    np.testing.assert_allclose(model.decision_function(X), X @ model.coef_.T + model.intercept_)
 
 
 # Extreme numbers
@@ -80,21 +75,17 @@ def test_examples_of_any_magnitude_give_a_finite_model_and_an_honest_gap(model, 
 
 
 @pytest.mark.parametrize("kind", [LinearMulticlassSVC, PrimalMulticlassSVC])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_training_that_ends_early_names_the_features_that_are_too_large(kind, form):
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(60, 4)), np.arange(60) % 3
-    X[:, 2] *= 5000
-    with pytest.warns(TrainingWarning, match=r"slow training down: 2 \(about [\d.e+]+\); scale X, as larank.TableEnc"):
-        kind(max_iter=1, tol=1e-12, random_state=0).fit(form(X), y)
-    frame = pd.DataFrame(X, columns=["age", "size", "income", "rooms"])
-    with pytest.warns(TrainingWarning, match=r"slow training down: 'income' \(about"):
-        kind(max_iter=1, tol=1e-12, random_state=0).fit(frame, y)
-
-
-def test_training_that_ends_early_says_nothing_of_features_that_are_alike():
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(60, 4)), np.arange(60) % 3
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [(np.asarray, "2"), (sparse.csr_matrix, "2"), (lambda X: pd.DataFrame(X, columns=list("abcd")), "'c'")],
+)
+def test_training_that_ends_early_names_the_features_that_are_too_large(kind, form, name):
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+    model = kind(max_iter=1, tol=1e-12, random_state=0)
     with pytest.warns(TrainingWarning) as said:
-        LinearMulticlassSVC(max_iter=1, tol=1e-12, random_state=0).fit(X, y)
-    assert all("scale X" not in str(warning.message) for warning in said)
+        model.fit(form(X), y)
+    assert all("scale X" not in str(warning.message) for warning in said), "they are alike"
+    X[:, 2] *= 5000
+    too_large = rf"slow training down: {name} \(about [\d.e+]+\); scale X, as larank.TableEnc"
+    with pytest.warns(TrainingWarning, match=too_large):
+        model.fit(form(X), y)

@@ -42,13 +42,9 @@ def test_numbers_are_sorted_as_numbers():
     np.testing.assert_array_equal(K, tree_label_kernel({"large": np.array([10, 9]), "small": (2,)}))
 
 
-def test_a_list_of_classes_is_the_identity():
-    np.testing.assert_array_equal(tree_label_kernel(["a", "b", "c"]), np.eye(3))
-
-
-def test_groups_of_the_same_name_in_different_places_are_different():
-    K = tree_label_kernel({"left": {"red": ["a"]}, "right": {"red": ["b"]}})
-    np.testing.assert_array_equal(K, np.eye(2))
+@pytest.mark.parametrize("tree", [["a", "b"], {"left": {"red": ["a"]}, "right": {"red": ["b"]}}])
+def test_classes_without_a_common_group_are_not_alike(tree):
+    np.testing.assert_array_equal(tree_label_kernel(tree), np.eye(2))  # nor by groups of the same name elsewhere
 
 
 leaves = st.integers(0, 10**6)
@@ -84,24 +80,27 @@ def test_every_tree_makes_a_kernel(tree):
     assert np.linalg.eigvalsh(K)[0] > 0
 
 
-@pytest.mark.parametrize(
-    ("tree", "classes", "message"),
-    [
-        (["cat", "cat"], None, "tree must have every class once, got 'cat' twice"),
-        ({"a": ["cat"], "b": ["cat"]}, None, "tree must have every class once, got 'cat' twice"),
-        (["cat", "dog"], ["cat", "dog", "owl"], "tree must hold all classes; 'owl' is missing"),
-        (["cat", "dog"], ["cat"], "classes must hold all classes of the tree; 'dog' is missing"),
-        ({}, None, "tree must hold at least one class, got none"),
-        ([[], []], None, "tree must hold at least one class, got none"),
-        (["cat", None], None, "tree must hold classes that are all words or all numbers; got NoneType, str"),
-        (["cat", 1], None, "tree must hold classes that are all words or all numbers; got int, str"),
-        (["cat", "dog"], [["cat", "dog"]], "classes must be a list of classes, each of them once; got"),
-        (["cat", "dog"], ["cat", "cat", "dog"], "classes must be a list of classes, each of them once; got"),
-    ],
-)
-def test_a_tree_that_does_not_fit_its_classes_is_refused(tree, classes, message):
+NO_CLASS = "tree must hold at least one class, got none"
+MIXED = "tree must hold classes that are all words or all numbers; got"
+NO_LIST = "classes must be a list of classes, each of them once; got"
+TREES = [
+    ((["cat", "cat"],), "tree must have every class once, got 'cat' twice"),
+    (({"a": ["cat"], "b": ["cat"]},), "tree must have every class once, got 'cat' twice"),
+    ((["cat", "dog"], ["cat", "dog", "owl"]), "tree must hold all classes; 'owl' is missing"),
+    ((["cat", "dog"], ["cat"]), "classes must hold all classes of the tree; 'dog' is missing"),
+    (({},), NO_CLASS),
+    (([[], []],), NO_CLASS),
+    ((["cat", None],), f"{MIXED} NoneType, str"),
+    ((["cat", 1],), f"{MIXED} int, str"),
+    ((["cat", "dog"], [["cat", "dog"]]), NO_LIST),
+    ((["cat", "dog"], ["cat", "cat", "dog"]), NO_LIST),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), TREES)
+def test_a_tree_that_does_not_fit_its_classes_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        tree_label_kernel(tree, classes)
+        tree_label_kernel(*arguments)
 
 
 # Distances
@@ -128,35 +127,31 @@ def test_euclidean_distances_always_make_a_kernel(classes, dimensions, seed, sca
     np.testing.assert_array_equal(np.diag(K), np.ones(classes))
 
 
-@pytest.mark.parametrize(
-    ("distances", "message"),
-    [
-        ([[0, 1], [2, 0]], r"distances must be symmetric, got 1.0 in \[0, 1\] and 2.0 in \[1, 0\]"),
-        ([[0, -1], [-1, 0]], r"distances must be >= 0 with zeros on the diagonal, got -1.0 in \[0, 1\]"),
-        ([[0, 1], [1, 3]], r"distances must be >= 0 with zeros on the diagonal, got 3.0 in \[1, 1\]"),
-        ([[0, np.nan], [np.nan, 0]], "distances must hold finite numbers, got nan"),
-        ([[0, np.inf], [np.inf, 0]], "distances must hold finite numbers, got inf"),
-        (np.zeros((2, 3)), r"distances must .*square array; got shape \(2, 3\)"),
-        (np.zeros((0, 0)), r"distances must .*square array; got shape \(0, 0\)"),
-        ([[0, 1], [1]], "distances must be an array of numbers, got"),
-        ("far", "distances must be an array of numbers, got 'far'"),
-        ([[0, 1j], [-1j, 0]], "distances must be an array of numbers, got"),
-        (
-            [[0, 0, 10], [0, 0, 0], [10, 0, 0]],  # no distances: the first and the third are both at the second
-            "must be positive semi-definite, got the eigenvalue -0.39; .*would do",
-        ),
-    ],
-)
+ON_DIAGONAL = "distances must be >= 0 with zeros on the diagonal, got"
+NO_NUMBERS = "distances must be an array of numbers, got"
+NO_SCALE = "scale must be a finite number > 0, got"
+DISTANCES = [
+    ([[0, 1], [2, 0]], None, r"distances must be symmetric, got 1.0 in \[0, 1\] and 2.0 in \[1, 0\]"),
+    ([[0, -1], [-1, 0]], None, rf"{ON_DIAGONAL} -1.0 in \[0, 1\]"),
+    ([[0, 1], [1, 3]], None, rf"{ON_DIAGONAL} 3.0 in \[1, 1\]"),
+    ([[0, np.nan], [np.nan, 0]], None, "distances must hold finite numbers, got nan"),
+    ([[0, np.inf], [np.inf, 0]], None, "distances must hold finite numbers, got inf"),
+    (np.zeros((2, 3)), None, r"distances must .*square array; got shape \(2, 3\)"),
+    (np.zeros((0, 0)), None, r"distances must .*square array; got shape \(0, 0\)"),
+    ([[0, 1], [1]], None, NO_NUMBERS),
+    ("far", None, f"{NO_NUMBERS} 'far'"),
+    ([[0, 1j], [-1j, 0]], None, NO_NUMBERS),
+    # No distances: the first and the third are both at the second.
+    ([[0, 0, 10], [0, 0, 0], [10, 0, 0]], None, "must be positive semi-definite, got the eigenvalue -0.39; .*would do"),
+    *(([[0, 1], [1, 0]], scale, NO_SCALE) for scale in (0, -1.0, np.nan, np.inf, "far", [1.0])),
+]
+
+
+@pytest.mark.parametrize(("distances", "scale", "message"), DISTANCES)
 @pytest.mark.filterwarnings("error")
-def test_distances_that_are_none_are_refused(distances, message):
+def test_distances_and_scales_that_are_none_are_refused(distances, scale, message):
     with pytest.raises(ValueError, match=message):
-        distance_label_kernel(distances)
-
-
-@pytest.mark.parametrize("scale", [0, -1.0, np.nan, np.inf, "far", [1.0]])
-def test_a_scale_that_is_none_is_refused(scale):
-    with pytest.raises(ValueError, match="scale must be a finite number > 0, got"):
-        distance_label_kernel([[0, 1], [1, 0]], scale)
+        distance_label_kernel(distances, scale)
 
 
 # What is documented

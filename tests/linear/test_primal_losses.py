@@ -12,15 +12,7 @@ from larank import _core
 from larank.blocks.workers import Workers
 from larank.linear.labelkernel import tree_label_kernel
 from larank.linear.primalobjective import Examples, PrimalLoss, PrimalObjective
-from references.primal import (
-    LOSSES,
-    ExactProblem,
-    aggregation_of,
-    exact_gradient,
-    exact_loss,
-    losses_of,
-    root_of,
-)
+from references.primal import LOSSES, ExactProblem, aggregation_of, exact_gradient, exact_loss, losses_of, root_of
 
 GAMMAS = (0.0, 0.05, 0.5, 1.0, 2.0, 30.0, np.inf)
 CLASSES = (2, 3, 7, 20)
@@ -37,6 +29,11 @@ def label_kernels(k):
     return {"identity": None, "any": A @ A.T, "singular": narrow @ narrow.T, "tree": tree_label_kernel(tree)}
 
 
+def objective_of(X, labels, costs, k, loss, label_kernel=None, *, intercept=True):
+    examples = Examples(X, labels, costs, k)
+    return PrimalObjective(examples, loss, label_kernel, fit_intercept=intercept, workers=Workers(1))
+
+
 class Case:
     """A small problem with an objective of the library, a table and two directions."""
 
@@ -48,10 +45,8 @@ class Case:
         self.costs[-1] = 0.0  # an example without weight
         self.k, self.d, self.dtype = k, d, dtype
         self.L = np.eye(k) if label_kernel is None else root_of(label_kernel)
-        examples = Examples(layout(self.X), self.labels, self.costs, k)
-        self.objective = PrimalObjective(
-            examples, PrimalLoss(loss, gamma, smoothing), label_kernel, fit_intercept=True, workers=Workers(1)
-        )
+        losses = PrimalLoss(loss, gamma, smoothing)
+        self.objective = objective_of(layout(self.X), self.labels, self.costs, k, losses, label_kernel)
         scale = 1 / np.sqrt(np.trace(self.L @ self.L.T) / k)
         self.U, self.A, self.B = (self.table(scale * random.normal(size=(d + 1, k))) for _ in range(3))
         aggregation = aggregation_of(gamma)
@@ -112,16 +107,11 @@ def test_value_gradient_and_hessian_are_those_of_the_formula_for_every_label_ker
 
 @every_loss
 @every_gamma
-@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
-def test_single_precision_has_as_many_digits_as_it_can(loss, smoothing, gamma, layout):
-    for label_kernel in (None, label_kernels(7)["tree"]):
-        Case(loss, smoothing, gamma, 7, label_kernel, dtype=np.float32, layout=layout).check(2e-5)
-
-
-@every_loss
-@every_gamma
-def test_sparse_rows_are_those_of_the_formula(loss, smoothing, gamma):
-    Case(loss, smoothing, gamma, 7, label_kernels(7)["any"], layout=sparse.csr_matrix).check(1e-10)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_and_single_precision_have_as_many_digits_as_they_can(loss, smoothing, gamma, dtype):
+    tolerance, kernels = (1e-10, ("any",)) if dtype == np.float64 else (2e-5, ("identity", "tree"))
+    for name, layout in itertools.product(kernels, (np.asarray, sparse.csr_matrix)):
+        Case(loss, smoothing, gamma, 7, label_kernels(7)[name], dtype=dtype, layout=layout).check(tolerance)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, np.inf])
@@ -139,10 +129,7 @@ def test_products_are_differences_of_gradients(loss, smoothing, gamma):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_without_an_intercept_there_is_no_gradient_in_the_biases(intercept):
     X, labels = np.random.default_rng(0).normal(size=(9, 2)), np.arange(9, dtype=np.int32) % 3
-    examples = Examples(X, labels, np.ones(9), 3)
-    objective = PrimalObjective(
-        examples, PrimalLoss("log_loss", 1.0, 1.0), None, fit_intercept=intercept, workers=Workers(1)
-    )
+    objective = objective_of(X, labels, np.ones(9), 3, PrimalLoss("log_loss", 1.0, 1.0), intercept=intercept)
     table = objective.zeros()
     table[0, 0] = 1.0
     at, product = objective.evaluate(table), objective.zeros()
@@ -161,9 +148,7 @@ def test_wide_sparse_examples_have_the_gradient_and_products_of_dense_ones(dtype
     loss, results = PrimalLoss("squared_hinge", 2.0, 1.0), []
     values, direction = random.normal(size=(2, len(used) + 1, 5))
     for examples, rows in ((X, np.append(used, X.shape[1])), (narrow, np.arange(len(used) + 1))):
-        objective = PrimalObjective(
-            Examples(examples, labels, costs, 5), loss, None, fit_intercept=True, workers=Workers(1)
-        )
+        objective = objective_of(examples, labels, costs, 5, loss)
         U, D, product = objective.zeros(), objective.zeros(), objective.zeros()
         U[rows, :5], D[rows, :5] = values, direction
         at = objective.evaluate(U)
@@ -181,18 +166,12 @@ def test_wide_sparse_examples_have_the_gradient_and_products_of_dense_ones(dtype
 def evaluated(scores, labels, loss, smoothing, aggregation, gamma=1.0):
     """Loss, largest margin loss and gradient in the scores, of every row of scores on its own."""
     n, k = scores.shape
+    options = {"loss": loss, "aggregation": aggregation, "softmax_gamma": gamma, "smoothing": smoothing}
+    options |= {"classes": k, "intercept": False}
 
     def in_one_pass(rows):
         session = _core.primal_session(
-            np.eye(len(rows), dtype=scores.dtype),
-            np.asarray(labels, np.int32)[rows],
-            np.ones(len(rows)),
-            loss=loss,
-            aggregation=aggregation,
-            softmax_gamma=gamma,
-            smoothing=smoothing,
-            classes=k,
-            intercept=False,
+            np.eye(len(rows), dtype=scores.dtype), np.asarray(labels, np.int32)[rows], np.ones(len(rows)), **options
         )
         V, part = session.table(), session.table()
         V[:-1, :k] = scores[rows]
@@ -330,31 +309,30 @@ def pair_at_the_worst_point(k, loss, smoothing, gamma):
     return [np.r_[margin + e * step, np.zeros(k - 1)] for e in (1, -1)]
 
 
-@pytest.mark.parametrize(
-    ("loss", "smoothing", "gamma", "k"),
-    [
-        *[("log_loss", 1.0, gamma, k) for gamma in (0.05, 0.3, 0.6, 0.9) for k in (3, 5)],
-        *[("smoothed_hinge", width, gamma, k) for width in (1.0, 0.1) for gamma in (0.05, 1.0, 30.0) for k in (3, 6)],
-        *[("squared_hinge", 1.0, gamma, k) for gamma in (0.05, 1.0, 30.0) for k in (7, 8, 12)],
-    ],
-)
+BETWEEN = (0.05, 1.0, 30.0)
+NOT_CONVEX = [
+    *[("log_loss", 1.0, gamma, k) for gamma in (0.05, 0.3, 0.6, 0.9) for k in (3, 5)],
+    *[("smoothed_hinge", width, gamma, k) for width in (1.0, 0.1) for gamma in BETWEEN for k in (3, 6)],
+    *[("squared_hinge", 1.0, gamma, k) for gamma in BETWEEN for k in (7, 8, 12)],
+]
+CONVEX = [
+    *[("log_loss", 1.0, gamma, k) for gamma in (0.0, 1.0, 1.5, 30.0, np.inf) for k in (2, 3, 8)],
+    *[("log_loss", 1.0, gamma, 2) for gamma in (0.05, 0.9)],
+    *[("squared_hinge", 1.0, gamma, k) for gamma in BETWEEN for k in (2, 3, 6)],
+    *[("squared_hinge", 1.0, gamma, 8) for gamma in (0.0, np.inf)],
+    *[("smoothed_hinge", 0.5, gamma, k) for gamma in (0.0, np.inf) for k in (2, 3, 8)],
+    *[("smoothed_hinge", 0.5, gamma, 2) for gamma in (0.05, 1.0)],
+]
+
+
+@pytest.mark.parametrize(("loss", "smoothing", "gamma", "k"), NOT_CONVEX)
 def test_where_the_loss_is_said_not_to_be_convex_a_midpoint_lies_above_its_ends(loss, smoothing, gamma, k):
     assert not PrimalLoss(loss, gamma, smoothing).is_convex(k)
     pair = pair_at_the_worst_point(k, loss, smoothing, gamma)
     assert exact_rise_of_the_middle(loss, smoothing, gamma, *pair) > 1e-15
 
 
-@pytest.mark.parametrize(
-    ("loss", "smoothing", "gamma", "k"),
-    [
-        *[("log_loss", 1.0, gamma, k) for gamma in (0.0, 1.0, 1.5, 30.0, np.inf) for k in (2, 3, 8)],
-        *[("log_loss", 1.0, gamma, 2) for gamma in (0.05, 0.9)],
-        *[("squared_hinge", 1.0, gamma, k) for gamma in (0.05, 1.0, 30.0) for k in (2, 3, 6)],
-        *[("squared_hinge", 1.0, gamma, 8) for gamma in (0.0, np.inf)],
-        *[("smoothed_hinge", 0.5, gamma, k) for gamma in (0.0, np.inf) for k in (2, 3, 8)],
-        *[("smoothed_hinge", 0.5, gamma, 2) for gamma in (0.05, 1.0)],
-    ],
-)
+@pytest.mark.parametrize(("loss", "smoothing", "gamma", "k"), CONVEX)
 def test_where_the_loss_is_said_to_be_convex_no_midpoint_lies_above_its_ends(loss, smoothing, gamma, k):
     assert PrimalLoss(loss, gamma, smoothing).is_convex(k)
     assert rise_of_the_middle(loss, smoothing, gamma, *random_pairs(k)) <= 1e-13

@@ -20,27 +20,23 @@ formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
 
 
 def partitions(X, labels, costs, cuts, problem, rest_costs=None):
-    """Rows between one cut and the next."""
+    """Return partitions with the rows between one cut and the next."""
     rest_costs = costs if rest_costs is None else rest_costs
-    ends = [0, *cuts, X.shape[0]]
-    parts = [slice(first, last) for first, last in itertools.pairwise(ends)]
+    parts = [slice(first, last) for first, last in itertools.pairwise([0, *cuts, X.shape[0]])]
     return [
         Partition(X[p], labels[p].astype(np.int32), costs[p], rest_costs[p], problem, number)
         for number, p in enumerate(parts)
     ]
 
 
-def trained(executor, gap=1e-8, **options):
-    rounds = Rounds(executor, seed=0, **options)
+def outcome_of(rounds, gap=1e-8, passes=50_000):
     with progress_for(0) as progress:
-        outcome = train(rounds, Limits(gap, 50_000, None), progress)
-    return rounds, outcome
+        return train(rounds, Limits(gap, passes, None), progress)
 
 
-def on_parts(X, labels, costs, cuts, formulation, *, intercept=0.0, gap=1e-8, **options):
+def executor_of(X, labels, costs, cuts, formulation="crammer-singer", intercept=0.0, n_jobs=1):
     problem = LinearProblem(formulation, int(labels.max()) + 1, intercept)
-    executor = LocalExecutor(partitions(X, labels, costs, cuts, problem))
-    return (executor, *trained(executor, gap, **options))
+    return LocalExecutor(partitions(X, labels, costs, cuts, problem), n_jobs)
 
 
 @settings(max_examples=60)
@@ -52,17 +48,8 @@ def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(y)), max_size=6)))
     passes = data.draw(st.sampled_from([0.3, 1.0, 4.0]))
     cooling = data.draw(st.booleans())
-    _, _, outcome = on_parts(
-        X,
-        labels,
-        C * weight,
-        cuts,
-        formulation,
-        intercept=intercept,
-        gap=1e-7,
-        passes_per_round=passes,
-        cooling=cooling,
-    )
+    executor = executor_of(X, labels, C * weight, cuts, formulation, intercept)
+    outcome = outcome_of(Rounds(executor, seed=0, passes_per_round=passes, cooling=cooling), 1e-7)
     Z = optima.with_constant(X, intercept)
     _, best = optima.optimum(formulation, Z, labels, C * weight, len(classes))
     if not cooling and outcome.status == "max_iter":  # nothing moves on between phases then: it may take very long
@@ -80,7 +67,9 @@ def test_any_number_of_partitions_finds_the_optimum_of_one_solver(formulation, n
     X, y = clusters(examples=150, empty=0.4)
     X[~X.any(axis=1), 0] = 1.0
     cuts = np.linspace(0, 150, n_partitions + 1).astype(int)[1:-1].tolist()
-    executor, rounds, outcome = on_parts(storage(X), y, np.ones(150), cuts, formulation, gap=1e-6)
+    executor = executor_of(storage(X), y, np.ones(150), cuts, formulation)
+    rounds = Rounds(executor, seed=0)
+    outcome = outcome_of(rounds, 1e-6)
     model = svc(formulation, fit_intercept=False, tol=1e-7).fit(X, y)
     assert outcome.objectives.primal == pytest.approx(model.result_.primal, rel=2e-6)
     assert outcome.objectives.dual == pytest.approx(model.result_.dual, rel=2e-6)
@@ -93,38 +82,33 @@ def test_any_number_of_partitions_finds_the_optimum_of_one_solver(formulation, n
 
 def test_the_dual_never_falls_and_stays_below_the_optimum():
     X, y = clusters(examples=90, noise=2.0)
-    problem = LinearProblem("crammer-singer", 4, 1.0)
-    executor = LocalExecutor(partitions(X, y, np.ones(90), [10, 50], problem))
+    executor = executor_of(X, y, np.ones(90), [10, 50], intercept=1.0)
     rounds = Rounds(executor, seed=0, passes_per_round=0.5, cooling=False)
     best = svc().fit(X, y).result_.primal
     before = 0.0
     for _ in range(20):
         rounds.advance()
-        at = optima.dual(
-            "crammer-singer",
-            dual_coefficients(executor.each("coefficients"), 4).toarray(),
-            optima.with_constant(X, 1.0),
-            y,
-        )
+        a = dual_coefficients(executor.each("coefficients"), 4).toarray()
+        at = optima.dual("crammer-singer", a, optima.with_constant(X, 1.0), y)
         assert before - 1e-9 <= at <= best + 1e-6
         before = at
 
 
 def test_the_same_seed_gives_the_same_model_with_any_number_of_threads():
     X, y = clusters(examples=120, noise=2.0)
-    problem = LinearProblem("weston-watkins", 4, 0.0)
     found = []
     for n_jobs in (1, 2):
-        executor = LocalExecutor(partitions(X, y, np.ones(120), [40, 80], problem), n_jobs)
+        executor = executor_of(X, y, np.ones(120), [40, 80], "weston-watkins", n_jobs=n_jobs)
         with executor.entered():
-            found.append(trained(executor, 1e-4, passes_per_round=0.2)[0].weights())
+            rounds = Rounds(executor, seed=0, passes_per_round=0.2)
+            outcome_of(rounds, 1e-4)
+            found.append(rounds.weights())
     np.testing.assert_array_equal(*found)
 
 
 def test_a_lost_partition_is_rebuilt_from_its_rows_and_coefficients():
     X, y = clusters(examples=120)
-    problem = LinearProblem("crammer-singer", 4, 0.0)
-    executor = LocalExecutor(partitions(X, y, np.ones(120), [40, 80], problem))
+    executor = executor_of(X, y, np.ones(120), [40, 80])
     rounds = Rounds(executor, seed=0)
     for _ in range(3):
         rounds.advance()
@@ -132,8 +116,7 @@ def test_a_lost_partition_is_rebuilt_from_its_rows_and_coefficients():
     rounds.advance()
     executor.partitions[1] = pickle.loads(saved)
     rounds.rebuild()
-    with progress_for(0) as progress:
-        outcome = train(rounds, Limits(1e-6, 1000, None), progress)
+    outcome = outcome_of(rounds, 1e-6, 1000)
     assert outcome.objectives.primal == pytest.approx(svc(fit_intercept=False).fit(X, y).result_.primal, rel=2e-6)
 
 
@@ -162,18 +145,16 @@ def test_costs_and_rest_costs_act_as_in_one_solver(formulation):
     model = svc(formulation, class_weight={1: 3.0}, tol=1e-7).fit(X, y, sample_weight=weight)
     problem = LinearProblem(formulation, 4, 1.0)
     parts = partitions(X, y, model.costs_, [20, 60], problem, model.rest_costs_)
-    outcome = trained(LocalExecutor(parts), 1e-6)[1]
+    outcome = outcome_of(Rounds(LocalExecutor(parts), seed=0), 1e-6)
     assert outcome.objectives.primal == pytest.approx(model.result_.primal, rel=2e-6)
     assert outcome.objectives.dual == pytest.approx(model.result_.dual, rel=2e-6)
 
 
 def test_single_precision_stops_at_a_violation():
     X, y = clusters(examples=120)
-    problem = LinearProblem("crammer-singer", 4, 1.0)
-    executor = LocalExecutor(partitions(X.astype(np.float32), y, np.ones(120), [60], problem))
+    executor = executor_of(X.astype(np.float32), y, np.ones(120), [60], intercept=1.0)
     rounds = Rounds(executor, seed=0, epsilon=1e-2, passes_per_round=0.2)
-    with progress_for(0) as progress:
-        outcome = train(rounds, Limits(None, 1000, None), progress)
+    outcome = outcome_of(rounds, None, 1000)
     assert outcome.status == "converged"
     assert rounds.weights().dtype == np.float32
     assert outcome.objectives.primal == pytest.approx(svc().fit(X, y).result_.primal, rel=1e-2)
@@ -181,17 +162,17 @@ def test_single_precision_stops_at_a_violation():
 
 def test_training_goes_on_from_coefficients():
     X, y = clusters(examples=120)
-    problem = LinearProblem("crammer-singer", 4, 1.0)
-    executor = LocalExecutor(partitions(X, y, np.full(120, 5.0), [30, 70], problem))
-    first, _ = trained(executor, 1e-6)
+    labels, costs, problem = y.astype(np.int32), np.full(120, 5.0), LinearProblem("crammer-singer", 4, 1.0)
+    executor = LocalExecutor(partitions(X, y, costs, [30, 70], problem))
+    first = Rounds(executor, seed=0)
+    outcome_of(first, 1e-6)
     coefficients = executor.each("coefficients")
-    labels, costs = y.astype(np.int32), np.full(120, 5.0)
-    values, classes, starts = (coefficients[0][n] for n in range(3))
+    values, classes, starts = coefficients[0][:3]
     assert len(starts) == 31
     assert len(values) == len(classes) == starts[-1]
     whole = dual_coefficients(coefficients, 4)
     arrays = whole.data, whole.indices.astype(np.int32), whole.indptr.astype(np.int64)
     again = LocalExecutor(partitions_of(X, labels, costs, costs, problem, 4, arrays))
-    rounds, outcome = trained(again, 1e-6, is_warm=True)
+    rounds = Rounds(again, seed=0, is_warm=True)
+    assert outcome_of(rounds, 1e-6).status == "converged"
     assert rounds.visits < first.visits / 2
-    assert outcome.status == "converged"

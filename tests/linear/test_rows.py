@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from test_rowqp import row_qps
 
 from larank import LinearMulticlassSVC, _core
 from references.optima import FORMULATIONS
@@ -52,44 +53,18 @@ def rows_and_weights(draw):
 
 
 @given(rows_and_weights())
-def test_row_scores_are_the_product_at_every_level(problem):
+def test_row_scores_are_the_product_and_bit_identical_at_every_level(problem):
     x, columns, W = problem
-    expected = x @ W[columns]
-    scale = np.abs(x) @ np.abs(W[columns])
-    for level in LEVELS:
-        scores = np.array(at_level(level, hooks.row_scores, *problem))
-        assert scores.shape == expected.shape
-        assert (np.abs(scores - expected) <= 1e-14 * scale).all()
-
-
-@given(rows_and_weights())
-def test_row_scores_are_bit_identical_at_every_level(problem):
-    scalar = bits(at_level("scalar", hooks.row_scores, *problem))
+    scalar = at_level("scalar", hooks.row_scores, *problem)
+    assert np.shape(scalar) == W.shape[1:]
+    assert (np.abs(scalar - x @ W[columns]) <= 1e-14 * (np.abs(x) @ np.abs(W[columns]))).all()
     for level in LEVELS[1:]:
-        assert bits(at_level(level, hooks.row_scores, *problem)) == scalar, level
+        assert bits(at_level(level, hooks.row_scores, *problem)) == bits(scalar), level
 
 
-@st.composite
-def row_problems(draw):
-    """Scores and feasible coefficients, with ties and coefficients at both bounds."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    formulation, classes = draw(st.sampled_from(FORMULATIONS)), draw(st.integers(2, 200))
-    label = draw(st.integers(0, classes - 1))
-    C, A = 10.0 ** draw(st.integers(-6, 6)), 10.0 ** draw(st.integers(-6, 6))
-    scores = rng.normal(size=classes) * 10.0 ** draw(st.integers(-3, 3))
-    if draw(st.booleans()):
-        scores = np.round(scores)
-    alpha = C * rng.choice([0, 0, 0.25, 1, rng.random()], classes)
-    a = -alpha
-    if formulation == "crammer-singer":
-        alpha[label] = 0
-        a = -alpha * (C / max(alpha.sum(), C))
-    a[label] = alpha[label] if formulation == "one-vs-rest" else -np.delete(a, label).sum()
-    return formulation, scores, a, label, A, C, C * draw(st.sampled_from([1.0, 0.25]))
-
-
-@given(row_problems())
-def test_row_qps_are_bit_identical_at_every_level(problem):
+@given(row_qps(most_classes=200))
+def test_row_qps_are_bit_identical_at_every_level(qp):
+    problem = qp.formulation, qp.scores, qp.a, qp.label, qp.A, qp.C, qp.rest
     expected = at_level("scalar", hooks.solve_row, *problem)
     for level in LEVELS[1:]:
         other = at_level(level, hooks.solve_row, *problem)
@@ -122,24 +97,17 @@ def level_in_a_new_process(value):
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_the_environment_chooses_the_level(level):
-    assert level_in_a_new_process(level).stdout.strip() == level
+@pytest.mark.parametrize(("value", "level"), [*zip(LEVELS, LEVELS, strict=True), ("", LEVELS[-1])])
+def test_the_environment_chooses_the_level_and_otherwise_the_best_is_taken(value, level):
+    assert level_in_a_new_process(value).stdout.strip() == level
 
 
-def test_without_a_choice_the_best_level_is_taken():
-    assert level_in_a_new_process("").stdout.strip() == LEVELS[-1]
-
-
-def test_an_unknown_level_in_the_environment_is_a_clear_error():
+def test_an_unknown_level_is_a_clear_error_and_changes_nothing():
     run = level_in_a_new_process("x86-64-v9")
     assert run.returncode != 0
     assert "(LARANK_SIMD) must be one of" in run.stderr
     assert "'scalar'" in run.stderr
     assert "'x86-64-v9'" in run.stderr
-
-
-def test_an_unknown_level_changes_nothing():
     before = _core.simd_level()
     with pytest.raises(ValueError, match="got 'mmx'"):
         _core.set_simd_level("mmx")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from test_sdm import clusters, svc
 
-from larank import LinearMulticlassSVC
 from larank.training import TrainingWarning
 from references import optima
 from references.optima import FORMULATIONS
@@ -13,32 +13,32 @@ formulations = pytest.mark.parametrize("formulation", FORMULATIONS)
 threads = pytest.mark.parametrize("n_jobs", [2, 3, 8])
 
 
-def svc(formulation="crammer-singer", **parameters):
-    return LinearMulticlassSVC(formulation, **{"random_state": 0, "tol": 1e-7, "max_iter": 100_000, **parameters})
-
-
-def clouds(examples, classes=4, features=6, seed=0):
+def clouds(examples, classes=4, features=6):
     """Overlapping clouds, sorted by class, some rows empty, others twice."""
-    rng = np.random.default_rng(seed)
-    y = np.sort(np.arange(examples) % classes)
-    X = rng.normal(size=(classes, features))[y] + rng.normal(size=(examples, features))
-    X[rng.random(X.shape) < 0.3] = 0
+    X, y = clusters(0, examples, classes, features, empty=0.3)
+    X, y = X[np.argsort(y, kind="stable")], np.sort(y)
     X[::17] = 0
     X[1::19] = X[2]
     return X, y
+
+
+def assert_agree(together, alone, tol):
+    assert together.relative_gap <= tol
+    assert together.dual <= alone.primal * (1 + 1e-9)
+    assert alone.dual <= together.primal * (1 + 1e-9)
 
 
 @formulations
 @threads
 def test_the_optimum_is_that_of_a_general_qp_solver(formulation, n_jobs):
     X, y = clouds(150)
-    weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], size=len(y))
-    model = svc(formulation, n_jobs=n_jobs, C=0.5).fit(X, y, sample_weight=weight)
+    costs = 0.5 * np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], size=len(y))
+    result = svc(formulation, n_jobs=n_jobs, C=0.5, tol=1e-7).fit(X, y, sample_weight=2 * costs).result_
     Z = optima.with_constant(X, 1.0)
-    W, bound = optima.optimum(formulation, Z, y, 0.5 * weight, 4)
-    assert model.result_.dual <= bound * (1 + 1e-6)
-    assert model.result_.primal == pytest.approx(optima.primal(formulation, W, Z, y, 0.5 * weight), rel=1e-6)
-    assert model.result_.relative_gap <= 1e-7
+    W, bound = optima.optimum(formulation, Z, y, costs, 4)
+    assert result.dual <= bound * (1 + 1e-6)
+    assert result.primal == pytest.approx(optima.primal(formulation, W, Z, y, costs), rel=1e-6)
+    assert result.relative_gap <= 1e-7
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,7 @@ def test_certificates_agree_with_those_of_one_thread(formulation, n_jobs, dtype,
     X = sparse.csr_matrix(X, dtype=dtype)
     tol = 1e-4 if dtype == np.float32 else 1e-6
     alone = svc(formulation, tol=tol, shrinking=shrinking).fit(X, y).result_
-    together = svc(formulation, tol=tol, shrinking=shrinking, n_jobs=n_jobs).fit(X, y).result_
-    assert together.relative_gap <= tol
-    assert together.dual <= alone.primal * (1 + 1e-9)
-    assert alone.dual <= together.primal * (1 + 1e-9)
+    assert_agree(svc(formulation, tol=tol, shrinking=shrinking, n_jobs=n_jobs).fit(X, y).result_, alone, tol)
 
 
 @threads
@@ -98,18 +95,15 @@ def test_fewer_rows_than_threads_will_do(n_jobs):
     assert svc(n_jobs=n_jobs).fit(X, y).score(X, y) == 1
     X, y = np.repeat(np.eye(2), 200, axis=0) * 3, np.repeat([0, 1], 200)
     X[2:200] = X[202:] = 0  # two rows act
-    assert svc(n_jobs=n_jobs).fit(X, y).result_.relative_gap <= 1e-7
+    assert svc(n_jobs=n_jobs, tol=1e-7).fit(X, y).result_.relative_gap <= 1e-7
 
 
 @threads
 def test_many_classes_and_those_of_a_path_come_to_the_same_optimum(n_jobs):
     X, y = clouds(6000, classes=70, features=8)
-    alone, together = svc(tol=1e-3).fit(X, y).result_, svc(tol=1e-3, n_jobs=n_jobs).fit(X, y).result_
-    assert together.relative_gap <= 1e-3
-    assert together.dual <= alone.primal
-    assert alone.dual <= together.primal
+    assert_agree(*(svc(tol=1e-3, n_jobs=jobs).fit(X, y).result_ for jobs in (n_jobs, 1)), 1e-3)
     X, y = clouds(2000)
-    for one, many in zip(svc().path(X, y, [0.1, 1.0]), svc(n_jobs=n_jobs).path(X, y, [0.1, 1.0]), strict=True):
+    for one, many in zip(*(svc(tol=1e-7, n_jobs=jobs).path(X, y, [0.1, 1.0]) for jobs in (1, n_jobs)), strict=True):
         assert many.result_.primal == pytest.approx(one.result_.primal, rel=1e-6)
 
 

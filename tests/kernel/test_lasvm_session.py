@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from larank import _core
 from references.optima import interior_point
-from sessions import PLENTY, Lasvm, Rows, arrays, hooks, in_order_of_arrival, noisy, problem, table_of
+from sessions import PLENTY, Lasvm, Rows, assert_same, hooks, in_order_of_arrival, noisy, problem, table_of
 from sessions import lasvm_session as session
 
 
@@ -125,36 +125,23 @@ def assert_is(drive, plain):
     assert drive.session.dual == pytest.approx(sum(by_hand.dual for by_hand in plain), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
-@pytest.mark.parametrize("seed", range(4))
-def test_every_example_is_processed_as_by_hand(seed, C):
-    K, labels = noisy(60, seed=seed)
-    costs = C * np.random.default_rng(seed).uniform(0.5, 2, 60)
-    drive = Lasvm(session(), K, labels, costs, block=1)
-    plain = Plain(K, np.where(labels == 1, 1.0, -1.0), costs, 1e-3)
-    for k in [*range(60), *np.random.default_rng(seed).permutation(60)]:
-        drive.epoch(np.array([k]))
-        plain = plain.after(k, drive.members()[0][0])
-        assert_is(drive, [plain])
-
-
-@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize(("k", "C"), [(2, 0.05), (2, 1.0), (2, 100.0), (4, 0.1), (4, 10.0)])
 @pytest.mark.parametrize("seed", range(2))
-def test_several_problems_are_processed_as_each_by_hand(seed, C):
+def test_every_example_is_processed_as_by_hand_in_each_problem(seed, k, C):
     """The problem of a class that arrives begins with a few patterns of each of the others."""
-    K, labels = noisy(50, 4, seed=seed)
+    K, labels = noisy(50, k, seed=seed)
     costs = C * np.random.default_rng(seed).uniform(0.5, 2, 50)  # equal ones meet at bounds, but for rounding
     drive = Lasvm(session(), K, labels, costs, block=1)
-    plain = [Plain(K, np.where(labels == p, 1.0, -1.0), costs, 1e-3) for p in range(4)]
-    for k in [*range(50), *np.random.default_rng(seed).permutation(50)]:
-        patterns = [i for i in hooks.slot_ids(drive.session) if i >= 0]
-        for new in range(max(drive.session.classes, 2), labels[k] + 1):
-            plain[new].S = tuple(i for c in range(new) for i in [i for i in patterns if labels[i] == c][:5])
-        drive.epoch(np.array([k]))
+    plain = [Plain(K, np.where(labels == p, 1.0, -1.0), costs, 1e-3) for p in range(k)]
+    for i in [*range(50), *np.random.default_rng(seed).permutation(50)]:
+        patterns = [j for j in hooks.slot_ids(drive.session) if j >= 0]
+        for new in range(max(drive.session.classes, 2), labels[i] + 1):
+            plain[new].S = tuple(j for c in range(new) for j in [j for j in patterns if labels[j] == c][:5])
+        drive.epoch(np.array([i]))
         alpha = drive.members()[0]
         if drive.session.classes <= 2:
             alpha = np.vstack([-alpha, alpha])  # one problem, and its mirror image
-        plain[: len(alpha)] = [by_hand.after(k, mine) for by_hand, mine in zip(plain, alpha, strict=False)]
+        plain[: len(alpha)] = [by_hand.after(i, mine) for by_hand, mine in zip(plain, alpha, strict=False)]
         assert_is(drive, plain[: len(alpha)] if drive.session.classes > 2 else plain[1:2])
 
 
@@ -237,16 +224,18 @@ def test_counters_and_loss_add_up():
         lost += 3.0 * max(0.0, 1 - drive.signs()[0, k] * (alpha[0] @ K[:, k] + bias[0]))
         drive.epoch(np.array([k]))
         assert drive.session.loss == pytest.approx(lost)
-    before = drive.session.counters
-    process, reprocess, steps, finishing = before.process, before.reprocess, before.steps, before.finishing_steps
-    assert process == 100
+
+    def counted():
+        counters = drive.session.counters
+        return counters.process, counters.reprocess, counters.steps, counters.finishing_steps
+
+    process, reprocess, steps, finishing = counted()
+    assert (process, finishing) == (100, 0)
     assert 0 < reprocess <= 100
     assert reprocess < steps <= process + reprocess
-    assert finishing == 0
     drive.finish()
-    assert drive.session.counters.finishing_steps > 0
-    after = drive.session.counters
-    assert (after.process, after.reprocess, after.steps) == (process, reprocess, steps)
+    assert counted()[:3] == (process, reprocess, steps)
+    assert counted()[3] > 0
     drive.session.begin_another_epoch()
     assert drive.session.loss == 0
 
@@ -312,17 +301,6 @@ def test_a_class_may_be_numbered_before_another_one_has_come():
 # Provider, memory and interruption
 
 
-def state(drive):
-    session = drive.session
-    model = [*arrays(session.table()), session.bias, session.delta]
-    return [hooks.slot_ids(session), *hooks.members(session), *model, session.dual]
-
-
-def assert_same_state(one, other):
-    for mine, theirs in zip(one, other, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-
-
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize("steps", [1, 50, None])
 def test_a_model_taken_on_the_way_does_not_change_what_comes_after(k, steps):
@@ -340,8 +318,8 @@ def test_a_model_taken_on_the_way_does_not_change_what_comes_after(k, steps):
     disturbed.epoch(step=5).epoch(step=5)
     assert disturbed.session.counters.finishing_steps > 0
     disturbed.session.go_on()
-    assert_same_state(state(undisturbed), state(disturbed))
-    assert_same_state(state(undisturbed.finish()), state(disturbed.finish()))
+    assert_same(undisturbed.state(), disturbed.state())
+    assert_same(undisturbed.finish().state(), disturbed.finish().state())
 
 
 def test_a_third_class_after_a_model_was_taken_finds_three_problems():
@@ -352,7 +330,7 @@ def test_a_third_class_after_a_model_was_taken_finds_three_problems():
     drive.look = lambda d: d.session.finish(d) if d.session.slots else None
     drive.epoch(order, step=first)
     plain = Lasvm(session(), K, labels, np.ones(120), block=120).epoch(order)
-    assert_same_state(state(plain.finish()), state(drive.finish()))
+    assert_same(plain.finish().state(), drive.finish().state())
 
 
 def test_rows_of_members_at_bounds_go_before_others_from_block_to_block():
@@ -364,7 +342,7 @@ def test_rows_of_members_at_bounds_go_before_others_from_block_to_block():
         limit = int(0.4 * free.session.bytes)
         drives = [Lasvm(session(memory_limit=limit), K, labels, costs, block).epoch() for block in (16, 600)]
         for drive in drives:
-            assert_same_state(state(free), state(drive))
+            assert_same(free.state(), drive.state())
         rounds += [drive.rounds for drive in drives]
     assert 0 < rounds[0] < 0.6 * rounds[1]
 
@@ -411,35 +389,33 @@ def test_finishing_reaches_the_optimum_of_the_members(seed, C):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("memory", [PLENTY, 0.5])
+@pytest.mark.parametrize("share", [None, 0.5])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_finishing_with_a_shrunk_set_satisfies_all_members_in_the_end(dtype, memory, k):
+def test_finishing_with_a_shrunk_set_satisfies_all_members_in_the_end(dtype, share, k):
     """Thousands of steps on members most of which are at a bound: looks happen, and members leave the active set."""
     K, labels = noisy(700, k, seed=1, gamma=1.0, dimensions=2)
-    K = K.astype(dtype)
-    limit = (
-        memory
-        if memory == PLENTY
-        else int(memory * Lasvm(session(dtype, tau=1e-6), K, labels, np.full(700, 50.0), 64).epoch().session.bytes)
-    )
-    drive = Lasvm(session(dtype, limit, tau=1e-6), K.astype(dtype), labels, np.full(700, 50.0), 64).epoch()
+
+    def made(limit=PLENTY):
+        return Lasvm(session(dtype, limit, tau=1e-6), K.astype(dtype), labels, np.full(700, 50.0), 64).epoch()
+
+    drive = made(int(share * made().session.bytes)) if share else made()
     duals = [drive.session.dual]
     drive.look = lambda d: duals.append(d.session.dual)
     drive.finish(steps=37)
     assert drive.session.counters.finishing_steps > 5000, "several looks"
     assert (np.diff(duals) >= 0).all()
-    drive.K = K.astype(np.float64)
+    drive.K = K.astype(dtype).astype(np.float64)
     assert_finished(drive, 1e-6, atol=1e-7)
 
 
 def test_finishing_in_portions_is_finishing_at_once():
     K, labels = noisy(300, 3, seed=9)
-    states = [
-        state(Lasvm(session(tau=1e-5), K, labels, np.full(300, 20.0), 64).epoch().finish(steps))
+    at_once, *portions = (
+        Lasvm(session(tau=1e-5), K, labels, np.full(300, 20.0), 64).epoch().finish(steps).state()
         for steps in (None, 1, 7, 1000)
-    ]
-    for other in states[1:]:
-        assert_same_state(states[0], other)
+    )
+    for other in portions:
+        assert_same(at_once, other)
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -503,21 +479,23 @@ def test_a_restored_session_is_where_the_other_stopped(k):
 # What does not fit
 
 
-def test_rows_and_models_that_do_not_fit_are_refused():
-    K = np.eye(4)
-    fed = session()
+def refused():
+    K, fed, empty = np.eye(4), session(), session()
     fed.feed(K, K, np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
     fed.run(4, None)
-    with pytest.raises(ValueError, match="a column for every slot"):
-        fed.decide(np.ones((2, fed.slots - 1)))
-    one = table_of([9], [0], [1.0], [1.0], np.ones((1, 1)))
-    with pytest.raises(ValueError, match="only an empty session"):
-        fed.restore(one, Rows(K, np.arange(4)))
-    with pytest.raises(ValueError, match="labels must be those of the session, got 0"):
-        session().restore(one, Rows(K, np.arange(4)))
-    empty = session()
     empty.add_class()
-    with pytest.raises(ValueError, match=r"such as the session can have, got 1.* in column 1"):
-        empty.restore(table_of([9], [0], [1.0], [1.0], np.ones((1, 2))), Rows(K, np.arange(4)))
-    with pytest.raises(ValueError, match="must answer with 1 rows and 1 columns, got 1 and 0"):
-        empty.restore(one, SimpleNamespace(rows=lambda slots: np.ones((1, 0))))
+    one, two = (table_of([9], [0], [1.0], [1.0], np.ones((1, columns))) for columns in (1, 2))
+    rows, none = Rows(K, np.arange(4)), SimpleNamespace(rows=lambda slots: np.ones((1, 0)))
+    return [
+        (lambda: fed.decide(np.ones((2, fed.slots - 1))), "a column for every slot"),
+        (lambda: fed.restore(one, rows), "only an empty session"),
+        (lambda: session().restore(one, rows), "labels must be those of the session, got 0"),
+        (lambda: empty.restore(two, rows), r"such as the session can have, got 1.* in column 1"),
+        (lambda: empty.restore(one, none), "must answer with 1 rows and 1 columns, got 1 and 0"),
+    ]
+
+
+@pytest.mark.parametrize(("call", "message"), refused())
+def test_rows_and_models_that_do_not_fit_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -19,12 +19,12 @@ def rbf(X, Z=None, gamma=0.3):
     return pairwise.rbf_kernel(X, X if Z is None else Z, gamma=gamma)
 
 
-def margins_and_weights(k, n, y, seed, with_margins, weights):
+def margins_and_weights(k, n, y, seed, with_margins, weights, margins=(0, 0.5, 1, 2.5)):
     """Return a random cost matrix, and weights that leave two classes."""
     random = np.random.default_rng(seed)
     delta = 1 - np.eye(k)
     if with_margins:
-        delta = random.choice([0, 0.5, 1, 2.5], (k, k)) * delta
+        delta = random.choice(margins, (k, k)) * delta
     weight = random.choice(weights, n).astype(float)
     weight[0] = 1
     weight[np.flatnonzero(y != y[0])[0]] = 1

@@ -50,9 +50,9 @@ def test_sessions_are_algorithms_2_and_3_and_their_average_that_of_all_decision_
     for order in orders:
         drive.epoch(order)
     history = reference(K, labels, costs, orders, rule)
-    close = {"rtol": 1e-9, "atol": 1e-9} if rule in PASSIVE_AGGRESSIVE_RULES.values() else {"rtol": 0, "atol": 1e-12}
-    np.testing.assert_allclose(drive.beta(), history[-1], **close)
-    np.testing.assert_allclose(drive.average(), history.mean(axis=0), **close)
+    close, mean = (1e-9, 1e-9) if rule in PASSIVE_AGGRESSIVE_RULES.values() else (0, 1e-12)
+    np.testing.assert_allclose(drive.beta(), history[-1], rtol=close, atol=close)
+    np.testing.assert_allclose(drive.average(), history.mean(axis=0), rtol=close, atol=mean)
 
 
 def margins(beta, K, labels, arrived):

@@ -48,11 +48,10 @@ def problem(n, k, seed, C=1.0):
     return Problem(X @ X.T, labels, weights, k, delta, "crammer-singer")
 
 
-def clusters(n=90, k=4, seed=0, dtype=np.float64):
-    random = np.random.default_rng(seed)
-    labels = (np.arange(n) % k).astype(np.int32)
+def clusters(n=90, k=4):
+    random, labels = np.random.default_rng(0), (np.arange(n) % k).astype(np.int32)
     X = np.abs(random.normal(size=(n, 6)) + 1.5 * np.eye(k, 6)[labels]) * (random.random((n, 6)) < 0.6)
-    return Problem(X.astype(dtype), labels, np.full(n, 3.0), k, np.ones((k, k)) - np.eye(k), "crammer-singer")
+    return Problem(X, labels, np.full(n, 3.0), k, np.ones((k, k)) - np.eye(k), "crammer-singer")
 
 
 def training(problem, memory_limit=PLENTY, kernel="precomputed", **switches):

@@ -21,8 +21,9 @@ def arrays(table):
     return [getattr(table, name) for name in names]
 
 
-def assert_same_table(one, other):
-    for mine, theirs in zip(arrays(one), arrays(other), strict=True):
+def assert_same(one, other):
+    """Check that two lists of arrays or numbers are equal to the last bit."""
+    for mine, theirs in zip(one, other, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -202,6 +203,11 @@ class Lasvm(Drive):
         np.testing.assert_array_equal(table.labels, self.labels[table.ids])
         np.testing.assert_array_equal(table.costs, self.costs[table.ids])
         return dense(table, len(self.labels), self.problems).T, self.session.bias, self.session.delta
+
+    def state(self):
+        session = self.session
+        model = [*arrays(session.table()), session.bias, session.delta]
+        return [hooks.slot_ids(session), *hooks.members(session), *model, session.dual]
 
     def dual(self, alpha):
         """The objective (4.1), all problems together."""

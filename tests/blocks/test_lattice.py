@@ -123,12 +123,7 @@ def test_the_model_is_the_same_on_every_instruction_set(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@given(
-    low=st.floats(-100, 100),
-    step=st.floats(1e-2, 10),
-    numbers=st.integers(2, 300),
-    seed=st.integers(0, 1000),
-)
+@given(low=st.floats(-100, 100), step=st.floats(1e-2, 10), numbers=st.integers(2, 300), seed=st.integers(0, 1000))
 def test_every_value_of_a_lattice_is_found_and_comes_back_to_the_last_bit(dtype, low, step, numbers, seed):
     X = images(60, 11, dtype, seed, low, step, numbers)
     lattice = Lattice.of(X)

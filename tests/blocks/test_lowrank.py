@@ -123,8 +123,7 @@ def test_thinning_drops_what_a_pivot_has_explained():
     X = examples(10)
     K = rbf_kernel(np.concatenate([X, X[:4]]), gamma=0.3)
     columns, chosen = thinned(K, np.full(14, 1e-12))
-    assert len(chosen) == 10
-    assert sorted(i if i < 10 else i - 10 for i in chosen) == list(range(10))
+    assert sorted(np.asarray(chosen) % 10) == list(range(10))
     np.testing.assert_allclose(columns @ columns.T, K, atol=1e-12)
 
 
@@ -136,11 +135,6 @@ def test_more_columns_than_memory_are_refused_before_anything_is_computed(monkey
         MemoryLimitError, match=r"at least 40000 bytes for 50 .* of 100 examples, got 9999; n_comp.*=12 "
     ):
         pivoted_cholesky(blocks, X, CholeskyOptions(50, 0.0, False, 256, 9999), np.random.RandomState(0))
-    with pytest.raises(MemoryLimitError, match="or a larger tolerance or fitting on"):
-        factor(X, tolerance=1e-6, limit=9999)
-
-
-# Rank
 
 
 @given(
@@ -168,18 +162,12 @@ def test_a_kernel_matrix_of_low_rank_is_found_with_no_more_columns(seed, rank, c
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("greedy", [False, True])
-def test_duplicates_are_no_pivots(dtype, greedy):
-    X = np.repeat(examples(20, dtype=dtype), 10, axis=0)
-    found = factor(X, rank=200, greedy=greedy)
-    assert len(found.pivots) == len(set(found.pivots // 10)) == 20
-    assert found.trace_error < 1e-5
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_constant_data_have_one_feature(dtype):
-    found = factor(np.full((50, 3), 7.0, dtype))
-    assert len(found.pivots) == 1
-    assert found.trace_error < 1e-6
+@pytest.mark.parametrize("unique", [1, 20])
+def test_duplicates_are_no_pivots(unique, dtype, greedy):
+    X = np.repeat(examples(unique, dtype=dtype), 10, axis=0)
+    found = factor(X, rank=10 * unique, greedy=greedy)
+    assert len(found.pivots) == len(set(found.pivots // 10)) == unique
+    assert found.trace_error < (1e-5 if unique > 1 else 1e-6)
 
 
 @pytest.mark.parametrize("given", [{}, {"rank": 5}])
@@ -199,29 +187,22 @@ def test_a_kernel_of_zeros_has_one_feature_that_is_zero(given):
 def test_rounding_in_single_precision_does_not_look_like_an_indefinite_kernel(gamma, shift):
     X = (examples(400, 10) + shift).astype(np.float32)
     for greedy in (False, True):
-        found = factor(X, gamma=gamma, greedy=greedy, rank=400)
-        K = rbf_kernel(X.astype(np.float64), gamma=gamma)
-        Z = found.table.astype(np.float64)
-        assert np.abs(Z @ Z.T - K).max() < 2e-3
-
-
-# Kernels that are none
+        Z = factor(X, gamma=gamma, greedy=greedy, rank=400).table.astype(np.float64)
+        assert np.abs(Z @ Z.T - rbf_kernel(X.astype(np.float64), gamma=gamma)).max() < 2e-3
 
 
 def test_the_pivot_that_shows_an_indefinite_kernel_is_named():
     K = np.eye(40)
     K[:3, :3] = [[1, 0.9, 0], [0.9, 1, 0.9], [0, 0.9, 1]]
     for greedy in (False, True):
+        options = CholeskyOptions(None, 0.0, greedy, 8, 1e9)
         with pytest.raises(
             ValueError, match=r"pivot \d+, example [012], has a residual of -?[\d.e-]+ of k\(x, x\) = 1"
         ):
-            pivoted_cholesky(
-                provider(K, "precomputed"), K, CholeskyOptions(None, 0.0, greedy, 8, 1e9), np.random.RandomState(0)
-            )
-    with pytest.raises(ValueError, match=r"positive semi-definite, .* has the eigenvalue -0.27"):
-        eigen_factor(provider(K, "precomputed"), K, np.arange(40), None)
-    with pytest.raises(ValueError, match=r"positive semi-definite, .* has the eigenvalue -0.2"):
-        eigen_factor(provider(K, "precomputed"), K, np.arange(40), 3)
+            pivoted_cholesky(provider(K, "precomputed"), K, options, np.random.RandomState(0))
+    for count, eigenvalue in ((None, -0.27), (3, -0.2)):
+        with pytest.raises(ValueError, match=rf"positive semi-definite, .* has the eigenvalue {eigenvalue}"):
+            eigen_factor(provider(K, "precomputed"), K, np.arange(40), count)
 
 
 def test_a_zero_diagonal_does_not_hide_what_stands_beside_it():
@@ -229,9 +210,6 @@ def test_a_zero_diagonal_does_not_hide_what_stands_beside_it():
     X, options = np.arange(6.0)[:, None] % 2, CholeskyOptions(None, 0.0, False, 256, 1e9)
     with pytest.raises(ValueError, match=r"pivot 0, example \d, has a residual of 0 .* beside the 1 "):
         pivoted_cholesky(provider_for(kernel, X), X, options, np.random.RandomState(0))
-
-
-# Eigenvectors
 
 
 def test_eigenvectors_are_those_of_the_whole_matrix():
@@ -254,8 +232,8 @@ def test_eigenvectors_are_those_of_the_whole_matrix():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_eigenvalues_that_are_rounding_are_left_out(dtype):
     X = np.repeat(examples(25, dtype=dtype), 4, axis=0)
-    assert len(eigen_factor(provider(X), X, np.arange(100), None).eigenvalues) == 25
-    assert len(eigen_factor(provider(X), X, np.arange(100), 60).eigenvalues) == 25
+    for count in (None, 60):
+        assert len(eigen_factor(provider(X), X, np.arange(100), count).eigenvalues) == 25
     nothing = eigen_factor(provider(0 * X, "linear"), 0 * X, np.arange(100), None)
     assert nothing.factor.shape == (100, 1)
     assert not nothing.factor.any()

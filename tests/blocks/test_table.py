@@ -1,5 +1,7 @@
 """Kernel values that are kept are those of the patterns the slots hold now, or are called missing."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -74,9 +76,9 @@ class Truth:
             np.testing.assert_array_equal(taken[:, holds], self.values[np.ix_(kept[some], holds)])
 
 
-def random_slots(random, size):
-    """Old slots again, and new ones at the end or a little beyond it."""
-    return random.integers(0, size + 3, random.integers(1, 6))
+def everything(ids, scores):
+    """Say that all rows are to be kept."""
+    return np.ones(len(ids), bool)
 
 
 @given(
@@ -90,7 +92,8 @@ def test_what_is_kept_is_right_while_memory_stays_or_shrinks(examples, seed, lim
     for limit in sorted(limits, reverse=True):
         for _ in range(2):
             truth.table.stay_within(limit, truth.size)
-            truth.store(random_slots(truth.random, truth.size))
+            # Old slots again, and new ones at the end or a little beyond it.
+            truth.store(truth.random.integers(0, truth.size + 3, truth.random.integers(1, 6)))
             truth.look(truth.random.permutation(examples)[: truth.random.integers(1, examples + 1)])
             truth.table.stay_within(limit, truth.size)
             assert truth.table.nbytes <= limit
@@ -114,28 +117,22 @@ def test_what_is_kept_is_right_when_more_rows_leave_room_for_fewer_columns():
     truth = Truth(4, seed=0)
     truth.store(np.arange(5))
     truth.table.stay_within(4 * 1.2 * 5 * 8, 5)  # four rows fit, but two parts of no more than three
-    truth.look(np.array([0]))
-    truth.look(np.array([1, 2, 3]))
+    for ids in ([0], [1, 2, 3]):
+        truth.look(np.array(ids))
     truth.check()  # before anybody says again how much memory there is, as when examples join after a look
 
 
-def test_a_table_without_room_keeps_nothing():
-    truth = Truth(5, seed=0)
-    truth.store(np.arange(3))
-    truth.look(np.arange(5))
-    assert (truth.table.rows_of(np.arange(5)) == -1).all()
-    assert truth.table.nbytes == truth.table.columns == 0
-
-
-def test_memory_that_comes_later_is_used():
-    truth = Truth(5, seed=0)
+def test_a_table_without_room_keeps_nothing_and_memory_that_comes_later_is_used():
+    truth, everything = Truth(5, seed=0), np.arange(5)
     truth.store(np.arange(6))
-    truth.look(np.arange(5))
+    truth.look(everything)
+    assert (truth.table.rows_of(everything) == -1).all()
+    assert truth.table.nbytes == truth.table.columns == 0
     truth.table.stay_within(PLENTY, 12)
-    truth.look(np.arange(5))
-    assert (truth.table.rows_of(np.arange(5)) >= 0).all()
+    truth.look(everything)
+    assert (truth.table.rows_of(everything) >= 0).all()
     truth.check()
-    assert not len(truth.table.missing(truth.table.rows_of(np.arange(5)), 6))
+    assert not len(truth.table.missing(truth.table.rows_of(everything), 6))
 
 
 def test_only_slots_with_other_patterns_are_missing():
@@ -167,7 +164,7 @@ def test_products_of_few_rows_far_apart_equal_those_of_many():
 # Providers
 
 PARAMETERS = {"gamma": 0.2, "degree": 2, "coef0": 0.5}
-LIMITS = {"nothing": 0.0, "a little": 20_000.0, "enough": PLENTY}
+LIMITS = {"nothing": [0.0], "little": [2e4], "enough": [PLENTY], "changing": [PLENTY, 90 * 8 * 8, PLENTY, 2e4]}
 
 
 def shared_letters(A, B):
@@ -244,14 +241,14 @@ class Slots:
 
 
 @pytest.mark.usefixtures("narrow")
-@pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("kernel", "make"), list(kinds()))
-def test_scores_in_training_are_those_of_prediction(kernel, make, dtype, limit):
+def test_scores_in_training_are_those_of_prediction(kernel, make, dtype, limits):
     for seed, jobs, biased in ((0, 1, False), (1, 2, False), (2, 1, True)):
         slots = Slots(kernel, make(dtype), jobs, seed, biased and kernel != "precomputed")
         with slots.blocks.threads():
-            for round_ in range(5):
+            for round_, limit in zip(range(5), itertools.cycle(limits), strict=False):
                 slots.store(10 if round_ else 20)
                 for ids in (np.arange(slots.n), slots.some()):
                     slots.blocks.share_memory(limit)
@@ -262,25 +259,12 @@ def test_scores_in_training_are_those_of_prediction(kernel, make, dtype, limit):
 
 
 @pytest.mark.usefixtures("narrow")
-def test_scores_in_training_are_those_of_prediction_while_memory_comes_and_goes():
-    slots = Slots("rbf", dense(np.float64))
-    for limit in (PLENTY, 90 * 8 * 8, PLENTY):
-        slots.store(20)
-        slots.blocks.share_memory(limit)
-        slots.look(np.arange(0, 90, 2))
-        slots.look(np.arange(90))
-    for _ in range(2):
-        slots.look(slots.some())
-
-
-@pytest.mark.usefixtures("narrow")
 def test_examples_that_join_right_after_a_look_get_their_kernel_values():
     slots = Slots("rbf", dense(np.float64))
     slots.store(18)
     size = slots.blocks.size
     assert size in (17, 18)  # the third part is nearly empty
     slots.blocks.share_memory(60 * 1.2 * size * 8)
-    everything = lambda ids, scores: np.ones(len(ids), bool)  # noqa: E731
     for ids in (np.arange(10), np.arange(10, 60)):
         slots.blocks.scores_in_training(slots.X, ids, np.arange(size), np.ones((size, 2)), everything)
     slots.join(np.arange(60))
@@ -293,7 +277,6 @@ def test_rows_kept_by_another_thread_meanwhile_do_not_change_scores(monkeypatch)
     size = slots.blocks.size
     slots.blocks.share_memory(60 * 1.2 * size * 8)
     coefficients = np.ones((size, 2))
-    everything = lambda ids, scores: np.ones(len(ids), bool)  # noqa: E731
     slots.blocks.scores_in_training(slots.X, np.arange(10), np.arange(size), coefficients, everything)
     slots.store(20)
     put = KernelTable.put
@@ -310,32 +293,30 @@ def test_rows_kept_by_another_thread_meanwhile_do_not_change_scores(monkeypatch)
 def test_kept_values_are_not_computed_again():
     slots = Slots("rbf", dense(np.float64))
     slots.store(30)
-    slots.blocks.share_memory(PLENTY)
-    size, everything = slots.blocks.size, np.arange(90)
-    coefficients = np.ones((size, 2))
+    blocks, size = slots.blocks, slots.blocks.size
+    blocks.share_memory(PLENTY)
 
     def computed():
-        before = slots.blocks.kernel_values
-        slots.blocks.scores_in_training(
-            slots.X, everything, np.arange(size), coefficients, lambda ids, scores: ids % 2 == 0
+        before = blocks.kernel_values
+        blocks.scores_in_training(
+            slots.X, np.arange(90), np.arange(size), np.ones((size, 2)), lambda ids, scores: ids % 2 == 0
         )
-        return slots.blocks.kernel_values - before
+        return blocks.kernel_values - before
 
-    assert computed() == 90 * size
-    assert computed() == 45 * size
-    slots.blocks.store([3, 9], slots.blocks.batch(slots.X, [0, 1], [0, 1]), [0, 1])
+    assert [computed(), computed()] == [90 * size, 45 * size]
+    blocks.store([3, 9], blocks.batch(slots.X, [0, 1], [0, 1]), [0, 1])
     assert computed() == 45 * size + 45 * 2
-    before = slots.blocks.kernel_values
-    slots.blocks.against_support(slots.blocks.batch(slots.X, np.arange(0, 90, 2), np.arange(0, 90, 2)))
-    assert slots.blocks.kernel_values == before
+    before = blocks.kernel_values
+    blocks.against_support(blocks.batch(slots.X, np.arange(0, 90, 2), np.arange(0, 90, 2)))
+    assert blocks.kernel_values == before
 
 
-def test_without_slots_all_scores_are_zero():
-    for kernel, X in (("rbf", dense(np.float64)), ("linear", sparse.csr_matrix(dense(np.float64)))):
-        blocks = provider_for(kernel_for(kernel, X=X), X)
-        for keeps in (False, True):
-            if keeps:
-                blocks.keep_values(90)
-            nothing = np.zeros(0, np.int64)
-            scores = blocks.scores_in_training(X, np.arange(7), nothing, np.zeros((0, 3)), lambda ids, scores: ids >= 0)
-            np.testing.assert_array_equal(scores, np.zeros((7, 3)))
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize(("kernel", "layout"), [("rbf", np.asarray), ("linear", sparse.csr_matrix)])
+def test_without_slots_all_scores_are_zero(kernel, layout, keeps):
+    X = layout(dense(np.float64))
+    blocks = provider_for(kernel_for(kernel, X=X), X)
+    if keeps:
+        blocks.keep_values(90)
+    scores = blocks.scores_in_training(X, np.arange(7), np.zeros(0, np.int64), np.zeros((0, 3)), everything)
+    np.testing.assert_array_equal(scores, np.zeros((7, 3)))

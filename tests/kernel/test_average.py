@@ -45,10 +45,9 @@ def test_one_pass_of_a_noisy_stream_is_within_half_a_point_of_the_optimum(seed):
 def test_the_primal_objective_is_that_of_the_average_and_bounds_the_optimum(classes, layout, parameters):
     X, y = noisy(1000, classes)
     model = linear(**parameters).fit(layout(X), y)
+    expected = primal("crammer-singer", weights(model), X, y, np.ones(1000))
     assert model.result_.exact
-    assert model.result_.primal == pytest.approx(
-        primal("crammer-singer", weights(model), X, y, np.ones(1000)), rel=1e-9
-    )
+    assert model.result_.primal == pytest.approx(expected, rel=1e-9)
     best = linear(stop="gap", tol=1e-4, epochs="auto", average=False).fit(X, y).result_
     assert model.result_.dual <= best.primal
     assert model.result_.primal >= best.dual

@@ -54,11 +54,3 @@ def test_one_pass_is_made_where_another_would_be_long(estimator, limit, most, mo
 def test_a_hundred_thousand_examples_get_one_pass():
     X, y = noisy(100_000, noise=0.0)
     assert LaRankClassifier("linear", C=0.001, certify=False, random_state=0).fit(X, y).result_.iterations == 1
-
-
-@ONLINE
-@pytest.mark.parametrize("others", [{"label_budget": 50}, {"selection": "active"}])
-def test_choosing_examples_takes_one_pass(estimator, others):
-    X, y = noisy(200)
-    model = estimator(random_state=0, **others).fit(X, y)
-    assert model.result_.iterations <= 1

@@ -2,15 +2,15 @@
 
 import functools
 import pickle
-import re
 import signal
 
 import numpy as np
+import overlapping
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from overlapping import data, margins_and_weights, rbf
 from scipy import sparse
-from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.metrics import pairwise
 from sklearn.svm import SVC
@@ -24,6 +24,7 @@ from larank.kernel.newton import Newton
 from larank.kernel.problem import Problem
 from larank.kernel.published import Published
 from larank.training import TrainingWarning
+from properties import costly
 from references.optima import kernel_certificate, kernel_optimum
 
 FORMULATIONS = ("crammer-singer", "weston-watkins")
@@ -33,71 +34,38 @@ def svc(kernel="rbf", **parameters):
     return MulticlassSVC(kernel, **{"random_state": 0, "n_jobs": 1, "gamma": 0.3, **parameters})
 
 
-def data(n, k, seed=0, dimensions=4):
-    """Examples of k overlapping classes, some of them twice with different labels, some of them zero."""
-    random = np.random.default_rng(seed)
-    y = np.concatenate([np.arange(k), random.integers(0, k, max(0, n - k))])[:n]
-    X = random.normal(size=(k, dimensions))[y] + random.normal(size=(n, dimensions))
-    X[random.random(n) < 0.1] = X[0]
-    X[random.random(n) < 0.05] = 0
-    order = random.permutation(n)
-    return X[order], y[order]
-
-
-def rbf(X, Z=None, gamma=0.3):
-    return pairwise.rbf_kernel(X, X if Z is None else Z, gamma=gamma)
-
-
 def assert_feasible(model, y, costs):
-    """`costs` per example, or one for all."""
-    beta, costs = model.dual_coef_.toarray(), np.broadcast_to(costs, np.shape(y))[model.support_]
-    np.testing.assert_allclose(model.support_costs_, costs, rtol=1e-14)
-    own = model.classes_ == np.asarray(y)[model.support_][:, None]
+    """Each step between wrong classes rounds."""
     assert (np.diff(model.support_) > 0).all()
-    assert (beta[own] > 0).all(), "a pattern whose coefficients vanish leaves"
-    assert (beta[~own] <= 0).all()
-    assert (np.abs(beta.sum(axis=1)) <= 1e-11 * costs).all()  # every step between wrong classes rounds
-    most = beta[own] if model.formulation == "crammer-singer" else -beta.min(axis=1)
-    assert (most <= costs * (1 + 1e-14)).all()
-    assert (model.dual_coef_.data != 0).all()
+    overlapping.assert_feasible(model, y, costs, rounding=1e-14, sums=1e-11)
 
 
-def assert_certificate(model, K, y, costs, delta, close=1e-9):
+def assert_certificate(model, K, y, costs, delta=None, close=1e-9):
     """What `result_` says is what the formulas say of `dual_coef_` and `scale_`."""
     result, beta = model.result_, coefficients(model, len(y))
+    delta, costs = 1 - np.eye(y.max() + 1) if delta is None else delta, np.broadcast_to(costs, len(y))
     primal, dual, violation = kernel_certificate(beta, K, y, costs, delta, model.formulation, model.scale_, kappa=1e-10)
     assert result.primal == pytest.approx(primal, rel=close, abs=1e-12)
     assert result.dual == pytest.approx(dual, rel=close, abs=1e-12)
     assert result.gap >= -close * result.primal
-    if (costs > 0).all():
-        assert result.violation == pytest.approx(violation, abs=10 * close)
+    assert result.violation == pytest.approx(violation, abs=10 * close)
     assert result.exact
     assert result.support_patterns == len(model.support_)
     assert result.support_vectors == model.dual_coef_.nnz
-    last = result.history[-1]
-    assert last.exact
-    assert (last.primal, last.dual) == (result.primal, result.dual)
-
-
-def margins_and_weights(k, n, y, seed, with_margins, weights):
-    random = np.random.default_rng(seed)
-    delta = 1 - np.eye(k)
-    if with_margins:
-        delta = random.choice([0, 0.5, 1, 2.5], (k, k)) * delta
-    weight = random.choice(weights, n).astype(float)
-    weight[0] = 1
-    weight[np.flatnonzero(y != y[0])[0]] = 1  # two classes at least
-    return delta, weight
+    assert result.history[-1].exact
+    assert (result.history[-1].primal, result.history[-1].dual) == (result.primal, result.dual)
 
 
 # The optimum
 
 
+@costly(60)
 @given(
-    n=st.integers(4, 14),
-    k=st.integers(2, 5),
+    n=st.integers(2, 14) | st.integers(15, 70),
+    k=st.integers(2, 6),
     seed=st.integers(0, 10**6),
     C=st.sampled_from([0.01, 1.0, 30.0]),
+    tol=st.sampled_from([0.5, 0.03, 1e-4, 3e-7]),
     kernel=st.sampled_from(["rbf", "linear"]),
     formulation=st.sampled_from(FORMULATIONS),
     init=st.sampled_from(["larank", "zero"]),
@@ -106,25 +74,37 @@ def margins_and_weights(k, n, y, seed, with_margins, weights):
     with_margins=st.booleans(),
     fit_intercept=st.booleans(),
 )
-def test_the_optimum_is_that_of_a_general_solver(
-    n, k, seed, C, kernel, formulation, init, shrinking, weights, with_margins, fit_intercept
+def test_the_optimum_is_that_of_a_general_solver_and_the_certificate_what_the_formulas_say(
+    n, k, seed, C, tol, kernel, formulation, init, shrinking, weights, with_margins, fit_intercept
 ):
     k = min(n, k)
     X, y = data(n, k, seed, dimensions=3)  # with duplicates of conflicting labels and zero vectors
     delta, weight = margins_and_weights(k, n, y, seed, with_margins, weights)
-    K = rbf(X) if kernel == "rbf" else X @ X.T
-    try:
-        best = kernel_optimum(K + fit_intercept, y, C * weight, delta, formulation) if delta.any() else 0.0
-    except ArithmeticError:  # the reference did not converge
-        reject()
-    model = svc("precomputed", C=C, formulation=formulation, init=init, shrinking=shrinking, tol=3e-7)
-    model.set_params(fit_intercept=fit_intercept, cost_matrix=delta if with_margins else None).fit(K, y, weight)
-    assert model.result_.status == "converged"
-    assert model.result_.relative_gap <= 3e-7
-    assert model.result_.dual == pytest.approx(best, rel=1e-6, abs=1e-8 * C)
-    assert model.result_.primal == pytest.approx(best, rel=1e-6, abs=1e-8 * C)
+    K = (rbf(X) if kernel == "rbf" else X @ X.T) + fit_intercept
+    model = svc(kernel, C=C, formulation=formulation, init=init, shrinking=shrinking, tol=tol)
+    model.set_params(fit_intercept=fit_intercept, cost_matrix=delta if with_margins else None).fit(X, y, weight)
+    result = model.result_
+    assert result.status == "converged"
+    assert result.relative_gap <= tol
     assert_feasible(model, y, C * weight)
-    assert_certificate(model, K + fit_intercept, y, C * weight, delta)
+    assert_certificate(model, K, y, C * weight, delta, close=1e-8 if kernel == "rbf" else 1e-9)
+    scores = model.scale_ * (K @ coefficients(model, n))
+    expected = scores[:, 1] - scores[:, 0] if k == 2 else scores
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-8, atol=1e-9 * C)
+    duals = [point.dual for point in result.history]
+    assert (np.diff(duals) >= -1e-9 * max(duals)).all()
+    assert all(point.primal >= result.dual * (1 - 1e-9) for point in result.history if point.exact)
+    # Without the multiple the primal objective is no lower.
+    plain = kernel_certificate(coefficients(model, n), K, y, C * weight, delta, formulation)[0]
+    assert result.primal <= plain + 1e-6 * abs(plain)
+    if n <= 14:
+        try:
+            best = kernel_optimum(K, y, C * weight, delta, formulation) if delta.any() else 0.0
+        except ArithmeticError:  # the reference did not converge
+            reject()
+        assert result.dual <= best * (1 + 1e-6) + 1e-8 * C
+        assert result.primal >= best * (1 - 1e-6) - 1e-8 * C
+        assert tol > 3e-7 or (result.dual, result.primal) == pytest.approx((best, best), rel=1e-6, abs=1e-8 * C)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -141,7 +121,7 @@ def test_the_optimum_is_that_of_a_general_solver(
     ids=["from-zero", "without-shrinking", "neither", "two-threads", "another-seed", "a-generator"],
 )
 def test_the_way_there_does_not_change_the_optimum(formulation, change):
-    X, y = data(700, 4)
+    X, y = data(400, 4)
     plain = svc(formulation=formulation, C=3.0, tol=1e-6).fit(X, y)
     other = svc(formulation=formulation, C=3.0, tol=1e-6).set_params(**change).fit(X, y)
     assert other.result_.dual == pytest.approx(plain.result_.dual, rel=2e-6)
@@ -150,21 +130,15 @@ def test_the_way_there_does_not_change_the_optimum(formulation, change):
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("tol", [0.3, 1e-2, 1e-4, 1e-7])
-def test_the_gap_is_the_one_asked_for_and_bounds_the_distance_to_the_optimum(formulation, tol):
+def test_the_gap_is_the_one_asked_for_and_bounds_the_distance_to_the_optimum(formulation):
     X, y = data(300, 5)
-    best = svc(formulation=formulation, C=5.0, tol=1e-7).fit(X, y).result_.dual
-    result = svc(formulation=formulation, C=5.0, tol=tol).fit(X, y).result_
-    assert result.status == "converged"
-    assert 0 <= result.relative_gap <= tol
-    assert result.dual <= best * (1 + 1e-7)
-    assert result.primal >= best * (1 - 1e-7)
-
-
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_in_double_precision_a_gap_of_1e_11_is_reached(formulation):
-    X, y = data(160, 3)
-    assert svc(formulation=formulation, tol=1e-11).fit(X, y).result_.status == "converged"
+    *results, best = (svc(formulation=formulation, C=5.0, tol=tol).fit(X, y).result_ for tol in (0.3, 0.01, 1e-4, 1e-7))
+    assert len(best.history) > 5
+    for result, tol in zip(results, (0.3, 0.01, 1e-4), strict=True):
+        assert result.status == "converged"
+        assert 0 <= result.relative_gap <= tol
+        assert result.dual <= best.dual * (1 + 1e-7)
+        assert result.primal >= best.dual * (1 - 1e-7)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -209,43 +183,40 @@ def test_two_classes_are_the_binary_svm_without_intercept(seed, machine):
     )
 
 
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_many_classes_with_few_examples_each_reach_the_optimum(formulation):
-    X, y = data(40, 10, dimensions=3)
-    model = svc("precomputed", C=2.0, tol=1e-7, formulation=formulation).fit(rbf(X), y)
-    best = kernel_optimum(rbf(X), y, np.full(40, 2.0), 1 - np.eye(10), formulation)
-    assert model.result_.dual == pytest.approx(best, rel=1e-6)
-
-
-def test_many_classes_reach_the_default_gap_in_single_precision():
-    X, y = data(600, 26)
-    assert svc().fit(X.astype(np.float32), y).result_.relative_gap <= 1e-3
-
-
-def test_a_hundred_classes_reach_the_default_gap_of_weston_watkins():
-    X, y = data(200, 100, dimensions=8)
-    assert svc(formulation="weston-watkins", gamma=0.05).fit(X, y).result_.relative_gap <= 1e-3
+@pytest.mark.parametrize(
+    ("examples", "dtype", "parameters"),
+    [
+        ((160, 3), np.float64, {"tol": 1e-11}),
+        ((160, 3), np.float64, {"tol": 1e-11, "formulation": "weston-watkins"}),
+        ((600, 26), np.float32, {}),
+        ((200, 100, 0, 8), np.float64, {"formulation": "weston-watkins", "gamma": 0.05}),
+    ],
+)
+def test_a_small_gap_and_the_default_gap_of_many_classes_are_reached(examples, dtype, parameters):
+    X, y = data(*examples)
+    model = svc(**parameters).fit(X.astype(dtype), y)
+    assert model.result_.status == "converged"
+    assert model.result_.relative_gap <= model.tol
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("C", [1e-6, 1e6])
-def test_extreme_costs_reach_the_optimum(formulation, C):
-    X, y = data(14, 3, seed=5)
-    K = rbf(X)
+@pytest.mark.parametrize(("C", "examples"), [(1e-6, (14, 3, 5)), (1e6, (14, 3, 5)), (2.0, (40, 10, 0, 3))])
+def test_extreme_costs_and_many_classes_with_few_examples_reach_the_optimum(formulation, C, examples):
+    X, y = data(*examples)
+    K, k = rbf(X), examples[1]
     model = svc("precomputed", C=C, tol=1e-7, formulation=formulation, max_iter=10**6).fit(K, y)
+    best = kernel_optimum(K, y, np.full(len(y), C), 1 - np.eye(k), formulation)
     assert model.result_.relative_gap <= 1e-7
-    assert model.result_.dual == pytest.approx(
-        kernel_optimum(K, y, np.full(14, C), 1 - np.eye(3), formulation), rel=1e-6
-    )
+    assert model.result_.dual == pytest.approx(best, rel=1e-6)
 
 
 def test_sums_of_imprecise_kernel_values_do_not_make_the_certificate_wrong():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(200, 5)).astype(np.float32), random.integers(0, 4, 200)
-    model = svc("linear", C=1e3, gamma="scale").fit(X, y)
-    best = svc("linear", C=1e3, gamma="scale", tol=1e-6).fit(X.astype(np.float64), y).result_
-    assert model.result_.dual <= best.primal
-    assert best.dual <= model.result_.primal <= best.primal * (1 + 2e-3)
+    result = svc("linear", C=1e3).fit(X, y).result_
+    best = svc("linear", C=1e3, tol=1e-6).fit(X.astype(np.float64), y).result_
+    assert result.dual <= best.primal
+    assert best.dual <= result.primal <= best.primal * (1 + 2e-3)
 
 
 def test_the_primal_of_an_indefinite_kernel_is_computed_in_double_precision():
@@ -262,19 +233,22 @@ def test_the_primal_of_an_indefinite_kernel_is_computed_in_double_precision():
     assert model.result_.primal == pytest.approx(primal, rel=1e-6)
 
 
-def test_precision_that_ends_is_told_with_a_model_and_a_bound_that_hold():
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize(("C", "tol", "gamma"), [(1e7, 1e-3, 0.05), (1.0, 1e-13, 0.3), (0.1, 1e-13, 0.3)])
+def test_precision_that_ends_is_told_with_a_model_and_a_bound_that_hold(C, tol, gamma, formulation):
     random = np.random.RandomState(0)
-    X, y = random.randn(60, 3).astype(np.float32), random.randint(0, 3, 60)
-    with pytest.warns(TrainingWarning, match="not precise enough"):
-        model = svc(C=1e7, gamma=0.05).fit(X, y)
-    K = np.exp(-0.05 * cdist(*2 * [X.astype(np.float64)], "sqeuclidean"))
-    beta = coefficients(model, 60)
-    costs, delta = np.full(60, 1e7), 1 - np.eye(3)
-    primal, dual = kernel_certificate(beta, K, y, costs, delta, "crammer-singer", model.scale_)[:2]
+    X, y = (random.randn(60, 3), random.randint(0, 3, 60)) if C == 1e7 else data(200, 3)
+    X = X.astype(np.float32)
+    model = svc(C=C, gamma=gamma, formulation=formulation, tol=tol, max_iter=10**6)
+    with pytest.warns(TrainingWarning, match=r"not precise enough .* relative duality gap is"):
+        model.fit(X, y)
+    K, costs, beta = rbf(X.astype(np.float64), gamma=gamma), np.full(len(y), C), coefficients(model, len(y))
+    found = kernel_certificate(beta, K, y, costs, 1 - np.eye(3), formulation, model.scale_)[:2]
     assert model.result_.status == "precision"
-    assert model.result_.primal == pytest.approx(primal, rel=1e-6)
-    assert model.result_.dual == pytest.approx(dual, rel=1e-6)
-    best = svc(C=1e7, gamma=0.05, tol=1e-6).fit(X.astype(np.float64), y).result_
+    assert (model.result_.primal, model.result_.dual) == pytest.approx(found, rel=1e-6)
+    assert C > 1 or model.result_.relative_gap < 1e-3
+    assert_feasible(model, y, C)
+    best = svc(C=C, gamma=gamma, formulation=formulation, tol=1e-6).fit(X.astype(np.float64), y).result_
     assert model.result_.dual <= best.primal
     assert best.dual <= model.result_.primal
 
@@ -327,65 +301,19 @@ def test_newtons_steps_alone_solve_the_problem_from_any_feasible_point(formulati
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_nothing_but_zeros_is_legal(formulation):
+def test_zero_examples_and_zero_margins_are_legal(formulation):
     model = svc("linear", formulation=formulation, C=2.0).fit(np.zeros((6, 3)), [0, 1, 2] * 2)
     losses = 2 if formulation == "weston-watkins" else 1
     assert model.result_.dual == pytest.approx(6 * 2.0 * losses)
     assert model.result_.status == "converged"
     assert not model.coef_.any()
-
-
-def test_margins_of_zero_cost_nothing():
-    X, y = data(50, 3)
-    model = svc(cost_matrix=np.zeros((3, 3))).fit(X, y)
-    assert len(model.support_) == 0
-    assert model.result_.primal == model.result_.dual == 0
-    assert model.predict(X).shape == (50,)
+    free = svc(formulation=formulation, cost_matrix=np.zeros((3, 3))).fit(*data(50, 3))
+    assert len(free.support_) == 0
+    assert free.result_.primal == free.result_.dual == 0
+    assert free.predict(data(50, 3)[0]).shape == (50,)
 
 
 # Certificates
-
-
-@given(
-    n=st.integers(2, 70),
-    k=st.integers(2, 6),
-    seed=st.integers(0, 10**6),
-    C=st.sampled_from([0.01, 1.0, 30.0]),
-    tol=st.sampled_from([0.5, 0.03, 1e-4]),
-    formulation=st.sampled_from(FORMULATIONS),
-    init=st.sampled_from(["larank", "zero"]),
-    weights=st.sampled_from([[1], [0.5, 1, 3], [0, 1, 2]]),
-    with_margins=st.booleans(),
-    fit_intercept=st.booleans(),
-)
-def test_the_certificate_is_what_the_formulas_say(
-    n, k, seed, C, tol, formulation, init, weights, with_margins, fit_intercept
-):
-    k = min(n, k)
-    X, y = data(n, k, seed, dimensions=3)
-    delta, weight = margins_and_weights(k, n, y, seed, with_margins, weights)
-    model = svc(C=C, tol=tol, formulation=formulation, init=init, fit_intercept=fit_intercept)
-    model.set_params(cost_matrix=delta if with_margins else None).fit(X, y, weight)
-    K = rbf(X) + fit_intercept
-    assert model.result_.relative_gap <= tol
-    assert_feasible(model, y, C * weight)
-    assert_certificate(model, K, y, C * weight, delta, close=1e-8)
-    scores = model.scale_ * (K @ coefficients(model, n))
-    expected = scores[:, 1] - scores[:, 0] if k == 2 else scores
-    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-8, atol=1e-9 * C)
-    duals = [point.dual for point in model.result_.history]
-    assert (np.diff(duals) >= -1e-9 * max(duals)).all()
-    # Without the multiple the primal objective is no lower.
-    plain = kernel_certificate(coefficients(model, n), K, y, C * weight, delta, formulation)[0]
-    assert model.result_.primal <= plain + 1e-6 * abs(plain)
-
-
-def test_examples_without_weight_are_no_violation():
-    X, y = data(160, 3)
-    weight = (np.arange(160) % 4 > 0).astype(float)
-    model = svc(tol=1e-6).fit(X, y, weight)
-    violation = kernel_certificate(coefficients(model, 160), rbf(X), y, weight, 1 - np.eye(3), kappa=1e-10)[2]
-    assert model.result_.violation == pytest.approx(violation, abs=1e-7)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -398,42 +326,17 @@ def test_the_certificate_is_that_of_all_examples_also_where_too_many_were_left_o
     X, y = data(200, 3)
     model = svc(C=10.0, tol=tol, formulation=formulation).fit(X, y)
     assert model.result_.relative_gap <= tol
-    assert_certificate(model, rbf(X), y, np.full(200, 10.0), 1 - np.eye(3))
-
-
-def test_the_dual_never_falls_and_every_primal_is_an_upper_bound_where_exact():
-    X, y = data(400, 5)
-    for formulation in FORMULATIONS:
-        result = svc(C=20.0, tol=1e-6, formulation=formulation).fit(X, y).result_
-        duals = np.array([point.dual for point in result.history])
-        assert len(duals) > 5
-        assert (np.diff(duals) >= -1e-10 * duals.max()).all()
-        assert all(point.primal >= result.dual * (1 - 1e-9) for point in result.history if point.exact)
-        assert (np.diff([point.iterations for point in result.history]) >= 0).all()
-        assert (np.diff([point.kernel_values for point in result.history]) >= 0).all()
+    assert_certificate(model, rbf(X), y, 10.0)
 
 
 def test_the_result_counts_the_work():
-    X, y = data(500, 3)
-    model = svc().fit(X, y)
-    counts = model.result_.operations
+    model = svc().fit(*data(200, 3))
+    counts, parts = model.result_.operations, {"product", "map", "larank pass", "converge", "look", "extend"}
     assert counts["looks"] >= 2
-    assert counts["process_new"] >= 500
+    assert counts["process_new"] >= 200
     assert counts["steps"] >= len(model.support_)
-    assert model.result_.kernel_values > 0
-    assert model.n_iter_ == np.ceil(model.result_.iterations)
-    assert {"product", "map", "larank pass", "converge", "look", "extend", "certificate"} <= set(
-        model.result_.breakdown
-    )
+    assert {*parts, "certificate"} <= set(model.result_.breakdown)
     assert model.result_.solver == "mcsvm"
-
-
-def test_a_class_without_weight_is_still_a_class_to_be_told_apart_from():
-    X, y = data(60, 3)
-    weight = (y != 2).astype(float)
-    model = svc("precomputed", tol=1e-7).fit(rbf(X), y, weight)
-    assert model.decision_function(rbf(X)).shape == (60, 3)
-    assert model.result_.dual == pytest.approx(kernel_optimum(rbf(X), y, weight, 1 - np.eye(3)), rel=1e-6)
 
 
 # The published algorithm
@@ -474,14 +377,6 @@ def test_published_by_name_is_published_with_its_defaults():
     assert {"rounds", "kernel_rows", "fixed_point_iterations"} <= set(named.result_.operations)
 
 
-def test_cycling_ends_with_the_passes_asked_for():
-    X, y = data(60, 3)
-    endless = Published(selection="cycle", active_set=False, cooling="none")
-    with pytest.warns(TrainingWarning, match="by max_iter=200"):
-        model = svc(solver=endless, max_iter=200).fit(X, y)
-    assert model.result_.dual == pytest.approx(svc(tol=1e-6).fit(X, y).result_.dual, rel=2e-2)
-
-
 # Memory, threads, precision
 
 
@@ -508,26 +403,11 @@ def test_memory_for_some_of_the_kernel_values_does_not_change_the_optimum(init, 
     assert len(model.support_) > 512  # more than one part of the table
     assert model.result_.status == "converged"
     assert model.result_.dual == pytest.approx(optimum_of_many(), rel=2e-4)
-    assert_certificate(model, rbf(X.astype(float)), y, np.full(1500, 10.0), 1 - np.eye(3), close=1e-4)
-
-
-@pytest.mark.parametrize("C", [0.1, 1.0])
-@pytest.mark.parametrize("formulation", FORMULATIONS)
-def test_a_gap_that_single_precision_cannot_reach_ends_with_a_warning(formulation, C):
-    X, y = data(200, 3)
-    model = svc(formulation=formulation, C=C, tol=1e-13, max_iter=10**6)
-    with pytest.warns(TrainingWarning, match=r"not precise enough .* relative duality gap is"):
-        model.fit(X.astype(np.float32), y)
-    assert model.result_.status == "precision"
-    assert model.result_.relative_gap < 1e-3
-    assert_feasible(model, y, C)
-
-
-# Limits and interrupts
+    assert_certificate(model, rbf(X.astype(float)), y, 10.0, close=1e-4)
 
 
 def interrupted_at(call):
-    """A kernel during one of whose calls somebody presses Ctrl-C, and how often it was called so far."""
+    """Return a kernel during one of whose calls Ctrl-C is pressed, and the sizes of its calls so far."""
     calls = []
 
     def kernel(A, B):
@@ -543,10 +423,13 @@ def interrupted_at(call):
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
-@pytest.mark.parametrize("Cs", [[5.0, 0.1, 50.0, 5.0], (2,), np.array([3.0, 1.0])])
-def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation, Cs):
+@pytest.mark.parametrize(
+    ("Cs", "memory_limit"), [([5.0, 0.1, 50.0, 5.0], 2e9), ((2,), 2e9), (np.array([10.0, 0.1, 1.0]), 1.4e6)]
+)
+def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation, Cs, memory_limit):
+    """Its fits share kernel values, unless memory is short."""
     X, y = data(300, 3)
-    estimator = svc(formulation=formulation, tol=1e-6, fit_intercept=True)
+    estimator = svc(formulation=formulation, tol=1e-6, fit_intercept=True, memory_limit=memory_limit)
     models = estimator.path(X, y, iter(Cs))
     assert [model.C for model in models] == list(Cs)
     assert not [name for name in vars(estimator) if name.endswith("_")]
@@ -556,47 +439,33 @@ def test_a_path_equals_separate_fits_in_the_order_asked_for(formulation, Cs):
         assert model.result_.relative_gap <= 1e-6
         assert model.result_.dual == pytest.approx(alone.result_.dual, rel=2e-6)
         assert_feasible(model, y, model.C)
-        assert_certificate(model, rbf(X) + 1, y, np.full(300, model.C), 1 - np.eye(3))
+        assert_certificate(model, rbf(X) + 1, y, model.C)
         assert model.get_params() == alone.get_params()
         assert model.gamma_ == alone.gamma_
         np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=0.05)
 
 
-def test_a_path_keeps_weights_and_margins():
-    X, y = data(200, 3)
-    delta, weight = margins_and_weights(3, 200, y, 3, True, [0, 1, 2])
-    estimator = svc(tol=1e-6, cost_matrix=delta, class_weight={0: 2.0, 1: 1.0, 2: 0.5})
-    for model in estimator.path(X, y, [30.0, 1.0], sample_weight=weight):
-        alone = clone(estimator).set_params(C=model.C).fit(X, y, weight)
-        assert model.result_.dual == pytest.approx(alone.result_.dual, rel=2e-6)
-        assert_feasible(model, y, model.C * weight * np.array([2, 1, 0.5])[y])
-
-
 @pytest.mark.parametrize(
     ("kernel", "layout"), [("linear", np.asarray), ("linear", sparse.csr_matrix), ("precomputed", rbf)]
 )
-def test_a_path_takes_every_kind_of_data(kernel, layout):
+def test_a_path_takes_every_kind_of_data_with_weights_and_margins(kernel, layout):
     X, y = data(150, 3)
-    examples = layout(X)
-    for model in svc(kernel, tol=1e-6).path(examples, y, [1.0, 4.0]):
-        alone = svc(kernel, tol=1e-6, C=model.C).fit(examples, y)
+    delta, weight = margins_and_weights(3, 150, y, 3, True, [0, 1, 2])
+    estimator = svc(kernel, tol=1e-6, cost_matrix=delta, class_weight={0: 2.0, 1: 1.0, 2: 0.5})
+    for model in estimator.path(layout(X), y, [30.0, 1.0], sample_weight=weight):
+        alone = clone(estimator).set_params(C=model.C).fit(layout(X), y, weight)
         assert model.result_.dual == pytest.approx(alone.result_.dual, rel=2e-6)
-        assert hasattr(model, "coef_") == (kernel == "linear")
-        assert hasattr(model, "support_vectors_") == (kernel == "linear")
+        assert_feasible(model, y, model.C * weight * np.array([2, 1, 0.5])[y])
+        assert hasattr(model, "coef_") == hasattr(model, "support_vectors_") == (kernel == "linear")
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_path_on_a_matrix_is_certified_in_either_precision(dtype, fit_intercept):
-    random, labels, Cs = np.random.RandomState(0), np.arange(24) % 3, [0.1, 1.0, 10.0]
-    K = pairwise.rbf_kernel(random.randn(24, 3)).astype(dtype)
-    models = svc("precomputed", fit_intercept=fit_intercept).path(K, labels, Cs)
-    for C, model in zip(Cs, models, strict=True):
-        beta = coefficients(model, 24)
-        values, costs, delta = K.astype(np.float64) + fit_intercept, np.full(24, C), 1 - np.eye(3)
-        primal, dual = kernel_certificate(beta, values, labels, costs, delta, "crammer-singer", model.scale_)[:2]
-        assert model.result_.primal == pytest.approx(primal, rel=1e-9)
-        assert model.result_.dual == pytest.approx(dual, rel=1e-9)
+    labels, Cs = np.arange(24) % 3, [0.1, 1.0, 10.0]
+    K = pairwise.rbf_kernel(np.random.RandomState(0).randn(24, 3)).astype(dtype)
+    for model in svc("precomputed", fit_intercept=fit_intercept).path(K, labels, Cs):
+        assert_certificate(model, K.astype(np.float64) + fit_intercept, labels, model.C)
 
 
 def test_a_path_computes_fewer_kernel_values_than_separate_fits():
@@ -616,7 +485,7 @@ def test_an_interrupt_ends_a_path_with_the_models_so_far():
         models = svc(kernel, **tight).path(X, y, [1e3, 1.0, 1e2])
     assert [model.C for model in models] == [1.0, 1e2]
     assert [model.result_.status for model in models] == ["converged", "interrupted"]
-    assert_certificate(models[1], rbf(X), y, np.full(300, 1e2), 1 - np.eye(3))
+    assert_certificate(models[1], rbf(X), y, 1e2)
 
 
 def test_an_interrupt_while_shared_values_are_computed_ends_a_path_with_a_valid_model():
@@ -625,16 +494,7 @@ def test_an_interrupt_while_shared_values_are_computed_ends_a_path_with_a_valid_
     with pytest.warns(TrainingWarning, match="ended by an interrupt"):
         (model,) = svc(kernel).path(X, y, [1e3, 1.0, 1e2])
     assert model.C == 1.0
-    assert_certificate(model, rbf(X), y, np.ones(300), 1 - np.eye(3))
-
-
-def test_a_path_on_shared_values_equals_one_without():
-    X, y = data(300, 3)
-    Cs = [0.1, 1.0, 10.0]
-    pairs = zip(svc(tol=1e-6).path(X, y, Cs), svc(tol=1e-6, memory_limit=1.4e6).path(X, y, Cs), strict=True)
-    for shared, computed in pairs:
-        assert shared.result_.dual == pytest.approx(computed.result_.dual, rel=1e-5)
-        np.testing.assert_allclose(shared.decision_function(X), computed.decision_function(X), atol=0.02)
+    assert_certificate(model, rbf(X), y, 1.0)
 
 
 @pytest.mark.parametrize("solver", ["published", Published()])
@@ -722,11 +582,9 @@ def test_switches_of_the_published_solver_survive_pickles_clones_and_files(tmp_p
     np.testing.assert_array_equal(copy.fit(X, y).dual_coef_.toarray(), model.dual_coef_.toarray())
 
 
-def test_progress_goes_to_standard_error_and_names_the_problem(capsys):
+def test_progress_names_the_problem(capsys):
     svc(verbose=1, memory_limit=5e6).fit(X, y)
-    shown = capsys.readouterr()
-    assert not shown.out
-    assert re.search(r"crammer-singer, rbf, C=1, 160 examples, 3 classes, memory limit 5 MB", shown.err)
+    assert "crammer-singer, rbf, C=1, 160 examples, 3 classes, memory limit 5 MB" in capsys.readouterr().err
 
 
 # Kernels that are not positive semi-definite

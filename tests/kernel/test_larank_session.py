@@ -1,12 +1,13 @@
 """The compiled LaRank sessions, fed by hand: every step keeps the dual problem's promises, whatever the memory."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from larank import _core
 from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.stream import Examples, KernelFeed
@@ -19,21 +20,19 @@ SCHEDULES = ["adaptive", "fixed"]
 
 def assert_feasible(drive):
     table = drive.session.table()
-    ids, labels, costs, beta, starts = table.ids, table.labels, table.costs, table.coefficients, table.starts
+    ids, labels, costs, beta = table.ids, table.labels, table.costs, table.coefficients
     np.testing.assert_array_equal(labels, drive.labels[ids])
     np.testing.assert_array_equal(costs, drive.costs[ids])
     np.testing.assert_array_equal(table.diagonal, drive.K[ids, ids])
     assert len(set(ids.tolist())) == len(ids) == drive.session.support_patterns
     assert len(beta) == hooks.support_vectors(drive.session)
-    assert (np.diff(starts) >= 2).all(), "a pattern has at least two coefficients or none"
-    assert (beta != 0).all()
-    owner = np.repeat(np.arange(len(ids)), np.diff(starts))
+    assert (np.diff(table.starts) >= 2).all(), "a pattern has at least two coefficients or none"
+    owner = np.repeat(np.arange(len(ids)), np.diff(table.starts))
     own = table.columns == labels[owner]
     assert (beta[own] > 0).all()
     assert (beta[own] <= costs[owner[own]]).all()
     assert (beta[~own] < 0).all()
-    sums = np.bincount(owner, beta, minlength=len(ids)) if len(ids) else np.zeros(0)
-    assert (np.abs(sums) <= 1e-14 * costs).all()
+    assert (np.abs(np.bincount(owner, beta, minlength=len(ids))) <= 1e-14 * costs).all()
     np.testing.assert_array_equal(np.flatnonzero(hooks.slot_ids(drive.session) >= 0), table.slots)
 
 
@@ -77,7 +76,23 @@ def test_patterns_leave_and_their_slots_are_used_again():
     assert drive.session.support_patterns < len(seen - {-1})
 
 
-# Memory
+class Watched:
+    """A session, and the bytes that it holds after each call."""
+
+    def __init__(self, session):
+        self.session, self.bytes = session, []
+
+    def __getattr__(self, name):
+        attribute = getattr(self.session, name)
+        if not callable(attribute):
+            return attribute
+
+        def call(*arguments):
+            result = attribute(*arguments)
+            self.bytes.append(self.session.bytes)
+            return result
+
+        return call
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -88,30 +103,11 @@ def test_the_memory_limit_is_never_exceeded_while_a_feed_works_either(jobs, shar
     labels = in_order_of_arrival(random.integers(0, 4, 200))
     kernel = kernel_for("rbf", gamma=0.2, X=X)
 
-    class Watched:
-        def __init__(self, session):
-            self.session, self.bytes = session, []
-
-        def __getattr__(self, name):
-            attribute = getattr(self.session, name)
-            if not callable(attribute):
-                return attribute
-
-            def call(*arguments):
-                result = attribute(*arguments)
-                self.bytes.append(self.session.bytes)
-                return result
-
-            return call
-
     def run(limit):
-        watched = Watched(session(memory_limit=limit))
-        blocks = provider_for(kernel, X, n_jobs=jobs)
-        ids = np.arange(200)
+        watched, blocks = Watched(session(memory_limit=limit)), provider_for(kernel, X, n_jobs=jobs)
         for _ in range(2):
-            stream = (
-                Examples(X[part], part, labels[part], np.full(len(part), 2.0)) for part in np.array_split(ids, 20)
-            )
+            parts = np.array_split(np.arange(200), 20)
+            stream = (Examples(X[part], part, labels[part], np.full(len(part), 2.0)) for part in parts)
             with blocks.threads():
                 feed = KernelFeed(watched, blocks, stream)
                 while feed.advance(3):
@@ -128,26 +124,22 @@ def test_the_memory_limit_is_never_exceeded_while_a_feed_works_either(jobs, shar
     assert not hooks.keeps_sets(tight.session)
 
 
-# Operations
+def trained(**settings):
+    K, labels = problem(80, 3)
+    return Drive(session(**settings), K, in_order_of_arrival(labels), np.ones(80)).epoch().session
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("operations", [["new"], ["new", "old"], ["new", "optimize"], ALL])
 def test_only_the_operations_allowed_are_carried_out(schedule, operations):
-    K, labels = problem(80, 3)
-    drive = Drive(session(schedule=schedule, operations=operations), K, in_order_of_arrival(labels), np.ones(80))
-    drive.epoch()
-    made = drive.session.counters.operations
+    made = trained(schedule=schedule, operations=operations).counters.operations
     assert [name for name, count in zip(ALL, made, strict=True) if count > 0] == operations
     assert made[0] == 80
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_fixed_schedule_repeats_its_reprocessing_after_every_example(rounds):
-    K, labels = problem(80, 3)
-    drive = Drive(session(schedule="fixed", n_reprocess=rounds), K, in_order_of_arrival(labels), np.ones(80))
-    drive.epoch()
-    new, old, optimize = drive.session.counters.operations
+    new, old, optimize = trained(schedule="fixed", n_reprocess=rounds).counters.operations
     assert new == 80
     # Nothing can be reprocessed before the first pattern, nor after the last example.
     assert rounds * 70 <= old == optimize <= rounds * 80
@@ -161,7 +153,26 @@ def test_violations_up_to_tau_are_left_alone():
     assert drive.epoch().session.support_patterns > 0
 
 
-# Linear sessions
+def linear_session(dtype=np.float64, features=7, **settings):
+    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 0, "intercept": False}
+    return compiled("LinearLaRank", dtype)(**{**usual, **settings}, features=features)
+
+
+averaging = partial(linear_session, averages=True)
+
+
+def train(linear, X, labels, rows, *values, intercept=False):
+    """Process these rows, which are `values` if they are not dense."""
+    lengths = (X[rows].astype(float) ** 2).sum(axis=1)
+    linear.feed(*(values or (X[rows],)), rows, labels[rows], np.ones(len(rows)), lengths + intercept)
+    linear.run(len(rows))
+
+
+def weights(table, X, k):
+    """Return the weights that the coefficients of a table make of its examples."""
+    W = np.zeros((k, X.shape[1]))
+    np.add.at(W, table.columns, table.coefficients[:, None] * X[np.repeat(table.ids, np.diff(table.starts))])
+    return W
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -171,21 +182,15 @@ def test_the_weights_of_a_linear_session_are_its_coefficients_times_the_examples
     random = np.random.default_rng(k)
     X = random.normal(size=(150, 7)).astype(dtype)
     labels = in_order_of_arrival(random.integers(0, k, 150))
-    kind = compiled("LinearLaRank", dtype)
-    settings = {"n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 0}
-    linear = kind(schedule="adaptive", **settings, features=7, intercept=intercept)
-    Z = np.column_stack([X, np.ones(150)]) if intercept else X
+    linear = linear_session(dtype, intercept=intercept)
     for part in np.array_split(np.arange(150), 10):
-        linear.feed(X[part], part, labels[part], np.ones(len(part)), (Z[part].astype(float) ** 2).sum(axis=1))
-        linear.run(len(part))
+        train(linear, X, labels, part, intercept=intercept)
     table = linear.table()
-    ids, beta, classes, starts = table.ids, table.coefficients, table.columns, table.starts
-    W = np.zeros((k, Z.shape[1]))
-    np.add.at(W, classes, beta[:, None] * Z[np.repeat(ids, np.diff(starts))])
+    W = weights(table, np.column_stack([X, np.ones(150)]) if intercept else X, k)
     np.testing.assert_allclose(linear.weights(), W[: linear.classes], atol=1e-4 if dtype == np.float32 else 1e-12)
     values, columns, begins = linear.patterns(table.slots)
     assert columns is None
-    np.testing.assert_array_equal(values.reshape(len(ids), 7), X[ids])
+    np.testing.assert_array_equal(values.reshape(len(table.ids), 7), X[table.ids])
     np.testing.assert_array_equal(np.diff(begins), 7)
 
 
@@ -193,32 +198,16 @@ def test_a_slot_of_a_linear_session_may_hold_sparse_and_then_dense_rows():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 2)) * (random.random((400, 2)) < 0.6)
     labels = in_order_of_arrival((X @ random.normal(size=(2, 3))).argmax(axis=1))
-    linear = _core.LinearLaRank64(
-        schedule="adaptive", n_reprocess=1, operations=ALL, tau=0.01, seed=0, features=2, intercept=False
-    )
+    linear = linear_session(features=2)
     for number, part in enumerate(np.array_split(np.arange(400), 40)):
         rows = sparse.csr_matrix(X[part])
-        values = (rows.data, rows.indices, rows.indptr.astype(np.int64), 2) if number % 2 else (X[part],)
-        linear.feed(*values, part, labels[part], np.ones(len(part)), (X[part] ** 2).sum(axis=1))
-        linear.run(len(part))
+        values = (rows.data, rows.indices, rows.indptr.astype(np.int64), 2) if number % 2 else ()
+        train(linear, X, labels, part, *values)
     assert linear.slots < 380, "slots were used again"
     table = linear.table()
-    ids, beta, classes, starts = table.ids, table.coefficients, table.columns, table.starts
-    values, columns, begins = linear.patterns(table.slots)
-    kept = sparse.csr_matrix((values, columns, begins), shape=(len(ids), 2)).toarray()
-    np.testing.assert_array_equal(kept, X[ids])
-    W = np.zeros((3, 2))
-    np.add.at(W, classes, beta[:, None] * X[np.repeat(ids, np.diff(starts))])
-    np.testing.assert_allclose(linear.weights(), W, atol=1e-12)
-
-
-def averaging(dtype=np.float64, features=7, **settings):
-    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 0, "intercept": False}
-    return compiled("LinearLaRank", dtype)(**{**usual, **settings}, features=features, averages=True)
-
-
-def feed_some(linear, X, labels, rows):
-    linear.feed(X[rows], rows, labels[rows], np.ones(len(rows)), (X[rows].astype(float) ** 2).sum(axis=1))
+    kept = sparse.csr_matrix(linear.patterns(table.slots), shape=(len(table.ids), 2)).toarray()
+    np.testing.assert_array_equal(kept, X[table.ids])
+    np.testing.assert_allclose(linear.weights(), weights(table, X, 3), atol=1e-12)
 
 
 def noisy_rows(n, k, features=7):
@@ -232,8 +221,7 @@ def test_in_the_average_of_weights_those_after_s_examples_count_like_the_15th_po
     X, labels = noisy_rows(600, 3)
     linear, average = averaging(dtype, schedule="fixed", n_reprocess=50), np.zeros((3, 7))
     for i in range(600):  # so much work between them that there is a look after every one
-        feed_some(linear, X.astype(dtype), labels, np.array([i]))
-        linear.run(1)
+        train(linear, X.astype(dtype), labels, np.array([i]))
         W = np.zeros((3, 7))
         W[: linear.classes] = linear.weights()
         average += (1 - (i / (i + 1)) ** 16) * (W - average)
@@ -244,11 +232,9 @@ def test_in_the_average_of_weights_those_after_s_examples_count_like_the_15th_po
 def test_the_average_of_weights_does_not_depend_on_how_often_it_is_asked_for_nor_on_finishing():
     X, labels = noisy_rows(300, 5)
     whole, parts = averaging(), averaging()
-    feed_some(whole, X, labels, np.arange(300))
-    whole.run(300)
+    train(whole, X, labels, np.arange(300))
     for rows in np.array_split(np.arange(300), 60):
-        feed_some(parts, X, labels, rows)
-        parts.run(len(rows))
+        train(parts, X, labels, rows)
         before = parts.averaged_weights()
         parts.finish()
         parts.go_on()
@@ -258,19 +244,15 @@ def test_the_average_of_weights_does_not_depend_on_how_often_it_is_asked_for_nor
 
 def test_an_average_of_weights_goes_on_from_a_snapshot_and_from_itself():
     X, labels = noisy_rows(400, 9)  # the ninth class needs more lanes
-    linear = averaging()
-    feed_some(linear, X, labels, np.arange(300))
-    linear.run(300)
-    read = averaging()
+    linear, read, taken = averaging(), averaging(), averaging()
+    train(linear, X, labels, np.arange(300))
     read.read_snapshot(linear.snapshot())
     slots, ids = read.present()
-    feed_some(read, X, labels, ids)
+    read.feed(X[ids], ids, labels[ids], np.ones(len(ids)), (X[ids] ** 2).sum(axis=1))
     read.take_patterns(slots)
     for some in (linear, read):
-        feed_some(some, X, labels, np.arange(300, 400))
-        some.run(100)
+        train(some, X, labels, np.arange(300, 400))
     np.testing.assert_array_equal(read.averaged_weights(), linear.averaged_weights())
-    taken = averaging()
     for _ in range(9):
         taken.add_class()
     taken.set_average(linear.averaged_weights(), 400)
@@ -278,28 +260,20 @@ def test_an_average_of_weights_goes_on_from_a_snapshot_and_from_itself():
 
 
 @pytest.mark.parametrize(
-    ("weights", "examples", "message"),
-    [
-        (np.zeros((3, 7)), 10, "a row per class"),
-        (np.zeros((2, 6)), 10, "a row per class"),
-        (np.zeros((2, 7)), 0, "an average is of examples"),
-    ],
+    ("shape", "examples", "message"),
+    [((3, 7), 10, "a row per class"), ((2, 6), 10, "a row per class"), ((2, 7), 0, "an average is of examples")],
 )
-def test_averages_that_do_not_fit_are_refused(weights, examples, message):
+def test_averages_that_do_not_fit_are_refused(shape, examples, message):
     linear = averaging()
     linear.add_class()
     linear.add_class()
     with pytest.raises(ValueError, match=message):
-        linear.set_average(weights, examples)
+        linear.set_average(np.zeros(shape), examples)
 
 
 def test_without_an_average_the_weights_are_the_last_ones():
-    X, labels = noisy_rows(100, 3)
-    linear = compiled("LinearLaRank", np.float64)(
-        schedule="adaptive", n_reprocess=1, operations=ALL, tau=0.01, seed=0, features=7, intercept=False
-    )
-    feed_some(linear, X, labels, np.arange(100))
-    linear.run(100)
+    linear = linear_session()
+    train(linear, *noisy_rows(100, 3), np.arange(100))
     assert not linear.averages
     np.testing.assert_array_equal(linear.averaged_weights(), linear.weights())
 

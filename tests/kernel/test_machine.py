@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_kernels, rbf_kernel
+from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, rbf_kernel
 
 import larank
 from larank.data import load_letter
@@ -43,8 +43,6 @@ def test_what_training_held_is_let_go_when_it_ends(name, verb, monkeypatch):
     finally:
         gc.enable()
 
-
-# Intercepts: those of the kernel k + 1
 
 WITH_INTERCEPT = [name for name in ONLINE if "fit_intercept" in inspect.signature(getattr(larank, name)).parameters]
 with_intercept = pytest.mark.parametrize("name", WITH_INTERCEPT)
@@ -124,22 +122,6 @@ def test_every_kernel_may_have_intercepts(name, kernel):
     assert model.intercept_.any()
 
 
-@with_intercept
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_a_saved_model_goes_on_with_its_intercept(name, kernel, tmp_path):
-    X, y = examples(3)
-    last = {"average": False} if name == "LaRankClassifier" else {}  # whose intercepts are those of the coefficients
-    model = trained(name, "partial_fit", X[:50], y[:50], kernel=kernel, fit_intercept=True, **last)
-    larank.save(model, tmp_path / "model")
-    loaded = larank.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    loaded.partial_fit(X[50:], y[50:])
-    beta = loaded.dual_coef_.toarray()
-    np.testing.assert_allclose(loaded.intercept_, beta.sum(axis=0), atol=1e-10)
-    K = pairwise_kernels(X, loaded.support_vectors_, kernel, **({"gamma": loaded.gamma_} if kernel == "rbf" else {}))
-    np.testing.assert_allclose(loaded.decision_function(X), (K + 1) @ beta, atol=1e-10)
-
-
 def test_a_feed_that_cannot_finish_a_session_cannot_be_made():
     class Endless(Feed):
         def advance(self, examples):
@@ -169,8 +151,7 @@ def test_a_limit_on_memory_that_makes_training_long_is_told_once_with_one_that_w
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["LaRankClassifier", "LaSVMClassifier", "MulticlassSVC", "KernelPerceptron", "KernelPassiveAggressive"],
+    "name", ["LaRankClassifier", "LaSVMClassifier", "MulticlassSVC", "KernelPerceptron", "KernelPassiveAggressive"]
 )
 @pytest.mark.parametrize("classes", [2, 3])
 def test_support_patterns_are_counted_by_class(name, classes):

@@ -1,36 +1,32 @@
 """KernelPerceptron and KernelPassiveAggressive: the algorithms on any data, as estimators of scikit-learn."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.linear_model import PassiveAggressiveClassifier, Perceptron
+from sklearn.metrics.pairwise import rbf_kernel
 
 from checks import coefficients
 from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier
 from larank.data import models
 from larank.report import write_report
-from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, passive_aggressive_rule, perceptron_rule, reference
+from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, perceptron_rule, reference
 from sessions import in_order_of_arrival
 
-
-def perceptron(kernel="rbf", **parameters):
-    return KernelPerceptron(kernel, **{"random_state": 0, "n_jobs": 1, **parameters})
-
-
-def passive_aggressive(kernel="rbf", **parameters):
-    return KernelPassiveAggressive(kernel, **{"random_state": 0, "n_jobs": 1, **parameters})
+perceptron, passive_aggressive, larank = (
+    partial(kind, random_state=0, n_jobs=1) for kind in (KernelPerceptron, KernelPassiveAggressive, LaRankClassifier)
+)
 
 
 MODELS = {
     "last": perceptron,
-    "average": lambda kernel="rbf", **more: perceptron(kernel, **{"decision": "average", **more}),
-    "budget": lambda kernel="rbf", **more: perceptron(kernel, **{"budget": 20, "margin": 0.1, **more}),
+    "average": partial(perceptron, decision="average"),
+    "budget": partial(perceptron, budget=20, margin=0.1),
     "passive-aggressive": passive_aggressive,
-    "squared": lambda kernel="rbf", **more: passive_aggressive(kernel, **{"loss": "squared_hinge", **more}),
-    "averaged-squared": lambda kernel="rbf", **more: passive_aggressive(
-        kernel, **{"loss": "squared_hinge", "decision": "average", **more}
-    ),
+    "squared": partial(passive_aggressive, loss="squared_hinge"),
+    "averaged-squared": partial(passive_aggressive, loss="squared_hinge", decision="average"),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
@@ -42,35 +38,30 @@ def data(n, k, seed=0, dimensions=4):
     return 1.5 * random.normal(size=(k, dimensions))[y] + random.normal(size=(n, dimensions)), y
 
 
-def rbf(X, Z=None, gamma=0.3):
-    Z = X if Z is None else Z
-    return np.exp(-gamma * ((X[:, None] - Z[None]) ** 2).sum(axis=-1))
-
-
-# The algorithms
-
-
 @pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("decision", ["last", "average"])
 @pytest.mark.parametrize(
-    ("make", "rule", "average"),
+    ("make", "C", "rule"),
     [
-        (perceptron, perceptron_rule(), False),
-        (MODELS["average"], perceptron_rule(), True),
-        (lambda kernel, **more: perceptron(kernel, margin=0.5, **more), perceptron_rule(0.5), False),
-        (passive_aggressive, passive_aggressive_rule, False),
+        (perceptron, 1.0, perceptron_rule()),
+        (partial(perceptron, margin=0.5), 1.0, perceptron_rule(0.5)),
+        *(
+            (partial(passive_aggressive, loss=loss, C=C), C, rule)
+            for loss, rule in PASSIVE_AGGRESSIVE_RULES.items()
+            for C in (0.2, 1.0)
+        ),
     ],
 )
-def test_it_is_the_algorithm_of_the_thesis(make, rule, average, k):
+def test_it_is_the_algorithm_of_the_thesis_and_weights_are_factors_on_costs(make, C, rule, decision, k):
     X, y = data(200, k)
-    K = rbf(X)
-    history = reference(K, y, np.ones(200), [np.arange(200)] * 3, rule)
-    expected = history.mean(axis=0) if average else history[-1]
-    for model in (make("precomputed", shuffle=False, epochs=3), make("rbf", gamma=0.3, shuffle=False, epochs=3)):
-        model.fit(K if model.kernel == "precomputed" else X, y)
+    K, y, weight = rbf_kernel(X, gamma=0.3), in_order_of_arrival(y), np.random.default_rng(0).uniform(0.5, 2, 200)
+    history = reference(K, y, C * weight, [np.arange(200)] * 3, rule)
+    expected = history.mean(axis=0) if decision == "average" else history[-1]
+    for kernel, some in (("precomputed", K), ("rbf", X)):
+        model = make(kernel, gamma=0.3, decision=decision, shuffle=False, epochs=3).fit(some, y, sample_weight=weight)
         np.testing.assert_allclose(coefficients(model, 200), expected, atol=1e-9)
         scores = K @ expected
-        shown = model.decision_function(K if model.kernel == "precomputed" else X)
-        np.testing.assert_allclose(shown, scores[:, 0] if k == 2 else scores, atol=1e-8)
+        np.testing.assert_allclose(model.decision_function(some), scores[:, 0] if k == 2 else scores, atol=1e-8)
 
 
 def test_with_a_linear_kernel_it_is_the_perceptron_of_scikit_learn():
@@ -93,51 +84,20 @@ def test_with_a_linear_kernel_it_is_the_passive_aggressive_classifier_of_scikit_
 def test_one_pass_is_larank_without_reprocessing_up_to_its_tolerance():
     """LaRank leaves violations up to 0.08 alone, and gives examples at the origin a coefficient that scores nothing."""
     X, y = data(400, 4, seed=5)
-    larank = LaRankClassifier(gamma=0.3, operations=("new",), epochs=1, random_state=0, n_jobs=1).fit(X, y)
-    ours = passive_aggressive(gamma=0.3).fit(X, y)
-    assert (ours.predict(X) == larank.predict(X)).mean() > 0.97
+    of_larank = larank(gamma=0.3, operations=("new",), epochs=1).fit(X, y)
+    assert (passive_aggressive(gamma=0.3).fit(X, y).predict(X) == of_larank.predict(X)).mean() > 0.97
     X[7] = 0
     assert 7 not in passive_aggressive("linear").fit(X, y).support_
 
 
 def test_the_average_is_steadier_than_the_last_decision():
     X, y = data(1200, 3, seed=6)
-    train, test = slice(0, 800), slice(800, None)
-    errors = [
-        [
-            np.mean(MODELS[kind](random_state=seed).fit(X[train], y[train]).predict(X[test]) != y[test])
-            for seed in range(5)
-        ]
+    last, average = (
+        [1 - MODELS[kind](random_state=seed).fit(X[:800], y[:800]).score(X[800:], y[800:]) for seed in range(5)]
         for kind in ("last", "average")
-    ]
-    assert np.mean(errors[1]) < np.mean(errors[0])
-    assert np.std(errors[1]) < np.std(errors[0])
-
-
-def test_weights_are_factors_on_the_steps():
-    X, y = data(120, 2)
-    weight = np.random.default_rng(0).uniform(0.5, 2, 120)
-    model = perceptron("precomputed", shuffle=False).fit(rbf(X), y, sample_weight=weight)
-    np.testing.assert_allclose(np.abs(model.dual_coef_.data), weight[model.support_])
-    K = rbf(X)
-    history = reference(K, y, 0.2 * weight, [np.arange(120)], passive_aggressive_rule)
-    ours = passive_aggressive("precomputed", C=0.2, shuffle=False).fit(K, y, sample_weight=weight)
-    np.testing.assert_allclose(coefficients(ours, 120), history[-1], atol=1e-9)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("decision", ["last", "average"])
-@pytest.mark.parametrize("k", [2, 3])
-def test_the_passive_aggressive_variants_are_those_of_the_paper(loss, decision, k):
-    X, y = data(120, k)
-    K, y, weight = rbf(X), in_order_of_arrival(y), np.random.default_rng(0).uniform(0.5, 2, 120)
-    history = reference(K, y, 0.2 * weight, [np.arange(120)], PASSIVE_AGGRESSIVE_RULES[loss])
-    model = passive_aggressive("precomputed", loss=loss, decision=decision, C=0.2, shuffle=False)
-    found = coefficients(model.fit(K, y, sample_weight=weight), 120)
-    np.testing.assert_allclose(found, history[-1] if decision == "last" else history.mean(axis=0), atol=1e-9)
-
-
-# What is reported
+    )
+    assert np.mean(average) < np.mean(last)
+    assert np.std(average) < np.std(last)
 
 
 @every_model
@@ -174,12 +134,10 @@ def test_a_stream_counts_what_happened_in_all_calls(make, tmp_path):
 
 
 def test_a_page_about_it_shows_errors_and_no_objectives(tmp_path):
-    X, y = data(300, 3)
-    model = passive_aggressive().fit(X, y)
-    shown = model.result_.figures()
-    assert "online error" in shown
-    assert not any("gap" in name or "objective" in name for name in shown)
-    write_report(tmp_path / "page.html", "Passive-aggressive", [{"model": "PA"}], model.result_)
+    result = passive_aggressive().fit(*data(300, 3)).result_
+    assert "online error" in result.figures()
+    assert not any("gap" in name or "objective" in name for name in result.figures())
+    write_report(tmp_path / "page.html", "Passive-aggressive", [{"model": "PA"}], result)
     page = (tmp_path / "page.html").read_text()
     assert "minimises no objective" in page
     assert "nan" not in page

@@ -10,7 +10,7 @@ import pytest
 
 import sessions
 from larank import _core
-from sessions import Drive, Lasvm, Perceptron, arrays, hooks, noisy, problem
+from sessions import Drive, Lasvm, Perceptron, arrays, assert_same, hooks, noisy, problem
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,9 @@ class Kind:
         return self.drive(session, K.astype(dtype), labels, np.full(n, 2.0), block=block, **options)
 
 
-def of_larank(drive):
-    return [*arrays(drive.session.table()), drive.session.dual]
-
-
-def of_huller(drive):
-    return [*arrays(drive.session.table()), drive.session.objective]
-
-
-def of_lasvm(drive):
-    session = drive.session
-    model = [*arrays(session.table()), session.bias, session.delta]
-    return [hooks.slot_ids(session), *hooks.members(session), *model, session.dual]
-
-
-def of_perceptron(drive):
-    return [*arrays(drive.session.table()), drive.session.early]
+def with_table(name):
+    """Return a model's arrays: the table, and an attribute of the session."""
+    return lambda drive: [*arrays(drive.session.table()), getattr(drive.session, name)]
 
 
 def of_tracking(drive):
@@ -61,24 +48,21 @@ def of_tracking(drive):
 
 few_directions = partial(problem, dimensions=6, points=200)
 SESSIONS = {
-    "larank-adaptive": Kind(sessions.larank_session, of_larank, problem=few_directions),
-    "larank-fixed": Kind(partial(sessions.larank_session, schedule="fixed"), of_larank, problem=few_directions),
-    "lasvm": Kind(sessions.lasvm_session, of_lasvm, Lasvm),
-    "lasvm-finished": Kind(sessions.lasvm_session, lambda drive: of_lasvm(drive.finish()), Lasvm, examples=300),
-    "huller": Kind(sessions.huller_session, of_huller),
+    "larank-adaptive": Kind(sessions.larank_session, with_table("dual"), problem=few_directions),
+    "larank-fixed": Kind(
+        partial(sessions.larank_session, schedule="fixed"), with_table("dual"), problem=few_directions
+    ),
+    "lasvm": Kind(sessions.lasvm_session, Lasvm.state, Lasvm),
+    "lasvm-finished": Kind(sessions.lasvm_session, lambda drive: drive.finish().state(), Lasvm, examples=300),
+    "huller": Kind(sessions.huller_session, with_table("objective")),
     "tracking": Kind(sessions.tracking_session, of_tracking),
-    "perceptron": Kind(sessions.perceptron_session, of_perceptron, Perceptron, keeps_rows=False),
-    "budget": Kind(partial(sessions.perceptron_session, margin=0.2, budget=40), of_perceptron, Perceptron),
-    "passive-aggressive": Kind(sessions.passive_aggressive_session, of_perceptron, Perceptron, keeps_rows=False),
+    "perceptron": Kind(sessions.perceptron_session, with_table("early"), Perceptron, keeps_rows=False),
+    "budget": Kind(partial(sessions.perceptron_session, margin=0.2, budget=40), with_table("early"), Perceptron),
+    "passive-aggressive": Kind(sessions.passive_aggressive_session, with_table("early"), Perceptron, keeps_rows=False),
 }
 every_kind = pytest.mark.parametrize("kind", SESSIONS.values(), ids=SESSIONS)
 with_rows = {name: kind for name, kind in SESSIONS.items() if kind.keeps_rows}
 every_kind_with_rows = pytest.mark.parametrize("kind", with_rows.values(), ids=with_rows)
-
-
-def assert_same(one, other):
-    for mine, theirs in zip(one, other, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
 
 
 # Blocks and memory

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import lzma
-import os
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commandline import failure, larank
-from typer.testing import CliRunner
 
-from larank import cli
 from larank.cli import tag as tag_commands
 from larank.data import models
 from larank.data.columns import ConllFile, read_conll
@@ -203,101 +200,10 @@ def test_eval_of_parts_of_speech_has_confusions_and_no_entities(tmp_path: Path):
     assert "1 token has a label unknown to the model (NEW), counted as an error" in result.stderr
 
 
-# ---- What is refused ----
-
-
-def test_wrong_files_are_refused_in_one_line(model: Path, train_file: Path, tmp_path: Path):
-    narrow = written(tmp_path / "narrow.txt", [[("the",)]])
-    bare = written(tmp_path / "bare.txt", [[("the", "DT")]])
-    other = written(tmp_path / "other.txt", [[("the", "DT", "X")]])
-    wide = written(tmp_path / "wide.txt", [[("a",) * 5000]])
-    cases = {
-        ("train", wide, tmp_path / "m.larank"): "wide.txt, line 1: more than 1000 columns in ",
-        ("eval", model, wide): "wide.txt, line 1: more than 1000 columns in ",
-        ("apply", model, wide): "wide.txt, line 1: more than 1000 columns in ",
-        ("apply", model, narrow): "has 1 columns; the model takes 2 (word, pos)",
-        ("eval", model, bare): "has no labels, only the columns of the model (word, pos)",
-        ("eval", model, other): "none of its labels (X) is a class of the model (B-NP, B-VP, I-NP)",
-        ("apply", model, bare, "--label", 1): "--label 1",
-        ("apply", train_file, train_file): "",
-        ("train", tmp_path / "absent.txt", tmp_path / "m.larank"): "absent.txt",
-        ("train", train_file, train_file.parent / "no" / "m.larank"): "there is no folder",
-        ("train", train_file, tmp_path / "m.larank", "--test", bare): "has no labels",
-        (
-            "train",
-            train_file,
-            tmp_path / "m.larank",
-            "--templates",
-            "nothing",
-        ): "come along: general, words, chunking",
-    }
-    for arguments, words in cases.items():
-        assert words in refusal(*arguments)
-    assert not (tmp_path / "m.larank").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--tol", 0.1], "--tol acts with --stop gap only; got --tol 0.1 with --stop epochs"),
-        (["--average", "--stop", "gap"], "--average acts with --stop epochs only"),
-        (["--history", "predicted"], "--history predicted acts with --inference greedy and --stop epochs only"),
-        (["--max-iter", 5], "--max-iter acts with --stop gap only"),
-        (["--order", 256], "--order must be an integer from 0 to 255, got 256"),
-        (["-C", 0], "-C must be a finite number > 0, got 0.0"),
-        (["--inference", "beam"], "--inference"),
-    ],
-)
-def test_options_that_cannot_act_are_wrong_usage(options: list[object], said: str, train_file: Path, tmp_path: Path):
-    stderr = larank_tag("train", train_file, tmp_path / "m.larank", *options, code=2).stderr
-    assert said in " ".join(stderr.split())
-    assert not (tmp_path / "m.larank").exists()
-
-
-def test_a_file_that_is_no_model_is_not_replaced(train_file: Path, test_file: Path):
-    before = test_file.read_text()
-    assert "is not a larank model" in refusal("train", train_file, test_file)
-    assert test_file.read_text() == before
-
-
-def test_models_of_another_kind_are_named(model: Path, train_file: Path, tmp_path: Path):
-    from larank import LinearMulticlassSVC
-
-    X, y = np.eye(3).repeat(4, axis=0), np.arange(3).repeat(4)
-    models.save(LinearMulticlassSVC().fit(X, y), tmp_path / "linear.larank")
-    assert "holds a LinearMulticlassSVC" in refusal("apply", tmp_path / "linear.larank", train_file)
-    result = CliRunner().invoke(cli.app, ["predict", str(model), str(train_file)])
-    assert result.exit_code == 1
-    assert "holds a SequenceTagger, which is no classifier of examples; `larank tag`" in result.stderr
-
-
-def test_files_named_twice_are_wrong_usage(train_file: Path, model: Path):
-    larank_tag("train", train_file, train_file, code=2)
-    larank_tag("apply", model, train_file, "--output", train_file, code=2)
-
-
 def test_taggers_of_the_library_are_applied_too(train_file: Path, test_file: Path, tmp_path: Path):
     tagger = SequenceTagger(random_state=0).fit(ConllFile(train_file))
     models.save(tagger, tmp_path / "m.larank")
     assert "accuracy" in larank_tag("eval", tmp_path / "m.larank", test_file).stdout
-    numbers = SequenceTagger().fit([[{"a": 1}, {"b": 2}]], [["A", "B"]])
-    models.save(numbers, tmp_path / "numbers.larank")
-    assert "tokens that are not text" in refusal("eval", tmp_path / "numbers.larank", test_file)
-
-
-def test_a_label_column_that_is_not_there_is_named_as_it_was_given(train_file: Path, tmp_path: Path) -> None:
-    model = tmp_path / "model.larank"
-    assert "--label 9: " in refusal("train", train_file, model, "--label", 9, "-q")
-    larank_tag("train", train_file, model, "-q")
-    assert "--label 9: " in refusal("apply", model, train_file, "--label", 9)
-
-
-def test_a_pipe_is_refused_since_its_beginning_would_be_lost(train_file: Path, tmp_path: Path) -> None:
-    model, pipe = tmp_path / "model.larank", tmp_path / "pipe"
-    larank_tag("train", train_file, model, "-q")
-    os.mkfifo(pipe)
-    assert "is a pipe or a device" in refusal("apply", model, pipe)
-    assert "is a pipe or a device" in refusal("train", pipe, model, "-q")
 
 
 def test_wrong_labels_are_listed_and_can_be_mended(tmp_path: Path):

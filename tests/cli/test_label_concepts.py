@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from commandline import failure, larank
 
-from larank import ConceptLabeler, LinearMulticlassSVC
+from larank import ConceptLabeler
 from larank.ambiguous.house import AMBIGUITY, House
 from larank.ambiguous.stories import read_story, write_story
 from larank.ambiguous.universetable import read_table, write_table
@@ -94,17 +94,6 @@ def test_relations_are_a_list_which_may_be_empty(house, tmp_path):
 
     assert relations() == relations("--relations", "location, containedby") == ("location", "containedby")
     assert relations("--relations", "") == ()
-    line = refusal(
-        "train",
-        house.table,
-        house.train,
-        tmp_path / "x.larank",
-        "--relations",
-        "owner",
-        *SMALL,
-        "--quiet",
-    )
-    assert "relations has 'owner'; universes has location, containedby" in line
     assert re.search(r"--relations NAME,\.\.\. +The relations", label_concepts("train", "--help").stdout)
 
 
@@ -124,9 +113,6 @@ def test_a_labeler_is_measured(house, tmp_path):
     error = 1 - labeler.score([s.words for s in story], [s.concepts for s in story], [s.universe for s in story])
     assert re.search(rf"test sentence error +{error:.2%}", shown)
     assert "test word error" in shown
-    (tmp_path / "bare.txt").write_text("john sleeps\n")
-    line = refusal("eval", house.model, house.table, tmp_path / "bare.txt")
-    assert "line 1: the sentence 'john sleeps' has no concepts" in line
 
 
 def test_what_is_written_can_be_read_and_is_the_same_story(house, tmp_path):
@@ -189,24 +175,3 @@ def test_files_that_are_wrong_are_refused_with_the_place(name, text, message, ow
     getattr(own, name).write_text(text)
     assert re.search(message, refusal("train", own.table, own.train, own.model, "--test", own.test))
     assert not own.model.exists()
-
-
-def test_a_table_must_fit_the_model(house, own, tmp_path):
-    assert "universes has the relations location; " in refusal("apply", house.model, own.table, own.test)
-    text = house.table.read_text()
-    (tmp_path / "larger.csv").write_text(f"{text}bob,actor,,,\n")
-    line = refusal("apply", house.model, tmp_path / "larger.csv", house.test)
-    assert "larger.csv does not fit" in line
-    assert "universes has 'bob', which was not there in training" in line
-
-
-def test_what_cannot_be_done_is_said_in_a_line(house, tmp_path):
-    assert "no such file" in refusal("train", tmp_path / "no.csv", house.train, tmp_path / "x.larank").lower()
-    assert "is not a larank model" in refusal("apply", house.table, house.table, house.test)
-    models.save(LinearMulticlassSVC().fit([[0.0], [1.0]], [0, 1]), tmp_path / "linear.larank")
-    assert "holds a LinearMulticlassSVC" in refusal("apply", tmp_path / "linear.larank", house.table, house.test)
-    assert "exists and is not a larank model" in refusal("train", house.table, house.train, house.test)
-    label_concepts("train", house.table, house.train, tmp_path / "x.larank", "--window", 2, code=2)
-    label_concepts("train", house.table, house.train, tmp_path / "x.larank", "--strategy", "backwards", code=2)
-    label_concepts("train", house.table, house.train, house.train, code=2)
-    label_concepts("apply", house.model, house.table, house.test, "--output", house.test, code=2)

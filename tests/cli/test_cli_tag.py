@@ -69,52 +69,42 @@ def test_train_writes_the_model_the_library_would(train_file: Path, test_file: P
     assert loaded.columns == ("word", "pos")
 
 
-def test_options_reach_the_estimator(train_file: Path, tmp_path: Path):
-    chosen = "--inference greedy --order 3 -C 0.5 --n-reprocess 2 --epochs 2 --constraints BIO --history predicted"
-    larank_tag("train", train_file, tmp_path / "m.larank", *chosen.split(), "--memory-limit", "1e8", "-q")
-    found = models.load(tmp_path / "m.larank").get_params()
-    wanted = {
-        "inference": "greedy",
-        "order": 3,
-        "C": 0.5,
-        "n_reprocess": 2,
-        "epochs": 2,
-        "constraints": "BIO",
-        "history": "predicted",
-        "memory_limit": 1e8,
-    }
-    assert {name: found[name] for name in wanted} == wanted
+GREEDY = {"inference": "greedy", "order": 3, "C": 0.5, "n_reprocess": 2, "constraints": "BIO", "history": "predicted"}
 
 
-@pytest.mark.parametrize("solver", ["perceptron", "passive-aggressive"])
-def test_other_solvers_train_and_average(solver: str, train_file: Path, test_file: Path, tmp_path: Path):
-    path = tmp_path / "m.larank"
-    larank_tag("train", train_file, path, "--solver", solver, "--average", "--epochs", 3, "-q")
-    assert models.load(path).average is True
-    assert models.load(path).score(ConllFile(test_file)) > 0.9
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("--inference greedy --order 3 -C 0.5 --n-reprocess 2 --constraints BIO --history predicted", GREEDY),
+        ("--memory-limit 1e8 --epochs 2", {"memory_limit": 1e8, "epochs": 2}),
+        *(
+            (f"--solver {name} --average --epochs 3", {"solver": name, "average": True, "epochs": 3})
+            for name in ("perceptron", "passive-aggressive")
+        ),
+    ],
+)
+def test_options_reach_the_estimator(options: str, expected: dict, train_file: Path, test_file: Path, tmp_path: Path):
+    larank_tag("train", train_file, tmp_path / "m.larank", *options.split(), "-q")
+    found = models.load(tmp_path / "m.larank")
+    assert {name: getattr(found, name) for name in expected} == expected
+    assert found.score(ConllFile(test_file)) > 0.9
 
 
-def test_templates_are_a_set_or_the_lines_of_a_file(train_file: Path, tmp_path: Path):
-    file = tmp_path / "templates.txt"
-    file.write_text("# of the word\nword[0]\n\nword[-1]|pos[0]\n")
-    larank_tag("train", train_file, tmp_path / "a.larank", "--templates", file, "-q")
-    larank_tag("train", train_file, tmp_path / "b.larank", "--templates", "words", "-q")
-    assert list(models.load(tmp_path / "a.larank").templates) == ["word[0]", "word[-1]|pos[0]"]
-    assert models.load(tmp_path / "b.larank").templates == "words"
-
-
-def test_labels_may_stand_in_any_column_between_tabs(tmp_path: Path):
+def test_labels_may_stand_in_any_column_between_tabs_and_templates_are_a_set_or_a_file(tmp_path: Path):
     tokens = [[(f"{word} {word}", tag, part) for word, part, tag in sentence] for sentence in sentences(40, 0)]
-    path = written(tmp_path / "tabs.tsv", tokens, "\t")
+    path, model, templates = written(tmp_path / "tabs.tsv", tokens, "\t"), tmp_path / "m.larank", tmp_path / "t.txt"
+    templates.write_text("# of the word\ntoken[0]\n\ntoken[-1]|part[0]\n")
     options = ("--label", 2, "--separator", "tab")
-    larank_tag("train", path, tmp_path / "m.larank", *options, "--columns", "token,part", "--templates", "WORD", code=1)
-    template = tmp_path / "templates.txt"
-    template.write_text("token[0]\npart[0]\n")
-    larank_tag("train", path, tmp_path / "m.larank", *options, "--columns", "token,part", "--templates", template, "-q")
-    model = models.load(tmp_path / "m.larank")
-    assert sorted(model.classes_) == ["B-NP", "B-VP", "I-NP"]
-    lines = larank_tag("apply", tmp_path / "m.larank", path, *options).stdout.splitlines()
+    columns = (*options, "--columns", "token,part", "--templates")
+    larank_tag("train", path, model, *columns, "WORD", code=1)
+    larank_tag("train", path, model, *columns, templates, "-q")
+    tagger = models.load(model)
+    assert sorted(tagger.classes_) == ["B-NP", "B-VP", "I-NP"]
+    assert list(tagger.templates) == ["token[0]", "token[-1]|part[0]"]
+    lines = larank_tag("apply", model, path, *options).stdout.splitlines()
     assert lines[0].split("\t") == [*tokens[0][0], tokens[0][0][1]]
+    larank_tag("train", path, model, *options, "--templates", "words", "-q")
+    assert models.load(model).templates == "words"
 
 
 # ---- apply ----
@@ -124,11 +114,17 @@ def test_apply_adds_a_last_column_and_leaves_the_rest_as_it_is(model: Path, test
     before = "\n\n" + test_file.read_text().replace(" ", "   ", 1) + "\n\n"
     test_file.write_text(before)
     after = larank_tag("apply", model, test_file).stdout
-    predicted = [label for labels in models.load(model).predict(ConllFile(test_file)) for label in labels]
-    lines = iter(predicted)
+    predicted = models.load(model).predict(ConllFile(test_file)).tolist()
+    labels = iter([label for sentence in predicted for label in sentence])
     assert after == "".join(
-        line if line.isspace() else f"{line.rstrip()} {next(lines)}\n" for line in before.splitlines(keepends=True)
+        line if line.isspace() else f"{line.rstrip()} {next(labels)}\n" for line in before.splitlines(keepends=True)
     )
+    output = test_file.with_name("out.txt")
+    assert larank_tag("apply", model, test_file, "--output", output).stdout == ""
+    assert read_conll(output)[1] == predicted
+    test_file.write_bytes(b"# a sentence\r\nthe DT\r\ndog NN\r\n")
+    lines = larank_tag("apply", model, test_file, "--comment", "# ").stdout.splitlines()
+    assert lines == ["# a sentence", "the DT B-NP", "dog NN I-NP"]
 
 
 def test_apply_takes_files_without_labels_and_compressed_ones(model: Path, test_file: Path, tmp_path: Path):
@@ -137,29 +133,14 @@ def test_apply_takes_files_without_labels_and_compressed_ones(model: Path, test_
     packed.write_bytes(lzma.compress(bare.read_bytes()))
     outputs = [larank_tag("apply", model, path).stdout for path in (bare, packed, test_file)]
     assert outputs[0] == outputs[1]
-    assert [line.split()[-1:] for line in outputs[0].splitlines()] == [
-        line.split()[-1:] for line in outputs[2].splitlines()
-    ]
-
-
-def test_apply_writes_a_file_that_can_be_read_back(model: Path, test_file: Path, tmp_path: Path):
-    output = tmp_path / "out.txt"
-    assert larank_tag("apply", model, test_file, "--output", output).stdout == ""
-    _, labels = read_conll(output)
-    assert labels == models.load(model).predict(ConllFile(test_file)).tolist()
+    labels = [[line.split()[-1:] for line in output.splitlines()] for output in outputs]
+    assert labels[0] == labels[2]
 
 
 def test_pieces_do_not_show_in_the_output(model: Path, test_file: Path, monkeypatch: pytest.MonkeyPatch):
     whole = larank_tag("apply", model, test_file).stdout
     monkeypatch.setattr(tag_commands, "_BLOCK_TOKENS", 7)
     assert larank_tag("apply", model, test_file).stdout == whole
-
-
-def test_comments_and_windows_line_ends_are_kept_apart_from_tokens(model: Path, tmp_path: Path):
-    path = tmp_path / "new.txt"
-    path.write_bytes(b"# a sentence\r\nthe DT\r\ndog NN\r\n")
-    lines = larank_tag("apply", model, path, "--comment", "# ").stdout.splitlines()
-    assert lines == ["# a sentence", "the DT B-NP", "dog NN I-NP"]
 
 
 def test_a_failing_apply_leaves_the_old_output(model: Path, tmp_path: Path):
@@ -181,11 +162,8 @@ def test_eval_shows_the_figures_of_the_library(model: Path, test_file: Path):
     report = entity_report(true, models.load(model).predict(ConllFile(test_file)))
     assert f"{report.accuracy:.2%}" in shown
     assert f"{report.overall.f1:.2%}" in shown
-    assert [line.split()[0] for line in shown.splitlines() if line.strip()[:3] in ("NP ", "VP ", "all")] == [
-        "NP",
-        "VP",
-        "all",
-    ]
+    rows = [line.split()[0] for line in shown.splitlines() if line.strip()[:3] in ("NP ", "VP ", "all")]
+    assert rows == ["NP", "VP", "all"]
 
 
 def test_eval_of_parts_of_speech_has_confusions_and_no_entities(tmp_path: Path):

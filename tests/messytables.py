@@ -40,20 +40,17 @@ def _text(name, content, encoding="utf-8"):
     return write
 
 
-def passengers(start=1):
+def passengers():
     """Titanic-like: numbers of rows, names with commas and quotes, gaps, categories, few cabins."""
     random = _random(0)
     rows = []
     for i in range(N):
-        is_female = random.random() < 0.4
-        survived = int(random.random() < (0.9 if is_female else 0.1))
-        name = f'"Smith{i}, {"Mrs" if is_female else "Mr"}. Jo ""J"" {i % 7}"'
+        sex = "female" if random.random() < 0.4 else "male"
+        survived = int(random.random() < (0.9 if sex == "female" else 0.1))
+        name = f'"Smith{i}, {"Mrs" if sex == "female" else "Mr"}. Jo ""J"" {i % 7}"'
         age = "" if i % 6 == 0 else f"{random.integers(1, 80)}"
         cabin = f"C{i % 4}" if i % 5 == 0 else ""
-        fare = f"{random.gamma(2, 15):.4f}"
-        rows.append(
-            (start + i, survived, 1 + i % 3, name, "female" if is_female else "male", age, fare, cabin, "SCQ"[i % 3])
-        )
+        rows.append((1 + i, survived, 1 + i % 3, name, sex, age, f"{random.gamma(2, 15):.4f}", cabin, "SCQ"[i % 3]))
     return _rows("PassengerId,Survived,Pclass,Name,Sex,Age,Fare,Cabin,Embarked", rows)
 
 
@@ -73,16 +70,9 @@ def weather_of_europe():
     random = _random(2)
     rows = []
     for i in range(N):
-        warm = i % 2
-        degrees = f"{random.normal(22 if warm else 3, 3):.1f}".replace(".", ",")
-        rows.append(
-            (
-                f"{1 + i % 28:02d}.{1 + i % 12:02d}.2023",
-                degrees,
-                "Köln" if i % 3 else "Zürich",
-                "schön" if warm else "kühl",
-            )
-        )
+        degrees = f"{random.normal(22 if i % 2 else 3, 3):.1f}".replace(".", ",")
+        day, town = f"{1 + i % 28:02d}.{1 + i % 12:02d}.2023", "Köln" if i % 3 else "Zürich"
+        rows.append((day, degrees, town, "schön" if i % 2 else "kühl"))
     return _rows("Datum;Temperatur °C;Ort;Wetter", rows, ";", "\r\n")
 
 
@@ -93,15 +83,8 @@ def sensors_with_tabs():
     for i in range(N):
         broken = i % 2
         volts = "?" if i % 11 == 0 else f"{random.normal(5 - 2 * broken, 0.5):.3f}"
-        rows.append(
-            (
-                "plant 7",
-                volts,
-                "true" if (random.random() < 0.9) == broken else "false",
-                f"{random.normal():.3e}",
-                "yes" if broken else "no",
-            )
-        )
+        alarm = "true" if (random.random() < 0.9) == broken else "false"
+        rows.append(("plant 7", volts, alarm, f"{random.normal():.3e}", "yes" if broken else "no"))
     return _rows("site\tvolts\talarm\tnoise\tbroken", rows, "\t")
 
 
@@ -158,65 +141,33 @@ def bars():
 
 def stock():
     """Everything is a category; the label has spaces and quotes."""
-    rows = [
-        (["red", "green", "blue"][i % 3], ["small", "large"][i % 2], '"in stock"' if i % 3 else '"sold ""out"""')
-        for i in range(N)
-    ]
+    states = ['"in stock"', '"sold ""out"""']
+    rows = [(["red", "green", "blue"][i % 3], ["small", "large"][i % 2], states[i % 3 == 0]) for i in range(N)]
     return _rows("colour,size,state", rows)
 
 
-def _gz(name, content):
-    return _text(name, gzip.compress(content.encode()))
+def _table(label, name, content, error=0.2, options=(), **columns):
+    """Describe a table in a file, and a piece of what is said of some of its columns."""
+    write = _text(name, content, "cp1252" if options else "utf-8")
+    return MessyTable(name.split(".")[0], label, write, options, error, columns)
 
 
+PEOPLE = {"PassengerId": "an identifier", "Age": "missing", "Name": "text", "Sex": "category: female, male"}
+WEATHER = {"Datum": "date (written as %d.%m.%Y)", "Temperatur °C": "number"}
+SENSORS = {"site": "the same in all rows", "alarm": "true or false", "volts": "missing"}
+LOANS = {"income": "number", "opened": "the day", "owner": "true or false", "town": "rare ones share"}
+SURVEY = {"unused": "no values", "remark": "missing", "exercise": "category: often, rarely"}
 TABLES = [
-    MessyTable(
-        "passengers",
-        "Survived",
-        _text("passengers.csv", passengers()),
-        columns={"PassengerId": "an identifier", "Age": "missing", "Name": "text", "Sex": "category: female, male"},
-    ),
-    MessyTable(
-        "iris", "species", _text("iris.csv", iris_of_pandas()), error=0.1, columns={"column 1": "an identifier"}
-    ),
-    MessyTable(
-        "weather",
-        "Wetter",
-        _text("weather.csv", weather_of_europe(), "cp1252"),
-        ("--encoding", "cp1252"),
-        0.05,
-        {"Datum": "date (written as %d.%m.%Y)", "Temperatur °C": "number"},
-    ),
-    MessyTable(
-        "sensors",
-        "broken",
-        _text("sensors.tsv", sensors_with_tabs()),
-        error=0.1,
-        columns={"site": "the same in all rows", "alarm": "true or false", "volts": "missing"},
-    ),
-    MessyTable(
-        "loans",
-        "outcome",
-        _gz("loans.csv.gz", loans_with_groups()),
-        error=0.1,
-        columns={"income": "number", "opened": "the day", "owner": "true or false", "town": "rare ones share"},
-    ),
-    MessyTable(
-        "reviews",
-        "mood",
-        _text("reviews.csv", reviews()),
-        error=0.05,
-        columns={"user": "an identifier", "review": "text"},
-    ),
-    MessyTable("letters", "1", _text("letters.csv", letters_without_names()), error=0.35),
-    MessyTable(
-        "survey",
-        "likes",
-        _text("survey.csv", survey_with_gaps()),
-        columns={"unused": "no values", "remark": "missing", "exercise": "category: often, rarely"},
-    ),
-    MessyTable("bars", "target", _text("bars.csv", bars()), error=0.1, columns={"size": "category"}),
-    MessyTable("stock", "state", _text("stock.csv", stock()), error=0.01, columns={"colour": "category"}),
+    _table("Survived", "passengers.csv", passengers(), **PEOPLE),
+    _table("species", "iris.csv", iris_of_pandas(), 0.1, **{"column 1": "an identifier"}),
+    _table("Wetter", "weather.csv", weather_of_europe(), 0.05, ("--encoding", "cp1252"), **WEATHER),
+    _table("broken", "sensors.tsv", sensors_with_tabs(), 0.1, **SENSORS),
+    _table("outcome", "loans.csv.gz", gzip.compress(loans_with_groups().encode()), 0.1, **LOANS),
+    _table("mood", "reviews.csv", reviews(), 0.05, user="an identifier", review="text"),
+    _table("1", "letters.csv", letters_without_names(), 0.35),
+    _table("likes", "survey.csv", survey_with_gaps(), **SURVEY),
+    _table("target", "bars.csv", bars(), 0.1, size="category"),
+    _table("state", "stock.csv", stock(), 0.01, colour="category"),
 ]
 
 

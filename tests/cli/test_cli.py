@@ -10,10 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,7 +21,8 @@ from commandline import failure, larank
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from larank import cli, parameters
+from fulldisk import full_disk
+from larank import parameters
 from larank.cli.options import classifiers
 from larank.data import models
 
@@ -83,22 +84,15 @@ def test_version() -> None:
     assert larank("--version").stdout.startswith("larank ")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example(command: str) -> None:
-    text = larank(command, "--help").stdout
-    assert "Example" in text
-    assert f"larank {command}" in text
-
-
-def test_help_lists_every_command() -> None:
+def test_help_lists_every_command_with_the_beginning_of_its_own_help() -> None:
     text = larank("--help").stdout
-    assert all(f"\n  {command} " in text for command in COMMANDS)
     assert "Exit status" in text
-
-
-@pytest.mark.parametrize("command", [*COMMANDS, "tag"])
-def test_a_command_begins_its_help_as_the_list_of_commands_says(command: str) -> None:
-    assert cli._COMMANDS[command] in " ".join(larank(command, "--help").stdout.split())
+    listed = dict(re.findall(r"^  ([a-z-]+)  +(\w.*?)(?:\.\.\.)?$", text.split("Commands:")[1], re.MULTILINE))
+    assert listed.keys() == {*COMMANDS, "tag", "parse", "label-concepts"}
+    for command in (*COMMANDS, "tag"):
+        shown = larank(command, "--help").stdout
+        assert listed[command] in " ".join(shown.split())
+        assert re.search(rf"Examples?:\n    larank {command}\b", shown)
 
 
 def test_help_imports_nothing_that_it_does_not_need() -> None:
@@ -131,19 +125,11 @@ def test_train_writes_a_model_and_shows_its_certificate(files: Files, tmp_path: 
     X, y = examples(seed=1)
     error = np.mean(estimator.predict(X.round(6)) != y)
     assert f"{error:.2%}" in result.stdout
-    for piece in (
-        "converged",
-        "duality gap",
-        "support patterns",
-        f"model written to {tmp_path / 'm.larank'}",
-    ):
+    for piece in ("converged", "duality gap", "support patterns", f"model written to {tmp_path / 'm.larank'}"):
         assert piece in result.stdout
     assert "larank: training" in result.stderr
-
-
-def test_quiet_training_says_nothing(files: Files, tmp_path: Path) -> None:
-    result = larank("train", files.train, tmp_path / "m.larank", "--test", files.test, "--quiet")
-    assert (result.stdout, result.stderr) == ("", "")
+    quiet = larank("train", files.train, tmp_path / "n.larank", "--test", files.test, "--quiet")
+    assert (quiet.stdout, quiet.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -194,54 +180,35 @@ OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("tracking", "--tracking-algorithm simple --n-steps 3 -C 2", {"algorithm": "simple", "n_steps": 3, "C": 2.0}),
     ("perceptron", "--decision average --margin 0.5", {"decision": "average", "margin": 0.5}),
     ("passive-aggressive", "-C 0.5 --epochs 2", {"C": 0.5, "epochs": 2}),
-    (
-        "larank",
-        "--selection active --sample-size 5 --operations new,old --label-budget 60",
-        {"selection": "active", "sample_size": 5, "label_budget": 60},
-    ),
+    ("larank", "--selection active --label-budget 60", {"selection": "active", "label_budget": 60}),
+    ("larank", "--selection active --sample-size 5 --operations new,old", {"sample_size": 5}),
     (
         "larank",
         f"{OF_POLY} --epochs 2 --schedule fixed --n-reprocess 3",
         {"epochs": 2, "schedule": "fixed", "n_reprocess": 3, **POLY, **BALANCED},
     ),
     ("larank", "--stop gap --tol 0.01", {"stop": "gap", "tol": 0.01, "gamma": "scale"}),
-    (
-        "lasvm",
-        "--no-finish --delta-max 0.5 --tau 0.01 --no-certify",
-        {"finish": False, "delta_max": 0.5, "tau": 0.01, "certify": False},
-    ),
+    ("lasvm", "--no-finish --delta-max 0.5", {"finish": False, "delta_max": 0.5}),
+    ("lasvm", "--tau 0.01 --no-certify", {"tau": 0.01, "certify": False}),
     ("mcsvm", "--solver published", {"solver": "published"}),
     (
         "mcsvm",
         f"{OF_POLY} --tol 0.01 --formulation weston-watkins --max-iter 500 --intercept",
         {"tol": 0.01, "formulation": "weston-watkins", "max_iter": 500, "fit_intercept": True, **POLY, **BALANCED},
     ),
-    (
-        "primal",
-        "--kernel rbf --n-components 5 --memory-limit 1e6 --softmax-gamma inf",
-        {"kernel": "rbf", "n_components": 5, "memory_limit": 1e6, "softmax_gamma": np.inf},
-    ),
-    (
-        "sdm",
-        "--no-shrinking --no-cooling --intercept-scaling 2",
-        {"shrinking": False, "cooling": False, "intercept_scaling": 2.0},
-    ),
-    *(
-        (
-            "sdm",
-            f"--formulation {name} -C 0.25 --tol 0.01 --stop violation --max-iter 500 --no-intercept {BALANCING}",
-            {"formulation": name, "C": 0.25, "stop": "violation", "fit_intercept": False, **BALANCED},
-        )
-        for name in ("crammer-singer", "weston-watkins", "one-vs-rest")
-    ),
+    ("primal", "--kernel rbf --n-components 5 --memory-limit 1e6", {"n_components": 5, "memory_limit": 1e6}),
+    ("primal", "--kernel linear --softmax-gamma inf", {"kernel": "linear", "softmax_gamma": np.inf}),
+    ("sdm", "--no-shrinking --no-cooling", {"shrinking": False, "cooling": False}),
+    ("sdm", "--intercept-scaling 2 --no-shrinking", {"intercept_scaling": 2.0, "shrinking": False}),
+    ("sdm", "--formulation weston-watkins --max-iter 500", {"formulation": "weston-watkins", "max_iter": 500}),
+    ("sdm", "--formulation one-vs-rest --stop violation", {"formulation": "one-vs-rest", "stop": "violation"}),
+    ("sdm", f"-C 0.25 --tol 0.01 --no-intercept {BALANCING}", {"C": 0.25, "fit_intercept": False, **BALANCED}),
 ]
 
 
 @pytest.mark.parametrize(("algorithm", "options", "expected"), OPTIONS)
 @pytest.mark.filterwarnings("ignore:training was ended")
-def test_options_reach_the_classifier(
-    algorithm: str, options: str, expected: dict[str, Any], files: Files, tmp_path: Path
-) -> None:
+def test_options_reach_the_classifier(algorithm, options, expected, files, tmp_path):
     larank("train", files.train, tmp_path / "m", "--algorithm", algorithm, *options.split(), "--quiet")
     found = models.load(tmp_path / "m").get_params()
     assert {name: found[name] for name in expected} == expected
@@ -258,7 +225,11 @@ def test_a_model_of_every_classifier_serves_every_command(algorithm: str, files:
     name, status = type(estimator).__name__, estimator.result_.status
     predicted = estimator.predict(sparse.csr_matrix(X.round(6)))
     error = f"{np.mean(predicted != y):.2%}"
-    assert f"{name} on train.svm" in page.read_text()
+    shown = page.read_text()
+    assert f"{name} on train.svm" in shown
+    if algorithm in ("sdm", "perceptron"):  # one gap, if there is one
+        assert set(re.findall(r"[a-z]+ gap(?=</)", shown)) == ({"relative gap"} if algorithm == "sdm" else set())
+    assert "nan" not in re.sub(r"(?s)<svg.*?</svg>|<style.*?</style>", "", shown)
     assert larank("predict", model, files.test).stdout.split() == [str(label) for label in predicted]
     assert larank("predict", model, files.test, "--scores").stdout.startswith("label\t0\t1\t2\n")
     assert error in larank("eval", model, files.test).stdout
@@ -273,60 +244,9 @@ def test_a_model_of_every_classifier_serves_every_command(algorithm: str, files:
 def test_lasvm_finishes_in_as_many_steps_as_max_iter_says(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     data = svmlight(tmp_path / "far.svm", random.normal(loc=100, size=(80, 2)), random.integers(0, 2, 80))
-    steps = []
-    for most in (10, 500):
-        options = ["--algorithm", "lasvm", "--kernel", "poly", "--max-iter", most, "--quiet"]
-        result = larank("train", data, tmp_path / "m.larank", *options)
-        assert f"steps of finishing, {most} for each support vector; a larger max_iter allows more" in result.stderr
-        steps.append(models.load(tmp_path / "m.larank").result_.operations["finishing_steps"])
-    assert steps[0] < steps[1]
-    idle = larank("train", data, tmp_path / "n", "--algorithm", "lasvm", "--max-iter", 5, "--no-finish", code=2).stderr
-    said = "--max-iter cannot act with --stop epochs and --no-finish; got --max-iter 5"
-    assert said in " ".join(idle.split())
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "options", "said"),
-    [
-        ("sdm", "--kernel rbf", "--kernel cannot act with --algorithm sdm"),
-        ("sdm", "--stop epochs", "--stop epochs is not for --algorithm sdm; it has gap or violation"),
-        ("mcsvm", "--stop gap", "--stop cannot act with --algorithm mcsvm; it acts with sdm, larank, lasvm, "),
-        (
-            "mcsvm",
-            "--formulation one-vs-rest",
-            "--formulation one-vs-rest is not for --algorithm mcsvm; it has crammer-singer or weston-watkins",
-        ),
-        ("mcsvm", "--degree 2", "--degree acts with --kernel poly only; got --degree 2 with --kernel rbf"),
-        ("larank", "--no-shrinking", "--[no-]shrinking cannot act with --algorithm larank"),
-        ("larank", "--tol 0.1", "--tol acts with --stop gap only; got --tol 0.1 with --stop epochs"),
-        ("larank", "--stop gap --no-certify", "--no-certify acts with --stop epochs only"),
-        ("larank", "--sample-size 9", "--sample-size cannot act with --selection random; got --sample-size 9"),
-        (
-            "larank",
-            "--kernel linear --gamma 1",
-            "--gamma acts with --kernel rbf or poly or sigmoid or laplacian or chi2 only",
-        ),
-        ("larank", "--n-reprocess -1", "--n-reprocess must be an integer >= 0, got -1"),
-        ("larank", "--operations old,optimize", "--operations must contain 'new', got"),
-        ("larank", "--gamma 0", "--gamma must be 'scale', 'auto' or a finite number > 0, got 0.0"),
-        ("larank", "--gamma wide", "--gamma must be 'scale', 'auto' or a finite number > 0, got 'wide'"),
-    ],
-)
-def test_options_that_cannot_act_are_refused(
-    algorithm: str, options: str, said: str, files: Files, tmp_path: Path
-) -> None:
-    arguments = ["train", files.train, tmp_path / "m", "--algorithm", algorithm, *options.split()]
-    assert said in " ".join(larank(*arguments, code=2).stderr.split())
-    assert not (tmp_path / "m").exists()
-
-
-@pytest.mark.parametrize("algorithm", ["sdm", "perceptron"])
-def test_the_report_of_training_shows_one_gap_if_there_is_one(algorithm: str, files: Files, tmp_path: Path) -> None:
-    page = tmp_path / "r.html"
-    larank("train", files.train, tmp_path / "m", "--algorithm", algorithm, "--report", page, "--quiet")
-    gaps = {"relative gap"} if algorithm == "sdm" else set()
-    assert set(re.findall(r"[a-z]+ gap(?=</)", page.read_text())) == gaps
-    assert "nan" not in re.sub(r"(?s)<svg.*?</svg>|<style.*?</style>", "", page.read_text())
+    options = ("--algorithm", "lasvm", "--kernel", "poly", "--max-iter", 10, "--quiet")
+    said = "steps of finishing, 10 for each support vector; a larger max_iter allows more"
+    assert said in larank("train", data, tmp_path / "m.larank", *options).stderr
 
 
 def test_a_model_may_be_trained_again(files: Files, tmp_path: Path) -> None:
@@ -337,89 +257,22 @@ def test_a_model_may_be_trained_again(files: Files, tmp_path: Path) -> None:
     assert models.load(target).C == 2
 
 
-def test_training_stopped_early_is_saved_with_one_line_for_each_message(files: Files, tmp_path: Path) -> None:
-    target = tmp_path / "m.larank"
-    result = larank("train", files.train, target, "--max-iter", 1, "--tol", 1e-12, "--quiet")
-    lines = result.stderr.splitlines()
-    assert all(line.startswith(("larank: warning: ", "larank: stopped early (max iter)")) for line in lines)
-    assert sum(line.startswith("larank: stopped early") for line in lines) == 1
-    assert "duality gap" in lines[-1]
-    assert str(target) in lines[-1]
-    assert models.load(target).result_.status == "max_iter"
-
-
-def test_report_shows_the_test_and_escapes_its_labels(tmp_path: Path) -> None:
-    X, y = examples()
-    labels = np.array(["<script>alert(1)</script>", "b", "c"])[y]
-    train = csv(tmp_path / "train.csv", X, labels)
-    test = csv(tmp_path / "test.csv", X, np.roll(labels, 1))  # all wrong, so that every label is shown
-    page = tmp_path / "r.html"
-    larank("train", train, tmp_path / "m.larank", "--test", test, "--report", page)
-    text = page.read_text()
-    assert "Most confused" in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    assert "<script" not in text
-
-
 @pytest.mark.parametrize(
-    "arguments",
+    ("options", "status"),
     [
-        ["-C", "0"],
-        ["-C", "-1"],
-        ["-C", "nan"],
-        ["-C", "much"],
-        ["--tol", "0"],
-        ["--max-iter", "0"],
-        ["--time-limit", "0"],
-        ["--seed", "-1"],
-        ["--features", "0"],
-        ["--formulation", "crammer"],
-        ["--stop", "never"],
-        ["--class-weight", "heavy"],
-        ["--loud"],
-        ["one argument too many"],
+        ("--max-iter 1 --tol 1e-12", "max_iter"),
+        ("--algorithm sgdqn --memory-limit 2e3 --time-limit 1e-9", "time_limit"),  # a stream
     ],
-    ids=" ".join,
 )
-def test_wrong_usage_of_train(arguments: list[str], files: Files, tmp_path: Path) -> None:
-    result = larank("train", files.train, tmp_path / "m.larank", *arguments, code=2)
-    assert "Usage: " in result.stderr
-    assert not (tmp_path / "m.larank").exists()
-
-
-@pytest.mark.parametrize("arguments", [["train"], ["train", "a.svm"], ["predict"], ["eval", "m"], ["trian"]])
-def test_wrong_usage(arguments: list[str]) -> None:
-    assert "Usage: " in larank(*arguments, code=2).stderr
-
-
-def test_results_never_overwrite_what_is_read(files: Files, tmp_path: Path) -> None:
-    before = {path: path.read_bytes() for path in (files.train, files.test, files.model)}
-    page = tmp_path / "r.html"
-    for arguments in (
-        ["train", files.train, files.train],
-        ["train", files.train, files.test, "--test", files.test],
-        ["train", files.train, page, "--report", page],
-        ["predict", files.model, files.test, files.model],
-        ["predict", files.model, files.test, files.test],
-    ):
-        assert "named twice" in larank(*arguments, code=2).stderr
-    assert "not a larank model" in failure("train", files.train, files.test)
-    assert before == {path: path.read_bytes() for path in before}
-
-
-def test_bad_data_is_one_line_with_the_place(files: Files, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.svm"
-    bad.write_text("1 1:2\n2 1:1\n1 1:2 oops\n")
-    for arguments in (
-        ["train", bad, tmp_path / "m"],
-        ["predict", files.model, bad],
-        ["eval", files.model, bad],
-    ):
-        line = failure(*arguments)
-        assert "bad.svm" in line
-        assert "line 3" in line
-    assert "one class" in failure("train", svmlight(bad, CENTRES, [1, 1, 1]), tmp_path / "m")
-    assert not (tmp_path / "m").exists()
+def test_training_stopped_early_is_saved_with_one_line_for_each_message(options, status, files, tmp_path):
+    target = tmp_path / "m.larank"
+    lines = larank("train", files.train, target, *options.split(), "--quiet").stderr.splitlines()
+    stopped = f"larank: stopped early ({status.replace('_', ' ')})"
+    assert all(line.startswith(("larank: warning: ", stopped)) for line in lines)
+    assert sum(line.startswith(stopped) for line in lines) == 1
+    assert str(target) in lines[-1]
+    assert "duality gap" in lines[-1]
+    assert models.load(target).result_.status == status
 
 
 # ---- train on a stream ----
@@ -473,8 +326,8 @@ def test_a_stream_has_a_test_a_report_and_nothing_to_say_if_quiet(files: Files, 
     X, y = examples(seed=1)
     error = np.mean(models.load(tmp_path / "m").predict(X.round(6)) != y)
     assert f"{error:.2%}" in result.stdout
-    assert error < 0.2
-    assert "3000" in page.read_text()
+    assert 0 < error < 0.2
+    assert all(piece in page.read_text() for piece in ("3000", "Most confused"))
     quiet = sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--test", files.test, "--quiet")
     assert quiet.stdout == quiet.stderr == ""
 
@@ -485,13 +338,6 @@ def test_features_and_indices_of_a_stream_are_as_given(files: Files, tmp_path: P
     assert models.load(tmp_path / "m").n_features_in_ == 9
     sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--zero-based")
     assert models.load(tmp_path / "m").n_features_in_ == 5
-    stream = ("--algorithm", "sgdqn", "--memory-limit", 1e4)
-    line = failure("train", path, tmp_path / "m", *stream, "--features", 3, "--quiet")
-    assert "line 1: index 4 is out of range for n_features=3" in line
-    with_zero = tmp_path / "zero.svm"
-    with_zero.write_text("0 0:1 1:1\n1 1:1\n" * 500)
-    assert "line 1: index 0" in failure("train", with_zero, tmp_path / "m", *stream, "--quiet")
-    sgdqn(with_zero, tmp_path / "m", "--memory-limit", 1e4, "--zero-based", "--quiet")
 
 
 def test_a_test_file_that_is_too_wide_for_a_stream_is_told_of_when_the_model_is_safe(tmp_path: Path) -> None:
@@ -504,51 +350,6 @@ def test_a_test_file_that_is_too_wide_for_a_stream_is_told_of_when_the_model_is_
     larank("train", path, tmp_path / "m", *stream, "--test", wide, "--features", 8)
 
 
-def test_a_damaged_line_of_a_stream_is_named_and_leaves_no_model(tmp_path: Path) -> None:
-    path = svmlight(tmp_path / "train.svm", *examples(3000))
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines[:2000], "1 1:1 oops", *lines[2000:]]))
-    line = failure("train", path, tmp_path / "m", "--algorithm", "sgdqn", "--memory-limit", 1e4, "--quiet")
-    assert "train.svm, line 2001" in line
-    assert not (tmp_path / "m").exists()
-
-
-def test_a_stream_that_is_stopped_early_is_saved(tmp_path: Path) -> None:
-    path = svmlight(tmp_path / "train.svm", *examples(3000))
-    result = sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--time-limit", 1e-9, "--quiet")
-    assert "stopped early (time limit)" in result.stderr
-    assert models.load(tmp_path / "m").result_.status == "time_limit"
-
-
-def test_missing_files_are_named(files: Files, tmp_path: Path) -> None:
-    gone = tmp_path / "gone.svm"
-    for arguments in (
-        ["train", gone, tmp_path / "m"],
-        ["train", files.train, tmp_path / "m", "--test", gone],
-        ["predict", files.model, gone],
-        ["predict", gone, files.test],
-        ["eval", gone, files.test],
-        ["info", gone],
-    ):
-        assert "gone.svm" in failure(*arguments)
-
-
-def test_places_that_cannot_be_written_are_found_before_training(files: Files, tmp_path: Path) -> None:
-    assert "no folder" in failure("train", files.train, tmp_path / "no" / "m")
-    assert "no folder" in failure("train", files.train, tmp_path / "m", "--report", tmp_path / "no" / "r")
-    assert "not a regular file" in failure("train", files.train, tmp_path)
-    assert "not a regular file" in failure("predict", files.model, files.test, "/dev/null")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("content", [b"hello", b"", b"\x00" * 100, None], ids=["text", "empty", "zeros", "cut"])
-def test_a_bad_model_file_is_named(content: bytes | None, files: Files, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.larank"
-    bad.write_bytes(files.model.read_bytes()[:-40] if content is None else content)
-    for arguments in (["predict", bad, files.test], ["eval", bad, files.test], ["info", bad]):
-        assert "bad.larank" in failure(*arguments)
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -559,13 +360,8 @@ def test_a_bad_model_file_is_named(content: bytes | None, files: Files, tmp_path
         (KeyError("surprise"), "KeyError: 'surprise' (--debug shows where)"),
     ],
 )
-def test_whatever_fails_is_said_in_one_line(
-    error: Exception, said: str, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(models, "save", fail)
+def test_whatever_fails_is_said_in_one_line(error, said, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "save", mock.Mock(side_effect=error))
     arguments = ["train", files.train, tmp_path / "m", "--quiet"]
     assert failure(*arguments) == f"larank: error: {said}"
     assert larank(*arguments, "--debug", code=1).exception is error
@@ -574,29 +370,23 @@ def test_whatever_fails_is_said_in_one_line(
 # ---- predict ----
 
 
-def test_predict_writes_one_label_per_line(files: Files, tmp_path: Path) -> None:
-    expected = models.load(files.model).predict(examples(seed=1)[0].round(6))
-    stdout = larank("predict", files.model, files.test).stdout
-    assert stdout.splitlines() == [str(label) for label in expected]
+def test_predict_writes_one_label_per_line_and_a_score_for_each_class(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, model = examples(seed=1)[0].round(6), models.load(files.model)
+    labels = larank("predict", files.model, files.test).stdout
+    assert labels.splitlines() == [str(label) for label in model.predict(X)]
     result = larank("predict", files.model, files.test, tmp_path / "labels.txt")
     assert (result.stdout, result.stderr) == ("", "")
-    assert (tmp_path / "labels.txt").read_text() == stdout
-
-
-def test_predict_in_pieces_is_the_same(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = [larank("predict", files.model, files.test, *options).stdout for options in ([], ["--scores"])]
+    assert (tmp_path / "labels.txt").read_text() == labels
+    scores = larank("predict", files.model, files.test, "--scores").stdout
+    assert scores.startswith("label\t0\t1\t2\n")
+    table = np.array([line.split("\t") for line in scores.splitlines()[1:]], dtype=float)
+    np.testing.assert_allclose(table[:, 1:], model.decision_function(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_array_equal(table[:, 0], np.argmax(model.decision_function(X), axis=1))
     monkeypatch.setattr("larank.cli.examples._ROWS_AT_ONCE", 7)
-    pieces = [larank("predict", files.model, files.test, *options).stdout for options in ([], ["--scores"])]
-    assert pieces == whole
-
-
-def test_scores_have_a_column_for_each_class(files: Files) -> None:
-    lines = larank("predict", files.model, files.test, "--scores").stdout.splitlines()
-    assert lines[0] == "label\t0\t1\t2"
-    table = np.array([line.split("\t") for line in lines[1:]], dtype=float)
-    expected = models.load(files.model).decision_function(examples(seed=1)[0].round(6))
-    np.testing.assert_allclose(table[:, 1:], expected, rtol=1e-6, atol=1e-8)
-    np.testing.assert_array_equal(table[:, 0], np.argmax(expected, axis=1))
+    assert larank("predict", files.model, files.test).stdout == labels
+    assert larank("predict", files.model, files.test, "--scores").stdout == scores
 
 
 def test_two_classes_have_one_score(tmp_path: Path) -> None:
@@ -609,45 +399,24 @@ def test_two_classes_have_one_score(tmp_path: Path) -> None:
         assert (label == "1") == (float(score) > 0)
 
 
-def test_a_sparse_file_may_lack_the_last_features(files: Files, tmp_path: Path) -> None:
+def test_a_sparse_file_may_have_fewer_features_and_training_may_have_more(files: Files, tmp_path: Path) -> None:
     X, y = examples(seed=1)
     narrow = svmlight(tmp_path / "narrow.svm", X[:, :3], y)
     expected = models.load(files.model).predict(np.hstack([X[:, :3].round(6), np.zeros((len(X), 1))]))
     assert larank("predict", files.model, narrow).stdout.split() == [str(label) for label in expected]
     larank("eval", files.model, narrow)
-    larank("train", files.train, tmp_path / "m", "--test", narrow, "--quiet")
-
-
-def test_a_sparse_file_may_not_have_more_features(files: Files, tmp_path: Path) -> None:
-    X, y = examples(seed=1)
     wide = svmlight(tmp_path / "wide.svm", np.hstack([X, X[:, :1]]), y)
-    for arguments in (
-        ["predict", files.model, wide],
-        ["eval", files.model, wide],
-        ["train", files.train, tmp_path / "m", "--test", wide],
-    ):
-        line = failure(*arguments)
-        assert "wide.svm has 5 features, the model 4; train with --features 5" in line
-    larank("train", files.train, tmp_path / "m", "--features", 5, "--test", wide, "--quiet")
-    assert models.load(tmp_path / "m").n_features_in_ == 5
+    for test, options, n_features in ((narrow, (), 4), (wide, ("--features", 5), 5)):
+        larank("train", files.train, tmp_path / "m", "--test", test, "--quiet", *options)
+        assert models.load(tmp_path / "m").n_features_in_ == n_features
 
 
-def test_a_table_without_names_must_have_the_columns_of_the_model(files: Files, tmp_path: Path) -> None:
-    X, _ = examples(9)
-    line = failure("predict", files.text_model, csv(tmp_path / "narrow.csv", X[:, :3], ["a", "b", "c"] * 3))
-    assert "narrow.csv, line 1, column 'column 4': 'a' is not a number" in line
-    assert "--features" not in line
-
-
-def test_failing_prediction_keeps_the_old_file(files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> Iterator[str]:
-        yield "1\n"
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("larank.cli.predict._label_lines", broken)
+def test_a_prediction_that_does_not_fit_on_the_disk_keeps_the_old_file(files: Files, tmp_path: Path) -> None:
     target = tmp_path / "labels.txt"
     target.write_text("old")
-    assert "No space left" in failure("predict", files.model, files.test, target)
+    with full_disk(10):
+        line = failure("predict", files.model, files.test, target)
+    assert "labels.txt: File too large" in line
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 
@@ -675,26 +444,14 @@ def test_unknown_labels_are_counted_and_named_once(files: Files, tmp_path: Path)
     assert result.stderr == f"larank: warning: {data}: {said}\n"
 
 
-def test_eval_shows_the_worst(files: Files, tmp_path: Path) -> None:
-    data = svmlight(tmp_path / "far.svm", 10 * CENTRES, [1, 2, 0])
-    stdout = larank("eval", files.model, data, "--top", 1).stdout
+def test_eval_shows_the_worst_if_there_are_errors(files: Files, tmp_path: Path) -> None:
+    wrong, right = (svmlight(tmp_path / f"{y[0]}.svm", 10 * CENTRES, y) for y in ([1, 2, 0], [0, 1, 2]))
+    stdout = larank("eval", files.model, wrong, "--top", 1).stdout
     assert "Classes by error (1 of 3)" in stdout
     assert "Most confused (1 of 3)" in stdout
-
-
-def test_eval_without_errors(files: Files, tmp_path: Path) -> None:
-    stdout = larank("eval", files.model, svmlight(tmp_path / "far.svm", 10 * CENTRES, [0, 1, 2])).stdout
+    stdout = larank("eval", files.model, right).stdout
     assert "0.00%" in stdout
     assert "confused" not in stdout
-
-
-def test_eval_refuses_labels_of_another_problem(files: Files, tmp_path: Path) -> None:
-    numbers = csv(tmp_path / "numbers.csv", CENTRES, [0, 1, 2])
-    line = failure("eval", files.text_model, numbers)
-    assert "numbers.csv: none of its labels (0, 1, 2) is a class of the model (a, b, c)" in line
-    texts = csv(tmp_path / "texts.csv", CENTRES, ["a", "b", "c"])
-    assert "none of its labels" in failure("train", texts, tmp_path / "m", "--test", numbers)
-    assert not (tmp_path / "m").exists()
 
 
 def test_labels_compare_although_one_file_has_only_numbers(tmp_path: Path) -> None:
@@ -707,17 +464,12 @@ def test_labels_compare_although_one_file_has_only_numbers(tmp_path: Path) -> No
     assert ["1", "2", "1"] in rows
 
 
-def test_info_shows_parameters_classes_and_certificate(files: Files) -> None:
-    stdout = larank("info", files.text_model).stdout
-    for piece in ("LinearMulticlassSVC", "crammer-singer", "a, b, c", "converged"):
-        assert piece in stdout
-
-
-def test_info_shows_the_labels_also_if_they_are_numbers_and_cuts_them_on_a_terminal_only(
+def test_info_shows_what_the_model_is_and_cuts_labels_on_a_terminal_only(
     files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [line.split(maxsplit=1) for line in larank("info", files.model).stdout.splitlines()]
-    assert ["attributes.classes_", "0, 1, 2"] in [[name, value.strip()] for name, value in rows]
+    stdout = larank("info", files.text_model).stdout
+    assert all(piece in stdout for piece in ("LinearMulticlassSVC", "crammer-singer", "a, b, c", "converged"))
+    assert re.search(r"(?m)^attributes\.classes_ +0, 1, 2 *$", larank("info", files.model).stdout)
     X, _ = examples()
     larank("train", svmlight(tmp_path / "many.svm", X, np.arange(90) % 30), tmp_path / "m", "--quiet", "--tol", 0.5)
     assert f"  {', '.join(map(str, range(30)))}\n" in larank("info", tmp_path / "m").stdout
@@ -749,15 +501,13 @@ def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
     lines = larank("demo", "--output", folder).stdout.splitlines()
     names = ("LaRank, one pass", "LaRank x1, paper", "scikit-learn SVC", "larank, linear")
     rows = {name: line for line in lines for name in names if line.strip().startswith(name)}
+    assert len(rows) == len(names)
+    # The paper's figures, and ranges around them: the one pass of ours visits the examples in another order.
     assert all(piece in rows["LaRank x1, paper"] for piece in ("2.80%", "5226", "55M", "940"))
     ours = re.search(r"([\d.]+)% +(\d+) +(\d+)M +(\d+) +[\d.]+ +[\d.]+", rows["LaRank, one pass"])
     assert ours is not None
-    error, dual, kernel_values, patterns = map(float, ours.groups())
-    assert error <= 3.2
-    assert 5000 <= dual <= 5460
-    assert 20 <= kernel_values <= 80
-    assert 1000 <= patterns <= 12000
-    assert len(rows) == len(names)
+    for figure, least, most in zip(ours.groups(), (0, 5000, 20, 1000), (3.2, 5460, 80, 12000), strict=True):
+        assert least <= float(figure) <= most
     assert sorted(path.name for path in folder.iterdir()) == ["model.larank", "report.html"]
     model = models.load(folder / "model.larank")
     assert type(model).__name__ == "LaRankClassifier"
@@ -780,20 +530,20 @@ def process(*arguments: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(["--version"], 0), (["info", "/gone.larank"], 1), (["--nonsense"], 2)]
+    ("arguments", "code", "traceback"),
+    [
+        (["--version"], 0, False),
+        (["info", "/gone.larank"], 1, False),
+        (["info", "/gone.larank", "--debug"], 1, True),
+        (["--nonsense"], 2, False),
+    ],
 )
-def test_exit_status_of_the_process(arguments: list[str], code: int) -> None:
+def test_the_process_has_an_exit_status_and_a_traceback_if_asked(
+    arguments: list[str], code: int, traceback: bool
+) -> None:
     child = process(*arguments)
     _, stderr = child.communicate(timeout=60)
-    assert child.returncode == code
-    assert "Traceback" not in stderr
-
-
-def test_debug_shows_the_traceback() -> None:
-    child = process("info", "/gone.larank", "--debug")
-    _, stderr = child.communicate(timeout=60)
-    assert child.returncode == 1
-    assert "Traceback" in stderr
+    assert (child.returncode, "Traceback" in stderr) == (code, traceback)
 
 
 def test_a_closed_pipe_is_no_failure_to_shout_about(files: Files) -> None:
@@ -805,23 +555,29 @@ def test_a_closed_pipe_is_no_failure_to_shout_about(files: Files) -> None:
     child.wait(timeout=60)
 
 
+def endless_training(folder: Path) -> subprocess.Popen[str]:
+    """A training that ends by a signal only, and has begun: a checkpoint is there."""
+    data = svmlight(folder / "hard.svm", *examples(3000, noise=8.0))
+    endless = ("--tol", "1e-15", "--max-iter", 10**9, "--time-limit", 200, "-C", 1000)
+    checkpoint = folder / "checkpoint"
+    child = process("train", data, folder / "m.larank", *endless, "--checkpoint", checkpoint, "--every", 0)
+    while not checkpoint.exists():
+        assert child.poll() is None
+        time.sleep(0.01)
+    return child
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_training_saves_what_it_has(tmp_path: Path, number: signal.Signals) -> None:
-    data = svmlight(tmp_path / "hard.svm", *examples(3000, noise=8.0))
-    target = tmp_path / "m.larank"
-    endless = ["--tol", "1e-15", "--max-iter", 10**9, "--time-limit", 50, "-C", 1000]
-    child = process("train", data, target, *endless)
-    assert child.stderr is not None
-    first = child.stderr.readline()
-    assert first.startswith("larank: training ")
-    time.sleep(0.5)
+    child = endless_training(tmp_path)
     child.send_signal(number)
     stdout, stderr = child.communicate(timeout=60)
     assert child.returncode == 130
+    assert stderr.startswith("larank: training ")
     assert "larank: stopped early (interrupted); " in stderr
     assert "Traceback" not in stderr
     assert "interrupted" in stdout
-    assert models.load(target).result_.status == "interrupted"
+    assert models.load(tmp_path / "m.larank").result_.status == "interrupted"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -837,14 +593,11 @@ def test_a_signal_that_comes_before_training_ends_the_command_at_once(tmp_path: 
 
 
 def test_a_second_signal_ends_the_command_at_once_and_leaves_files_as_they_were(tmp_path: Path) -> None:
-    data = svmlight(tmp_path / "hard.svm", *examples(3000, noise=8.0))
-    child = process("train", data, tmp_path / "m.larank", "--tol", "1e-15", "--max-iter", 10**9, "-C", 1000)
-    assert child.stderr is not None
-    assert child.stderr.readline().startswith("larank: training ")
-    child.send_signal(signal.SIGINT)
-    child.send_signal(signal.SIGTERM)
+    child = endless_training(tmp_path)
+    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):  # so both are there when it goes on
+        child.send_signal(number)
     _, stderr = child.communicate(timeout=60)
     assert child.returncode == 130
     assert "larank: interrupted\n" in stderr
     assert "Traceback" not in stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["hard.svm"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "hard.svm"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commandline import failure, larank
 
-from larank import LinearMulticlassSVC, SemanticParser
+from larank import SemanticParser
 from larank.ambiguous.childworld import make_child_world
 from larank.ambiguous.meanings import ParseExample, read_examples, write_examples
 from larank.data import models
@@ -102,14 +102,3 @@ def test_files_that_are_wrong_are_refused_with_the_place(text, message, tmp_path
     assert re.search(message, line)
     assert "wrong.txt" in line
     assert not (tmp_path / "model.larank").exists()
-
-
-def test_what_cannot_be_done_is_said_in_a_line(model_file, train_file, test_file, tmp_path):
-    assert "must have one meaning, the right one" in refusal("eval", model_file, train_file)
-    assert "no such file" in refusal("train", tmp_path / "absent.txt", tmp_path / "x.larank").lower()
-    assert "is not a larank model" in refusal("apply", test_file, test_file)
-    models.save(LinearMulticlassSVC().fit([[0.0], [1.0]], [0, 1]), tmp_path / "linear.larank")
-    assert "holds a LinearMulticlassSVC" in refusal("apply", tmp_path / "linear.larank", test_file)
-    larank_parse("train", train_file, tmp_path / "x.larank", "--window", 2, code=2)
-    larank_parse("train", train_file, tmp_path / "x.larank", "--strategy", "backwards", code=2)
-    larank_parse("apply", model_file, test_file, "--output", test_file, code=2)

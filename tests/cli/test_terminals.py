@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from commandline import larank
 
-from larank import LinearMulticlassSVC, SequenceTagger, cli, save
+from larank import LinearMulticlassSVC, SequenceTagger, save
 from larank.data import models
 from larank.data.tables import TableFile
 
@@ -26,8 +26,7 @@ LABELS = ["plain", 'quo"te', "com,ma", "ta\tb", "line\nbreak", "carriage\rreturn
 
 def run(*arguments: object, code: int = 0) -> Any:
     """Run a command and check that what it writes is one that a terminal shows as it is."""
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
+    result = larank(*arguments, code=code)
     for text in (result.stdout, result.stderr):
         assert all(each.isprintable() or each in "\n\t" for each in text), text
     return result
@@ -95,9 +94,8 @@ def test_what_is_written_for_programs_is_exact(tmp_path: Path) -> None:
     frame = TableFile(data).read().frame
     expected = models.load(model).predict(frame)
     assert set(expected) == set(LABELS)
-    larank = CliRunner()
-    larank.invoke(cli.app, ["predict", str(model), str(data), str(out), "--id", "n", "--scores"])
-    piped = larank.invoke(cli.app, ["predict", str(model), str(data), "--id", "n", "--scores"])
+    larank("predict", model, data, out, "--id", "n", "--scores")
+    piped = larank("predict", model, data, "--id", "n", "--scores")
     assert piped.stdout_bytes == out.read_bytes()
     read_back = TableFile(out).read().frame
     assert read_back["kind"].to_list() == expected.tolist()
@@ -120,9 +118,7 @@ def test_labels_with_line_breaks_are_refused_where_each_example_is_a_line(
     (tmp_path / "a.csv").write_text("".join(",".join(map(str, row)) + ",c\n" for row in X))
     line = run("predict", tmp_path / "m.larank", tmp_path / "a.csv", *options, code=1).stderr
     assert f"the label {label!r} has a line break, so it is not one line; --csv writes it in quotes" in line
-    found = CliRunner().invoke(
-        cli.app, ["predict", str(tmp_path / "m.larank"), str(tmp_path / "a.csv"), "--csv", *options]
-    )
+    found = larank("predict", tmp_path / "m.larank", tmp_path / "a.csv", "--csv", *options)
     rows = list(csv.reader(found.stdout_bytes.decode().splitlines(keepends=True)))
     assert len(rows) == 13 or label not in ("a\nb", "a\r")  # splitlines knows more line breaks than csv
 

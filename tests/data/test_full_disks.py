@@ -2,15 +2,14 @@
 
 import errno
 import os
-import resource
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import larank
+from fulldisk import full_disk
 from larank.active import ActiveLearner
 from larank.data import write_svmlight
 from larank.data.columns import write_conll
@@ -20,17 +19,6 @@ random = np.random.default_rng(0)
 X = random.normal(size=(300, 20))
 y = (X[:, 0] > 0).astype(int)
 WORDS = [[f"{word:x}" for word in random.integers(0, 2**60, 2000)]]  # hard to compress
-
-
-@contextmanager
-def full_disk(most):
-    """No file can be longer than this."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def fitted():

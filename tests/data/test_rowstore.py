@@ -1,12 +1,12 @@
 """Files of rows on a disk: none of them stays open, whatever fails."""
 
 import os
-import resource
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fulldisk import full_disk
 from larank.data.files import temporary_folder
 from larank.data.rowstore import RowStore
 
@@ -27,13 +27,8 @@ def test_a_file_that_cannot_be_flushed_leaves_no_other_file_open(folder):
     store = RowStore(folder, 1000, 10)
     store.append(np.ones((3, 2)), np.zeros(3, np.int32), np.ones(3))
     assert len(open_files(folder)) == 5
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            store.close()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(OSError, match="File too large"), full_disk():
+        store.close()
     assert not open_files(folder)
 
 

@@ -12,8 +12,6 @@ from sklearn.preprocessing import StandardScaler
 import larank
 from checks import Interrupting, ctrl_c, interrupt_when_training
 from larank import ActiveLearner, LaRankClassifier, MulticlassSVC, SGDQNClassifier, TrainingWarning
-from larank.training import Limits, ObjectiveValues, train
-from larank.training.progress import Progress
 
 X, y = np.random.RandomState(0).randn(200, 5), np.arange(200) % 3
 alphas = [0.1, 0.01, 0.001]
@@ -107,46 +105,3 @@ def test_ctrl_c_ends_an_active_learner_that_has_taken_note_of_the_labels():
     assert learner.labels_used == 60
     assert learner.estimator.result_.status == "interrupted"
     learner.teach(index=np.arange(60, 70), y=y[60:70])
-
-
-class Certifying:
-    """Training that is over at once; its certificate is interrupted."""
-
-    def advance(self):
-        return True
-
-    def estimate(self):
-        return None
-
-    def evaluate(self):
-        signal.raise_signal(signal.SIGINT)
-        yield
-        return ObjectiveValues(2.0, 1.0, 0.5)
-
-    def iterations(self):
-        return 1.0
-
-    def details(self):
-        return {}
-
-
-def test_ctrl_c_during_the_certificate_is_not_lost():
-    assert train(Certifying(), Limits(None, 10, None), Progress()).status == "interrupted"
-
-
-def test_a_signal_handled_as_ctrl_c_is_one():
-    class Terminated(Certifying):
-        def advance(self):
-            signal.raise_signal(signal.SIGTERM)
-            return False
-
-        def evaluate(self):
-            yield from ()
-            return ObjectiveValues(2.0, 1.0, 0.5)
-
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        assert train(Terminated(), Limits(None, 10, None), Progress()).status == "interrupted"
-        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGTERM, before)

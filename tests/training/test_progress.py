@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from rich.console import Console
+from sklearn.base import clone
 
 from larank import LaRankClassifier, LaSVMClassifier, SGDQNClassifier
 from larank.training import Checkpoint
@@ -81,15 +82,21 @@ def test_verbose_2_writes_every_update(capfd: pytest.CaptureFixture[str]) -> Non
     assert len(capfd.readouterr().err.splitlines()) == 1 + 7 + 1
 
 
-@pytest.mark.parametrize(("fraction", "shown"), [(0.5, " 50%, "), (7.0, "100%, "), (float("nan"), "  0%, ")])
-def test_lines_show_the_fraction(fraction: float, shown: str, capfd: pytest.CaptureFixture[str]) -> None:
-    tell(LineProgress(interval=0.0), fraction)
-    assert shown in capfd.readouterr().err
-
-
-def test_lines_show_no_fraction_nobody_knows(capfd: pytest.CaptureFixture[str]) -> None:
-    tell(LineProgress(interval=0.0), None)
-    assert "%" not in capfd.readouterr().err
+@pytest.mark.parametrize(
+    ("fraction", "primal", "shown"),
+    [
+        (0.5, 10.0, r" 50%, .*gap 2\.0e-01"),
+        (7.0, 10.0, "100%, "),
+        (float("nan"), 10.0, "  0%, "),
+        (None, 10.0, "^[^%]*$"),
+        (0.5, 0.0, r"gap -8\.0e\+00"),  # absolute: the objective is zero
+    ],
+)
+def test_lines_show_the_fraction_if_it_is_known_and_the_gap(
+    fraction: float | None, primal: float, shown: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tell(LineProgress(interval=0.0), fraction, primal)
+    assert re.search(shown, capfd.readouterr().err)
 
 
 def fractions_shown(model, *data, capfd):
@@ -97,22 +104,21 @@ def fractions_shown(model, *data, capfd):
     return re.findall(r"larank: +(\d+)%, ", capfd.readouterr().err)
 
 
-@pytest.mark.parametrize("kind", [LaRankClassifier, LaSVMClassifier])
-def test_no_fraction_is_shown_of_epochs_that_depend_on_the_data(kind, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("model", "known"),
+    [
+        (LaRankClassifier(epochs="auto"), {"epochs": 2}),
+        (LaSVMClassifier(epochs="auto"), {"epochs": 2}),
+        (SGDQNClassifier(epochs=30, early_stopping=True), {"early_stopping": False}),
+    ],
+    ids=str,
+)
+def test_no_fraction_is_shown_if_the_end_depends_on_the_data(model, known, capfd: pytest.CaptureFixture[str]) -> None:
     random = np.random.default_rng(0)
     X, y = random.normal(size=(300, 4)), random.integers(0, 2, 300)
-    model = kind(verbose=2, random_state=0)
-    assert model.epochs == "auto"
+    model = clone(model).set_params(verbose=2, random_state=0)
     assert not fractions_shown(model, X, y, capfd=capfd)
-    assert "100" in fractions_shown(model.set_params(epochs=2), X, y, capfd=capfd)
-
-
-def test_no_fraction_is_shown_where_validation_ends_training(capfd: pytest.CaptureFixture[str]) -> None:
-    random = np.random.default_rng(0)
-    X, y = random.normal(size=(300, 4)), random.integers(0, 2, 300)
-    model = SGDQNClassifier(verbose=2, random_state=0, epochs=30, early_stopping=True)
-    assert not fractions_shown(model, X, y, capfd=capfd)
-    assert "100" in fractions_shown(model.set_params(early_stopping=False), X, y, capfd=capfd)
+    assert "100" in fractions_shown(model.set_params(**known), X, y, capfd=capfd)
 
 
 def test_no_fraction_is_shown_of_a_stream_of_unknown_length(capfd: pytest.CaptureFixture[str]) -> None:
@@ -120,11 +126,6 @@ def test_no_fraction_is_shown_of_a_stream_of_unknown_length(capfd: pytest.Captur
     blocks = [(X, np.arange(50) % 2)] * 3
     model = SGDQNClassifier(verbose=2, random_state=0, t0=1e4)
     assert set(fractions_shown(model, blocks, capfd=capfd)) <= {"100"}
-
-
-def test_a_zero_objective_has_an_absolute_gap(capfd: pytest.CaptureFixture[str]) -> None:
-    tell(LineProgress(interval=0.0), primal=0.0)
-    assert "gap -8.0e+00" in capfd.readouterr().err
 
 
 def test_finishing_before_the_first_update_is_allowed(

@@ -4,7 +4,6 @@ import contextlib
 import signal
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from sklearn.datasets import load_digits
 from checks import clouds, interrupt_when_training
 from larank import HullerClassifier, LinearMulticlassSVC, MulticlassSVC, SequenceTagger, SGDQNClassifier, _core
 from larank.publishing import next_model
-from larank.training import Limits, TrainingWarning, train
+from larank.training import Limits, ObjectiveValues, TrainingWarning, train
 from larank.training.progress import Progress
 from references import optima
 
@@ -93,18 +92,13 @@ class Endless:
 
     def evaluate(self):
         yield from ()
-        return Point(2.0, 1.0, 0.5)
+        return ObjectiveValues(2.0, 1.0, 0.5)
 
     def iterations(self):
         return float(self.rounds)
 
     def details(self):
         return {}
-
-
-class Point:
-    def __init__(self, primal, dual, violation):
-        self.primal, self.dual, self.violation = primal, dual, violation
 
 
 def test_a_second_ctrl_c_interrupts_as_usual(handler):
@@ -138,22 +132,7 @@ def test_an_ignored_ctrl_c_stays_ignored():
         signal.signal(signal.SIGINT, before)
 
 
-def in_a_thread(function):
-    outcome = []
-    thread = threading.Thread(target=lambda: outcome.append(function()))
-    thread.start()
-    thread.join()
-    return outcome[0]
-
-
-def test_training_in_a_worker_thread_gives_the_same_model(handler):
-    X, y = clouds(200, 4, 5)
-    here = LinearMulticlassSVC(random_state=0).fit(X, y)
-    there = in_a_thread(lambda: LinearMulticlassSVC(random_state=0).fit(X, y))
-    assert there.coef_.tobytes() == here.coef_.tobytes()
-
-
-def test_two_threads_train_at_the_same_time():
+def test_two_threads_train_at_the_same_time(handler):
     X, y = clouds(2000, 4, 20)
     alone = [LinearMulticlassSVC(C=C, random_state=0).fit(X, y).coef_.tobytes() for C in (0.1, 1.0)]
     together = [None, None]
@@ -180,18 +159,13 @@ def test_the_dual_never_falls_for_good(formulation, C, classes):
     model = LinearMulticlassSVC(formulation, C=C, tol=1e-10, max_iter=3000, random_state=0)
     with contextlib.suppress(TrainingWarning):
         model.fit(X, y)
-    duals = np.array([point.dual for point in model.result_.history])
+    history = model.result_.history
+    duals = np.array([point.dual for point in history])
+    assert max(duals) <= min(point.primal for point in history if point.exact) * (1 + 1e-12)
     assert len(duals) > 1
     assert duals[-1] >= duals.max() * (1 - 1e-9)
     falls = int((np.diff(duals) < -1e-9 * np.abs(duals).max()).sum())
     assert falls <= model.result_.operations["moves"]
-
-
-def test_every_checkpoint_of_the_dual_is_a_lower_bound_of_every_exact_primal():
-    X, y = clouds(200, 4, 5)
-    result = LinearMulticlassSVC(tol=1e-8, max_iter=10**5, random_state=0).fit(X, y).result_
-    lowest = min(point.primal for point in result.history if point.exact)
-    assert max(point.dual for point in result.history) <= lowest * (1 + 1e-12)
 
 
 def test_progress_is_closed_when_training_fails(monkeypatch):
@@ -217,6 +191,38 @@ def test_costs_are_raised_in_time_however_large_they_are():
     with pytest.warns(TrainingWarning):
         model = LinearMulticlassSVC(C=1000.0, max_iter=300, tol=1e-9, random_state=0).fit(X, y)
     assert len(model.result_.history) > 1
+    assert model.result_.exact
+    assert 0 < model.result_.dual < model.result_.primal
+
+
+class Certifying(Endless):
+    """Training that is over at once; its certificate is interrupted."""
+
+    def advance(self):
+        return True
+
+    def evaluate(self):
+        signal.raise_signal(signal.SIGINT)
+        yield
+        return ObjectiveValues(2.0, 1.0, 0.5)
+
+
+def test_ctrl_c_during_the_certificate_is_not_lost():
+    assert train(Certifying(), Limits(None, 10, None), Progress()).status == "interrupted"
+
+
+def test_a_signal_handled_as_ctrl_c_is_one():
+    class Terminated(Endless):
+        def advance(self):
+            signal.raise_signal(signal.SIGTERM)
+            return False
+
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        assert train(Terminated(), Limits(None, 10, None), Progress()).status == "interrupted"
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def sdm_session():
@@ -259,12 +265,11 @@ def test_coefficients_to_start_from_that_lead_elsewhere_are_refused(classes, sta
 
 def test_a_model_is_trained_by_one_call_at_a_time():
     model = SequenceTagger(n_jobs=1, random_state=0)
-    began, errors = threading.Event(), []
+    began, refused, errors = threading.Event(), threading.Event(), []
 
     def slow(previous, label):
         began.set()
-        time.sleep(0.05)
-        return True
+        return refused.wait(10)
 
     def train():
         try:
@@ -277,6 +282,7 @@ def test_a_model_is_trained_by_one_call_at_a_time():
     assert began.wait(10)
     with pytest.raises(RuntimeError, match="this SequenceTagger is being trained by another call"):
         model.partial_fit([["a"]], [["D"]])
+    refused.set()
     first.join()
     assert not errors
     assert model.fit([["a", "b"]], [["D", "N"]]).predict([["a", "b"]])[0] == ["D", "N"]
@@ -312,37 +318,30 @@ class Timed(Endless):
             self.clock.now += 0.1
             self.steps += 1
             yield
-        return Point(2.0, 1.0, 0.5)
+        return ObjectiveValues(2.0, 1.0, 0.5)
 
 
-def taken(monkeypatch, certificate, limit, kind=Timed):
+class Surprising(Timed):
+    """The certificate takes longer than it says."""
+
+    def certificate_seconds(self):
+        return 0.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "certificate", "exact", "begun", "least", "most"),
+    [
+        (Timed, 8.0, True, True, 19.0, 22.0),
+        (Timed, 30.0, False, False, 20.0, 20.0),  # most of the limit
+        (Surprising, 30.0, False, True, 19.0, 22.0),
+    ],
+)
+def test_training_stops_early_enough_for_its_certificate(monkeypatch, kind, certificate, exact, begun, least, most):
     clock = Clock(monkeypatch)
     training = kind(clock, certificate)
-    outcome = train(training, Limits(None, 10**9, limit), Progress())
-    assert outcome.status == "time_limit"
-    return clock.now - 100.0, outcome.exact, training
-
-
-def test_training_stops_early_enough_for_its_certificate(monkeypatch):
-    seconds, is_exact, _ = taken(monkeypatch, certificate=8.0, limit=20.0)
-    assert is_exact
-    assert 19.0 <= seconds <= 22.0
-
-
-def test_a_certificate_that_would_take_most_of_the_limit_is_not_begun(monkeypatch):
-    seconds, is_exact, training = taken(monkeypatch, certificate=30.0, limit=20.0)
-    assert (seconds, is_exact, training.steps) == (20.0, False, 0)
-
-
-def test_a_certificate_that_takes_longer_than_expected_is_given_up(monkeypatch):
-    class Surprising(Timed):
-        def certificate_seconds(self):
-            return 0.5
-
-    seconds, is_exact, training = taken(monkeypatch, certificate=30.0, limit=20.0, kind=Surprising)
-    assert not is_exact
-    assert training.steps > 0
-    assert seconds <= 22.0
+    outcome = train(training, Limits(None, 10**9, 20.0), Progress())
+    assert (outcome.status, outcome.exact, training.steps > 0) == ("time_limit", exact, begun)
+    assert least <= clock.now - 100.0 <= most
 
 
 def test_ctrl_c_gives_up_a_long_certificate(monkeypatch):

@@ -386,12 +386,12 @@ def test_label_costs_are_those_of_the_objective():
 @pytest.mark.parametrize("inference", ["exact", "greedy"])
 def test_the_gap_closes(inference):
     X, y = sentences(40)
-    tagger = SequenceTagger(inference, stop="gap", tol=1e-3, C=1.0, random_state=0).fit(X, y)
-    assert tagger.result_.status == "converged"
-    assert 0 <= tagger.result_.relative_gap <= 1e-3
+    result = SequenceTagger(inference, stop="gap", tol=1e-3, C=1.0, random_state=0).fit(X, y).result_
+    assert result.status == "converged"
+    assert 0 <= result.relative_gap <= 1e-3
     one = SequenceTagger(inference, C=1.0, random_state=0).fit(X, y).result_
-    assert one.dual <= tagger.result_.primal * (1 + 1e-12)
-    assert one.primal >= tagger.result_.dual * (1 - 1e-12)
+    assert one.dual <= result.primal * (1 + 1e-12)
+    assert one.primal >= result.dual * (1 - 1e-12)
 
 
 def overlapping(count, length=12, tags=6):
@@ -439,8 +439,8 @@ def test_the_dual_never_decreases(inference, monkeypatch):
 
 def test_perceptrons_have_no_objective_and_say_so():
     X, y = sentences(20)
-    assert not SequenceTagger(solver="perceptron").fit(X, y).result_.has_objective
-    assert not SequenceTagger(solver="passive-aggressive", epochs=2).fit(X, y).result_.has_objective
+    for parameters in ({"solver": "perceptron"}, {"solver": "passive-aggressive", "epochs": 2}):
+        assert not SequenceTagger(**parameters).fit(X, y).result_.has_objective
     assert SequenceTagger(solver="passive-aggressive").fit(X, y).result_.gap >= 0
 
 
@@ -794,21 +794,17 @@ def test_labels_are_kept_as_they_are():
     assert predicted.tolist() == [7, 8, 9, 7, 8]
 
 
-def test_series_with_any_index_are_sequences():
+def test_series_and_arrays_are_sequences_whatever_their_index():
     X, y = sentences(20)
     expected = SequenceTagger(random_state=0).fit(X, y).predict(X).tolist()
     whole = [pd.Series(part, index=range(5, 25)) for part in (X, y)]
-    rows = [list(map(pd.Series, part)) for part in (X, y)]
-    for words, tags in (whole, rows):
+    for words, tags in (whole, *([list(map(kind, part)) for part in (X, y)] for kind in (pd.Series, np.array))):
         assert SequenceTagger(random_state=0).fit(words, tags).predict(words).tolist() == expected
+    pair = np.array(["a", "b"]), np.array(["b", "b"])  # two sequences, and not rows with lengths
+    tags = np.array(["D", "N"]), np.array(["N", "N"])
+    assert SequenceTagger(random_state=0).fit(pair, tags).predict(pair).tolist() == [["D", "N"], ["N", "N"]]
     with pytest.raises(TypeError, match="X is a DataFrame"):
         SequenceTagger().fit(pd.DataFrame({"word": ["a"]}), [["D"]])
-
-
-def test_two_arrays_of_words_are_two_sequences():
-    X = np.array(["a", "b"]), np.array(["b", "b"])
-    y = np.array(["D", "N"]), np.array(["N", "N"])
-    assert SequenceTagger(random_state=0).fit(X, y).predict(X).tolist() == [["D", "N"], ["N", "N"]]
 
 
 def test_a_label_without_a_rival_is_explained_as_such():
@@ -870,11 +866,8 @@ def test_empty_sequences_have_empty_labels_and_change_nothing(inference):
     assert tagger.score([[], *X], [[], *y]) == tagger.score(X, y)
     assert tagger.explain([]).tokens == ()
     tagger.partial_fit([[], X[0]], [[], y[0]], sample_weight=np.ones(2))
-
-
-def test_rows_may_be_of_sequences_some_of_which_are_empty():
-    tagger = SequenceTagger(random_state=0).fit((np.eye(4), [0, 2, 0, 2]), [0, 1, 0, 1])
-    assert tagger.predict((np.eye(4), [4, 0])).tolist() == [0, 1, 0, 1]
+    rows = SequenceTagger(inference, random_state=0).fit((np.eye(4), [0, 2, 0, 2]), [0, 1, 0, 1])
+    assert rows.predict((np.eye(4), [4, 0])).tolist() == [0, 1, 0, 1]
 
 
 # Labels that are not allowed
@@ -951,12 +944,14 @@ def test_a_path_without_an_entity_is_behind_by_its_margin():
             assert paths[0].score - max(without) >= entity.margin - 1e-9
 
 
-def test_calibration_makes_probabilities_of_margins_and_is_saved(tmp_path):
+def test_calibration_makes_probabilities_of_margins_and_is_saved(file_of, tmp_path):
     X, y = chunked(300, "BIO")
     random = np.random.RandomState(0)
     noisy = [["O" if random.rand() < 0.2 else tag for tag in tags] for tags in y]
     tagger = SequenceTagger(random_state=0).fit(X[:100], noisy[:100])
     assert tagger.calibrate(X[100:200], noisy[100:200]) is tagger
+    in_memory = tagger.calibration_
+    assert np.array_equal(tagger.calibrate(file_of(X[100:200], noisy[100:200])).calibration_, in_memory)
     sure = [token for tokens in tagger.predict_confidence(X[200:]) for token in tokens]
     right = np.mean([token.label == tag for token, tag in zip(sure, itertools.chain(*noisy[200:]), strict=True)])
     assert np.mean([token.probability for token in sure]) == pytest.approx(right, abs=0.05)
@@ -968,10 +963,3 @@ def test_calibration_makes_probabilities_of_margins_and_is_saved(tmp_path):
     assert all(0 < entity.probability < 1 for found in loaded.predict_entities(X[200:]) for entity in found)
     tagger.partial_fit(X[:1], noisy[:1])
     assert tagger.predict_confidence(X[:1])[0][0].probability is None
-
-
-def test_a_file_can_be_calibrated_with(file_of):
-    X, y = chunked(60, "BIO")
-    tagger = SequenceTagger(random_state=0).fit(X[:30], y[:30])
-    in_memory = tagger.calibrate(X[30:], y[30:]).calibration_
-    assert np.array_equal(tagger.calibrate(file_of(X[30:], y[30:])).calibration_, in_memory)

@@ -158,7 +158,7 @@ def test_a_checkpoint_of_another_training_is_refused_with_what_differs(path, fil
         (path, {}, (other, y), f"of other data: X was 60 sequences of {tokens} tokens with .* features, and is 60 seq"),
         (path, {}, (X[::-1], y[::-1]), "of other data: X is .* as it was, with other values; y is .* as it was, with"),
         (path, {}, (X, flipped), f"other data: y is 60 sequences of {tokens} tokens with 7 labels as it was, with oth"),
-        (path, {}, (X, y, np.linspace(1, 2, 60)), r"sample_weight is an array of float64 and shape \(60,\) as it was, "),
+        (path, {}, (X, y, np.linspace(1, 2, 60)), r"sample_weight is an array of float64 and shape \(60,\) as it was"),
         (of_file, {"epochs": 1}, (file,), f"is of other data: X was a file of {size} bytes, and is a file of"),
     ):
         with pytest.raises(ModelFileError, match=message):

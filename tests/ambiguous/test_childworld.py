@@ -56,12 +56,3 @@ def test_most_test_meanings_were_not_seen_in_training():
     assert sum(example.meaning not in seen for example in test) > 100
     symbols = {symbol for meaning in seen for symbol in meaning.symbols()}
     assert {symbol for example in test for symbol in example.meaning.symbols()} <= symbols
-
-
-def test_candidates_are_as_the_level_says_and_sentences_do_not_depend_on_it():
-    right, _ = make_child_world(900, 25, random_state=2)
-    train, test = make_child_world(900, 25, level=2, random_state=2)
-    assert np.mean([len(example.candidates) for example in train]) == pytest.approx(3, abs=0.2)
-    assert all(r.candidates[0] in t.candidates and r.words == t.words for r, t in zip(right, train, strict=True))
-    assert (train, test) == make_child_world(900, 25, level=2, random_state=2)
-    assert all(example.meaning is None and example.symbols is None for example in train)

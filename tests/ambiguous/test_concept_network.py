@@ -46,6 +46,13 @@ def corpus(words, labels, universe):
     )
 
 
+def checked(labeler, *sentence):
+    """A corpus of one sentence that the labeller may learn from."""
+    given = corpus(*sentence)
+    labeler.check(given)
+    return given
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("relations", [0, 1, 2])
 @pytest.mark.parametrize("seed", range(5))
@@ -121,9 +128,7 @@ def test_a_step_goes_along_the_gradient(strategy, relations, margin, seed):
     good = concepts.Aligned(labels)
     terms, _ = concepts.violated(network, strategy, CONCEPTS, good, margin)
     assert terms
-    given = corpus(words, labels, universe)
-    labeler.check(given)
-    labeler.learn(given, FIRST, np.array([RATE]))
+    labeler.learn(checked(labeler, words, labels, universe), FIRST, np.array([RATE]))
     assert_moved_along(labeler, weights, concepts.gradient(network, terms))
 
 
@@ -139,10 +144,8 @@ def test_a_step_with_a_bag_raises_the_pairs_that_the_lexicon_allows(strategy, ma
     network = concepts.Network(weights, words, universe, WINDOW)
     good = concepts.Bag(scores, words, bag)
     terms, _ = concepts.violated(network, strategy, CONCEPTS, good, margin)
-    given = corpus(words, bag, universe)
-    labeler.check(given)
     lexicon = _core.ConceptLexicon(scores, np.isin(range(SYMBOLS), bag).astype(np.uint8))
-    labeler.learn_bags(given, lexicon, FIRST, np.array([RATE]), 0.0)
+    labeler.learn_bags(checked(labeler, words, bag, universe), lexicon, FIRST, np.array([RATE]), 0.0)
     assert_moved_along(labeler, weights, concepts.gradient(network, terms))
     np.testing.assert_array_equal(lexicon.scores, scores)
 
@@ -160,11 +163,9 @@ def assert_moved_along(labeler, weights, gradient):
 @pytest.mark.parametrize("seed", range(10))
 def test_steps_are_bounded_however_large_the_rate(seed):
     labeler, weights = random_labeler(seed)
-    words, labels, universe = random_sentence(seed)
-    given = corpus(words, labels, universe)
-    labeler.check(given)
+    given = checked(labeler, *random_sentence(seed))
     for _ in range(50):
-        labeler.learn(given, np.zeros(1, dtype=np.int64), np.array([1e9]))
+        labeler.learn(given, FIRST, np.array([1e9]))
     assert all(np.isfinite(array).all() for array in labeler.weights)
     assert max(np.abs(array).max() for array in labeler.weights) < 100 * max(np.abs(array).max() for array in weights)
 
@@ -180,10 +181,7 @@ def test_what_is_not_in_the_universe_is_no_label():
 def test_all_instruction_sets_learn_the_same(level):
     def learned():
         labeler, _ = random_labeler(3)
-        words, labels, universe = random_sentence(3)
-        given = corpus(words, labels, universe)
-        labeler.check(given)
-        labeler.learn(given, np.zeros(5, dtype=np.int64), np.full(5, 0.1))
+        labeler.learn(checked(labeler, *random_sentence(3)), np.zeros(5, dtype=np.int64), np.full(5, 0.1))
         return labeler.weights
 
     expected = learned()
@@ -212,21 +210,13 @@ def test_what_would_be_read_beyond_the_tables_is_refused(change, complaint):
         labeler.check(corpus(given["words"], given["labels"], given["universe"]))
 
 
-def test_right_labels_without_a_score_are_no_silent_success():
+def test_what_cannot_be_learned_from_is_no_silent_success():
     labeler, weights = random_labeler(0)
-    broken = tuple(np.full_like(array, np.finfo(array.dtype).max) for array in weights)
-    words, labels, universe = random_sentence(0)
-    given = corpus(words, labels, universe)
-    labeler.check(given)
-    labeler.weights = broken
-    with pytest.raises(ValueError, match="scores overflow"):
-        labeler.learn(given, FIRST, np.ones(1))
-    with pytest.raises(ValueError, match="rates must be finite"):
-        labeler.learn(given, FIRST, np.array([np.nan]))
-
-
-def test_a_corpus_must_be_checked_before_it_is_learned_from():
-    labeler, _ = random_labeler(0)
-    words, labels, universe = random_sentence(0)
+    unchecked = corpus(*random_sentence(0))
     with pytest.raises(ValueError, match="call check"):
-        labeler.learn(corpus(words, labels, universe), np.zeros(1, dtype=np.int64), np.ones(1))
+        labeler.learn(unchecked, FIRST, np.ones(1))
+    labeler.check(unchecked)
+    labeler.weights = tuple(np.full_like(array, np.finfo(array.dtype).max) for array in weights)
+    for rate, message in ((1.0, "scores overflow"), (np.nan, "rates must be finite")):
+        with pytest.raises(ValueError, match=message):
+            labeler.learn(unchecked, FIRST, np.array([rate]))

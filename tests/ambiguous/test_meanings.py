@@ -44,19 +44,13 @@ def test_any_text_is_a_meaning_or_a_format_error(text):
         assert parse_meaning(str(meaning)) == meaning
 
 
-def test_a_relation_without_arguments_is_its_symbol():
-    assert parse_meaning("rain()") == parse_meaning("rain") == Meaning("rain")
-    assert parse_meaning("say(mother, rain())").relations() == (parse_meaning("say(mother, rain)"),)
-
-
 def test_relations_symbols_and_pairs_are_in_reading_order():
     assert [str(relation) for relation in BELIEVE.relations()] == [str(BELIEVE), "break(dog, box)"]
     assert BELIEVE.symbols() == ("believe", "mother", "break", "dog", "box")
     assert BELIEVE.pairs() == (("mother", "A0"), ("break", "A1"))
     assert Meaning("dog").relations() == Meaning("dog").pairs() == ()
-
-
-def test_symbols_keep_their_multiplicity():
+    assert parse_meaning("rain()") == parse_meaning("rain") == Meaning("rain")
+    assert parse_meaning("say(mother, rain())").relations() == (parse_meaning("say(mother, rain)"),)
     assert parse_meaning("see(dog, see(dog, cat))").symbols() == ("see", "dog", "see", "dog", "cat")
 
 
@@ -82,17 +76,17 @@ def test_an_error_says_where_it_is_and_what_was_expected(text, column, words):
     assert f"line 7, column {column}" in str(caught.value)
 
 
-@pytest.mark.parametrize("symbol", ["", "-", "a\nb"])
-def test_a_symbol_that_cannot_be_written_is_refused(symbol):
-    with pytest.raises(ValueError, match="symbol is"):
-        Meaning(symbol)
-
-
-def test_arguments_and_texts_of_another_type_are_refused():
-    with pytest.raises(TypeError, match="arguments has 'dog'"):
-        Meaning("break", ("dog",))
-    with pytest.raises(TypeError, match="text is of type int"):
-        parse_meaning(3)
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        *((lambda symbol=symbol: Meaning(symbol), ValueError, "symbol is") for symbol in ("", "-", "a\nb")),
+        (lambda: Meaning("break", ("dog",)), TypeError, "arguments has 'dog'"),
+        (lambda: parse_meaning(3), TypeError, "text is of type int"),
+    ],
+)
+def test_what_is_no_meaning_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 # ---- Files ----
@@ -110,9 +104,8 @@ sleep(dog)
 
 
 def test_a_file_has_blocks_of_a_sentence_and_its_candidates(tmp_path):
-    path = tmp_path / "examples.txt"
-    path.write_text(FILE)
-    examples = read_examples(path)
+    (tmp_path / "examples.txt").write_text(FILE)
+    examples = read_examples(tmp_path / "examples.txt")
     assert examples == read_examples(FILE.splitlines())
     assert [len(example.words) for example in examples] == [8, 3]
     assert examples[0].candidates == (BELIEVE, parse_meaning("give(mother, box, dog)"))

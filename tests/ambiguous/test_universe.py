@@ -28,9 +28,9 @@ def test_a_fact_is_there_until_it_is_replaced_or_removed(universe):
     assert universe.get("location", "john") == "kitchen"
     universe.set("location", "john", "hall")
     assert universe.get("location", "john") == "hall"
-    universe.remove("location", "john")
-    universe.remove("location", "john")
-    assert universe.get("location", "john") is None
+    for _ in range(2):
+        universe.remove("location", "john")
+        assert universe.get("location", "john") is None
 
 
 def test_facts_are_listed_in_one_order_however_they_came(universe):
@@ -45,18 +45,13 @@ def test_facts_are_listed_in_one_order_however_they_came(universe):
     ]
 
 
-def test_a_copy_changes_on_its_own(universe):
-    twin = universe.copy()
+def test_a_copy_changes_on_its_own_and_a_table_follows_its_universe(universe):
+    twin, table = universe.copy(), universe.table("containedby")
     assert twin == universe
-    twin.set("state", "john", "asleep")
+    twin.update([("state", "john", "asleep"), ("containedby", "ball", None)])
     assert universe.get("state", "john") is None
     assert twin != universe
-    with pytest.raises(UniverseError, match="back to itself"):
-        twin.set("containedby", "bag", "ball")
-
-
-def test_a_table_follows_changes_and_cannot_be_written(universe):
-    table = universe.table("containedby")
+    assert dict(table) == {"box": "bag", "ball": "box"}
     universe.remove("containedby", "ball")
     assert dict(table) == {"box": "bag"}
     with pytest.raises(TypeError):
@@ -67,15 +62,9 @@ def test_a_table_follows_changes_and_cannot_be_written(universe):
     ("fact", "words"),
     [
         (("location", "kitchen", "hall"), "location is not of 'kitchen', of kind room; it is of actor, thing"),
-        (
-            ("location", "john", "john"),
-            r"location\(john\) cannot be 'john', which is of kind actor; it may be any room",
-        ),
+        (("location", "john", "john"), r"location\(john\) cannot be 'john', .* of kind actor; it may be any room"),
         (("location", "john", "moon"), "cannot be 'moon', which is not known"),
-        (
-            ("location", "mary", "hall"),
-            "concept is 'mary', which is not known; known are bag, box, hall, john, kitchen",
-        ),
+        (("location", "mary", "hall"), "concept is 'mary', which is not known; known are bag, box, hall, john, kit"),
         (("owner", "john", "hall"), "relation is 'owner'; this universe has containedby, likes, location, state"),
         (("state", "john", "hungry"), "cannot be 'hungry', which is not known; it may be 'asleep', 'awake'"),
         (("containedby", "bag", "ball"), r"containedby\(bag\) = ball leads from 'bag' back to itself"),
@@ -85,12 +74,13 @@ def test_a_table_follows_changes_and_cannot_be_written(universe):
 )
 def test_a_bad_fact_is_refused_and_nothing_changes(universe, fact, words):
     before = universe.copy()
-    with pytest.raises(UniverseError, match=words):
-        universe.update([("location", "john", "hall"), ("state", "john", "awake"), fact, ("likes", "john", "ball")])
-    assert universe == before
-    with pytest.raises(UniverseError, match=words):
-        universe.set(*fact)
-    assert universe == before
+    for change in (
+        lambda: universe.set(*fact),
+        lambda: universe.update([("location", "john", "hall"), fact, ("likes", "john", "ball")]),
+    ):
+        with pytest.raises(UniverseError, match=words):
+            change()
+        assert universe == before
 
 
 def test_unknown_names_cannot_be_asked_for_or_removed(universe):
@@ -101,23 +91,11 @@ def test_unknown_names_cannot_be_asked_for_or_removed(universe):
             ask("owner", "john")
 
 
-def test_relations_that_are_not_acyclic_may_lead_back(universe):
+def test_relations_that_are_not_acyclic_may_lead_back_and_only_the_outcome_of_an_update_counts(universe):
     universe.update([("likes", "john", "ball"), ("likes", "ball", "john")])
     assert universe.get("likes", "ball") == "john"
-
-
-def test_only_the_outcome_of_an_update_counts(universe):
     universe.update([("containedby", "bag", "ball"), ("containedby", "box", None)])
     assert dict(universe.table("containedby")) == {"ball": "box", "bag": "ball"}
-
-
-def test_relations_must_fit_the_concepts():
-    with pytest.raises(UniverseError, match="relations has 'state' twice"):
-        Universe(CONCEPTS, [*RELATIONS, RELATIONS[2]])
-    with pytest.raises(
-        UniverseError, match="'home' speaks of the kind 'planet'; concepts are of the kinds actor, room"
-    ):
-        Universe(CONCEPTS, [Relation("home", of=frozenset({"actor"}), to=frozenset({"planet"}))])
 
 
 facts = st.tuples(
@@ -163,6 +141,9 @@ def test_the_work_of_an_update_does_not_grow_with_the_universe():
     assert calls(1000) == calls(1)
 
 
+HOME = Relation("home", of=frozenset({"actor"}), to=frozenset({"planet"}))
+
+
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
@@ -175,6 +156,11 @@ def test_the_work_of_an_update_does_not_grow_with_the_universe():
         (lambda: Universe({"": "crew"}, []), "the concept ''"),
         (lambda: Universe({"anna": "crew"}, ["at"]), "relations has 'at'"),
         (lambda: Universe({"anna": "crew"}, Relation("at", of={"crew"})), "relations must be a list"),
+        (lambda: Universe(CONCEPTS, [*RELATIONS, RELATIONS[2]]), "relations has 'state' twice"),
+        (
+            lambda: Universe(CONCEPTS, [HOME]),
+            "'home' speaks of the kind 'planet'; concepts are of the kinds actor",
+        ),
         (lambda: Universe({"anna": "crew"}, []).update([("at", "anna")]), "a fact is a tuple"),
         (lambda: Universe({"anna": "crew"}, []).update({"at": {}}), "a fact is a tuple"),
     ],

@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 
 EXTRAS = ("plot", "tables", "dask")
-INDIRECT = ("click==8.1.*", "pandas==2.1.*", "pyarrow==14.*")
-"""Releases from the time of the bounds: newer ones do not work with typer 0.12 and NumPy 1.26."""
+INDIRECT = ("pandas==2.1.*", "pyarrow==14.*")
+"""Releases from the time of the bounds: newer ones do not work with NumPy 1.26."""
 _BOUND = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?>=([\d.]+)$")
 
 

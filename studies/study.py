@@ -124,7 +124,8 @@ def is_so(what: str, holds: bool | None, bar: str) -> Claim:
 class Findings:
     """What a study found: rows and other numbers by their name in the JSON file, tables, lines and claims.
 
-    A subclass has fields of its own, which are also written, and makes its tables from them.
+    Numbers take the place of rows of the same name there. A subclass has fields of its own, which are also written, and
+    makes its tables from them.
     """
 
     rows: dict[str, list[Any]] = field(default_factory=dict, kw_only=True)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from studies.datasets import KERNEL, LINEAR, Dataset, Problem, load
-from studies.papers.experiment import Entry, Published, by_dataset, error_percent, timed_fit
-from studies.study import Claim, Findings, Say, Scope, Study, plain
+from studies.drawing import panels
+from studies.papers.experiment import Entry, Published, by_dataset, error_percent, findings, timed_fit
+from studies.study import Findings, Say, Scope, Study, plain
 from studies.tables import Table, digits
 
 GAP, ONE_PASS, EXACT = "LaRankGap", "LaRank x1", "MCSVM"
@@ -210,67 +211,47 @@ def _notes(datasets: Iterable[str], quick: bool) -> list[str]:
 # ---- Table 2 ----
 
 
-@dataclass
-class Table2(Findings):
+def _table2(scope: Scope, say: Say, algorithms: Iterable[str] = (GAP, ONE_PASS, EXACT)) -> Findings:
     """Test error, dual, kernel values, seconds and support patterns, beside the published ones."""
-
-    entries: tuple[Entry[Run], ...]
-    quick: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "entries": PUBLISHED.to_dicts(self.entries, self.quick)}
-
-    def to_claims(self) -> list[Claim]:
-        return [] if self.quick else PUBLISHED.claims(self.entries)
-
-    def to_tables(self) -> list[Table]:
-        """The paper's rows of every data set, ours below those of the same algorithm."""
-        groups = by_dataset(self.entries)
-        notes = _notes(groups, self.quick)
-        if not self.quick:
-            notes.insert(0, "Over several seeds: the mean. Expected: where the mean should lie.")
-        table = PUBLISHED.table("Errors and training times (LaRank paper, table 2)", notes)
-        for dataset, entries in groups.items():
-            table.add(dataset, style="bold")
-            PUBLISHED.add_group(table, entries, self.quick, Entry.over)
-            table.end_group()
-        return [table]
+    entries = _entries(scope, say, algorithms)
+    notes = _notes(by_dataset(entries), scope.quick)
+    if not scope.quick:
+        notes.insert(0, "Over several seeds: the mean. Expected: where the mean should lie.")
+    title = "Errors and training times (LaRank paper, table 2)"
+    return PUBLISHED.findings(scope, [PUBLISHED.of_groups(title, notes, entries, scope.quick)], entries)
 
 
-def exact_rows(scope: Scope, say: Say) -> Table2:
+def exact_rows(scope: Scope, say: Say) -> Findings:
     """The rows of MCSVM alone."""
     scope = replace(scope, datasets=scope.datasets or (QUICK if scope.quick else FIGURE1_DATASETS))
-    return Table2(_entries(scope, say, (EXACT,)), scope.quick)
+    return _table2(scope, say, (EXACT,))
 
 
 # ---- Table 3 ----
 
 
-@dataclass
-class Table3(Findings):
+def _table3(scope: Scope, say: Say) -> Findings:
     """Arg max calculations, in thousands."""
+    entries = _entries(scope, say, (AVERAGED, AVERAGED_10, ONE_PASS, GAP))
+    rows = [plain(entry) | {"mean": {"argmax": entry.mean("argmax")}} for entry in entries]
+    found = findings(scope, [_argmax_table(entries, scope.quick)], entries=rows, paper=PAPER_ARGMAX)
+    found.add(entries=entries)
+    return found
 
-    entries: tuple[Entry[Run], ...]
-    quick: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        rows = [plain(entry) | {"mean": {"argmax": entry.mean("argmax")}} for entry in self.entries]
-        return {**super().to_dict(), "entries": rows, "paper": PAPER_ARGMAX}
-
-    def to_tables(self) -> list[Table]:
-        """One column per data set; of the algorithms that are not ours, the published row alone."""
-        datasets = list(by_dataset(self.entries))
-        title = "Arg max calculations in thousands (LaRank paper, table 3)"
-        table = Table(title, ("", *datasets), _notes(datasets, self.quick))
-        for algorithm, published in PAPER_ARGMAX.items():
-            cells = (f"{published[name]:g}" if name in published else "-" for name in datasets)
-            table.add(f"{algorithm}, paper", *cells, style="dim")
-            ours = {entry.dataset: entry for entry in self.entries if entry.algorithm == algorithm}
-            if ours:
-                for name, of in (("mean", np.mean), ("min", min), ("max", max)):
-                    cells = (digits(float(of(ours[dataset].values("argmax")))) for dataset in datasets)
-                    table.add(f"{algorithm}, mean" if name == "mean" else f"  {name}", *cells)
-        return [table]
+def _argmax_table(entries: Iterable[Entry[Run]], quick: bool) -> Table:
+    """One column per data set; of the algorithms that are not ours, the published row alone."""
+    datasets = list(by_dataset(entries))
+    title = "Arg max calculations in thousands (LaRank paper, table 3)"
+    table = Table(title, ("", *datasets), _notes(datasets, quick))
+    for algorithm, published in PAPER_ARGMAX.items():
+        cells = (f"{published[name]:g}" if name in published else "-" for name in datasets)
+        table.add(f"{algorithm}, paper", *cells, style="dim")
+        ours = [entry.values("argmax") for entry in entries if entry.algorithm == algorithm]
+        if ours:
+            for name, of in ((f"{algorithm}, mean", np.mean), ("  min", min), ("  max", max)):
+                table.add(name, *(digits(float(of(values))) for values in ours))
+    return table
 
 
 # ---- Figure 1 ----
@@ -302,33 +283,24 @@ class Curve:
         return [self.points[k] for k in np.unique(np.append(wanted, len(spots) - 1).clip(max=len(spots) - 1))]
 
 
-@dataclass
-class Figure1(Findings):
-    """Test error against kernel values computed."""
-
-    curves: tuple[Curve, ...]
-    quick: bool = False
-
-    def to_tables(self) -> list[Table]:
-        """A dozen points of every curve; below, where the paper's ends."""
-        notes = [
-            "The paper draws the perceptrons without numbers. Here they compute kernel values anew in every pass; the "
-            "paper's keep 500 MB of them.",
-            *_notes(by_dataset(self.curves), self.quick),
-        ]
-        headings = ("", "passes", "kernels 1e6", "error %", "patterns")
-        table = Table("Test error against kernel values (LaRank paper, figure 1)", headings, notes)
-        for curve in self.curves:
-            table.add(f"{curve.dataset}, {curve.algorithm}, seed {curve.seed}", style="bold")
-            for point in curve.thinned(12):
-                table.add(
-                    "", *(digits(v) for v in (point.passes, point.kernels)), f"{point.error:.2f}", str(point.patterns)
-                )
-            paper = PAPER[curve.dataset].get(curve.algorithm)  # it draws the perceptrons without numbers
-            if paper is not None:
-                table.add("  end, paper", "", f"{paper['kernels']:g}", f"{paper['error']:.2f}", "-", style="dim")
-            table.end_group()
-        return [table]
+def _curves_table(curves: Iterable[Curve], quick: bool) -> Table:
+    """A dozen points of every curve; below, where the paper's ends."""
+    notes = [
+        "The paper draws the perceptrons without numbers. Here they compute kernel values anew in every pass; the "
+        "paper's keep 500 MB of them.",
+        *_notes(by_dataset(curves), quick),
+    ]
+    headings = ("", "passes", "kernels 1e6", "error %", "patterns")
+    table = Table("Test error against kernel values (LaRank paper, figure 1)", headings, notes)
+    for curve in curves:
+        table.add(f"{curve.dataset}, {curve.algorithm}, seed {curve.seed}", style="bold")
+        for at in curve.thinned(12):
+            table.add("", digits(at.passes), digits(at.kernels), f"{at.error:.2f}", str(at.patterns))
+        paper = PAPER[curve.dataset].get(curve.algorithm)  # it draws the perceptrons without numbers
+        if paper is not None:
+            table.add("  end, paper", "", f"{paper['kernels']:g}", f"{paper['error']:.2f}", "-", style="dim")
+        table.end_group()
+    return table
 
 
 def _curve(dataset: str, algorithm: str, data: Dataset, seed: int) -> tuple[Curve, Run]:
@@ -342,7 +314,7 @@ def _curve(dataset: str, algorithm: str, data: Dataset, seed: int) -> tuple[Curv
     return Curve(dataset, algorithm, seed, tuple(points)), run
 
 
-def _figure1(scope: Scope, say: Say) -> Figure1:
+def _figure1(scope: Scope, say: Say) -> Findings:
     curves = []
     for dataset in scope.present(FIGURE1_DATASETS, QUICK, say):
         data = _data(dataset, scope.quick)
@@ -351,13 +323,13 @@ def _figure1(scope: Scope, say: Say) -> Figure1:
                 curve, run = _curve(dataset, algorithm, data, seed)
                 curves.append(curve)
                 say(f"{dataset}, {algorithm}, seed {seed}: {_told(run)}, {len(curve.points)} points")
-    return Figure1(tuple(curves), scope.quick)
+    return findings(scope, [_curves_table(curves, scope.quick)], curves=curves)
 
 
-def _draw_figure1(outcome: Figure1, figure: Any) -> None:
-    groups = by_dataset(outcome.curves)
+def _draw_figure1(found: Findings, figure: Any) -> None:
+    groups = by_dataset(found.others["curves"])
     figure.set_size_inches(4.2 * len(groups), 3.6)
-    for axes, (dataset, curves) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups.items(), strict=True):
+    for axes, dataset, curves in panels(figure, groups):
         for curve in curves:
             look = {"color": _FIGURE1_COLORS[curve.algorithm], "label": curve.algorithm if curve.seed == 0 else None}
             axes.plot([at.kernels for at in curve.points], [at.error for at in curve.points], linewidth=1.2, **look)
@@ -376,30 +348,8 @@ def _draw_figure1(outcome: Figure1, figure: Any) -> None:
 _OPERATIONS = (("new",), ("new", "old"), ("new", "optimize"), ("new", "old", "optimize"))
 
 
-@dataclass
-class Figure2(Findings):
+def _figure2(scope: Scope, say: Say) -> Findings:
     """One pass with some of the operations, which an entry's algorithm names, and one pass of perceptrons."""
-
-    entries: tuple[Entry[Run], ...]
-    quick: bool = False
-
-    def to_tables(self) -> list[Table]:
-        """Error and kernel values for every set of operations."""
-        groups = by_dataset(self.entries)
-        notes = ["The paper draws this without numbers; those of all operations are in its table 2."]
-        table = PUBLISHED.table(
-            "One pass by operations (LaRank paper, figure 2)", [*notes, *_notes(groups, self.quick)]
-        )
-        for dataset, entries in groups.items():
-            table.add(dataset, style="bold")
-            for entry in entries:
-                PUBLISHED.add_entry(table, entry, entry.over())
-            table.add("all three, paper", *PUBLISHED.paper_cells(PAPER[dataset][ONE_PASS]), style="dim")
-            table.end_group()
-        return [table]
-
-
-def _figure2(scope: Scope, say: Say) -> Figure2:
     entries = []
     for dataset in scope.present(("usps",), QUICK, say):
         data = _data(dataset, scope.quick)
@@ -409,13 +359,22 @@ def _figure2(scope: Scope, say: Say) -> Figure2:
             entries.append(_entry(dataset, ", ".join(operations), settings, data, seeds, say))
         for algorithm in (MIRA, AVERAGED):
             entries.append(_entry(dataset, algorithm, _settings(dataset, algorithm), data, seeds, say))
-    return Figure2(tuple(entries), scope.quick)
+    groups = by_dataset(entries)
+    notes = ["The paper draws this without numbers; those of all operations are in its table 2."]
+    table = PUBLISHED.table("One pass by operations (LaRank paper, figure 2)", [*notes, *_notes(groups, scope.quick)])
+    for dataset, mine in groups.items():
+        table.add(dataset, style="bold")
+        for entry in mine:
+            PUBLISHED.add_entry(table, entry, entry.over())
+        table.add("all three, paper", *PUBLISHED.paper_cells(PAPER[dataset][ONE_PASS]), style="dim")
+        table.end_group()
+    return findings(scope, [table], entries=entries)
 
 
-def _draw_figure2(outcome: Figure2, figure: Any) -> None:
-    groups = by_dataset(outcome.entries)
+def _draw_figure2(found: Findings, figure: Any) -> None:
+    groups = by_dataset(found.others["entries"])
     figure.set_size_inches(7.5, 2.6 * len(groups))
-    for row, (dataset, entries) in zip(figure.subplots(len(groups), 2, squeeze=False), groups.items(), strict=True):
+    for row, dataset, entries in panels(figure, groups, columns=2):
         names = [entry.algorithm for entry in entries]
         for axes, column in zip(row, ("error", "kernels"), strict=True):
             axes.barh(names, [entry.mean(column) for entry in entries], color="#1d4ed8", height=0.6)
@@ -433,35 +392,13 @@ _FIGURE1_COLORS = {
 }
 FIGURE1_DATASETS = ("letter", "usps", "mnist")  # news20 has a linear kernel, which computes no kernel values
 
+_TABLE2 = "LaRank in one pass and to a small gap, and MCSVM: errors, duals and times (LaRank paper, table 2)"
+_TABLE3 = "Arg max calculations of LaRank and of the averaged perceptron (LaRank paper, table 3)"
+_FIGURE1 = "Test error against kernel values computed (LaRank paper, figure 1)"
+_FIGURE2 = "One pass with some of LaRank's operations, and of perceptrons (LaRank paper, figure 2)"
 STUDIES = (
-    Study(
-        has_seeds=True,
-        name="larank-table2",
-        title="LaRank in one pass and to a small gap, and MCSVM: errors, duals and times (LaRank paper, table 2)",
-        datasets=tuple(PROBLEMS),
-        run=lambda scope, say: Table2(_entries(scope, say, (GAP, ONE_PASS, EXACT)), scope.quick),
-    ),
-    Study(
-        has_seeds=True,
-        name="larank-table3",
-        title="Arg max calculations of LaRank and of the averaged perceptron (LaRank paper, table 3)",
-        datasets=tuple(PROBLEMS),
-        run=lambda scope, say: Table3(_entries(scope, say, (AVERAGED, AVERAGED_10, ONE_PASS, GAP)), scope.quick),
-    ),
-    Study(
-        has_seeds=True,
-        name="larank-figure1",
-        title="Test error against kernel values computed (LaRank paper, figure 1)",
-        datasets=FIGURE1_DATASETS,
-        run=_figure1,
-        draw=_draw_figure1,
-    ),
-    Study(
-        has_seeds=True,
-        name="larank-figure2",
-        title="One pass with some of LaRank's operations, and of perceptrons (LaRank paper, figure 2)",
-        datasets=("usps", "letter"),
-        run=_figure2,
-        draw=_draw_figure2,
-    ),
+    Study("larank-table2", _TABLE2, _table2, tuple(PROBLEMS), has_seeds=True),
+    Study("larank-table3", _TABLE3, _table3, tuple(PROBLEMS), has_seeds=True),
+    Study("larank-figure1", _FIGURE1, _figure1, FIGURE1_DATASETS, draw=_draw_figure1, has_seeds=True),
+    Study("larank-figure2", _FIGURE2, _figure2, ("usps", "letter"), draw=_draw_figure2, has_seeds=True),
 )

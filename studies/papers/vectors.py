@@ -95,9 +95,8 @@ _OPERATIONS: tuple[tuple[str, str, str, Callable[[_Vectors], None], int], ...] =
 )
 
 
-def costs(sizes: Sizes | None = None) -> list[Cost]:
+def costs(sizes: Sizes) -> list[Cost]:
     """Of all operations, by NumPy and SciPy in float32."""
-    sizes = sizes or Sizes()
     vectors = _Vectors(sizes)
     larger = [_Vectors(sizes.grown(name)) for name in ("d", "s", "others")]
     found = []
@@ -121,9 +120,8 @@ def _seconds(run: Callable[[_Vectors], None], vectors: _Vectors) -> float:
     return min(trials)
 
 
-def table(found: list[Cost], sizes: Sizes | None = None) -> Table:
+def table(found: list[Cost], sizes: Sizes) -> Table:
     """Beside the orders the thesis prints."""
-    sizes = sizes or Sizes()
     notes = [
         f"d = {sizes.d} coefficients, s = {sizes.s} of them not zero, s' = {sizes.others} in the vector added to; "
         "NumPy and SciPy, float32. The last columns are the time with one of them ten times as large, over this one. "

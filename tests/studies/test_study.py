@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from studies.papers.experiment import Entry, Published, timed_fit
-from studies.study import Claim, Findings, is_so, plain
+from studies.study import Claim, Findings, Scope, is_so, plain
 from studies.tables import column, columns_of, derived, digits, of_rows, yes
 
 # ---- Claims ----
@@ -104,6 +104,14 @@ def test_findings_have_rows_others_and_fields_of_their_own() -> None:
     assert not {"claims", "lines", "tables"} & set(numbers)
 
 
+def test_a_quick_form_is_held_to_nothing() -> None:
+    for quick, claims in ((False, 2), (True, 0)):
+        found = PUBLISHED.findings(Scope(quick), [], [entry((2.8, 5200))], left_out=["slow"])
+        assert (len(found.claims), found.others["quick"], found.others["left_out"]) == (claims, quick, ["slow"])
+        assert found.rows["entries"][0].mean("dual") == 5200
+        assert found.to_dict()["entries"][0]["paper"] == {"error": 2.8, "dual": 5226}
+
+
 # ---- Training ----
 
 
@@ -137,9 +145,9 @@ def entry(*runs: tuple[float, float]) -> Entry[Run]:
 
 
 def test_published_figures_stand_beside_mean_extremes_and_what_is_expected() -> None:
-    table = PUBLISHED.table("T", [])
-    PUBLISHED.add_group(table, [entry((2.8, 5200), (3.6, 5210))], False, Entry.over)
+    table = PUBLISHED.of_groups("T", [], [entry((2.8, 5200), (3.6, 5210))], quick=False)
     assert [cells for cells, _ in table.rows] == [
+        ("letter",),
         ("ours, paper", "2.80", "5226"),
         ("ours, 2 seeds", "3.20", "5205"),
         ("  min", "2.80", "5200"),
@@ -154,10 +162,14 @@ def test_published_figures_stand_beside_mean_extremes_and_what_is_expected() -> 
 
 
 def test_one_run_has_no_extremes_the_quick_form_no_verdict_and_nan_is_a_dash() -> None:
-    table = PUBLISHED.table("T", [])
-    PUBLISHED.add_group(table, [entry((2.8, math.nan))], True, Entry.over)
-    assert [cells for cells, _ in table.rows][1] == ("ours, seed 0", "2.80", "-")
-    assert len(table.rows) == 3
+    names = {"letter": ("LETTER", "theirs")}
+    table = PUBLISHED.of_groups("T", [], [entry((2.8, math.nan))], quick=True, **names)
+    assert [cells for cells, _ in table.rows] == [
+        ("LETTER",),
+        ("ours, theirs", "2.80", "5226"),
+        ("ours, seed 0", "2.80", "-"),
+        ("theirs, theirs", "2.40", "-"),
+    ]
     (found,) = PUBLISHED.to_dicts([entry((2.8, math.nan))], quick=True)
     assert (found["mean"], found["as_expected"]) == ({"error": 2.8, "dual": None}, None)
     assert PUBLISHED.to_dicts([entry((2.8, 5200))], quick=False)[0]["as_expected"] == {"error": True, "dual": True}

@@ -106,14 +106,8 @@ def _lasvm_points(dataset: str, selection: str, data: Dataset, labels: Iterable[
     """A training from the start for each number of labels: what comes out of the finishing step is not trained on."""
     from larank import LaSVMClassifier
 
-    settings: dict[str, Any] = {
-        "C": BINARY[dataset].C,
-        "gamma": BINARY[dataset].gamma,
-        "selection": _strategy(selection),
-        "certify": False,
-        "n_jobs": -1,
-        "random_state": seed,
-    }
+    settings: dict[str, Any] = {"C": BINARY[dataset].C, "gamma": BINARY[dataset].gamma, "certify": False, "n_jobs": -1}
+    settings |= {"selection": _strategy(selection), "random_state": seed}
     points = []
     for budget in labels:
         model = LaSVMClassifier("rbf", **settings, label_budget=budget)
@@ -236,10 +230,8 @@ def _run(scope: Scope, say: Say) -> Findings:
             for selection in protocol.selections:
                 points = _points(dataset, selection, data, protocol, seed)
                 curves.append(Curve(dataset, selection, seed, tuple(points)))
-                told = (
-                    f"error {points[-1].error:.2f} % after {points[-1].labels} labels" if points else "too few labels"
-                )
-                say(f"{dataset}, {selection}, seed {seed}: {told}")
+                told = [f"error {at.error:.2f} % after {at.labels} labels" for at in points[-1:]] or ["too few labels"]
+                say(f"{dataset}, {selection}, seed {seed}: {told[0]}")
     groups = by_dataset(curves)
     tables = [_table(dataset, mine, scope.quick) for dataset, mine in groups.items()]
     held = {} if scope.quick else {dataset: means(mine) for dataset, mine in groups.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,13 +17,13 @@ from studies.tables import Table, digits
 
 GAP, ONE_PASS, EXACT = "LaRankGap", "LaRank x1", "MCSVM"
 AVERAGED, AVERAGED_10, MIRA = "AvgPerceptron x1", "AvgPerceptron x10", "MIRA"
-ALGORITHMS: dict[str, dict[str, Any]] = {
-    GAP: {"stop": "gap"},
-    ONE_PASS: {"epochs": 1, "certify": False},
-    EXACT: {"tol": 1e-3},
-    AVERAGED: {"decision": "average", "epochs": 1},
-    AVERAGED_10: {"decision": "average", "epochs": 10},
-    MIRA: {"epochs": 1},
+ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
+    GAP: ("LaRankClassifier", {"stop": "gap"}),
+    ONE_PASS: ("LaRankClassifier", {"epochs": 1, "certify": False}),
+    EXACT: ("MulticlassSVC", {"tol": 1e-3}),
+    AVERAGED: ("KernelPerceptron", {"decision": "average", "epochs": 1}),
+    AVERAGED_10: ("KernelPerceptron", {"decision": "average", "epochs": 10}),
+    MIRA: ("KernelPassiveAggressive", {"epochs": 1}),
 }
 
 # Per data set and algorithm: test error in percent, dual, seconds, millions of kernel values.    [larank] table 2
@@ -120,37 +120,21 @@ PUBLISHED = Published(
 )
 
 
-def settings_of(dataset: str) -> dict[str, Any]:
-    """The kernel and C."""
-    problem = PROBLEMS[dataset]
+def _model(dataset: str, algorithm: str, seed: int, **others: Any) -> Any:
+    import larank
+
+    (kind, settings), problem = ALGORITHMS[algorithm], PROBLEMS[dataset]
     kernel = {"kernel": "linear"} if dataset == "news20" else {"kernel": "rbf", "gamma": problem.gamma}
-    return {**kernel, "C": problem.C}
+    cost = {} if kind == "KernelPerceptron" else {"C": problem.C}
+    return getattr(larank, kind)(**kernel, **cost, **settings, **others, random_state=seed)
 
 
-def _settings(dataset: str, algorithm: str) -> dict[str, Any]:
-    settings = {**settings_of(dataset), **ALGORITHMS[algorithm]}
-    if algorithm in (AVERAGED, AVERAGED_10):
-        del settings["C"]  # a perceptron has none
-    return settings
-
-
-def _model(settings: Mapping[str, Any], algorithm: str, seed: int) -> Any:
-    from larank import KernelPassiveAggressive, KernelPerceptron, LaRankClassifier, MulticlassSVC
-
-    others = {EXACT: MulticlassSVC, AVERAGED: KernelPerceptron, AVERAGED_10: KernelPerceptron}
-    kind = others | {MIRA: KernelPassiveAggressive}
-    return kind.get(algorithm, LaRankClassifier)(**settings, random_state=seed)
-
-
-def _train(
-    settings: Mapping[str, Any], data: Dataset, seed: int, *, algorithm: str = ONE_PASS, watch: bool = False
-) -> tuple[Any, Run]:
+def _train(model: Any, data: Dataset, seed: int, *, watch: bool = False) -> Run:
     """Train and test once; `watch` follows the test error on the way."""
-    model = _model(settings, algorithm, seed)
     followed = {"validation": (data.X_test, data.y_test)} if watch else {}
     seconds = timed_fit(model, data.X_train, data.y_train, **followed)
     result = model.result_
-    run = Run(
+    return Run(
         seed=seed,
         error=error_percent(model, data),
         dual=float(result.dual),
@@ -160,7 +144,6 @@ def _train(
         argmax=result.argmax_calls / 1e3,
         status=result.status,
     )
-    return model, run
 
 
 def _data(dataset: str, quick: bool) -> Dataset:
@@ -173,26 +156,25 @@ def _seeds(scope: Scope, dataset: str, algorithm: str) -> range:
 
 
 def _entry(
-    dataset: str, algorithm: str, settings: Mapping[str, Any], data: Dataset, seeds: Iterable[int], say: Say
+    dataset: str, algorithm: str, data: Dataset, seeds: Iterable[int], say: Say, operations: tuple[str, ...] = ()
 ) -> Entry[Run]:
+    """Runs of an algorithm with all of its operations, or with these, by which the entry then goes."""
+    name, others = (", ".join(operations), {"operations": operations}) if operations else (algorithm, {})
     runs = []
     for seed in seeds:
-        _, run = _train(settings, data, seed, algorithm=algorithm)
-        runs.append(run)
-        say(f"{dataset}, {algorithm}, seed {seed}: {_told(run)}")
-    return Entry(dataset, algorithm, tuple(runs))
+        runs.append(_train(_model(dataset, algorithm, seed, **others), data, seed))
+        say(f"{dataset}, {name}, seed {seed}: {_told(runs[-1])}")
+    return Entry(dataset, name, tuple(runs))
 
 
-def _entries(scope: Scope, say: Say, algorithms: Iterable[str]) -> tuple[Entry[Run], ...]:
+def _entries(scope: Scope, say: Say, algorithms: Iterable[str]) -> list[Entry[Run]]:
     entries = []
     for dataset in scope.present(PROBLEMS, QUICK, say):
         data = _data(dataset, scope.quick)
         for algorithm in algorithms:
-            if algorithm == EXACT and dataset == "news20":
-                continue  # LinearMulticlassSVC is for linear kernels
-            seeds = _seeds(scope, dataset, algorithm)
-            entries.append(_entry(dataset, algorithm, _settings(dataset, algorithm), data, seeds, say))
-    return tuple(entries)
+            if algorithm != EXACT or dataset != "news20":  # LinearMulticlassSVC is for linear kernels
+                entries.append(_entry(dataset, algorithm, data, _seeds(scope, dataset, algorithm), say))
+    return entries
 
 
 def _told(run: Run) -> str:
@@ -304,7 +286,8 @@ def _curves_table(curves: Iterable[Curve], quick: bool) -> Table:
 
 
 def _curve(dataset: str, algorithm: str, data: Dataset, seed: int) -> tuple[Curve, Run]:
-    model, run = _train(_settings(dataset, algorithm), data, seed, algorithm=algorithm, watch=True)
+    model = _model(dataset, algorithm, seed)
+    run = _train(model, data, seed, watch=True)
     points = [
         Point(at.iterations, at.kernel_values / 1e6, 100.0 * at.error, at.support_patterns)
         for at in model.result_.history
@@ -354,11 +337,8 @@ def _figure2(scope: Scope, say: Say) -> Findings:
     for dataset in scope.present(("usps",), QUICK, say):
         data = _data(dataset, scope.quick)
         seeds = _seeds(scope, dataset, ONE_PASS)
-        for operations in _OPERATIONS:
-            settings = {**_settings(dataset, ONE_PASS), "operations": operations}
-            entries.append(_entry(dataset, ", ".join(operations), settings, data, seeds, say))
-        for algorithm in (MIRA, AVERAGED):
-            entries.append(_entry(dataset, algorithm, _settings(dataset, algorithm), data, seeds, say))
+        entries += [_entry(dataset, ONE_PASS, data, seeds, say, operations) for operations in _OPERATIONS]
+        entries += [_entry(dataset, algorithm, data, seeds, say) for algorithm in (MIRA, AVERAGED)]
     groups = by_dataset(entries)
     notes = ["The paper draws this without numbers; those of all operations are in its table 2."]
     table = PUBLISHED.table("One pass by operations (LaRank paper, figure 2)", [*notes, *_notes(groups, scope.quick)])

@@ -83,28 +83,17 @@ EXPECTED: dict[tuple[str, str], dict[str, tuple[float, float]]] = {
     (CHUNKING, LARANK_GREEDY): {"f1": (93.3, math.inf)},
     (CHUNKING, LARANK_EXACT): {"f1": (93.2, math.inf)},
 }
-ALGORITHMS = (
-    SVMSTRUCT,
-    PERCEPTRON_EXACT,
-    PA_EXACT,
-    LARANK_EXACT,
-    GREEDY_GAP,
-    PERCEPTRON_GREEDY,
-    PA_GREEDY,
-    LARANK_GREEDY,
-)
 SOLVERS: dict[str, dict[str, Any]] = {
-    SVMSTRUCT: {"stop": "gap", "tol": BATCH_GAP},
-    GREEDY_GAP: {"stop": "gap", "tol": BATCH_GAP},
-    PERCEPTRON_EXACT: {"solver": "perceptron"},
-    PERCEPTRON_GREEDY: {"solver": "perceptron"},
-    # The thesis's passive-aggressive rows are LaRank without REPROCESS.    [thesis] section 5.3.4
-    PA_EXACT: {"n_reprocess": 0},
-    PA_GREEDY: {"n_reprocess": 0},
-    LARANK_EXACT: {},
-    LARANK_GREEDY: {},
+    SVMSTRUCT: {"inference": "exact", "stop": "gap", "tol": BATCH_GAP},
+    PERCEPTRON_EXACT: {"inference": "exact", "solver": "perceptron"},
+    PA_EXACT: {"inference": "exact", "n_reprocess": 0},  # LaRank without REPROCESS.    [thesis] section 5.3.4
+    LARANK_EXACT: {"inference": "exact"},
+    GREEDY_GAP: {"inference": "greedy", "stop": "gap", "tol": BATCH_GAP},
+    PERCEPTRON_GREEDY: {"inference": "greedy", "solver": "perceptron"},
+    PA_GREEDY: {"inference": "greedy", "n_reprocess": 0},
+    LARANK_GREEDY: {"inference": "greedy"},
 }
-EXACT = {SVMSTRUCT, PERCEPTRON_EXACT, PA_EXACT, LARANK_EXACT}
+ALGORITHMS = tuple(SOLVERS)
 
 TIMINGS = 3
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -154,11 +143,12 @@ def slope(timings: Sequence[Timing]) -> float:
 
 def _settings(dataset: str, algorithm: str) -> dict[str, Any]:
     """Of `SequenceTagger`."""
-    inference = "exact" if algorithm in EXACT else "greedy"
-    reprocess, order = (getattr(PARAMETERS[dataset], f"{inference}_{name}") for name in ("reprocess", "order"))
-    has_cost = SOLVERS[algorithm].get("solver") != "perceptron"
-    costs = {"C": C, "n_reprocess": reprocess} if has_cost else {}
-    return {"inference": inference, "order": order, **costs, **_templates(dataset), **SOLVERS[algorithm]}
+    solver = SOLVERS[algorithm]
+    reprocess, order = (
+        getattr(PARAMETERS[dataset], f"{solver['inference']}_{name}") for name in ("reprocess", "order")
+    )
+    costs = {} if solver.get("solver") == "perceptron" else {"C": C, "n_reprocess": reprocess}
+    return {"order": order, **costs, **_templates(dataset), **solver}
 
 
 def _templates(dataset: str) -> dict[str, Any]:

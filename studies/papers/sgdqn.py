@@ -66,12 +66,7 @@ def _model(dataset: str, algorithm: str, seed: int, loss: str = "squared_hinge",
     from larank import SGDQNClassifier
 
     alpha = LAMBDA[dataset] * (2 if loss == "squared_hinge" else 1)
-    given: dict[str, Any] = {
-        "algorithm": NAMES[algorithm],
-        "alpha": alpha,
-        "fit_intercept": False,
-        "random_state": seed,
-    }
+    given = {"algorithm": NAMES[algorithm], "alpha": alpha, "fit_intercept": False, "random_state": seed}
     return SGDQNClassifier(loss, **given, **settings)
 
 
@@ -193,14 +188,11 @@ def _pass_times(dataset: str, data: Dataset, t0: float) -> list[PassTime]:
             slow = algorithm in (SGD, OLBFGS) and work > SLOW_WORK / 10
             rows = slice(PART if of_part else None)
             given: dict[str, Any] = {"epochs": 1 if slow else TIMED_PASSES, "t0": None if algorithm == ASGD else t0}
-            result = _model(dataset, algorithm, 0, certify=False, **given).fit(*_rows(data, rows)).result_
+            model = _model(dataset, algorithm, 0, certify=False, **given)
+            result = model.fit(data.X_train[rows], data.y_train[rows]).result_
             seconds = (result.seconds - result.breakdown["search"]) / given["epochs"]
             trials[algorithm].append(seconds * len(data.y_train) / len(data.y_train[rows]))
     return [PassTime(dataset, algorithm, min(trials[algorithm]), of_part) for algorithm, of_part in parts.items()]
-
-
-def _rows(data: Dataset, rows: slice) -> tuple[Any, Any]:
-    return data.X_train[rows], data.y_train[rows]
 
 
 def _as_sparse_vectors(data: Dataset, t0: float) -> float:
@@ -237,16 +229,12 @@ def _facts(dataset: str, data: Dataset, curves: Iterable[Curve]) -> Facts:
     X = data.X_train
     share = (X.nnz if sparse.issparse(X) else np.count_nonzero(X)) / float(np.prod(X.shape))
     final = _model(dataset, SGDQN, 0, "hinge", epochs=PASSES, certify=False).fit(X, data.y_train)
-    return Facts(
-        dataset=dataset,
-        train=len(data.y_train),
-        test=len(data.y_test),
-        features=X.shape[1],
-        share=share,
-        skip=visits_per_regularisation(X, NAMES[SGDQN]),
-        t0={curve.algorithm: curve.t0 for curve in curves if curve.algorithm in NAMES},
-        final_error=error_percent(final, data),
+    skip, t0 = (
+        visits_per_regularisation(X, NAMES[SGDQN]),
+        {at.algorithm: at.t0 for at in curves if at.algorithm in NAMES},
     )
+    sizes = len(data.y_train), len(data.y_test), X.shape[1]
+    return Facts(dataset, *sizes, share, skip, t0, error_percent(final, data))
 
 
 # ---- Tables ----

@@ -225,8 +225,7 @@ class Study:
             options["--datasets --problems"] = {"nargs": "+", "default": (), "metavar": "NAME", "help": only}
         if self.has_seeds:
             options["--seeds"] = {"type": count, "help": "repeat everything random so often; else the study decides"}
-        if self.solvers:
-            names = tuple(self.solvers)
+        if names := tuple(self.solvers):
             options["--solvers"] = {"nargs": "+", "choices": names, "default": names, "metavar": "NAME"}
             other = "an interpreter in which another version of larank is installed, to be run beside this one"
             options["--against"] = {"default": "", "metavar": "PYTHON", "help": other}

@@ -78,9 +78,8 @@ class Campaign(Findings):
         return lines
 
     def _replay(self, run: Run) -> str:
-        seed = f" --seed {self.seed}" if self.seed else ""
-        extreme = " --extreme" if self.is_extreme else ""
-        return f"python -m studies agreement{seed}{extreme} --problem {run.number}"
+        others = f" --seed {self.seed}" * bool(self.seed) + " --extreme" * self.is_extreme
+        return f"python -m studies agreement{others} --problem {run.number}"
 
     def _by_kernel(self) -> Table:
         worst = ("gap/tol", "off/tol", "other gap/tol", "broken claims", "beyond float64", "longest s")

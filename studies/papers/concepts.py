@@ -53,20 +53,10 @@ class Trial:
     """The data of one seed, and the labeller that several parts look at."""
 
     def __init__(self, seed: int, sizes: tuple[int, int]) -> None:
-        self.seed, self._sizes = seed, sizes
-
-    @cached_property
-    def train(self) -> Any:
-        return self._triples(0)
-
-    @cached_property
-    def test(self) -> Any:
-        return self._triples(1)
-
-    def _triples(self, part: int) -> Any:
         from larank.ambiguous.house import make_triples
 
-        return make_triples(self._sizes[part], random_state=FIRST_SEED + 2 * self.seed + part)
+        self.seed, first = seed, FIRST_SEED + 2 * seed
+        self.train, self.test = (make_triples(size, random_state=first + part) for part, size in enumerate(sizes))
 
     @cached_property
     def reference(self) -> tuple[Any, float]:

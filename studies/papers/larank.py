@@ -363,13 +363,7 @@ def _draw_figure2(found: Findings, figure: Any) -> None:
         row[1].set_yticklabels([])
 
 
-_FIGURE1_COLORS = {
-    GAP: "#1d4ed8",
-    ONE_PASS: "#c2410c",
-    AVERAGED_10: "#15803d",
-    AVERAGED: "#84cc16",
-    MIRA: "#6d28d9",
-}
+_FIGURE1_COLORS = {GAP: "#1d4ed8", ONE_PASS: "#c2410c", AVERAGED_10: "#15803d", AVERAGED: "#84cc16", MIRA: "#6d28d9"}
 FIGURE1_DATASETS = ("letter", "usps", "mnist")  # news20 has a linear kernel, which computes no kernel values
 
 _TABLE2 = "LaRank in one pass and to a small gap, and MCSVM: errors, duals and times (LaRank paper, table 2)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -171,6 +170,6 @@ def test_a_study_that_fails_says_why_in_one_line(
 
 
 def test_as_a_process_of_its_own() -> None:
-    run = [sys.executable, "-m", "studies", "larank-table2", "--quick"]
-    done = subprocess.run(run, cwd=Path(command.__file__).parents[1], env=os.environ, capture_output=True)
-    assert (done.returncode, b"LaRank x1, paper" in done.stdout) == (0, True)
+    root = Path(command.__file__).parents[1]
+    done = subprocess.run([sys.executable, "-m", "studies", "--list"], cwd=root, capture_output=True, timeout=60)
+    assert done.stdout.decode().splitlines()[0].startswith("larank-table2  ")

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from studies.papers.experiment import Entry, Published, timed_fit
 from studies.study import Claim, Findings, Scope, is_so, plain
-from studies.tables import column, columns_of, derived, digits, of_rows, yes
+from studies.tables import Table, band, column, columns_of, derived, digits, of_breakdowns, of_rows, yes
 
 # ---- Claims ----
 
@@ -83,6 +84,42 @@ def test_numbers_for_json_have_derived_columns_and_no_nan() -> None:
     row = {"problem": "letter", "train": 0.5, "rival": 2.0, "holds": True, "hidden": None, "parts": {"a": 1.5}}
     assert found == {"rows": [{**row, "over": 0.25}], "3": [0, 1]}
     json.dumps(found, allow_nan=False)
+
+
+# ---- Tables ----
+
+
+def test_markdown_and_terminal_show_the_same_rows() -> None:
+    table = Table("A title", ("problem", "solver", "ms"))
+    for cells in (("letter", "larank", "0.5"), ("letter", "[svc]", "-"), ("usps", "svc", "2.0")):
+        table.add(*cells)
+    table.end_group()
+    markdown = table.as_markdown()
+    assert markdown.splitlines()[2:4] == ["| problem | solver | ms |", "| :--- | :--- | ---: |"]
+    assert "| letter | [svc] | - |" in markdown
+    shown = table.on_terminal()
+    assert [row.end_section for row in shown.rows] == [False, False, True]
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(shown)
+    assert "letter [svc] -" in " ".join(capture.get().split())
+
+
+def test_a_row_that_is_too_short_is_filled_and_a_heading_is_bold() -> None:
+    table = Table("A title", ("", "error"), ["A note."])
+    table.add("letter", style="bold")
+    table.add("ours", "2.8")
+    assert table.as_markdown().splitlines()[4:] == ["| **letter** |  |", "| ours | 2.8 |", "", "A note."]
+
+
+def test_breakdowns_have_a_column_for_every_part_some_row_has() -> None:
+    rows = [
+        SimpleNamespace(problem="letter", solver="larank", train=0.5, breakdown={"map": 0.25}),
+        SimpleNamespace(problem="usps", solver="svc", train=2.0, breakdown={}),
+    ]
+    table = of_breakdowns("Where the time goes", rows, "solver")
+    assert list(table.headings) == ["problem", "solver", "map", "train s"]
+    assert [cells[2] for cells, _ in table.rows] == ["0.250", "-"]
 
 
 # ---- Findings ----
@@ -176,6 +213,6 @@ def test_one_run_has_no_extremes_the_quick_form_no_verdict_and_nan_is_a_dash() -
     assert PUBLISHED.as_expected(Entry("usps", "ours", entry((9.0, 1.0)).runs), "error") is None
 
 
-@pytest.mark.parametrize(("value", "shown"), [(1234.5, "1234"), (12.345, "12.3"), (0.012345, "0.0123"), (0.0, "0")])
-def test_numbers_have_three_digits_and_no_exponent(value: float, shown: str) -> None:
-    assert digits(value) == shown
+def test_numbers_have_three_digits_and_no_exponent_and_bands_may_be_open() -> None:
+    assert [digits(value) for value in (1234.5, 12.345, 0.012345, 0.0)] == ["1234", "12.3", "0.0123", "0"]
+    assert [band(*limits) for limits in ((-math.inf, 3), (2, math.inf), (1, 2))] == ["≤ 3", "≥ 2", "1–2"]

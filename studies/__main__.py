@@ -30,7 +30,7 @@ MODULES = (
     *(f"rivals.{name}" for name in _RIVALS.split()),
     *_OTHERS.split(),
 )
-"""Where a study or several are, in the order in which they are listed."""
+"""Modules with one study or several, in the order of the list."""
 USUAL_LIBRARIES = ("larank", "numpy", "scipy", "scikit-learn")
 """Packages whose versions are recorded for every study."""
 STUDIES: dict[str, Study] = {

@@ -18,7 +18,7 @@ def check_installed() -> None:
 
 
 def panels(figure: Any, items: Mapping[str, Any], columns: int = 0) -> Iterator[tuple[Any, str, Any]]:
-    """Return the axes of a panel for each item, all side by side, or a row with so many `columns` for each."""
+    """Return axes for each item: panels side by side, or a row of `columns` panels for each item."""
     shape = (len(items), columns) if columns else (1, len(items))
     axes = figure.subplots(*shape, squeeze=False)
     for found, (name, item) in zip(axes if columns else axes[0], items.items(), strict=True):

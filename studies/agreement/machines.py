@@ -105,15 +105,6 @@ class Machine(ABC):
         columns = self.signs.shape[1] if isinstance(self, Binary) else self.problem.classes
         return self.primal(Solution(np.zeros((len(self.y), columns)), 0.0))
 
-    def dual(self, coefficients: Array) -> float:
-        raise NotImplementedError
-
-    def infeasibility(self, coefficients: Array) -> float:
-        raise NotImplementedError
-
-    def at_bounds(self) -> Array:
-        raise NotImplementedError
-
     def rounding(self, coefficients: Array) -> float:
         """Return what rounding may do to the objectives.
 
@@ -285,7 +276,7 @@ class BinaryWithBias(Binary):
 
 
 def _least_primal(alpha: Array, K: Array, sign: Array, costs: Array, has_bias: bool) -> float:
-    """Of w near to that of `alpha`, with its best bias if it has one: where some example is just at its margin."""
+    """Return the least objective of multiples of the w of `alpha`, with the best bias if the machine has a bias."""
     f = K @ alpha
     half = 0.5 * float(alpha @ f)
 
@@ -377,7 +368,7 @@ class Logistic(Machine):
         return solution.half_squared_norm + float(self.costs @ _smooth_losses(self.problem, solution.scores)[0])
 
     def _hessians(self, scores: Array) -> Array:
-        """Of the losses in the scores of each example."""
+        """Return the second derivatives of each example's loss in its scores."""
         units = np.eye(self.problem.classes)
         if self.problem.parameters["softmax_gamma"] == 1:
             p = softmax(scores, axis=1)

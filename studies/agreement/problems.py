@@ -217,7 +217,7 @@ _SCALES: dict[str, tuple[float, Callable[[Random, Array], Array]]] = {
     "rounded": (0.08, lambda random, X: np.round(X)),
     "a constant feature": (0.06, lambda random, X: np.column_stack([X, np.full(len(X), 3.0)])),
 }
-"""How often features are scaled, and how."""
+"""By description: the share of problems with this scaling, and the scaling."""
 
 
 def _scaled(random: Random, X: Array) -> tuple[Array, str]:
@@ -228,7 +228,7 @@ def _scaled(random: Random, X: Array) -> tuple[Array, str]:
 def _weights(
     sampler: Sampler, examples: Examples, may_weigh_classes: bool
 ) -> tuple[dict[str, Any], Array | None, Array]:
-    """A parameter for the weights of classes if they have any, `sample_weight`, and the product of both."""
+    """Return the parameter `class_weight` if one is drawn, `sample_weight`, and the product of both weights."""
     random = sampler.random
     class_weight: Any = None
     sample_weight = None

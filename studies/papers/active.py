@@ -156,7 +156,7 @@ Means = Mapping[str, Sequence[Point]]
 
 
 def means(curves: Iterable[Curve]) -> dict[str, list[Point]]:
-    """By selection, the mean over the seeds after every number of labels that all of them have."""
+    """Return by selection the mean over the seeds, after every number of labels that all seeds have."""
     found: dict[str, list[dict[int, Point]]] = {}
     for curve in curves:
         found.setdefault(curve.selection, []).append({point.labels: point for point in curve.points})
@@ -209,7 +209,7 @@ def adult_claim(found: Means) -> Claim:
 
 
 def asking_lines(dataset: str, found: Means) -> list[str]:
-    """Return errors and seconds of learning from labels that are asked for."""
+    """Return the errors and seconds of learning from labels that are asked for."""
     ends = {selection: points[-1] for selection, points in found.items() if points}
     told = ", ".join(f"{selection} {at.error:.2f} % in {digits(at.seconds)} s" for selection, at in ends.items())
     lines = [f"{dataset}, {max(at.labels for at in ends.values())} labels: {told}."]
@@ -219,7 +219,7 @@ def asking_lines(dataset: str, found: Means) -> list[str]:
 
 
 def _run(scope: Scope, say: Say) -> Findings:
-    """Test errors by labels, seconds and support vectors."""
+    """Return test errors by labels, seconds and support vectors."""
     protocols = QUICK if scope.quick else PROTOCOLS
     curves = []
     for dataset in scope.present(PROTOCOLS, QUICK_DATASETS, say, lambda name: BINARY[name].source):

@@ -299,7 +299,7 @@ class ConceptFigures(Findings):
         return table
 
     def by_size(self) -> dict[int, list[Point]]:
-        """The points of all seeds, by the size of the training set."""
+        """Return the points of all seeds by the size of the training set."""
         return {size: [at for at in self.points if at.size == size] for size in sorted({at.size for at in self.points})}
 
     def _curve(self) -> Table:

@@ -52,7 +52,7 @@ def error_percent(model: Any, data: Dataset) -> float:
 def findings(
     scope: Scope, tables: Iterable[Table], claims: Iterable[Claim] = (), lines: Iterable[str] = (), **numbers: Any
 ) -> Findings:
-    """Return what was found, with its numbers by their names in the JSON file; a quick form is held to nothing."""
+    """Return findings whose numbers have these names in the JSON file; a quick form has no claims."""
     held = [] if scope.quick else list(claims)
     return Findings(others={**numbers, "quick": scope.quick}, tables=list(tables), claims=held, lines=list(lines))
 
@@ -148,7 +148,7 @@ class Published:
         below: Callable[[Table, Mapping[str, Entry[Any]]], None] = lambda table, ours: None,
         **names: tuple[str, str],
     ) -> Table:
-        """Return the paper's rows of every data set, ours below those of the same algorithm, and what is said `below`.
+        """Return the paper's rows of every data set, our row of an algorithm below each, and what `below` adds.
 
         `names` are headings of data sets and words for "paper" there, where they are others.
         """

@@ -158,7 +158,7 @@ def _seeds(scope: Scope, dataset: str, algorithm: str) -> range:
 def _entry(
     dataset: str, algorithm: str, data: Dataset, seeds: Iterable[int], say: Say, operations: tuple[str, ...] = ()
 ) -> Entry[Run]:
-    """Runs of an algorithm with all of its operations, or with these, by which the entry then goes."""
+    """Return the runs of an algorithm; if `operations` are given, they name the entry."""
     name, others = (", ".join(operations), {"operations": operations}) if operations else (algorithm, {})
     runs = []
     for seed in seeds:
@@ -194,7 +194,7 @@ def _notes(datasets: Iterable[str], quick: bool) -> list[str]:
 
 
 def _table2(scope: Scope, say: Say, algorithms: Iterable[str] = (GAP, ONE_PASS, EXACT)) -> Findings:
-    """Test error, dual, kernel values, seconds and support patterns, beside the published ones."""
+    """Compare test error, dual, kernel values, seconds and support patterns with the published figures."""
     entries = _entries(scope, say, algorithms)
     notes = _notes(by_dataset(entries), scope.quick)
     if not scope.quick:
@@ -204,7 +204,7 @@ def _table2(scope: Scope, say: Say, algorithms: Iterable[str] = (GAP, ONE_PASS, 
 
 
 def exact_rows(scope: Scope, say: Say) -> Findings:
-    """The rows of MCSVM alone."""
+    """Run the rows of MCSVM only."""
     scope = replace(scope, datasets=scope.datasets or (QUICK if scope.quick else FIGURE1_DATASETS))
     return _table2(scope, say, (EXACT,))
 
@@ -213,7 +213,7 @@ def exact_rows(scope: Scope, say: Say) -> Findings:
 
 
 def _table3(scope: Scope, say: Say) -> Findings:
-    """Arg max calculations, in thousands."""
+    """Count arg max calculations, in thousands."""
     entries = _entries(scope, say, (AVERAGED, AVERAGED_10, ONE_PASS, GAP))
     rows = [plain(entry) | {"mean": {"argmax": entry.mean("argmax")}} for entry in entries]
     found = findings(scope, [_argmax_table(entries, scope.quick)], entries=rows, paper=PAPER_ARGMAX)
@@ -222,7 +222,7 @@ def _table3(scope: Scope, say: Say) -> Findings:
 
 
 def _argmax_table(entries: Iterable[Entry[Run]], quick: bool) -> Table:
-    """One column per data set; of the algorithms that are not ours, the published row alone."""
+    """Return one column per data set; an algorithm that is not ours has its published row only."""
     datasets = list(by_dataset(entries))
     title = "Arg max calculations in thousands (LaRank paper, table 3)"
     table = Table(title, ("", *datasets), _notes(datasets, quick))
@@ -266,7 +266,7 @@ class Curve:
 
 
 def _curves_table(curves: Iterable[Curve], quick: bool) -> Table:
-    """A dozen points of every curve; below, where the paper's ends."""
+    """Return about twelve points of every curve, with the end of the paper's curve below them."""
     notes = [
         "The paper draws the perceptrons without numbers. Here they compute kernel values anew in every pass; the "
         "paper's keep 500 MB of them.",
@@ -332,7 +332,7 @@ _OPERATIONS = (("new",), ("new", "old"), ("new", "optimize"), ("new", "old", "op
 
 
 def _figure2(scope: Scope, say: Say) -> Findings:
-    """One pass with some of the operations, which an entry's algorithm names, and one pass of perceptrons."""
+    """Run one pass with some of the operations, which name the entries, and one pass of perceptrons."""
     entries = []
     for dataset in scope.present(("usps",), QUICK, say):
         data = _data(dataset, scope.quick)

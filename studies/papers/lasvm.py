@@ -172,7 +172,7 @@ def _digits_of(model: Any, data: Dataset) -> tuple[Digit, ...]:
 
 
 def _problems(entries: Sequence[Entry[Run]], left_out: Sequence[str], quick: bool) -> Table:
-    """The thesis's rows of every problem, ours below those of the same algorithm."""
+    """Return the thesis's rows of every problem, with our row of an algorithm below the published row."""
     notes = [
         f"Quick form: trained on {QUICK_TRAIN} examples, where the thesis takes all."
         if quick

@@ -170,7 +170,7 @@ def _train(task: Task, published: Published, seed: int, version: str = "", time_
 
 
 def _tasks(scope: Scope, say: Say, figure: str) -> Iterator[tuple[Task, int]]:
-    """Return the examples of every data set and size of a figure, and their seeds."""
+    """Return the examples for every data set, seed and size of a figure, with the seed."""
     sizes = getattr(QUICK if scope.quick else FULL, figure)
     for dataset in scope.present(("mnist",), QUICK_DATASETS, say):
         for seed in scope.seed_range(1):
@@ -179,7 +179,7 @@ def _tasks(scope: Scope, say: Say, figure: str) -> Iterator[tuple[Task, int]]:
 
 
 def _mean(runs: Iterable[Run], figure: str, **wanted: Any) -> float:
-    """Return the mean of a figure, of the runs with these attributes."""
+    """Return the mean of a figure over the runs with these attributes."""
     return float(np.mean([getattr(run, figure) for run in _of(runs, **wanted)]))
 
 
@@ -188,7 +188,7 @@ def _of(runs: Iterable[Run], **wanted: Any) -> list[Run]:
 
 
 def _table(title: str, headings: Sequence[str], runs: Sequence[Run], notes: Sequence[str]) -> Table:
-    """Section 7 names no kernel, and the text of the paper that was at hand ends there."""
+    """Return a table without rows; its notes name the kernels, because section 7 of the paper does not."""
     of = {
         "mnist": "MNIST in [0, 1], rbf kernel with gamma 0.02, C = 1000",
         "letter": "LETTER raw, rbf kernel with gamma 0.025, C = 10",
@@ -206,7 +206,7 @@ def _short(value: float) -> str:
 
 
 def _table5(runs: Sequence[Run]) -> Table:
-    """A row per accuracy, the time also as a multiple of that for 0.1."""
+    """Return a row per accuracy; the time is also given as a multiple of the time for 0.1."""
     notes = [
         "The paper draws this without numbers; its axes have 8000 to 13000 seconds and errors of 1.4 to 1.9 %.",
         "It says that 0.1 is accurate enough, and that smaller values take 20 to 30 % more time. Seconds are those "
@@ -253,7 +253,7 @@ def _draw_figure5(figure: Any, runs: Sequence[Run]) -> None:
 
 
 def _table6(runs: Sequence[Run]) -> Table:
-    """The objective at some rounds; below, the rounds until the end and how many times fewer they are."""
+    """Return the objective at some rounds, and below it the number of rounds and how many times fewer they are."""
     notes = [
         "Q is the paper's objective, to be minimised as in section 5: the dual times -1 / C^2. Empty: has ended.",
         f"The paper states neither its accuracy nor its examples; here epsilon is {COOLING_EPSILON:g}. It has ten "
@@ -316,7 +316,7 @@ def _draw_figure6(figure: Any, runs: Sequence[Run]) -> None:
 
 
 def _table7(runs: Sequence[Run], skipped: Sequence[str]) -> Table:
-    """A row per version, a column per size; below, why some were left out."""
+    """Return a row per version and a column per size; the notes say which versions were left out."""
     notes = [
         "Processor seconds, in one thread, until no violation is 0.1 or more. Each version has the improvements "
         "before it.",
@@ -389,7 +389,7 @@ FIGURES = {
 
 
 def _everything(scope: Scope, say: Say) -> Findings:
-    """The three figures and the table together."""
+    """Run the three figures and the table."""
     parts = {name: run(scope, say) for name, (_, run, _) in FIGURES.items()} | {"table2": exact_rows(scope, say)}
     tables = [table for part in parts.values() for table in part.tables]
     numbers = {name: part.others for name, part in parts.items()}

@@ -82,12 +82,12 @@ class Scores:
 
 
 def _f1(scores: Iterable[Scores], dataset: str, variant: str, level: int | None) -> list[float]:
-    """Of all splits."""
+    """Return the F1 of all splits."""
     return [found.f1 for found in scores if (found.dataset, found.variant, found.level) == (dataset, variant, level)]
 
 
 def _of(curves: Iterable[Curve], strategy: str, level: int, update: str = "margin") -> list[Curve]:
-    """The curves of all seeds."""
+    """Return the curves of all seeds."""
     wanted = (strategy, level, update)
     return [curve for curve in curves if (curve.strategy, curve.level, curve.update) == wanted]
 
@@ -99,7 +99,7 @@ def child_means(scores: Sequence[Scores]) -> dict[int, float]:
 
 
 def _house(title: str, groups: Iterable[tuple[str, Sequence[Curve]]], notes: Sequence[str]) -> Table:
-    """Errors of curves by number of sentences; without any, a table without rows."""
+    """Return the errors of curves by number of sentences; the table has no rows if there are no curves."""
     shown = [(name, curves) for name, curves in groups if curves]
     sizes = shown[0][1][0].sizes if shown else ()
     table = Table(title, ("sentences", *map(str, sizes), "seconds"), notes)
@@ -250,7 +250,7 @@ def _question_scores(scope: Scope, say: Say) -> list[Scores]:
 
 
 def _run(scope: Scope, say: Say) -> Findings:
-    """Alignment errors on the house, F1 on the child's world and on GeoQuery."""
+    """Return alignment errors on the house, and F1 on the child's world and on GeoQuery."""
     chosen = scope.present(DATASETS, DATASETS[:2], say, lambda name: name if name == GEOQUERY else GENERATED)
     curves = _curves(scope, say) if HOUSE in chosen else []
     scores = _child_scores(scope, say) if CHILD in chosen else []

@@ -203,7 +203,7 @@ def _points(cell: Cell, protocol: Protocol, say: Say) -> list[Point]:
 # ---- Tables ----
 
 Cells = dict[tuple[str, str], Cell]
-"""Of one data set, by size and algorithm."""
+"""The cells of one data set, by size and algorithm."""
 
 
 def _errors(groups: dict[str, Cells]) -> Table:
@@ -255,7 +255,7 @@ class Maps:
     points: Sequence[Point]
 
     def values(self, name: str, share: float, figure: str = "error") -> np.ndarray:
-        """A figure of a map on all splits, with a share of the training points."""
+        """Return a figure of a map on all splits, with this share of the training points."""
         return np.array([getattr(at, figure) for at in self.points if (at.map, at.share) == (name, share)])
 
     def mean(self, name: str, share: float, figure: str = "error") -> float:
@@ -263,11 +263,11 @@ class Maps:
 
     @property
     def shares(self) -> list[float]:
-        """Those that were looked at, from all on."""
+        """The shares that were run, in descending order."""
         return list(dict.fromkeys(point.share for point in self.points))
 
     def ratios(self, share: float) -> dict[str, float]:
-        """By map, the error with a share of the points over that with all."""
+        """Return by map the error with a share of the points, divided by the error with all points."""
         return {name: self.mean(name, share) / self.mean(name, 1) for name in MAPS}
 
 
@@ -299,7 +299,7 @@ FEW = 1 / 8
 
 
 def row_claim(dataset: str, cells: Cells) -> Claim:
-    """Return what table 1.1 says of a data set."""
+    """Return the claim of table 1.1 about a data set."""
     means = [cells[size, MSVM].mean("error") for size in SIZES]
     away = ", ".join(f"{mean - paper:+.2f}" for mean, (paper, _) in zip(means, PAPER[dataset], strict=False))
     falls = means[0] > means[1] > means[2]
@@ -315,7 +315,7 @@ def row_claim(dataset: str, cells: Cells) -> Claim:
 
 
 def map_claims(points: Iterable[Point]) -> list[Claim]:
-    """The paper's claims on figure 1.1, and whether they hold here."""
+    """Return the paper's claims about figure 1.1, as far as their data sets were run."""
     drawn = {dataset: Maps(dataset, mine) for dataset, mine in by_dataset(points).items()}
     said = (("sat", _reaches), ("dna", _degrades), ("wav", _differ), ("seg", _differ), ("seg", _improves))
     return [claim(drawn[dataset]) for dataset, claim in said if dataset in drawn]
@@ -364,7 +364,7 @@ def _improves(maps: Maps) -> Claim:
 
 
 def _by_chance(said: str, share: float, seen: bool, chance: float) -> Claim:
-    """Return a claim of something that is seen beyond chance; undecided if there is one split, which shows nothing."""
+    """Return a claim about a difference beyond chance; one split shows no difference, so it is undecided then."""
     known = bool(np.isfinite(chance))
     bar = f"more than chance, {f'{chance:.2f}' if known else 'unknown from one split'}"
     return is_so(f"{said}, with 1/{1 / share:g} of the points", seen if known else None, bar)
@@ -386,7 +386,7 @@ def _difference(first: np.ndarray, second: np.ndarray, looks: int) -> tuple[floa
 
 
 def _run(scope: Scope, say: Say) -> Findings:
-    """Table 1.1 and figure 1.1."""
+    """Run the experiments of table 1.1 and figure 1.1."""
     protocol = QUICK if scope.quick else FULL
     seeds = range(scope.seeds or protocol.splits)
     groups: dict[str, Cells] = {}

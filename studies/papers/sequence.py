@@ -188,7 +188,7 @@ _NAMES = {OCR: "OCR", CHUNKING: "CHUNKING (CoNLL-2000)", SPEECH: "Parts of speec
 
 
 def curves(timings: Iterable[Timing]) -> dict[str, list[Timing]]:
-    """The timings of each algorithm, by size."""
+    """Return the timings of each algorithm, by size."""
     found: dict[str, list[Timing]] = {}
     for one in timings:
         found.setdefault(one.algorithm, []).append(one)
@@ -196,7 +196,7 @@ def curves(timings: Iterable[Timing]) -> dict[str, list[Timing]]:
 
 
 def _accuracies(entries: Sequence[Entry[Run]], quick: bool) -> Table:
-    """The thesis's rows of every data set, ours below those of the same algorithm."""
+    """Return the thesis's rows of every data set, with our row of an algorithm below the published row."""
     names = {dataset: (name, "WSJ, paper" if dataset == SPEECH else "paper") for dataset, name in _NAMES.items()}
     notes = _notes(by_dataset(entries), quick)
     return PUBLISHED.of_groups("Labelling sequences (thesis, tables 5.4 to 5.7)", notes, entries, quick, _over, **names)

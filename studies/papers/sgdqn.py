@@ -304,7 +304,7 @@ def _curve_table(dataset: str, curves: Sequence[Curve], notes: Sequence[str]) ->
 
 
 def race_claim(dataset: str, races: Sequence[Race]) -> Claim:
-    """Return whether SGD-QN needs fewer passes on dense data, and not more of them on sparse ones."""
+    """Return the claim that SGD-QN needs fewer passes on dense data and at most as many on sparse data."""
     ours = np.array([MOST_PASSES + 1 if race.sgdqn is None else race.sgdqn for race in races])
     theirs = np.array([race.svmsgd2 for race in races])
     first, second, difference = theirs.mean(), ours.mean(), ours - theirs
@@ -328,7 +328,7 @@ def _time_claim(dataset: str, times: Iterable[PassTime]) -> Claim:
 
 
 def _lines(curves: Iterable[Curve], sparse_form: float | None) -> list[str]:
-    """What came to light."""
+    """Return observations that are not claims."""
     lines = []
     if sparse_form is not None:
         lines.append(
@@ -387,7 +387,7 @@ def _races(dataset: str, data: Dataset, seeds: Iterable[int], say: Say) -> list[
 
 
 def _run(scope: Scope, say: Say) -> Findings:
-    """Costs, data sets, times, curves and races."""
+    """Return costs, data sets, times, curves and races."""
     say("costs of vector operations")
     sizes = Sizes(20_000, 1_000, 1_000) if scope.quick else Sizes()
     costs = vectors.costs(sizes)

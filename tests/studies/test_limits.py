@@ -1,4 +1,4 @@
-"""What is over a limit on time or memory by more than is allowed does not hold."""
+"""A run that exceeds its limit on time or memory by more than the allowance does not hold."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The versions of the MCSVM paper are compared at the same accuracy, and what takes too long is left out."""
+"""The versions of the MCSVM paper are compared at the same accuracy; versions that take too long are left out."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from studies.study import Scope
 
 @pytest.fixture
 def figure7(monkeypatch, tmp_path):
-    """Figure 7 in less still than the quick form, on the data that comes with the library."""
+    """Run figure 7 on fewer examples than the quick form, from the data set that comes with the library."""
     monkeypatch.setenv("LARANK_DATA", str(tmp_path))
 
     def run(sizes, time_limit):

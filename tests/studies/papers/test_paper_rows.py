@@ -1,4 +1,4 @@
-"""What papers published is complete, and what is expected is of rows there are."""
+"""The published tables are complete, and every expectation belongs to a row."""
 
 from __future__ import annotations
 

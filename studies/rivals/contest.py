@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -105,7 +105,7 @@ def fastest(runs: Sequence[Run]) -> Run:
     return min(runs, key=lambda run: run.wall)
 
 
-def least(runs: Iterable[Any], *names: str) -> Any:
+def least(runs: Sequence[Any], *names: str) -> Any:
     """Return the least of all runs of this figure, or of each of several; None without a run."""
     found = [min((getattr(run, name) for run in runs), default=None) for name in names]
     return found if len(names) > 1 else found[0]

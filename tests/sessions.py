@@ -122,6 +122,11 @@ def larank_session(dtype=np.float64, memory_limit=PLENTY, **settings):
     return compiled("KernelLaRank", dtype)(**{**usual, **settings}, memory_limit=memory_limit)
 
 
+def linear_session(dtype=np.float64, features=7, **settings):
+    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 0, "intercept": False}
+    return compiled("LinearLaRank", dtype)(**{**usual, **settings}, features=features)
+
+
 def lasvm_session(dtype=np.float64, memory_limit=PLENTY, tau=1e-3, delta_max=0.0):
     return compiled("LaSVM", dtype)(tau=tau, delta_max=delta_max, memory_limit=memory_limit)
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
@@ -671,30 +670,3 @@ def test_ctrl_c_ends_training_with_a_valid_model(monkeypatch):
 
 
 # Wrong input
-
-
-@pytest.mark.parametrize(
-    ("parameters", "data", "said"),
-    [
-        ({}, csr_matrix(X), "device='cpu' takes dense arrays, got a sparse matrix"),
-        ({"kernel": "laplacian"}, X, "device='cpu' takes kernels of inner products and distances only"),
-        ({"kernel": lambda A, B: A @ B.T}, X, r"inner products and distances only.*got 'a callable"),
-        ({"memory_limit": 1e4}, X, "memory_limit must be at least .* bytes for .* patterns"),
-        (
-            {"device": "cuda:3"},
-            X,
-            r"device='cuda:3' is not there: torch is not installed, cupy is not installed.*larank\[gpu\].*device='cpu'",
-        ),
-    ],
-)
-def test_what_a_device_cannot_do_is_said(parameters, data, said, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(ValueError, match=said):
-        LaRankClassifier(**{"device": "cpu", **parameters}).fit(data, Y)
-
-
-@pytest.mark.parametrize("kind", [LaRankClassifier, MulticlassSVC])
-def test_checkpoints_need_the_host(kind, tmp_path):
-    with pytest.raises(ValueError, match=r"device=None; got .*device='cpu'"):
-        kind(device="cpu").fit(X, Y, checkpoint=tmp_path / "state")

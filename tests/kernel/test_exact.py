@@ -497,12 +497,6 @@ def test_an_interrupt_while_shared_values_are_computed_ends_a_path_with_a_valid_
     assert_certificate(model, rbf(X), y, 1.0)
 
 
-@pytest.mark.parametrize("solver", ["published", Published()])
-def test_a_path_needs_the_solver_that_can_go_on(solver):
-    with pytest.raises(ValueError, match=r"path needs solver='active-set', got ('published'|Published\()"):
-        svc(solver=solver).path(*data(20, 2), [1.0])
-
-
 # What X may be
 
 X, y = data(160, 3)

@@ -12,7 +12,7 @@ from larank.blocks import provider_for
 from larank.blocks.kernels import kernel_for
 from larank.kernel.stream import Examples, KernelFeed
 from references.optima import kernel_certificate
-from sessions import ALL, PLENTY, Drive, compiled, hooks, in_order_of_arrival, problem
+from sessions import ALL, PLENTY, Drive, hooks, in_order_of_arrival, linear_session, problem
 from sessions import larank_session as session
 
 SCHEDULES = ["adaptive", "fixed"]
@@ -153,11 +153,6 @@ def test_violations_up_to_tau_are_left_alone():
     assert drive.epoch().session.support_patterns > 0
 
 
-def linear_session(dtype=np.float64, features=7, **settings):
-    usual = {"schedule": "adaptive", "n_reprocess": 1, "operations": ALL, "tau": 0.01, "seed": 0, "intercept": False}
-    return compiled("LinearLaRank", dtype)(**{**usual, **settings}, features=features)
-
-
 averaging = partial(linear_session, averages=True)
 
 
@@ -259,27 +254,8 @@ def test_an_average_of_weights_goes_on_from_a_snapshot_and_from_itself():
     np.testing.assert_array_equal(taken.averaged_weights(), linear.averaged_weights())
 
 
-@pytest.mark.parametrize(
-    ("shape", "examples", "message"),
-    [((3, 7), 10, "a row per class"), ((2, 6), 10, "a row per class"), ((2, 7), 0, "an average is of examples")],
-)
-def test_averages_that_do_not_fit_are_refused(shape, examples, message):
-    linear = averaging()
-    linear.add_class()
-    linear.add_class()
-    with pytest.raises(ValueError, match=message):
-        linear.set_average(np.zeros(shape), examples)
-
-
 def test_without_an_average_the_weights_are_the_last_ones():
     linear = linear_session()
     train(linear, *noisy_rows(100, 3), np.arange(100))
     assert not linear.averages
     np.testing.assert_array_equal(linear.averaged_weights(), linear.weights())
-
-
-def test_a_choice_that_does_not_exist_is_an_error_that_lists_those_that_do():
-    with pytest.raises(ValueError, match="schedule must be one of 'adaptive', 'fixed', got 'other'"):
-        session(schedule="other")
-    with pytest.raises(ValueError, match="operations must be one of 'new', 'old', 'optimize', got 'newer'"):
-        session(operations=["new", "newer"])

@@ -1,7 +1,6 @@
 """The compiled sessions of LaSVM, fed by hand: every operation is that of the thesis, whatever blocks and memory."""
 
 from copy import copy
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -437,22 +436,3 @@ def test_a_restored_session_is_where_the_other_stopped(k):
 
 
 # What does not fit
-
-
-def test_rows_and_models_that_do_not_fit_are_refused():
-    K, fed, empty = np.eye(4), session(), session()
-    fed.feed(K, K, np.arange(4), np.zeros(4, np.int32), np.ones(4), np.ones(4))
-    fed.run(4, None)
-    empty.add_class()
-    one, two = (table_of([9], [0], [1.0], [1.0], np.ones((1, columns))) for columns in (1, 2))
-    rows = Rows(K, np.arange(4))
-    with pytest.raises(ValueError, match="a column for every slot"):
-        fed.decide(np.ones((2, fed.slots - 1)))
-    with pytest.raises(ValueError, match="only an empty session"):
-        fed.restore(one, rows)
-    with pytest.raises(ValueError, match="labels must be those of the session, got 0"):
-        session().restore(one, rows)
-    with pytest.raises(ValueError, match=r"such as the session can have, got 1.* in column 1"):
-        empty.restore(two, rows)
-    with pytest.raises(ValueError, match="must answer with 1 rows and 1 columns, got 1 and 0"):
-        empty.restore(one, SimpleNamespace(rows=lambda slots: np.ones((1, 0))))

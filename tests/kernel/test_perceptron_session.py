@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from references.perceptrons import PASSIVE_AGGRESSIVE_RULES, more_classes, perceptron_rule, reference
 from sessions import Drive as LaRankDrive
 from sessions import Perceptron as Drive
-from sessions import Rows, hooks, in_order_of_arrival, larank_session, table_of
+from sessions import Rows, hooks, in_order_of_arrival, larank_session
 from sessions import passive_aggressive_session as passive_aggressive
 from sessions import perceptron_session as perceptron
 
@@ -183,11 +183,3 @@ def test_process_new_alone_is_multiclass_passive_aggressive_at_the_first_visit()
         ours.epoch()
         assert larank.beta().max() <= C
         assert np.abs(larank.beta() - ours.beta()).max() > 0.01
-
-
-def test_models_that_do_not_fit_are_refused():
-    of_two = table_of([0], [0], [1.0], [1.0], np.array([[0.0, 1.0]]))
-    with pytest.raises(ValueError, match=r"such as the session can have, got 1.* in column 1"):
-        perceptron().restore(of_two, None)
-    with pytest.raises(ValueError, match="one number per coefficient"):
-        perceptron().early = np.ones(1)

@@ -3,7 +3,6 @@
 import contextlib
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -269,13 +268,6 @@ def test_all_in_turn_ends_by_the_limit_on_passes():
     assert session.operations["rounds"] == round(outcome.history[-1].iterations * 90)
 
 
-def test_switches_that_cannot_act_and_weston_watkins_are_refused():
-    with pytest.raises(ValueError, match="active_set must be False with selection='cycle'"):
-        training(clusters(), kernel="rbf", selection="cycle")
-    with pytest.raises(ValueError, match=r"formulation must be 'crammer-singer' with solver=.*got 'weston-watkins'"):
-        training(replace(clusters(), formulation="weston-watkins"), kernel="rbf")
-
-
 @pytest.mark.parametrize("row_solver", ROW_SOLVERS)
 def test_a_negative_diagonal_takes_coefficients_to_their_bounds(row_solver):
     at = clusters()
@@ -283,23 +275,3 @@ def test_a_negative_diagonal_takes_coefficients_to_their_bounds(row_solver):
     _, beta = finished(PublishedTraining(Published(row_solver=row_solver), at, blocks, PLENTY)).support()
     assert len(beta)
     assert np.isin(np.abs(beta), [0, *at.costs]).all()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"costs": np.ones(89)}, "equally long"),
-        ({"delta": np.ones((4, 3))}, "square"),
-        ({"labels": np.full(90, 4, np.int32)}, "labels must count"),
-        ({"diagonal": np.full(90, np.nan)}, "diagonal must be finite"),
-        ({"labels": np.zeros(0, np.int32), "costs": np.ones(0), "diagonal": np.ones(0)}, "at least one example"),
-        ({}, "must answer with 1 rows and 90 columns, got 1 and 89"),
-    ],
-)
-def test_the_session_refuses_arrays_that_do_not_fit(wrong, message):
-    at = clusters()
-    arrays = {"labels": at.labels, "costs": at.costs, "diagonal": np.ones(90), "delta": at.delta}
-    switches = {"selection": "kkt", "row_solver": "exact", "cooling": "none", "active_set": True, "cache": True}
-    rows = SimpleNamespace(rows=lambda examples: np.ones((1, 89)))
-    with pytest.raises(ValueError, match=message):
-        _core.Mcsvm64(**{**arrays, **wrong}, **switches, epsilon=0.1, cache_bytes=0).run(1, rows)

@@ -254,19 +254,6 @@ def test_a_strategy_may_be_given_as_an_object(kind, made):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"selection": Active}, "selection must be one of .* or a strategy such as"),
-        ({"selection": Active(), "sample_size": 3}, "sample_size acts with the name of a strategy only"),
-    ],
-)
-def test_bad_selections_are_refused(kind, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        model(kind, **parameters).fit(X, two)
-
-
-@pytest.mark.parametrize("kind", MODELS)
 def test_weights_of_zero_are_never_chosen(kind, chosen):
     weights = np.where(np.arange(240) % 3 == 0, 0.0, 1.0)
     model(kind, selection="active").fit(X, two, sample_weight=weights)

@@ -3,7 +3,6 @@
 import gc
 import importlib.util
 import math
-import signal
 import sys
 import types
 import weakref
@@ -19,7 +18,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import larank
-from checks import coefficients
+from checks import coefficients, interrupt_when_training
 from larank import LaRankClassifier, MulticlassSVC
 from larank.blocks import device as devices
 from larank.blocks.device import DeviceKernel, DeviceMemoryError, HostDevice, device_for
@@ -654,16 +653,8 @@ def test_limits_end_training_with_a_valid_model():
         MulticlassSVC(C=100, gamma=1.0, tol=1e-9, max_iter=1, device="cpu", random_state=0).fit(X[:300], Y[:300])
 
 
-def test_ctrl_c_ends_training_with_a_valid_model(monkeypatch):
-    step = Blockwise.step
-
-    def pressed(self, places):
-        if self.counters.blocks == 2:
-            signal.raise_signal(signal.SIGINT)
-        return step(self, places)
-
-    monkeypatch.setattr(Blockwise, "step", pressed)
-    with pytest.warns(TrainingWarning, match="by an interrupt"):
+def test_ctrl_c_ends_training_with_a_valid_model():
+    with interrupt_when_training(), pytest.warns(TrainingWarning, match="by an interrupt"):
         model = larank_on("cpu").fit(X, Y)
     assert model.result_.status == "interrupted"
     assert len(model.support_)

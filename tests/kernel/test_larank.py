@@ -1,7 +1,5 @@
 """LaRankClassifier: one stream makes one model, it is feasible, its certificate true and its optimum the SVM's."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,36 +23,6 @@ def larank(kernel="rbf", **parameters):
 
 def converged(kernel="precomputed", tol=1e-7, **parameters):
     return larank(kernel, stop="gap", tol=tol, max_iter=100_000, **parameters)
-
-
-def streamed(K, y, cuts, **parameters):
-    """Return a model of a stream cut at these places."""
-    model = larank("precomputed", **parameters)
-    for first, last in itertools.pairwise([0, *cuts, len(y)]):
-        model.partial_fit(K[first:last], y[first:last])
-    return model
-
-
-@given(
-    n=st.integers(2, 80),
-    k=st.integers(2, 6),
-    seed=st.integers(0, 10**6),
-    size=st.sampled_from([1, 4, 16, 64, 256]),
-    jobs=st.sampled_from([1, 2]),
-    cuts=st.lists(st.integers(1, 79), max_size=4, unique=True),
-    ordered=st.booleans(),
-)
-def test_any_split_makes_the_same_model_also_with_classes_that_come_late(n, k, seed, size, jobs, cuts, ordered):
-    X, y = data(n, min(n, k), seed, dimensions=2)
-    if ordered:  # each class begins where the one before ends
-        order = np.argsort(y, kind="stable")
-        X, y = X[order], y[order]
-    y = np.array(["d", "a", "e", "b", "f", "c"])[y]
-    gram = X @ X.T
-    whole = larank("precomputed", shuffle=False).fit(gram, y)
-    parts = streamed(gram, y, sorted(cut for cut in cuts if cut < n), batch_size=size, n_jobs=jobs)
-    assert_same_model(parts, whole, but=("n_features_in_",))
-    assert_feasible(parts, y, 1.0)
 
 
 @costly(60)

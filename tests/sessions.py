@@ -27,6 +27,17 @@ def assert_same(one, other):
         np.testing.assert_array_equal(mine, theirs)
 
 
+def on_every_level():
+    """Yield each instruction set while the core computes with it."""
+    before = _core.simd_level()
+    try:
+        for level in _core.simd_levels():
+            _core.set_simd_level(level)
+            yield level
+    finally:
+        _core.set_simd_level(before)
+
+
 def dense(table, rows, columns, values=None):
     """The coefficients, or other values that belong to them, with a row for every example."""
     whole = np.zeros((rows, columns))

@@ -658,6 +658,3 @@ def test_ctrl_c_ends_training_with_a_valid_model():
         model = larank_on("cpu").fit(X, Y)
     assert model.result_.status == "interrupted"
     assert len(model.support_)
-
-
-# Wrong input

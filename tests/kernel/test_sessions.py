@@ -10,7 +10,7 @@ import pytest
 
 import sessions
 from larank import _core
-from sessions import Drive, Lasvm, Perceptron, arrays, assert_same, hooks, noisy, problem
+from sessions import Drive, Lasvm, Perceptron, arrays, assert_same, hooks, noisy, on_every_level, problem
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,7 @@ def test_the_size_of_blocks_and_values_in_free_slots_do_not_change_the_model(kin
 @pytest.mark.parametrize("k", [2, 4])
 @every_kind
 def test_instruction_sets_do_not_change_the_model(kind, k, dtype):
-    before, found = _core.simd_level(), []
-    try:
-        for level in _core.simd_levels():
-            _core.set_simd_level(level)
-            found.append(kind.model(kind.trained(200, k, 32, dtype)))
-    finally:
-        _core.set_simd_level(before)
+    found = [kind.model(kind.trained(200, k, 32, dtype)) for _ in on_every_level()]
     assert len(found) > 1
     for other in found[1:]:
         assert_same(found[0], other)
@@ -117,12 +111,11 @@ def test_rows_that_were_dropped_are_asked_for_again_within_the_limit_and_the_mod
     expected = kind.model(free)
     assert free.rounds == 0
     for factor in (1, 1.2):
-        limit, peak = int(factor * smallest_limit(kind, k, block)), []
-        drive = kind.trained(
-            kind.examples, k, block, memory_limit=limit, look=lambda d, peak=peak: peak.append(d.session.bytes)
-        )
+        limit, held = int(factor * smallest_limit(kind, k, block)), set()
+        look = lambda drive, held=held: held.add(drive.session.bytes)  # noqa: E731
+        drive = kind.trained(kind.examples, k, block, memory_limit=limit, look=look)
         assert_same(expected, kind.model(drive))
-        assert max(peak) <= limit
+        assert max(held) <= limit
         assert drive.rounds > 5
         assert drive.session.resident_rows < drive.session.support_patterns
 

@@ -197,18 +197,16 @@ def test_the_certificate_is_that_of_all_classes_even_if_not_all_were_met(selecti
 @pytest.mark.parametrize("status", ["time_limit", "interrupted"])
 def test_an_end_in_the_middle_of_finishing_leaves_a_valid_model(status, monkeypatch):
     monkeypatch.setattr("larank.kernel.lasvm._FINISHING_STEPS", 3)
-    some, labels = noise(600, 2, 3)
-    clock = iter([0.0] * 10**7)
-    finish_some, calls = LaSVM._finish_some, []
-    is_over = lambda: status == "time_limit" and len(calls) == 50  # noqa: E731
-    monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: 5.5 if is_over() else next(clock))
+    (some, labels), finish_some, calls, clock = noise(600, 2, 3), LaSVM._finish_some, [], [0.0]
 
     def watched(self, training):
         calls.append(0)
-        if status == "interrupted" and len(calls) == 50:
+        if len(calls) == 50 and status == "interrupted":
             signal.raise_signal(signal.SIGINT)
+        clock[0] = 5.5 * (len(calls) == 50 and status == "time_limit")
         return finish_some(self, training)
 
+    monkeypatch.setattr("larank.training.loop.time.perf_counter", lambda: clock[0])
     monkeypatch.setattr(LaSVM, "_finish_some", watched)
     with pytest.warns(TrainingWarning, match="time_limit|interrupt"):
         model = lasvm(C=100.0, time_limit=5.0).fit(some, labels)

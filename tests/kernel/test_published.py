@@ -215,22 +215,19 @@ def test_cooling_saves_rounds():
 def test_the_cache_does_not_change_the_result(row_solver):
     at = clusters(60)
     at = replace(at, X=np.exp(-0.5 * ((at.X[:, None] - at.X) ** 2).sum(axis=2)))
-    state, row = 2 * 8 * 60 * 4, 8 * 60
-    kept = finished(training(at, row_solver=row_solver, epsilon=0.01))
-    tiny = finished(training(at, state + 3 * row, row_solver=row_solver, epsilon=0.01))
-    least = finished(training(at, 0.0, row_solver=row_solver, epsilon=0.01))
-    without = finished(training(at, row_solver=row_solver, epsilon=0.01, cache=False))
-    for other in (tiny, least, without):
-        np.testing.assert_array_equal(other.coefficients, kept.coefficients)
-    rows = [session.operations["kernel_rows"] for session in (kept, tiny, least, without)]
+    three_rows = 2 * 8 * 60 * 4 + 3 * 8 * 60  # with the state of the session
+    ways = [{}, {"memory_limit": three_rows}, {"memory_limit": 0.0}, {"cache": False}]
+    sessions = [finished(training(at, row_solver=row_solver, epsilon=0.01, **way)) for way in ways]
+    for other in sessions[1:]:
+        np.testing.assert_array_equal(other.coefficients, sessions[0].coefficients)
+    counts = [session.operations for session in sessions]
+    rows = [count["kernel_rows"] for count in counts]
     assert rows == sorted(rows)
     assert rows[0] <= 60
     assert rows[0] < rows[1]
-    assert rows[-1] == without.operations["rounds"]
-    assert without.operations["cache_hits"] == 0
-    for session in (kept, tiny, least):
-        assert sum(session.operations[name] for name in ("kernel_rows", "cache_hits")) == session.operations["rounds"]
-    assert tuple(hooks.cached_rows(session._session) for session in (tiny, least)) == (3, 1)
+    assert all(count["kernel_rows"] + count["cache_hits"] == count["rounds"] for count in counts)
+    assert counts[-1]["cache_hits"] == 0
+    assert [hooks.cached_rows(session._session) for session in sessions[1:3]] == [3, 1]
 
 
 def test_a_callable_kernel_on_objects_is_called_piece_by_piece():

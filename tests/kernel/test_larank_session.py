@@ -57,12 +57,10 @@ def test_the_dual_never_decreases_and_the_constraints_hold_after_every_example(s
         assert drive.session.loss >= 0
         drive.session.begin_another_epoch()
     assert (np.diff(reached) >= -1e-12 * max(reached)).all()
-    plain = 1 - np.eye(int(labels.max()) + 1)
-    primal, dual, _ = kernel_certificate(drive.beta(), K, labels, costs, plain)
+    beta, norm = drive.beta(), drive.session.half_squared_norm
+    primal, dual, _ = kernel_certificate(beta, K, labels, costs, 1 - np.eye(int(labels.max()) + 1))
     assert drive.session.dual == pytest.approx(dual, rel=1e-9, abs=1e-12)
-    assert drive.session.half_squared_norm == pytest.approx(
-        0.5 * (drive.beta() * (K @ drive.beta())).sum(), abs=1e-9 * C
-    )
+    assert norm == pytest.approx(0.5 * (beta * (K @ beta)).sum(), abs=1e-9 * C)
     assert primal >= dual - 1e-9 * abs(dual)
 
 

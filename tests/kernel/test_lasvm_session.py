@@ -1,5 +1,6 @@
 """The compiled sessions of LaSVM, fed by hand: every operation is that of the thesis, whatever blocks and memory."""
 
+import operator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import sessions
 from references.optima import binary_optimum
-from sessions import PLENTY, Lasvm, Rows, assert_same, hooks, in_order_of_arrival, noisy, problem, table_of
+from sessions import Lasvm, Rows, assert_same, hooks, in_order_of_arrival, noisy, problem, table_of
 from sessions import lasvm_session as session
 
 
@@ -191,24 +192,19 @@ def test_constraints_gradients_and_the_dual_hold_after_every_example(size, C, bl
 def test_counters_and_loss_add_up():
     K, labels = noisy(100, seed=1)
     drive = Lasvm(session(), K, labels, np.full(100, 3.0), block=7)
-    lost = 0.0
+    lost, counted = 0.0, operator.attrgetter("process", "reprocess", "steps", "finishing_steps")
     for k in range(100):
         alpha, bias, _ = drive.model()
         lost += 3.0 * max(0.0, 1 - drive.signs()[0, k] * (alpha[0] @ K[:, k] + bias[0]))
         drive.epoch(np.array([k]))
         assert drive.session.loss == pytest.approx(lost)
-
-    def counted():
-        counters = drive.session.counters
-        return counters.process, counters.reprocess, counters.steps, counters.finishing_steps
-
-    process, reprocess, steps, finishing = counted()
+    process, reprocess, steps, finishing = before = counted(drive.session.counters)
     assert (process, finishing) == (100, 0)
     assert 0 < reprocess <= 100
     assert reprocess < steps <= process + reprocess
-    drive.finish()
-    assert counted()[:3] == (process, reprocess, steps)
-    assert counted()[3] > 0
+    *others, finishing = counted(drive.finish().session.counters)
+    assert tuple(others) == before[:3]
+    assert finishing > 0
     drive.session.begin_another_epoch()
     assert drive.session.loss == 0
 
@@ -353,10 +349,12 @@ def test_finishing_with_a_shrunk_set_is_feasible_on_the_way_and_satisfies_all_me
     """Thousands of steps on members most of which are at a bound: looks happen, and members leave the active set."""
     K, labels = noisy(700, k, seed=1, gamma=1.0, dimensions=2)
 
-    def made(limit=PLENTY):
-        return Lasvm(session(dtype, limit, tau=1e-6), K.astype(dtype), labels, np.full(700, 50.0), 64).epoch()
+    exact, costs = K.astype(dtype).astype(np.float64), np.full(700, 50.0)
 
-    drive, exact = made(int(share * made().session.bytes)) if share else made(), K.astype(dtype).astype(np.float64)
+    def made(**limit):
+        return Lasvm(session(dtype, tau=1e-6, **limit), K.astype(dtype), labels, costs, 64).epoch()
+
+    drive = made(memory_limit=int(share * made().session.bytes)) if share else made()
     duals = [drive.session.dual]
 
     def look(drive):

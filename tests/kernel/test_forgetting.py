@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from larank import LaRankClassifier
 from larank.data import models
+from references import optima
 
 TAU, MOST_HEIRS, MOST_LOST, RIDGE, BETWEEN_LOOKS = 0.08, 8, 0.9, 1e-3, 64
 FORGET = ("least", "oldest")
@@ -144,9 +145,7 @@ def test_letting_the_oldest_go_keeps_coefficients_feasible_and_the_dual_known(ke
 def test_the_primal_objective_of_fit_is_that_of_the_model(kernel, forget, average):
     X, y = noisy(500)
     model = bounded(30, forget, kernel=kernel, C=0.5, average=average).fit(X, y)
-    scores = model.decision_function(X)
-    margins = scores[np.arange(len(y)), y][:, None] - scores
-    losses = np.maximum(0, (np.arange(4) != y[:, None]) - margins).max(axis=1)
+    losses = optima.losses("crammer-singer", model.decision_function(X), y)
     if kernel == "linear":
         half = np.square(model.coef_).sum() / 2
     else:

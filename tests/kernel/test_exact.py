@@ -9,7 +9,7 @@ import overlapping
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from overlapping import data, margins_and_weights, rbf
+from overlapping import NAMED, PROBLEMS, assert_certificate, data, margins_and_weights, rbf
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import pairwise
@@ -40,31 +40,13 @@ def assert_feasible(model, y, costs):
     overlapping.assert_feasible(model, y, costs, rounding=1e-14, sums=1e-11)
 
 
-def assert_certificate(model, K, y, costs, delta=None, close=1e-9):
-    """What `result_` says is what the formulas say of `dual_coef_` and `scale_`."""
-    result, beta = model.result_, coefficients(model, len(y))
-    delta, costs = 1 - np.eye(y.max() + 1) if delta is None else delta, np.broadcast_to(costs, len(y))
-    *found, violation = kernel_certificate(beta, K, y, costs, delta, model.formulation, model.scale_, kappa=1e-10)
-    assert (result.primal, result.dual) == pytest.approx(found, rel=close, abs=1e-12)
-    assert result.gap >= -close * result.primal
-    assert result.violation == pytest.approx(violation, abs=10 * close)
-    assert (result.support_patterns, result.support_vectors) == (len(model.support_), model.dual_coef_.nnz)
-    last = result.history[-1]
-    assert result.exact
-    assert (last.exact, last.primal, last.dual) == (True, result.primal, result.dual)
-
-
 # The optimum
 
 
 @costly(60)
 @given(
-    n=st.integers(2, 14) | st.integers(15, 70),
-    k=st.integers(2, 6),
-    seed=st.integers(0, 10**6),
-    C=st.sampled_from([0.01, 1.0, 30.0]),
+    **PROBLEMS,
     tol=st.sampled_from([0.5, 0.03, 1e-4, 3e-7]),
-    kernel=st.sampled_from(["rbf", "linear"]),
     formulation=st.sampled_from(FORMULATIONS),
     init=st.sampled_from(["larank", "zero"]),
     shrinking=st.booleans(),
@@ -471,18 +453,6 @@ def test_an_interrupt_while_shared_values_are_computed_ends_a_path_with_a_valid_
 # What X may be
 
 X, y = data(160, 3)
-
-
-# tanh has no kernel to offer in general; of products this small it is as good as linear.
-NAMED = {
-    "linear": (lambda X, Z: X @ Z.T, {}),
-    "rbf": (lambda X, Z: pairwise.rbf_kernel(X, Z, gamma=0.2), {"gamma": 0.2}),
-    "poly": (lambda X, Z: (0.2 * X @ Z.T + 0.5) ** 2, {"gamma": 0.2, "coef0": 0.5, "degree": 2}),
-    "sigmoid": (lambda X, Z: np.tanh(1e-4 * X @ Z.T), {"gamma": 1e-4}),
-    "laplacian": (lambda X, Z: pairwise.laplacian_kernel(X, Z, gamma=0.2), {"gamma": 0.2}),
-    "chi2": (lambda X, Z: pairwise.chi2_kernel(X, Z, gamma=0.2), {"gamma": 0.2}),
-    "intersection": (lambda X, Z: np.minimum(X[:, None], Z[None]).sum(axis=2), {}),
-}
 
 
 def test_every_kernel_is_tested():

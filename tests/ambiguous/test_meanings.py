@@ -27,11 +27,6 @@ meanings = st.recursive(
 )
 
 
-def test_a_meaning_is_written_as_relations_with_arguments():
-    assert str(BELIEVE) == "believe(mother, break(dog, box))"
-    assert parse_meaning(" believe (mother,break( dog ,box)) ") == BELIEVE
-
-
 @given(meanings)
 def test_what_is_written_is_read_back(meaning):
     assert parse_meaning(str(meaning)) == meaning
@@ -44,7 +39,9 @@ def test_any_text_is_a_meaning_or_a_format_error(text):
         assert parse_meaning(str(meaning)) == meaning
 
 
-def test_relations_symbols_and_pairs_are_in_reading_order():
+def test_relations_symbols_and_pairs_are_written_and_read_in_their_order():
+    assert str(BELIEVE) == "believe(mother, break(dog, box))"
+    assert parse_meaning(" believe (mother,break( dog ,box)) ") == BELIEVE
     assert [str(relation) for relation in BELIEVE.relations()] == [str(BELIEVE), "break(dog, box)"]
     assert BELIEVE.symbols() == ("believe", "mother", "break", "dog", "box")
     assert BELIEVE.pairs() == (("mother", "A0"), ("break", "A1"))
@@ -122,27 +119,20 @@ def test_a_file_that_was_written_is_read_back(tmp_path_factory, examples):
         path = tmp_path_factory.mktemp("written") / name
         write_examples(path, examples)
         assert read_examples(path) == examples
-
-
-def test_a_known_meaning_is_written_where_there_are_no_candidates(tmp_path):
-    path = tmp_path / "test.txt.gz"
+    # A known meaning is written where there are no candidates.
     write_examples(path, [ParseExample(("dogs", "sleep"), (), Meaning("sleep", (Meaning("dog"),)))])
     assert gzip.decompress(path.read_bytes()) == b"dogs sleep\nsleep(dog)\n"
 
 
-def test_a_bad_meaning_names_file_line_and_column(tmp_path):
+def test_a_bad_or_missing_meaning_names_file_and_line_unless_it_is_to_be_applied(tmp_path):
     path = tmp_path / "bad.txt"
     path.write_text(FILE.replace("sleep(dog)", "sleep(dog"))
     with pytest.raises(MeaningFormatError, match=r"bad\.txt, line 9, column 10: expected ',' or '\)'"):
         read_examples(path)
     with pytest.raises(MeaningFormatError, match=r"^line 2, column 4"):
         read_examples(["the dog", "dog)"])
-
-
-def test_a_sentence_without_a_meaning_is_an_error_unless_it_is_to_be_applied(tmp_path):
-    path = tmp_path / "apply.txt"
     path.write_text("# to apply\nthe dog sleeps\n\nthe cat sleeps\n")
-    with pytest.raises(DataFormatError, match=r"apply\.txt, line 2: the sentence 'the dog sleeps' has no meaning"):
+    with pytest.raises(DataFormatError, match=r"bad\.txt, line 2: the sentence 'the dog sleeps' has no meaning"):
         read_examples(path)
     assert [example.words[1] for example in read_examples(path, needs_candidates=False)] == ["dog", "cat"]
 

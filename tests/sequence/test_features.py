@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,24 +26,14 @@ from larank.sequence.sequences import Sequences
 
 def form_of(name, word):
     """What a form makes of a word; None if the word has no such form."""
-    if name == "":
-        return word
-    if name == "lower":
-        return "".join(c.lower()[0] for c in word)
-    if name in ("shape", "shortshape"):
-        return shape(word, name == "shortshape")
+    kinds = ["X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdecimal() else c for c in word]
+    lower = [c.lower()[0] for c in word]
+    whole = {"": word, "lower": lower, "shape": kinds, "shortshape": [kind for kind, _ in groupby(kinds)]}
+    if name in whole:
+        return "".join(whole[name])
     length = int(name[-1])
-    if len(word) < length:
-        return None
-    return word[:length] if name.startswith("prefix") else word[-length:]
-
-
-def shape(word, short):
-    out = ""
-    for c in word:
-        kind = "X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdecimal() else c
-        out += "" if short and out.endswith(kind) else kind
-    return out
+    part = word[:length] if name.startswith("prefix") else word[-length:]
+    return part if len(part) == length else None
 
 
 def atom_value(atom, sentence, i, columns):

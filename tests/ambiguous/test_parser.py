@@ -2,8 +2,6 @@
 
 import itertools
 import pickle
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -334,27 +332,6 @@ def test_what_cannot_be_learned_from_or_scored_is_named(call, given, error, mess
 
 
 # ---- While it trains, and after it has failed ----
-
-
-def test_meanings_are_found_while_another_thread_trains():
-    words, told = [f"w{i} v{i}" for i in range(140)], [[f"r{i}(x{i})"] for i in range(140)]
-    parser = SemanticParser(random_state=0).fit(words[:100], told[:100])
-    sentence, is_done = " ".join(f"w{i % 100}" for i in range(500)), threading.Event()
-
-    def ask():
-        while not is_done.is_set():
-            assert len(parser.label([sentence])[0]) == 500
-            parser.predict(["w1 v1"])
-
-    with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(ask) for _ in range(2)]
-        try:
-            for i in range(100, 140):
-                parser.partial_fit(words[i : i + 1], told[i : i + 1])
-        finally:
-            is_done.set()
-        for each in asked:
-            each.result()
 
 
 @pytest.mark.parametrize("method", ["partial_fit", "fit"])

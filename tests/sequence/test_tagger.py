@@ -4,7 +4,6 @@ import itertools
 import pickle
 import re
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from forging import joined, split
-from larank import MemoryLimitError, SequenceTagger, StructuredModel, StructuredSVC
+from larank import MemoryLimitError, SequenceTagger
 from larank.data import DataFormatError, data_directory
 from larank.data.columns import ConllFile, write_conll
 from larank.data.models import ModelFileError, load, save
@@ -355,13 +354,17 @@ def test_limits_on_memory_and_patterns_are_kept_with_a_dual_that_is_a_lower_boun
 
 def test_label_costs_are_those_of_the_objective():
     data, costs = corpus(0, sequences=12), {(0, 1): 5.0, (1, 0): 0.25}
-    tagger = SequenceTagger(label_costs=costs, random_state=0).fit((data.X, np.diff(data.starts)), data.labels)
+    X, y = (data.X, np.diff(data.starts)), data.labels
+    tagger = SequenceTagger(label_costs=costs, random_state=0).fit(X, y)
     chain = Chain(1, 3, 3, np.array([[costs.get((a, b), float(a != b)) for b in range(3)] for a in range(3)]))
     w = np.concatenate([tagger.coef_.toarray().ravel(), tagger.transitions_.ravel()])
     patterns = [stretches(*data.sequence(i), 1, "exact")[0] for i in range(len(data))]
     losses = sum(chain.h(w, x, chain.worst(w, x)) for x in patterns)
     assert losses > 1
     assert tagger.result_.primal == pytest.approx(w @ w / 2 + tagger.C * losses)
+    _, optimum = chain.optimum(patterns, np.full(len(data), 0.5))
+    result = tagger.set_params(C=0.5, stop="gap", tol=1e-5).fit(X, y).result_
+    assert (result.primal, result.dual) == pytest.approx((optimum, optimum), rel=1e-5)
     with pytest.warns(UserWarning, match="label_costs names labels that y does not hold: 'NUON'"):
         SequenceTagger(label_costs={("NUON", "VERB"): 2.0}).fit(*FEW)
 
@@ -671,37 +674,6 @@ def test_a_failed_call_leaves_the_model_as_it_was(wrong, file_of, monkeypatch):
     assert tagger.partial_fit(words, tags).predict(X).tolist() == again.partial_fit(words, tags).predict(X).tolist()
     assert_same_weights(tagger, again)
     assert "B-Z" in tagger.classes_
-
-
-# ---- The same problem by other solvers ----
-
-
-class ChainModel(StructuredModel):
-    """A chain as a structured model, by enumeration."""
-
-    def __init__(self, chain):
-        self.chain = chain
-
-    def joint_feature(self, x, y):
-        return self.chain.phi(x, y)
-
-    def loss(self, y_true, y):
-        return float(sum(a != b for a, b in zip(y_true, y, strict=True)))
-
-    def argmax(self, x, w, y_true=None):
-        loss = (lambda y: 0.0) if y_true is None else partial(self.loss, y_true)
-        return max(self.chain.outputs(x), key=lambda y: w @ self.chain.phi(x, y) + loss(y))
-
-
-@pytest.mark.parametrize("solver", ["larank", "svmstruct", "svmstruct-1slack"])
-def test_structured_solvers_reach_the_optimum_of_the_tagger(solver):
-    data = corpus(0, sequences=8)
-    X, y = zip(*map(data.sequence, range(len(data))), strict=True)
-    chain, until = Chain(1, 3, 3), {"C": 0.5, "stop": "gap", "tol": 1e-5, "random_state": 0}
-    general = StructuredSVC(ChainModel(chain), solver, **until).fit(list(map(chain.unlabelled, X)), list(y))
-    tagger = SequenceTagger(**until).fit((data.X, np.diff(data.starts)), data.labels)
-    assert general.result_.primal == pytest.approx(tagger.result_.primal, rel=3e-5)
-    assert general.result_.dual == pytest.approx(tagger.result_.dual, rel=3e-5)
 
 
 def test_estimates_of_the_primal_objective_are_made_in_the_first_epoch_only():

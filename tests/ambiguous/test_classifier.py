@@ -1,4 +1,4 @@
-"""AmbiguousClassifier: labels that are sets of candidates."""
+"""AmbiguousClassifier: labels that are sets of candidates, and the mean pairwise loss of one example."""
 
 import numpy as np
 import pandas as pd
@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.optimize import minimize
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold
 
 from larank import AmbiguousClassifier, LinearMulticlassSVC, TrainingWarning
 from larank.data import load_letter
 from references import pairwise
+from sessions import hooks
 
 NAMES = np.array(["ash", "birch", "elm", "oak"])
 
@@ -37,6 +39,81 @@ def coefficients(model, n):
     beta = np.zeros((n, len(model.classes_)))
     beta[model.support_] = model.dual_coef_.toarray()
     return beta
+
+
+# The step and the best coefficients of one example
+
+
+@st.composite
+def examples(draw, most=8):
+    """Scores, with ties and differences of exactly one among them, and weights of candidates."""
+    k = draw(st.integers(2, most))
+    score = st.one_of(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0]), st.floats(-3, 3))
+    scores = np.array(draw(st.lists(score, min_size=k, max_size=k)))
+    size = draw(st.integers(1, k - 1))
+    chosen = draw(st.permutations(range(k)))[:size]
+    weights = np.zeros(k)
+    equal = draw(st.booleans())
+    weights[chosen] = 1.0 if equal else draw(st.lists(st.sampled_from([1.0, 2.0, 5.0]), min_size=size, max_size=size))
+    return scores, weights
+
+
+@given(examples(most=40))
+@settings(max_examples=300)
+def test_the_sorted_step_is_the_maximum_over_all_pairs(example):
+    loss, delta, psi = hooks.pairwise_ascent(*example)
+    expected_loss, expected_delta, expected_psi = pairwise.ascent(*example)
+    assert (loss, loss) == pytest.approx((expected_loss, pairwise.loss(*example)), abs=1e-12)
+    assert delta == pytest.approx(expected_delta, abs=1e-12)
+    np.testing.assert_allclose(psi, expected_psi, atol=1e-12)
+
+
+def dual(beta, scores, weights, kappa):
+    return beta[weights > 0].sum() - beta @ scores - kappa * beta @ beta / 2
+
+
+@given(examples(), st.sampled_from([0.01, 1.0, 7.0]), st.sampled_from([0.01, 1.0, 100.0]))
+@settings(max_examples=200)
+def test_the_best_coefficients_are_those_of_a_general_solver(example, kappa, cost):
+    scores, weights = example
+    M, bounds = pairwise.to_pairs(weights, len(scores))
+    found = minimize(
+        lambda a: -dual(M @ a, scores, weights, kappa),
+        np.zeros(len(bounds)),
+        jac=lambda a: kappa * M.T @ (M @ a) + M.T @ scores - 1,
+        bounds=[(0, cost * bound) for bound in bounds],
+        method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-12},
+    )
+    beta = np.array(hooks.pairwise_solution(scores, weights, kappa, cost))
+    best = dual(beta, scores, weights, kappa)
+    assert best >= -found.fun - 1e-9 * (1 + abs(found.fun))
+    assert best == pytest.approx(-found.fun, rel=1e-5, abs=1e-7)
+
+
+@given(examples(most=60), st.sampled_from([1e-6, 1.0, 1e4]), st.sampled_from([1e-3, 1.0, 1e6]))
+@settings(max_examples=300)
+def test_the_best_coefficients_keep_their_bounds_and_leave_no_pair_for_more(example, kappa, cost):
+    scores, weights = example
+    beta = np.array(hooks.pairwise_solution(scores, weights, kappa, cost))
+    right, wrong, of_pair = pairwise.pairs(weights)
+    assert abs(beta.sum()) <= 1e-9 * cost
+    assert (beta[right] >= 0).all()
+    assert (beta[wrong] <= 0).all()
+    assert (beta[right] <= cost * of_pair.sum(axis=1) * (1 + 1e-9)).all()
+    assert (-beta[wrong] <= cost * of_pair.sum(axis=0) * (1 + 1e-9)).all()
+    # The loss that the coefficients account for is all there is: complementary slackness of the whole example.
+    after = scores + kappa * beta
+    scale = 1 + np.abs(scores).max() + kappa * np.abs(beta).max()
+    accounted = (beta[right].sum() - beta @ after) / cost
+    assert pairwise.loss(after, weights) == pytest.approx(accounted, abs=1e-9 * scale)
+
+
+def test_scores_far_from_zero_are_cut_as_those_around_it():
+    scores, weights = np.array([0.3, -0.2, 0.1, 0.7, 0.65]), np.array([1.0, 0, 1, 0, 0])
+    near = hooks.pairwise_solution(scores, weights, 1.0, 1.0)
+    far = hooks.pairwise_solution(scores + 1e8, weights, 1.0, 1.0)
+    np.testing.assert_allclose(far, near, atol=1e-6)
 
 
 # The algorithm
@@ -160,11 +237,14 @@ def test_all_ways_to_write_candidates_make_one_model():
         np.testing.assert_array_equal(model.support_candidates_.toarray(), plain.support_candidates_.toarray())
 
 
-def test_the_columns_of_a_matrix_are_numbered_where_they_have_no_names():
+def test_columns_without_names_are_numbered_and_classes_may_be_announced():
     X, y, sets = problem(40)
     model = ambiguous(C=10.0, epochs=5).fit(X, sets)
     np.testing.assert_array_equal(model.classes_, range(4))
     assert model.score(X, y) > 0.7
+    model = ambiguous().fit(X, [set(NAMES[row > 0]) for row in sets], classes=[*NAMES, "yew"])
+    assert list(model.classes_) == [*NAMES, "yew"]
+    assert "yew" not in model.predict(X)
 
 
 def test_the_numbers_of_annotators_say_more_than_the_sets_of_their_labels():
@@ -206,13 +286,6 @@ def test_examples_with_all_classes_as_candidates_are_left_out_and_counted():
     stream = ambiguous().partial_fit(X[:20], sets[:20]).partial_fit(X[20:], sets[20:])
     for counts in (model.result_.operations, stream.result_.operations):
         assert (counts["uninformative"], counts["process_new"]) == (8, 32)
-
-
-def test_a_class_that_is_nobodys_candidate_may_be_announced():
-    X, _, sets = problem(40)
-    model = ambiguous().fit(X, [set(NAMES[row > 0]) for row in sets], classes=[*NAMES, "yew"])
-    assert list(model.classes_) == [*NAMES, "yew"]
-    assert "yew" not in model.predict(X)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -300,49 +373,47 @@ def test_training_that_ends_between_two_weights_claims_no_lower_bound():
 # Wrong candidates
 
 
-@pytest.mark.parametrize(
-    ("y", "classes", "message"),
-    [
-        ([{0}, set(), {1}], None, "at least one candidate, got an empty set for example 1$"),
-        ([{0}, [], {}], None, "got an empty set for example 1 and 1 others"),
-        (np.array([[1, 0], [0, 0], [0, 1]]), None, "got an empty set for example 1$"),
-        (np.array([[1, 0], [0, np.nan], [0, 1]]), None, "finite numbers >= 0, got nan for example 1"),
-        (np.array([[1, 0], [0, -2], [0, 1]]), None, "finite numbers >= 0, got -2.0 for example 1"),
-        (np.array([["a", "b"]] * 3), None, "must hold numbers: 0 and 1, or weights"),
-        (np.eye(3), ["a", "b"], "classes must name every column of the matrix of candidates, 3; got 2"),
-        (np.eye(3), ["a", "b", "a"], "classes must be a list of labels, each named once"),
-        ([{0}, {1, "oak"}, {1}], None, "labels of one type, got words and numbers"),
-        ([{0}, 3, {1}], None, "got 3 for example 1"),
-        ([None, {0, 1}, {1}], None, "got None for example 0"),
-        ([0, {0, 1}, {1}], None, "got 0 for example 0"),
-        ([{0}, "oak", {1}], None, "got 'oak' for example 1"),
-        ([{0}, {1: -1.0}, {1}], None, "got -1.0 for 1 of example 1"),
-        ([{0}, {1: "two"}, {1}], None, "got 'two' for 1 of example 1"),
-        ([{0}, {1}], None, "X and y must be equally long, got 3 and 2"),
-        ([{0, 1}] * 3, None, "got full sets only"),
-        ([{0}] * 3, None, "at least two classes, got one class: 0"),
-        ([{0}] * 3, [0, 1], "at least two classes with a weight above zero .*, got 0 alone"),
-        ([{0}, {np.nan}, {1}], None, "numbers that one array can hold; got nan"),
-        ([{0}, {2**60 + 1}, {2.5}], None, "numbers that one array can hold"),
-        ([{b"a"}, {b"b"}, {b"a"}], None, "got b'[ab]'"),
-        ([{0}, {None}, {1}], None, "got None"),
-        ([{(1, 2)}, {(1, 2, 3)}, {(1, 2)}], None, r"got \(1, 2"),
-        ([[0], [["a"]], [1]], None, r"got \[\['a'\]\] for example 1"),
-        (
-            [{0: 1e10}, {1: 1e10, 0: 1e-10}, {1: 1.0}],
-            None,
-            r"differ by more than 1e\+12 times, got 1e-10 beside 1e\+10",
-        ),
-        ([{0}, {1}, {1}], {0, 1}, "classes must be a list or an array of labels"),
-        (pd.DataFrame(np.eye(3), columns=["a", 1, "b"]), None, "classes must be labels of one type"),
-        ([set(), set(), set()], None, "got empty sets only"),
-        ([{0}, {1}, {1}], ["a", "b"], "same type as those in classes"),
-    ],
-)
+THREE = np.eye(3)
+# Candidates of three examples, and what is said of them.
+WRONG = [
+    ([{0}, set(), {1}], "at least one candidate, got an empty set for example 1$"),
+    ([{0}, [], {}], "got an empty set for example 1 and 1 others"),
+    (np.array([[1, 0], [0, 0], [0, 1]]), "got an empty set for example 1$"),
+    (np.array([[1, 0], [0, np.nan], [0, 1]]), "finite numbers >= 0, got nan for example 1"),
+    (np.array([[1, 0], [0, -2], [0, 1]]), "finite numbers >= 0, got -2.0 for example 1"),
+    (np.array([["a", "b"]] * 3), "must hold numbers: 0 and 1, or weights"),
+    ([{0}, {1, "oak"}, {1}], "labels of one type, got words and numbers"),
+    ([{0}, 3, {1}], "got 3 for example 1"),
+    ([None, {0, 1}, {1}], "got None for example 0"),
+    ([0, {0, 1}, {1}], "got 0 for example 0"),
+    ([{0}, "oak", {1}], "got 'oak' for example 1"),
+    ([{0}, {1: -1.0}, {1}], "got -1.0 for 1 of example 1"),
+    ([{0}, {1: "two"}, {1}], "got 'two' for 1 of example 1"),
+    ([{0}, {1}], "X and y must be equally long, got 3 and 2"),
+    ([{0, 1}] * 3, "got full sets only"),
+    ([{0}] * 3, "at least two classes, got one class: 0"),
+    ([{0}, {np.nan}, {1}], "numbers that one array can hold; got nan"),
+    ([{0}, {2**60 + 1}, {2.5}], "numbers that one array can hold"),
+    ([{b"a"}, {b"b"}, {b"a"}], "got b'[ab]'"),
+    ([{0}, {None}, {1}], "got None"),
+    ([{(1, 2)}, {(1, 2, 3)}, {(1, 2)}], r"got \(1, 2"),
+    ([[0], [["a"]], [1]], r"got \[\['a'\]\] for example 1"),
+    ([{0: 1e10}, {1: 1e10, 0: 1e-10}, {1: 1.0}], r"differ by more than 1e\+12 times, got 1e-10 beside 1e\+10"),
+    (pd.DataFrame(THREE, columns=["a", 1, "b"]), "classes must be labels of one type"),
+    ([set(), set(), set()], "got empty sets only"),
+]
+WRONG_CLASSES = [
+    (THREE, ["a", "b"], "classes must name every column of the matrix of candidates, 3; got 2"),
+    (THREE, ["a", "b", "a"], "classes must be a list of labels, each named once"),
+    ([{0}] * 3, [0, 1], "at least two classes with a weight above zero .*, got 0 alone"),
+    ([{0}, {1}, {1}], {0, 1}, "classes must be a list or an array of labels"),
+    ([{0}, {1}, {1}], ["a", "b"], "same type as those in classes"),
+]
+
+
+@pytest.mark.parametrize(("y", "classes", "message"), [*((y, None, what) for y, what in WRONG), *WRONG_CLASSES])
 def test_wrong_candidates_are_named(y, classes, message):
-    X = np.eye(3)
-    for call in ("fit", "partial_fit"):
-        if call == "partial_fit" and ("full sets" in message or "at least two classes" in message):
-            continue  # more may come
+    may_be_followed = "full sets" in message or "at least two classes" in message
+    for call in ("fit",) if may_be_followed else ("fit", "partial_fit"):
         with pytest.raises(ValueError, match=message):
-            getattr(ambiguous(), call)(X, y, classes=classes)
+            getattr(ambiguous(), call)(np.eye(3), y, classes=classes)

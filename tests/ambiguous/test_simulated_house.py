@@ -1,7 +1,7 @@
-"""What happens in the house keeps its rules, and who listens can tell what was meant."""
+"""Simulated worlds: the house keeps its rules, and sentences of house and child tell what was meant in many ways."""
 
-from collections import Counter
-from itertools import combinations, islice, product
+from collections import Counter, defaultdict
+from itertools import chain, combinations, islice, product
 from random import Random
 
 import numpy as np
@@ -150,12 +150,24 @@ def test_a_long_story_uses_59_symbols_and_all_words(ambiguity, n_words):
     assert triples.is_ambiguous.mean() == pytest.approx(0.53 if ambiguity else 0, abs=0.02)  # [thesis] C.6: around 0.55
 
 
-def test_without_pronouns_a_word_means_one_symbol():
-    meant = {}
-    for episode in story(3000, random_state=1):
-        for word, concept in zip(episode.words, episode.concepts, strict=True):
-            assert meant.setdefault(word, concept) == concept
-    assert meant["father"] == meant["john"] == "john"
+def meanings_of_words(words, concepts):
+    meant = defaultdict(set)
+    for word, concept in zip(chain(*words), chain(*concepts), strict=True):
+        meant[word].add(concept)
+    return meant
+
+
+def test_words_mean_one_symbol_without_pronouns_and_but_for_three_in_the_world_of_the_child(told):
+    house = story(3000, random_state=1)
+    meant = meanings_of_words([each.words for each in house], [each.concepts for each in house])
+    assert {len(names) for names in meant.values()} == {1}
+    assert meant["father"] == meant["john"] == {"john"}
+    meant = meanings_of_words([each.words for each in told], [each.symbols for each in told])
+    assert {word: names for word, names in meant.items() if len(names) > 1} == {
+        "saw": {"see", "handsaw"},
+        "bat": {"bat", "stick"},
+        "duck": {"duck", "duck_down"},
+    }
 
 
 # ---- What happens ----
@@ -168,11 +180,12 @@ def test_every_event_keeps_the_rules_and_its_sentence_has_one_reading(episodes):
         assert told.readings() == 1
 
 
-def test_words_concepts_and_meaning_tell_the_same(episodes):
-    for episode in episodes:
-        assert len(episode.words) == len(episode.concepts)
-        assert Counter(c for c in episode.concepts if c != "-") == Counter(episode.meaning.symbols())
-        assert episode.is_ambiguous == bool(PRONOUNS.keys() & set(episode.words))
+def test_words_concepts_and_meaning_tell_the_same(episodes, told):
+    for told_one in (*episodes, *told):
+        concepts = getattr(told_one, "concepts", None) or told_one.symbols
+        assert len(told_one.words) == len(concepts)
+        assert Counter(c for c in concepts if c != "-") == Counter(told_one.meaning.symbols())
+    assert all(each.is_ambiguous == bool(PRONOUNS.keys() & set(each.words)) for each in episodes)
 
 
 def test_the_house_stays_in_order(episodes):
@@ -215,22 +228,15 @@ def test_what_cannot_be_is_refused_and_changes_nothing(verb, arguments):
     with pytest.raises(UniverseError, match=rf"event is {verb}\({arguments[0]}.*cannot happen now"):
         execute(universe, refused)
     assert universe == before
-
-
-def test_where_nobody_is_nothing_happens():
-    universe = new_universe(Random(0))
     universe.update([("location", name, None) for name in ACTORS])
     with pytest.raises(UniverseError, match="actors need a location"):
         event(universe, Random(0))
 
 
-def test_the_same_seed_tells_the_same_story():
+def test_the_same_seed_tells_the_same_story_and_a_changed_universe_is_where_it_goes_on():
     assert story(200, random_state=5, ambiguity=0.7) == story(200, random_state=5, ambiguity=0.7)
     assert story(200, random_state=5, ambiguity=0.7) != story(200, random_state=6, ambiguity=0.7)
     assert story(9, random_state=np.random.RandomState(5)) == story(9, random_state=np.random.RandomState(5))
-
-
-def test_a_universe_that_was_changed_is_where_the_story_goes_on():
     house = House(random_state=0)
     house.universe.update([("location", "gina", "garden")])
     assert house.step().universe.get("location", "gina") == "garden"
@@ -261,15 +267,12 @@ class _Forgetful:
                 concept = self._universe.get("containedby", concept)
             if CONCEPTS[concept] == "furniture":
                 return self._universe.get("location", concept)
-        return _ANYTHING
+        return _Anything()
 
 
 class _Anything:
     __eq__ = __ne__ = lambda self, other: True
     __hash__ = None
-
-
-_ANYTHING = _Anything()
 
 
 def test_who_forgets_a_relation_must_guess():
@@ -345,3 +348,34 @@ REFUSED = [
 def test_numbers_and_frames_without_a_sense_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+# ---- The child's world ----
+
+
+@pytest.fixture(scope="module")
+def told():
+    return make_child_world(0, 4000, random_state=0)[1]
+
+
+def test_a_meaning_has_one_to_four_relations_with_arguments_in_different_orders(told):
+    counts, orders = Counter(), defaultdict(set)
+    for example in told:
+        meaning = example.meaning
+        counts[len(meaning.relations())] += 1
+        places = [example.symbols.index(name) for name, _ in meaning.pairs()]
+        if len(meaning.relations()) == 1 and len(set(places)) == len(meaning.arguments):
+            orders[meaning.symbol].add(tuple(np.argsort(places).tolist()))
+    assert set(counts) == {1, 2, 3, 4}
+    assert min(counts.values()) > 0.05 * len(told)
+    assert orders["break"] == {(0, 1), (1, 0)}
+    assert orders["give"] == {(0, 1, 2), (0, 2, 1), (1, 2, 0)}
+    assert orders["put"] == {(0, 1, 2), (1, 2, 0)}
+
+
+def test_most_test_meanings_were_not_seen_in_training():
+    train, test = make_child_world(900, 200, random_state=1)
+    seen = {example.candidates[0] for example in train}
+    assert sum(example.meaning not in seen for example in test) > 100
+    symbols = {symbol for meaning in seen for symbol in meaning.symbols()}
+    assert {symbol for example in test for symbol in example.meaning.symbols()} <= symbols

@@ -167,27 +167,28 @@ def test_ties_go_to_the_first_label(order, inference):
     assert model.predict(data.block, 0, 1, inference)[0].tolist() == [0, 0, 0, 0]
 
 
-def test_an_order_larger_than_the_sequence_has_absent_labels_before_it():
-    data, chain = one_sequence([[1.0]]), Chain(3, 1, 2)
-    w = np.zeros(chain.size)
-    w[chain.features * 2 + 1] = 1.0  # T_1[absent][label 1]
-    model = prepared(chain, w, data)
-    assert model.predict(data.block, 0, 1, "exact")[0].tolist() == [1]
-    assert model.best_paths(data.block, 0, 2)[0][1] == 1.0
-
-
 def test_a_greedy_order_can_be_long_and_an_exact_one_is_refused_where_it_cannot_be():
     data = one_sequence(np.ones((3, 1)))
     model = _core.ChainModel(100)
     model.grow(1, 5)
     assert model.predict(data.block, 0, 1, "greedy")[1] == -1
-    for refused, arguments in (
-        (model.predict, (0, 1, "exact")),
-        (model.best_paths, (0, 1)),
-        (model.losses, (data.labels, np.ones(1), 0, 1, "exact")),
-    ):
+    losses = data.labels, np.ones(1), 0, 1, "exact"
+    for refused, arguments in ((model.predict, (0, 1, "exact")), (model.best_paths, (0, 1)), (model.losses, losses)):
         with pytest.raises(ValueError, match="states"):
             refused(data.block, *arguments)
+
+
+def test_a_greedy_search_is_refused_as_long_as_the_model_is_not_prepared_for_the_length():
+    data = one_sequence(np.ones((5, 1)))
+    model = _core.ChainModel(0)
+    model.grow(1, 2)
+    model.set_grammar(*alternating())
+    with pytest.raises(ValueError, match="prepared for sequences of 5"):
+        model.predict(data.block, 0, 1, "greedy")
+    model.prepare(5)
+    assert model.predict(data.block, 0, 1, "greedy")[1] == -1
+    model.set_grammar(*alternating())  # another grammar is prepared for what came before
+    assert model.predict(data.block, 0, 1, "greedy")[0].tolist() == [1, 0, 1, 0, 1]
 
 
 def alternating(labels=2):
@@ -205,19 +206,6 @@ def test_a_grammar_with_a_period_is_followed_to_the_end(length, labels, inferenc
     found, failed = model.predict(data.block, 0, 1, inference)
     assert failed == -1
     assert found.tolist() == [place % labels for place in range(-length, 0)]
-
-
-def test_a_greedy_search_is_refused_as_long_as_the_model_is_not_prepared_for_the_length():
-    data = one_sequence(np.ones((5, 1)))
-    model = _core.ChainModel(0)
-    model.grow(1, 2)
-    model.set_grammar(*alternating())
-    with pytest.raises(ValueError, match="prepared for sequences of 5"):
-        model.predict(data.block, 0, 1, "greedy")
-    model.prepare(5)
-    assert model.predict(data.block, 0, 1, "greedy")[1] == -1
-    model.set_grammar(*alternating())  # another grammar is prepared for what came before
-    assert model.predict(data.block, 0, 1, "greedy")[0].tolist() == [1, 0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(("second", "expected"), [([0, 1], (-1, -1)), ([1, 1], (1, 1)), ([1, 0], (1, 2))])
@@ -239,7 +227,8 @@ def test_growing_keeps_the_weights_and_adds_zeros(order, labels, features, more_
     np.testing.assert_array_equal(weights(model), w)
     model.grow(features + more_features, labels + more_labels)
     model.grow(1, 1)  # never shrinks
-    assert (model.features, model.labels) == (features + more_features, labels + more_labels)
+    larger = features + more_features, labels + more_labels
+    assert (model.features, model.labels) == larger
     values, columns, starts = model.tokens()
     tokens = w[: features * labels].reshape(features, labels)
     assert starts.tolist() == [min(f, features) * labels for f in range(features + more_features + 1)]
@@ -249,12 +238,6 @@ def test_growing_keeps_the_weights_and_adds_zeros(order, labels, features, more_
     np.testing.assert_array_equal(lags[:, : labels + 1, :labels], w[tokens.size :].reshape(order, labels + 1, labels))
     assert np.count_nonzero(lags) == order * (labels + 1) * labels
     assert model.squared_norm == pytest.approx(w @ w)
-
-
-def test_set_weights_forgets_the_weights_before():
-    chain = Chain(1, 3, 4)
-    model = chain.model(np.ones(chain.size))
-    smaller = Chain(1, 2, 2)
-    model.set_weights(*parts(np.full(smaller.size, 2.0), smaller))
-    assert (model.features, model.labels) == (3, 4)
-    assert model.squared_norm == 4 * smaller.size
+    smaller = Chain(order, 1, 1)
+    model.set_weights(*parts(np.full(smaller.size, 2.0), smaller))  # which forgets the weights before
+    assert (model.features, model.labels, model.squared_norm) == (*larger, 4 * smaller.size)

@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,24 +26,14 @@ from larank.sequence.sequences import Sequences
 
 def form_of(name, word):
     """What a form makes of a word; None if the word has no such form."""
-    if name == "":
-        return word
-    if name == "lower":
-        return "".join(c.lower()[0] for c in word)
-    if name in ("shape", "shortshape"):
-        return shape(word, name == "shortshape")
+    kinds = ["X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdecimal() else c for c in word]
+    lower = [c.lower()[0] for c in word]
+    whole = {"": word, "lower": lower, "shape": kinds, "shortshape": [kind for kind, _ in groupby(kinds)]}
+    if name in whole:
+        return "".join(whole[name])
     length = int(name[-1])
-    if len(word) < length:
-        return None
-    return word[:length] if name.startswith("prefix") else word[-length:]
-
-
-def shape(word, short):
-    out = ""
-    for c in word:
-        kind = "X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdecimal() else c
-        out += "" if short and out.endswith(kind) else kind
-    return out
+    part = word[:length] if name.startswith("prefix") else word[-length:]
+    return part if len(part) == length else None
 
 
 def atom_value(atom, sentence, i, columns):
@@ -113,19 +103,6 @@ def test_templates_make_what_plain_python_makes(templates, sentences, others):
     assert encoder.names(np.arange(len(numbers))) == names
 
 
-def test_learning_sentence_by_sentence_numbers_features_alike():
-    rng = np.random.default_rng(0)
-    sentences = [[f"w{k}" for k in rng.integers(0, 50, rng.integers(1, 9))] for _ in range(200)]
-    at_once, one_by_one = TemplateEncoder(WORDS), TemplateEncoder(WORDS)
-    rows = [row for sentence in sentences for row in rows_of(one_by_one.learn([sentence]))]
-    assert rows_of(at_once.learn(sentences)) == rows
-
-
-def test_the_chunking_templates_are_the_nineteen():
-    assert len(CHUNKING) == 19
-    TemplateEncoder(CHUNKING, ["word", "pos"])
-
-
 @pytest.mark.parametrize(("templates", "columns"), [(CHUNKING, ["word", "pos"]), (WORDS, ["word"])])
 def test_real_text_makes_what_plain_python_makes(templates, columns):
     try:
@@ -168,26 +145,25 @@ def test_the_ends_of_a_sentence_are_no_words_and_one_column_may_be_tuples():
 
 
 @pytest.mark.parametrize(
-    ("template", "word", "value"),
+    ("form", "word", "value"),
     [
-        ("shape(word[0])", "McDonald's-3", "XxXxxxxx'x-0"),
-        ("shortshape(word[0])", "McDonald's-33..", "XxXx'x-0."),
-        ("shape(word[0])", "Éa中٣", "Xxx0"),
-        ("lower(word[0])", "ÀÇ-É𝐀", "àç-é𝐀"),
-        ("prefix2(word[0])", "çédille", "çé"),
-        ("suffix2(word[0])", "中文字", "文字"),
-        ("suffix3(word[0])", "中文字", "中文字"),
+        ("shape", "McDonald's-3", "XxXxxxxx'x-0"),
+        ("shortshape", "McDonald's-33..", "XxXx'x-0."),
+        ("shape", "Éa中٣", "Xxx0"),
+        ("lower", "ÀÇ-É𝐀", "àç-é𝐀"),
+        ("prefix2", "çédille", "çé"),
+        ("suffix2", "中文字", "文字"),
+        ("suffix3", "中文字", "中文字"),
+        ("prefix3", "éé", None),
+        ("suffix3", "ab", None),
     ],
 )
-def test_forms_know_unicode(template, word, value):
-    encoder = TemplateEncoder([template])
-    assert encoder.names(encoder.learn([[word]]).indices) == [f"{template}={value}"]
-
-
-@pytest.mark.parametrize("template", ["prefix3(word[0])", "suffix3(word[0])", "prefix3(word[0])|word[0]"])
-def test_a_word_too_short_makes_no_feature(template):
-    learnt = TemplateEncoder([template]).learn([["ab", "abc", "éé"]])
-    assert learnt.indptr.tolist() == [0, 0, 1, 1]
+def test_forms_know_unicode_and_words_that_are_too_short(form, word, value):
+    for template in (f"{form}(word[0])", f"{form}(word[0])|word[0]"):
+        encoder = TemplateEncoder([template])
+        learnt = encoder.learn([["long", word, "long"]])
+        found = [] if value is None else [f"{template}={value}{f'|{word}' if '|' in template else ''}"]
+        assert encoder.names(learnt.indices[slice(*learnt.indptr[1:3])]) == found
 
 
 def test_repeated_tables_grow_without_losing_anything():
@@ -217,12 +193,56 @@ TEMPLATES_REFUSED = [
     (["word[51]"], "offsets go from -50 to 50"),
     ([f"word[0]|word[{k}]" for k in range(65636)], "templates must be at most 65535, got 65636 for 1 columns"),
 ]
+# Tokens that no encoder takes, and options that do not go with them.
+NO_ENCODER = [
+    ([], {}, "X must hold at least one token, got no sequence"),
+    ([[], []], {}, r"X must hold at least one token, got empty sequences alone"),
+    ([["a"]], {"templates": "wordz"}, "templates must be 'general', 'words', 'chunking', or .*; got 'wordz'"),
+    ([["a"]], {"templates": "chunking"}, "there is no column 'pos'; the columns are word"),
+    (["abc"], {}, r"X\[0\] is a str; expected a list of tokens"),
+    ("abc", {}, r"X is a str; expected a list of sequences; larank.data.columns.ConllFile\(path\) reads a file"),
+    (Path("abc"), {}, r"expected a list of sequences; larank.data.columns.ConllFile\(path\) reads a file"),
+    ({"a": 1}, {}, "X is a dict; expected a list of sequences"),
+    (7, {}, "X is an int; expected a list of sequences"),
+    ([[7]], {}, r"X\[0\]\[0\] is an int; expected a str"),
+    ([np.ones((3, 2))], {}, r"arrays are given as \(X, lengths\)"),
+    ([[{}]], {"templates": WORDS}, "templates can be used with tokens that are text only"),
+    ((np.ones((1, 1)), [1]), {"columns": ["a"]}, "columns can be used with tokens that are text only"),
+]
+# Parts of the state of an encoder that has learnt two words.
+ONE_LETTER = np.array([97], np.uint8)
+DAMAGED = [
+    ("feature_templates", np.array([0, 9], np.uint16), "a template or tuple is missing"),
+    ("feature_templates", np.array([0], np.uint16), "more tuples than features"),
+    ("feature_tuples", np.array([101], np.uint32), "a template or tuple is missing"),
+    ("feature_tuples", np.array([101, 103], np.uint32), "a value is out of range"),
+    ("feature_tuples", np.array([0, 101], np.uint32), "a value is out of range"),
+    ("feature_tuples", np.array([101, 101], np.uint32), "a feature is there twice"),
+    ("words", [], "does not fit the templates"),
+    *(("words", [(ONE_LETTER, np.array([n]))], "a string ends beyond the text") for n in (2, 2**63 - 1, -1)),
+    ("words", [(np.array([97, 98], np.uint8), np.array([2, 1]))], "a string ends beyond the text"),
+    ("words", [(np.array([0xC3], np.uint8), np.array([1]))], "a string is not UTF-8"),
+    ("values", [(np.array([97, 97], np.uint8), np.array([1, 2]))], "a string is there twice"),
+]
+REFUSED = [
+    *((lambda _, given=given: TemplateEncoder(given), why) for given, why in TEMPLATES_REFUSED),
+    *((lambda _, X=X, options=options: encoder_for(X, **options), why) for X, options, why in NO_ENCODER),
+    *((lambda known, n=n: known.names([n]), f"there is no feature {n}; there are 2") for n in (-1, 2)),
+    *(
+        (lambda known, change=change: TemplateEncoder.from_state(known.state() | dict([change])), why)
+        for *change, why in DAMAGED
+    ),
+    (lambda known: known.learn(["c" * (1 // n)] for n in (1, 0)), "division"),
+]
 
 
-@pytest.mark.parametrize(("templates", "why"), TEMPLATES_REFUSED, ids=[why for _, why in TEMPLATES_REFUSED])
-def test_a_template_that_cannot_be_used_is_named(templates, why):
-    with pytest.raises(ValueError, match=why):
-        TemplateEncoder(templates)
+@pytest.mark.parametrize(("call", "why"), REFUSED, ids=[why for _, why in REFUSED])
+def test_what_encoders_cannot_be_made_of_or_asked_is_refused(call, why):
+    known = TemplateEncoder(WORD)
+    known.learn([["a", "b"]])
+    with pytest.raises(ZeroDivisionError if why == "division" else (TypeError, ValueError), match=why):
+        call(known)
+    assert known.names([1, 0, 0]) == ["word[0]=b", "word[0]=a", "word[0]=a"]
 
 
 WORD = ["word[0]"]
@@ -288,20 +308,6 @@ def test_tokens_that_cannot_be_encoded_are_located_and_nothing_is_learnt(make, k
             method(X)
     assert encoder.n_features == n_features
     assert encoder.learn(more).indices.tolist() == [1, 0]
-
-
-def test_errors_of_an_iterator_are_passed_on():
-    with pytest.raises(ZeroDivisionError):
-        TemplateEncoder(WORD).learn(["a" * (1 // n)] for n in (1, 0))
-
-
-def test_names_of_features_that_are_not_there_are_refused():
-    encoder = TemplateEncoder(WORD)
-    encoder.learn([["a"]])
-    for number in (-1, 1):
-        with pytest.raises(ValueError, match=f"there is no feature {number}; there are 1"):
-            encoder.names([number])
-    assert encoder.names([0, 0]) == ["word[0]=a"] * 2
 
 
 # named features
@@ -406,20 +412,14 @@ def test_stored_zeros_and_repeated_columns_of_a_sparse_matrix_are_cleared_in_a_c
 # the choice among encoders, and what all have
 
 
-@pytest.mark.parametrize(
-    ("X", "kind"),
-    [
-        ([["a"]], TemplateEncoder),
-        ([[("a",)]], TemplateEncoder),
-        (((("a", "b"),), (("c", "d"),)), TemplateEncoder),
-        ([[{}]], NameEncoder),
-        ([[[]]], NameEncoder),
-        ([[frozenset()]], NameEncoder),
-        ((np.ones((1, 1)), [1]), ArrayEncoder),
-    ],
-)
-def test_the_first_token_tells_the_encoder(X, kind):
-    assert type(encoder_for(X)) is kind
+def test_the_first_token_tells_the_encoder():
+    text = [["a"]], [[("a",)]], ((("a", "b"),), (("c", "d"),))
+    for kind, some in (
+        (TemplateEncoder, text),
+        (NameEncoder, ([[{}]], [[[]]], [[frozenset()]])),
+        (ArrayEncoder, [(np.ones((1, 1)), [1])]),
+    ):
+        assert {type(encoder_for(X)) for X in some} == {kind}
 
 
 def test_files_and_their_blocks_are_text(tmp_path):
@@ -436,34 +436,11 @@ def test_files_and_their_blocks_are_text(tmp_path):
 def test_templates_have_names_and_general_ones_serve_all_columns():
     assert encoder_for([["a"]]).templates == encoder_for([["a"]], "words").templates == WORDS
     assert encoder_for([[("a", "b")]], "chunking").templates == CHUNKING
+    assert len(CHUNKING) == 19
     assert encoder_for([[("a", "b")]]).templates == (*WORDS, *CHUNKING[7:])
-    form, *tags = encoder_for([[("a", "b", "c")]], columns=["form", "tag", "head"]).columns
-    made = encoder_for([[("a", "b", "c")]], columns=[form, *tags]).templates
+    made = encoder_for([[("a", "b", "c")]], columns=["form", "tag", "head"]).templates
     assert len(made) == len(WORDS) + 2 * len(CHUNKING[7:])
     assert {"suffix3(form[0])", "tag[0]|tag[1]", "head[-2]"} <= set(made)
-
-
-@pytest.mark.parametrize(
-    ("X", "options", "why"),
-    [
-        ([], {}, "X must hold at least one token, got no sequence"),
-        ([[], []], {}, r"X must hold at least one token, got empty sequences alone"),
-        ([["a"]], {"templates": "wordz"}, "templates must be 'general', 'words', 'chunking', or .*; got 'wordz'"),
-        ([["a"]], {"templates": "chunking"}, "there is no column 'pos'; the columns are word"),
-        (["abc"], {}, r"X\[0\] is a str; expected a list of tokens"),
-        ("abc", {}, r"X is a str; expected a list of sequences; larank.data.columns.ConllFile\(path\) reads a file"),
-        (Path("abc"), {}, r"expected a list of sequences; larank.data.columns.ConllFile\(path\) reads a file"),
-        ({"a": 1}, {}, "X is a dict; expected a list of sequences"),
-        (7, {}, "X is an int; expected a list of sequences"),
-        ([[7]], {}, r"X\[0\]\[0\] is an int; expected a str"),
-        ([np.ones((3, 2))], {}, r"arrays are given as \(X, lengths\)"),
-        ([[{}]], {"templates": WORDS}, "templates can be used with tokens that are text only"),
-        ((np.ones((1, 1)), [1]), {"columns": ["a"]}, "columns can be used with tokens that are text only"),
-    ],
-)
-def test_what_no_encoder_takes_is_refused(X, options, why):
-    with pytest.raises((TypeError, ValueError), match=why):
-        encoder_for(X, **options)
 
 
 @persistable(state_=anything)
@@ -491,31 +468,6 @@ def test_an_encoder_goes_on_from_a_model_file(tmp_path, X, more):
         for each in (encoder, loaded, pickle.loads(pickle.dumps(encoder)))
     )
     assert others == [expected] * 2
-
-
-@pytest.mark.parametrize(
-    ("part", "value", "why"),
-    [
-        ("feature_templates", np.array([0, 9], np.uint16), "a template or tuple is missing"),
-        ("feature_templates", np.array([0], np.uint16), "more tuples than features"),
-        ("feature_tuples", np.array([101], np.uint32), "a template or tuple is missing"),
-        ("feature_tuples", np.array([101, 103], np.uint32), "a value is out of range"),
-        ("feature_tuples", np.array([0, 101], np.uint32), "a value is out of range"),
-        ("feature_tuples", np.array([101, 101], np.uint32), "a feature is there twice"),
-        ("words", [], "does not fit the templates"),
-        ("words", [(np.array([97], np.uint8), np.array([2]))], "a string ends beyond the text"),
-        ("words", [(np.array([97], np.uint8), np.array([2**63 - 1]))], "a string ends beyond the text"),
-        ("words", [(np.array([97, 98], np.uint8), np.array([2, 1]))], "a string ends beyond the text"),
-        ("words", [(np.array([97], np.uint8), np.array([-1]))], "a string ends beyond the text"),
-        ("words", [(np.array([0xC3], np.uint8), np.array([1]))], "a string is not UTF-8"),
-        ("values", [(np.array([97, 97], np.uint8), np.array([1, 2]))], "a string is there twice"),
-    ],
-)
-def test_a_damaged_state_is_refused(part, value, why):
-    encoder = TemplateEncoder(["word[0]"])
-    encoder.learn([["a", "b"]])
-    with pytest.raises(ValueError, match=why):
-        TemplateEncoder.from_state(encoder.state() | {part: value})
 
 
 # sequences

@@ -37,6 +37,7 @@ X, y = noisy(60)
 NUMBERS = [[{"word": word, "length": len(word), "at": t / 7} for t, word in enumerate(words)] for words in X]
 ROWS = np.random.RandomState(0).randn(sum(map(len, y)), 6), [len(tags) for tags in y]
 
+FILE = None  # stands for a file of X and y
 WAYS = {
     "exact": ({"epochs": 3}, X),
     "exact, order 2, constraints": ({"epochs": 2, "order": 2, "constraints": "BIO"}, X),
@@ -54,6 +55,12 @@ WAYS = {
     "passive-aggressive": ({"solver": "passive-aggressive", "epochs": 2}, X),
     "perceptron": ({"solver": "perceptron", "epochs": 3, "inference": "greedy"}, X),
     "averaged perceptron": ({"solver": "perceptron", "average": True, "epochs": 3}, X),
+    "file": ({"epochs": 3, "n_jobs": 2}, FILE),
+    "file, read in every epoch": ({"epochs": 3, "memory_limit": 20_000, "n_jobs": 2}, FILE),
+    "file, read in every epoch, one job": ({"epochs": 3, "memory_limit": 20_000, "n_jobs": 1}, FILE),
+    "file, greedy": ({"epochs": 2, "inference": "greedy", "constraints": "BIO", "n_jobs": 1}, FILE),
+    "file, gap": ({"stop": "gap", "tol": 1e-3, "n_jobs": 2}, FILE),
+    "file, averaged perceptron": ({"solver": "perceptron", "average": True, "epochs": 3, "n_jobs": 1}, FILE),
 }
 
 
@@ -97,43 +104,24 @@ def assert_same_certificate(one, other):
 
 @pytest.mark.filterwarnings("ignore::larank.training.TrainingWarning")  # max_iter may end it
 @pytest.mark.parametrize("way", WAYS)
-def test_a_tagger_that_is_killed_again_and_again_ends_as_one_that_was_not(way, path, monkeypatch):
+def test_a_tagger_that_is_killed_again_and_again_ends_as_one_that_was_not(way, path, file, monkeypatch):
     parameters, some = WAYS[way]
+    data = (file,) if some is FILE else (some, y)
     whole, resumed, again = (SequenceTagger(random_state=0, **parameters) for _ in range(3))
-    whole.fit(some, y)
+    whole.fit(*data)
     # Half of them are killed often, the others ever later.
     states = (lambda run: 2**run) if list(WAYS).index(way) % 2 else (lambda run: 1 + run // 8)
-    resumed = killed_again_and_again(partial(resumed.fit, some, y), path, monkeypatch, states)
+    resumed = killed_again_and_again(partial(resumed.fit, *data), path, monkeypatch, states)
     assert_same_tagger(resumed, whole)
     assert_same_certificate(resumed, whole)
     if resumed.result_.status != "max_iter":
-        assert_same_tagger(again.fit(some, y, checkpoint=path, resume=True), whole)
+        assert_same_tagger(again.fit(*data, checkpoint=path, resume=True), whole)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"epochs": 3},
-        {"epochs": 3, "memory_limit": 20_000},  # the file is read in every epoch
-        {"epochs": 2, "inference": "greedy", "constraints": "BIO"},
-        {"stop": "gap", "tol": 1e-3},
-        {"solver": "perceptron", "average": True, "epochs": 3},
-    ],
-    ids=str,
-)
-def test_so_does_one_that_learns_from_a_file(parameters, n_jobs, file, path, monkeypatch):
-    def train(**checkpoints):
-        return SequenceTagger(random_state=0, n_jobs=n_jobs, **parameters).fit(file, **checkpoints)
-
-    whole = train()
-    resumed = killed_again_and_again(train, path, monkeypatch, lambda run: run)
-    assert_same_tagger(resumed, whole)
-    assert_same_certificate(resumed, whole)
-
-
-def test_a_seed_that_nobody_gave_is_in_the_checkpoint(path, monkeypatch):
+def test_a_checkpoint_holds_a_seed_that_nobody_gave_and_no_values_of_features_that_are_all_one(path, monkeypatch):
+    """The values would be half of the file."""
     kill(monkeypatch, path, X, y, epochs=3, random_state=None)
+    assert min(len(array) for name, array in load_file(path).items() if "patterns" in name) == 0
     one, other = (SequenceTagger(epochs=3).fit(X, y, checkpoint=path, resume=True) for _ in range(2))
     assert_same_tagger(one, other)
 
@@ -213,12 +201,6 @@ def test_a_state_that_makes_no_sense_is_refused_or_harmless(way, path, monkeypat
             except ValueError:
                 pass  # numbers that are possible, and lead nowhere
     assert refused > 15
-
-
-def test_a_checkpoint_holds_no_values_of_features_that_are_all_one(path, monkeypatch):
-    """They would be half of the file."""
-    kill(monkeypatch, path, X, y, epochs=3)
-    assert min(len(array) for name, array in load_file(path).items() if "patterns" in name) == 0
 
 
 @pytest.mark.parametrize("is_limit", [True, False], ids=["time_limit", "Ctrl-C"])

@@ -1,6 +1,7 @@
-"""A story holds sentences and what was known when each was said, and what cannot be is said with the line."""
+"""Files of sentences: meanings are trees that can be written and read, stories say what was known at each sentence."""
 
-import contextlib
+import gzip
+from contextlib import suppress
 from itertools import islice
 
 import pytest
@@ -8,10 +9,149 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larank.ambiguous.house import AMBIGUITY, House
+from larank.ambiguous.meanings import (
+    Meaning,
+    MeaningFormatError,
+    ParseExample,
+    parse_meaning,
+    read_examples,
+    write_examples,
+)
 from larank.ambiguous.stories import StorySentence, read_story, write_story
 from larank.ambiguous.universe import Relation, Universe, UniverseError
 from larank.ambiguous.universetable import read_table, write_table
 from larank.data import DataFormatError
+
+BELIEVE = Meaning("believe", (Meaning("mother"), Meaning("break", (Meaning("dog"), Meaning("box")))))
+
+symbols = st.text(min_size=1, max_size=6).filter(lambda text: text.isprintable() and text != "-")
+meanings = st.recursive(
+    symbols.map(Meaning),
+    lambda inner: st.builds(Meaning, symbols, st.lists(inner, max_size=3).map(tuple)),
+    max_leaves=8,
+)
+
+
+@given(meanings)
+def test_what_is_written_is_read_back(meaning):
+    assert parse_meaning(str(meaning)) == meaning
+
+
+@given(st.text(alphabet="ab-,()' #", max_size=12))
+def test_any_text_is_a_meaning_or_a_format_error(text):
+    with suppress(MeaningFormatError):
+        meaning = parse_meaning(text)
+        assert parse_meaning(str(meaning)) == meaning
+
+
+def test_relations_symbols_and_pairs_are_written_and_read_in_their_order():
+    assert str(BELIEVE) == "believe(mother, break(dog, box))"
+    assert parse_meaning(" believe (mother,break( dog ,box)) ") == BELIEVE
+    assert [str(relation) for relation in BELIEVE.relations()] == [str(BELIEVE), "break(dog, box)"]
+    assert BELIEVE.symbols() == ("believe", "mother", "break", "dog", "box")
+    assert BELIEVE.pairs() == (("mother", "A0"), ("break", "A1"))
+    assert Meaning("dog").relations() == Meaning("dog").pairs() == ()
+    assert parse_meaning("rain()") == parse_meaning("rain") == Meaning("rain")
+    assert parse_meaning("say(mother, rain())").relations() == (parse_meaning("say(mother, rain)"),)
+    assert parse_meaning("see(dog, see(dog, cat))").symbols() == ("see", "dog", "see", "dog", "cat")
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "words"),
+    [
+        ("", 1, "expected a symbol, but the text ends"),
+        ("break(", 7, "expected a symbol, but the text ends"),
+        ("break(dog", 10, r"expected ',' or '\)' after an argument of break, but the text ends"),
+        ("break(dog box)", 11, r"expected ',' or '\)' after an argument of break, but 'b' came"),
+        ("break(dog, )", 12, r"expected a symbol, but '\)' came"),
+        ("break(dog))", 11, r"expected the end after a whole meaning, but '\)' came"),
+        ("break(-)", 7, "symbol is '-'; a symbol must be"),
+        ("break('')", 7, "symbol is ''; a symbol must be"),
+        ("'break", 1, "a quote is not closed"),
+        ("a(" * 5000, 203, "relations are nested deeper than 100"),
+    ],
+)
+def test_an_error_says_where_it_is_and_what_was_expected(text, column, words):
+    with pytest.raises(MeaningFormatError, match=words) as caught:
+        parse_meaning(text, line=7)
+    assert (caught.value.line, caught.value.column) == (7, column)
+    assert f"line 7, column {column}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        *((lambda symbol=symbol: Meaning(symbol), ValueError, "symbol is") for symbol in ("", "-", "a\nb")),
+        (lambda: Meaning("break", ("dog",)), TypeError, "arguments has 'dog'"),
+        (lambda: parse_meaning(3), TypeError, "text is of type int"),
+    ],
+)
+def test_what_is_no_meaning_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+# ---- Files ----
+
+FILE = """# two sentences
+mommy believes that the dog broke the box
+believe(mother, break(dog, box))
+# one more
+give(mother, box, dog)
+
+
+the dog sleeps
+sleep(dog)
+"""
+
+
+def test_a_file_has_blocks_of_a_sentence_and_its_candidates(tmp_path):
+    (tmp_path / "examples.txt").write_text(FILE)
+    examples = read_examples(tmp_path / "examples.txt")
+    assert examples == read_examples(FILE.splitlines())
+    assert [len(example.words) for example in examples] == [8, 3]
+    assert examples[0].candidates == (BELIEVE, parse_meaning("give(mother, box, dog)"))
+
+
+words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5).filter(lambda w: len(w.split()) == 1)
+sentences = st.lists(words.map(str.strip), min_size=1, max_size=4).filter(lambda s: s[0][0] not in "#\ufeff").map(tuple)
+examples = st.builds(ParseExample, sentences, st.lists(meanings, min_size=1, max_size=3).map(tuple))
+
+
+@given(st.lists(examples, max_size=4))
+def test_a_file_that_was_written_is_read_back(tmp_path_factory, examples):
+    for name in ("examples.txt", "examples.txt.gz"):
+        path = tmp_path_factory.mktemp("written") / name
+        write_examples(path, examples)
+        assert read_examples(path) == examples
+    # A known meaning is written where there are no candidates.
+    write_examples(path, [ParseExample(("dogs", "sleep"), (), Meaning("sleep", (Meaning("dog"),)))])
+    assert gzip.decompress(path.read_bytes()) == b"dogs sleep\nsleep(dog)\n"
+
+
+def test_a_bad_or_missing_meaning_names_file_and_line_unless_it_is_to_be_applied(tmp_path):
+    path = tmp_path / "bad.txt"
+    path.write_text(FILE.replace("sleep(dog)", "sleep(dog"))
+    with pytest.raises(MeaningFormatError, match=r"bad\.txt, line 9, column 10: expected ',' or '\)'"):
+        read_examples(path)
+    with pytest.raises(MeaningFormatError, match=r"^line 2, column 4"):
+        read_examples(["the dog", "dog)"])
+    path.write_text("# to apply\nthe dog sleeps\n\nthe cat sleeps\n")
+    with pytest.raises(DataFormatError, match=r"bad\.txt, line 2: the sentence 'the dog sleeps' has no meaning"):
+        read_examples(path)
+    assert [example.words[1] for example in read_examples(path, needs_candidates=False)] == ["dog", "cat"]
+
+
+@pytest.mark.parametrize("words", [(), ("",), ("two words",), ("#1", "dog")])
+def test_words_that_could_not_be_read_back_are_refused_and_the_old_file_stays(tmp_path, words):
+    path = tmp_path / "kept.txt"
+    path.write_text("kept")
+    with pytest.raises(ValueError, match=r"examples\[1\]\.words is"):
+        write_examples(path, [ParseExample(("fine",)), ParseExample(words)])
+    assert path.read_text() == "kept"
+
+
+# ---- Stories ----
 
 CONCEPTS = {"john": "actor", "go": "verb", "kitchen": "room", "hall": "room", "box": "thing", "bag": "thing"}
 RELATIONS = [
@@ -111,31 +251,24 @@ def test_concepts_may_be_a_bag_and_a_story_may_be_empty(story_of):
         ("a b\n- c\n", "line 2: 'c' is no concept of the universe; if this line is a sentence, put an empty line"),
         ("a b\n-\n", "line 2: the line has 1 concepts, the sentence 2 words; there must be one for each"),
         ("a b\n- - -\n", "line 2: the line has 3 concepts, the sentence 2 words"),
+        ("he goes\njohn go\n\nhe went\n", "line 4: the sentence 'he went' has no concepts"),
+        ("he goes\njohn go hall\n", "line 2: the line has 3 concepts, the sentence 2 words; .* at most"),
     ],
 )
 def test_what_is_no_story_is_refused_with_the_line(story_of, text, message):
+    options = {"needs_concepts": "has no concepts" in message, "are_bags": "at most" in message}
     with pytest.raises(DataFormatError, match=rf"story\.txt, {message}"):
-        story_of(text)
-
-
-def test_options_make_lines_wrong(story_of):
-    with pytest.raises(DataFormatError, match="line 4: the sentence 'he went' has no concepts"):
-        story_of("he goes\njohn go\n\nhe went\n", needs_concepts=True)
-    with pytest.raises(DataFormatError, match=r"line 2: the line has 3 concepts, the sentence 2 words; .* at most"):
-        story_of("he goes\njohn go hall\n", are_bags=True)
+        story_of(text, **options)
 
 
 @given(st.lists(st.text(alphabet="joh(n) =#-\n", max_size=12), max_size=6))
 def test_what_was_read_from_any_file_is_read_again_once_written(tmp_path_factory, lines):
     universe, path = Universe(CONCEPTS, RELATIONS), tmp_path_factory.getbasetemp() / "any.txt"
     path.write_text("\n".join(lines))
-    with contextlib.suppress(DataFormatError):
+    with suppress(DataFormatError):
         story = read_story(path, universe)
         write_story(path, story, universe)
         assert read_story(path, universe) == story
-
-
-# ---- Writing ----
 
 
 @pytest.mark.parametrize("name", ["story.txt", "story.txt.gz"])

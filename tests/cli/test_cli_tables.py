@@ -55,9 +55,6 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Trained:
     return Trained(table, path, table_of(path, table), model, predicted, table.name != "letters")
 
 
-# ---- The ten files ----
-
-
 @every_table
 def test_a_table_trains_and_is_evaluated_by_two_commands(table: MessyTable, tmp_path: Path) -> None:
     path, model = table.write(tmp_path), tmp_path / "m.larank"
@@ -110,9 +107,6 @@ def test_a_model_of_a_table_round_trips(case: Trained, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(case.frame), loaded.predict(case.frame))
     assert again[0].summary() == loaded[0].summary()
     assert "TableEncoder" in larank("info", case.model).stdout
-
-
-# ---- What is said of wrong input ----
 
 
 @pytest.fixture(scope="module")
@@ -277,9 +271,6 @@ def test_a_last_column_of_classes_needs_no_option(cells: list[str], tmp_path: Pa
     assert f"the label is the last column, 'kind', with {len(cells)} classes: " in said
 
 
-# ---- Output ----
-
-
 def test_predictions_are_csv_with_the_identifier_if_asked(trained: Path) -> None:
     out = trained / "out.csv"
     larank("predict", trained / "m.larank", trained / "people.csv", out, "--id", "PassengerId")
@@ -326,9 +317,6 @@ def test_without_polars_it_says_what_to_install(trained: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "polars", None)
     line = failure("train", trained / "people.csv", trained / "n.larank")
     assert "tables need the package polars; pip install 'larank[tables]' brings it" in line
-
-
-# ---- Raw tables, streams and other models ----
 
 
 def numbers(path: Path, n: int = 300, order: tuple[int, ...] = (0, 1, 2, 3)) -> Path:

@@ -55,9 +55,6 @@ def model(tmp_path: Path, train_file: Path) -> Path:
     return path
 
 
-# ---- train ----
-
-
 def test_train_writes_the_model_the_library_would(train_file: Path, test_file: Path, tmp_path: Path):
     result = larank_tag("train", train_file, tmp_path / "m.larank", "--test", test_file, "--seed", 3)
     assert "test accuracy" in result.stdout
@@ -107,9 +104,6 @@ def test_labels_may_stand_in_any_column_between_tabs_and_templates_are_a_set_or_
     assert models.load(model).templates == "words"
 
 
-# ---- apply ----
-
-
 def test_apply_adds_a_last_column_and_leaves_the_rest_as_it_is(model: Path, test_file: Path):
     before = "\n\n" + test_file.read_text().replace(" ", "   ", 1) + "\n\n"
     test_file.write_text(before)
@@ -150,9 +144,6 @@ def test_a_failing_apply_leaves_the_old_output(model: Path, tmp_path: Path):
     bad.write_text("the DT B-NP\ndog NN\n")
     assert "line 2" in refusal("apply", model, bad, "--output", output)
     assert output.read_text() == "old"
-
-
-# ---- eval ----
 
 
 def test_eval_shows_the_figures_of_the_library(model: Path, test_file: Path):

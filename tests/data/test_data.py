@@ -31,9 +31,6 @@ def refuses(path, why):
     return pytest.raises(DataFormatError, match=rf"^{re.escape(str(path))}{why}")
 
 
-# delimited text
-
-
 @pytest.fixture
 def table(tmp_path):
     return tmp_path / "table.csv"
@@ -132,9 +129,6 @@ def test_one_long_label_does_not_blow_up_all_others(tmp_path, reader, name, row)
     path.write_text(row.format("a") + row.format("b" * 100_000) + row.format("a") * 10_000)  # 4 GB, as an array
     with refuses(path, ", line 2: a label of 100000 characters"):
         reader(path)
-
-
-# archives
 
 
 @pytest.fixture
@@ -251,9 +245,6 @@ def test_what_scipy_saves_is_read_once_labels_are_added(archive):
     assert y.tolist() == ["a", "b"]
 
 
-# choosing the format
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz"])
 @pytest.mark.parametrize("name", ["a.svm", "a.svmlight", "a.libsvm", "a.txt", "a.SVM"])
 def test_the_extension_chooses_svmlight(tmp_path, name, suffix):
@@ -286,9 +277,6 @@ def test_an_unknown_extension_or_option_is_refused(tmp_path, name, options, mess
         read(tmp_path / name, **options)
 
 
-# data sets
-
-
 def test_letter_is_the_documented_split_with_its_attribution():
     letter = load_letter()
     assert letter.X_train.shape == (16000, 16)
@@ -319,9 +307,6 @@ def test_the_data_directory_is_named_by_the_environment_or_beside_the_checkout(t
     for place in ("checkout", "checkout/tests"):
         monkeypatch.chdir(tmp_path / place)
         assert data_directory() == tmp_path / "shared" / "data"
-
-
-# atomic writing
 
 
 @pytest.fixture

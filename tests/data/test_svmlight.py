@@ -29,9 +29,6 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
-# round trips
-
-
 @st.composite
 def sparse_matrices(draw):
     dtype = draw(st.sampled_from([np.float32, np.float64]))
@@ -103,9 +100,6 @@ def test_what_is_written_is_in_order(file, X, y, text):
     assert (X.nnz if sp.issparse(X) else None) == before, "the matrix stays as it is"
 
 
-# agreement with scikit-learn
-
-
 def some_examples():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 9)).round(9) * (rng.random((200, 9)) < 0.4)  # scikit-learn writes 16 digits
@@ -124,9 +118,6 @@ def test_scikit_learn_reads_and_writes_the_same(file, zero_based, block, monkeyp
             Z, z = read(file, n_features=9, zero_based=zero_based)
             assert (Z != X).nnz == 0
             assert np.array_equal(z, y)
-
-
-# numbers
 
 
 def value_of(text, dtype=np.float64):
@@ -172,9 +163,6 @@ def test_float32_values_are_not_rounded_twice(bits, side):
     assert same_bits(value_of("1e-60", np.float32), np.float32(0.0))
 
 
-# what else the format allows
-
-
 def test_comments_blank_lines_and_line_ends_do_not_matter(file):
     file.write_bytes(b"\xef\xbb\xbf# header 1:2\n\n+1 1:0.5\t3:2 # note 9:9\r\n   \n-1  #\n2 2:1#x\n# end\n3 1:4")
     X, y = read_svmlight(file)
@@ -216,8 +204,6 @@ def test_indices_are_32_bit_and_values_have_the_type_asked_for(file):
         assert X.indices.dtype == np.int32
         assert X.data[0] == dtype("0.1")
 
-
-# what is refused
 
 GOOD = "# comment\n1 1:1 2:2\n\n"  # the bad line is number 4
 

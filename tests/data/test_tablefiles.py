@@ -25,9 +25,6 @@ def cells(path, n_bytes=1 << 22, **options):
     return frame.columns, [tuple("" if cell is None else cell for cell in row) for row in frame.rows()]
 
 
-# ---- Layouts ----
-
-
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_the_delimiter_is_found(delimiter, tmp_path):
     lines = [['"a, b; c"', "d", "e"], ["1", '"x;y"', "2"], ["3", "z", "4"]]
@@ -157,9 +154,6 @@ def test_a_sample_has_rows_from_all_of_the_table(tmp_path, monkeypatch):
         raise CellError(3, "a", "odd")
 
 
-# ---- Places ----
-
-
 def test_the_place_of_a_row_is_the_line_in_which_it_begins(tmp_path):
     file = TableFile(written(tmp_path, 'a,b\n\n1,"two\nlines"\n\n2,x\n"3","a\n\nb"\n4,y\n'))
     assert [file.place(row).rpartition(" ")[2] for row in range(4)] == ["3", "6", "7", "10"]
@@ -195,9 +189,6 @@ def test_wrong_options_are_named(options, said):
         TableFile("a.csv", **options)
     with pytest.raises(ValueError, match="delimiter cannot be set"):
         TableFile("a.parquet", delimiter=";")
-
-
-# ---- Labels ----
 
 
 @pytest.mark.parametrize(("label", "said"), [("", "there is no label"), ("nan", "'nan' is not finite")])

@@ -42,9 +42,6 @@ def test_the_intercept_includes_its_scaling():
     np.testing.assert_allclose(model.decision_function(X), X @ model.coef_.T + model.intercept_)
 
 
-# Extreme numbers
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -69,9 +66,6 @@ def test_examples_of_any_magnitude_give_a_finite_model_and_an_honest_gap(model, 
     assert np.isfinite(model.coef_).all()
     assert np.isfinite([model.result_.primal, model.result_.dual]).all()
     assert -1e-6 <= model.result_.relative_gap <= 1 + 1e-5
-
-
-# Badly scaled features
 
 
 @pytest.mark.parametrize("kind", [LinearMulticlassSVC, PrimalMulticlassSVC])

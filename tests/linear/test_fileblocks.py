@@ -57,9 +57,6 @@ def assert_same_optimum(model, other, rel=2e-4):
     np.testing.assert_array_equal(model.classes_, other.classes_)
 
 
-# The optimum
-
-
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(small_problems(), st.sampled_from(FORMULATIONS), st.booleans(), st.booleans(), st.data())
 def test_the_optimum_is_that_of_a_general_qp_solver(problem, formulation, cooling, is_sparse, data):
@@ -151,9 +148,6 @@ def test_the_seed_decides_the_model():
     assert (fits[0] != fits[2]).any()
 
 
-# What comes in
-
-
 def test_labels_and_features_may_come_in_the_last_block(tmp_path):
     lines = [f"{'ab'[i % 2]} {i % 3 + 1}:1.5" for i in range(40)] + ["c 9:2", "a"]
     (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
@@ -177,9 +171,6 @@ def test_a_model_of_a_file_is_saved_and_has_no_coefficients_of_examples(tmp_path
     assert 0 < model.result_.support_patterns <= 60
     larank.save(model, tmp_path / "a.larank")
     np.testing.assert_array_equal(larank.load(tmp_path / "a.larank").predict(X), model.predict(X))
-
-
-# What goes wrong
 
 
 def test_a_damaged_line_is_named_and_leaves_the_model_as_it_was(tmp_path):
@@ -253,9 +244,6 @@ def test_an_early_end_leaves_a_valid_model_and_nothing_behind(status):
     assert model.result_.status == status
     assert np.isfinite(model.decision_function(X)).all()
     assert model.result_.primal >= model.result_.dual
-
-
-# Memory
 
 
 def test_peak_memory_stays_near_the_limit(tmp_path):

@@ -18,9 +18,6 @@ def assert_is_kernel(K, tolerance=1e-10):
     assert np.linalg.eigvalsh(K)[0] >= -tolerance * len(K)
 
 
-# Trees
-
-
 def test_classes_are_as_alike_as_their_paths_are_the_same():
     K = tree_label_kernel(LIVING)  # cat, dog, oak, owl: paths of 3, 3, 2 and 3 nodes
     expected = np.array([[3, 2, 0, 1], [2, 3, 0, 1], [0, 0, 2, 0], [1, 1, 0, 3]]) / 3
@@ -103,9 +100,6 @@ def test_a_tree_that_does_not_fit_its_classes_is_refused(arguments, message):
         tree_label_kernel(*arguments)
 
 
-# Distances
-
-
 def test_distances_make_the_kernel_that_falls_with_them():
     D = np.abs(np.subtract.outer([0.0, 1.0, 4.0], [0.0, 1.0, 4.0]))
     np.testing.assert_allclose(distance_label_kernel(D, scale=2.0), np.exp(-D / 2), rtol=1e-15)
@@ -152,9 +146,6 @@ DISTANCES = [
 def test_distances_and_scales_that_are_none_are_refused(distances, scale, message):
     with pytest.raises(ValueError, match=message):
         distance_label_kernel(distances, scale)
-
-
-# What is documented
 
 
 @pytest.mark.parametrize("function", [tree_label_kernel, distance_label_kernel])

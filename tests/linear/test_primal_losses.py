@@ -160,9 +160,6 @@ def test_wide_sparse_examples_have_the_gradient_and_products_of_dense_ones(dtype
         np.testing.assert_allclose(wide, dense, **close)
 
 
-# Scores that are far out, near to each other, or the same
-
-
 def evaluated(scores, labels, loss, smoothing, aggregation, gamma=1.0):
     """Loss, largest margin loss and gradient in the scores, of every row of scores on its own."""
     n, k = scores.shape
@@ -238,8 +235,6 @@ def test_the_smooth_maximum_is_right_at_extreme_scores_too(loss, smoothing, gamm
     assert np.isfinite(product).all()
 
 
-# The aggregation between the sum and the maximum
-
 margins = st.one_of(st.floats(-50, 50), st.sampled_from([0.0, 1e-8, -1e-8, 700.0, -700.0, 1.0]))
 
 
@@ -268,9 +263,6 @@ def test_all_aggregations_are_the_same_for_two_classes(loss, smoothing):
         np.testing.assert_allclose(values, wanted, rtol=1e-12)
         np.testing.assert_allclose(gradient, slopes, rtol=1e-12)
         np.testing.assert_allclose(product, bends, rtol=1e-9, atol=1e-12)
-
-
-# Convexity
 
 
 def rise_of_the_middle(loss, smoothing, gamma, one, other):

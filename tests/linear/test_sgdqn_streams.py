@@ -66,9 +66,6 @@ def no_thread_left():
 pytestmark = pytest.mark.usefixtures("no_thread_left")
 
 
-# Files and blocks make the model of arrays
-
-
 @pytest.mark.parametrize(
     ("name", "memory_limit", "epochs"),
     [("a.svm", 30_000.0, 3), ("a.svm.gz", 2e9, 1), ("a.csv", 2e9, 3), ("a.csv.gz", 30_000.0, 1)],
@@ -146,9 +143,6 @@ def test_the_first_step_is_searched_for_on_the_first_buffer():
     assert model.partial_fit(blocks(X, y, 500)).t0_ == later
 
 
-# The certificate of a stream
-
-
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
 def test_the_certificate_of_a_stream_is_an_estimate_and_says_so(loss):
     X, y = clouds(n=20_000, classes=3)
@@ -160,9 +154,6 @@ def test_the_certificate_of_a_stream_is_an_estimate_and_says_so(loss):
     assert 1 <= model.result_.primal / whole.result_.primal <= 1.15
     assert model.result_.gap >= 0
     assert 0 <= model.result_.history[-1].online_error - (1 - whole.score(X, y)) <= 0.03
-
-
-# What joins within a stream
 
 
 @every_algorithm
@@ -200,9 +191,6 @@ def test_labels_that_were_not_announced_are_refused_with_their_place(tmp_path):
     said = r"a.svm, lines \d+ to \d+: y must hold labels out of classes=\[0, 1\], as announced; got 2"
     with unchanged(model, X), pytest.raises(ValueError, match=said):
         model.partial_fit(tmp_path / "a.svm")
-
-
-# Failures
 
 
 @pytest.mark.parametrize("name", ["a.svm", "a.svm.gz", "a.csv", "a.csv.gz"])
@@ -304,9 +292,6 @@ def test_a_wrong_block_is_named_and_leaves_the_model_as_it_was(block, message):
             getattr(model, method)(parts)
 
 
-# Early ends
-
-
 @pytest.mark.parametrize("t0", [None, 1e5])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("status", ["time_limit", "interrupted"])
@@ -332,9 +317,6 @@ def test_a_time_limit_within_the_search_for_the_first_step_leaves_a_valid_model(
     assert model.result_.status == "time_limit"
     assert np.isfinite(model.decision_function(X)).all()
     assert model.set_params(time_limit=None).partial_fit([(X, y)]).result_.status == "completed"
-
-
-# Memory
 
 
 @pytest.mark.parametrize("t0", [None, 1e5])

@@ -39,9 +39,6 @@ def kind(column, name="c"):
     return TableEncoder().fit(polars.DataFrame({name: column, "other": other})).columns_[0]
 
 
-# ---- What a column is ----
-
-
 @pytest.mark.parametrize(
     ("column", "expected"),
     [
@@ -93,9 +90,6 @@ def test_kinds_that_are_asked_for_are_taken():
     assert [column.kind for column in encoder.columns_] == ["category", "number", "drop"]
     assert encoder.columns_[0].categories == ("00501", "10001", "94016")
     assert encoder.transform(frame).shape == (36, 4)
-
-
-# ---- What becomes of it, beside scikit-learn's parts ----
 
 
 def test_numbers_are_standardised_as_scikit_learn_does(random):
@@ -169,9 +163,6 @@ def test_wide_features_are_sparse_and_few_are_not(random):
     found = TableEncoder().fit_transform(polars.DataFrame({"a": words, "b": words}))
     assert sparse.issparse(found)
     assert found.shape == (400, 200)
-
-
-# ---- Columns by name ----
 
 
 FRAME = polars.DataFrame(
@@ -316,9 +307,6 @@ def test_categories_of_pandas_and_polars_are_words():
 def test_whole_numbers_are_the_same_words_whether_or_not_some_are_missing():
     encoder = TableEncoder(kinds={"c": "category"}).fit(pd.DataFrame({"c": [1, 2, 1, 2]}))
     np.testing.assert_array_equal(encoder.transform(pd.DataFrame({"c": [2.0, np.nan]})), [[0, 1], [0, 0]])
-
-
-# ---- As a part of models ----
 
 
 def test_it_goes_into_pipelines_searches_copies_and_files(tmp_path):

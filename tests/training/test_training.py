@@ -22,9 +22,6 @@ def endless(**parameters):
     return LinearMulticlassSVC(stop="violation", tol=1e-300, max_iter=10**9, random_state=0, **parameters)
 
 
-# Limits
-
-
 @pytest.mark.parametrize("kind", [LinearMulticlassSVC, MulticlassSVC])
 def test_limits_on_a_path_warn_for_every_model(kind):
     X, y = clouds(200, 4)
@@ -33,9 +30,6 @@ def test_limits_on_a_path_warn_for_every_model(kind):
     assert [model.result_.status for model in models] == ["max_iter", "max_iter"]
     assert len(caught) == 2
     assert {warning.filename for warning in caught} == {__file__}
-
-
-# Interruption
 
 
 @pytest.fixture
@@ -146,9 +140,6 @@ def test_two_threads_train_at_the_same_time(handler):
     for thread in threads:
         thread.join()
     assert together == alone
-
-
-# History
 
 
 @pytest.mark.parametrize("formulation", optima.FORMULATIONS)
@@ -286,9 +277,6 @@ def test_a_model_is_trained_by_one_call_at_a_time():
     first.join()
     assert not errors
     assert model.fit([["a", "b"]], [["D", "N"]]).predict([["a", "b"]])[0] == ["D", "N"]
-
-
-# Time
 
 
 class Clock:

@@ -1,7 +1,5 @@
 """The `larank` command: what it writes, where it writes it, and how it says that it failed."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import os
@@ -12,7 +10,6 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -31,24 +28,24 @@ ALGORITHMS = classifiers()
 CENTRES = np.array([[3.0, 0, 0, 1], [0, 3.0, 0, 1], [0, 0, 3.0, 1]])
 
 
-def examples(n: int = 90, seed: int = 0, noise: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def examples(n=90, seed=0, noise=1.0):
     random = np.random.default_rng(seed)
     y = np.arange(n) % 3
     return CENTRES[y] + noise * random.normal(size=(n, 4)), y
 
 
-def svmlight(path: Path, X: np.ndarray, y: Any) -> Path:
+def svmlight(path, X, y):
     lines = [f"{b} " + " ".join(f"{j + 1}:{v:.6f}" for j, v in enumerate(a)) for a, b in zip(X, y, strict=True)]
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def csv(path: Path, X: np.ndarray, y: Any) -> Path:
+def csv(path, X, y):
     path.write_text("".join(",".join(map(repr, map(float, a))) + f",{b}\n" for a, b in zip(X, y, strict=True)))
     return path
 
 
-def classifier(path: Path) -> Any:
+def classifier(path):
     """Of a model file; that of a table has an encoder before it."""
     model = models.load(path)
     return model[-1] if isinstance(model, Pipeline) else model
@@ -63,7 +60,7 @@ class Files:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     made = Files(
         svmlight(folder / "train.svm", *examples()),
@@ -80,11 +77,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 # ---- Help ----
 
 
-def test_version() -> None:
+def test_version():
     assert larank("--version").stdout.startswith("larank ")
 
 
-def test_help_lists_every_command_with_the_beginning_of_its_own_help() -> None:
+def test_help_lists_every_command_with_the_beginning_of_its_own_help():
     text = larank("--help").stdout
     assert "Exit status" in text
     listed = dict(re.findall(r"^  ([a-z-]+)  +(\w.*?)(?:\.\.\.)?$", text.split("Commands:")[1], re.MULTILINE))
@@ -95,7 +92,7 @@ def test_help_lists_every_command_with_the_beginning_of_its_own_help() -> None:
         assert re.search(rf"Examples?:\n    larank {command}\b", shown)
 
 
-def test_help_imports_nothing_that_it_does_not_need() -> None:
+def test_help_imports_nothing_that_it_does_not_need():
     code = "import sys, larank.cli; print(*{name.split('.')[0] for name in sys.modules})"
     imported = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split())
     assert "larank" in imported
@@ -105,7 +102,7 @@ def test_help_imports_nothing_that_it_does_not_need() -> None:
 # ---- train ----
 
 
-def test_predictions_import_no_pandas(files: Files, tmp_path: Path) -> None:
+def test_predictions_import_no_pandas(files, tmp_path):
     larank("train", files.train, tmp_path / "model.larank", "--quiet")
     code = (
         f"import sys; sys.argv = ['larank', 'predict', {str(tmp_path / 'model.larank')!r}, {str(files.train)!r}]\n"
@@ -119,7 +116,7 @@ def test_predictions_import_no_pandas(files: Files, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-2:] == ["imported", "mode [2] (0, 0) 0.5"], done.stderr
 
 
-def test_train_writes_a_model_and_shows_its_certificate(files: Files, tmp_path: Path) -> None:
+def test_train_writes_a_model_and_shows_its_certificate(files, tmp_path):
     result = larank("train", files.train, tmp_path / "m.larank", "--test", files.test)
     estimator = models.load(tmp_path / "m.larank")
     X, y = examples(seed=1)
@@ -133,7 +130,7 @@ def test_train_writes_a_model_and_shows_its_certificate(files: Files, tmp_path: 
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_options_left_away_keep_the_defaults_shown(algorithm: str, files: Files, tmp_path: Path) -> None:
+def test_options_left_away_keep_the_defaults_shown(algorithm, files, tmp_path):
     text = " ".join(larank("train", "--algorithm", algorithm, "--help").stdout.split("Options:")[1].split())
     larank("train", files.train, tmp_path / "m", "--algorithm", algorithm, "--quiet")
     estimator = models.load(tmp_path / "m")
@@ -147,7 +144,7 @@ def test_options_left_away_keep_the_defaults_shown(algorithm: str, files: Files,
             assert option[option.index("[default: (") :].startswith(f"[default: ({defaults[name]})")
 
 
-def test_help_says_which_algorithm_has_which_option_and_default() -> None:
+def test_help_says_which_algorithm_has_which_option_and_default():
     text = " ".join(larank("train", "--help").stdout.split())
     assert "(sdm: gap; larank, lasvm, ambiguous, huller, tracking: epochs)" in text
     assert "--intercept-scaling <float> sdm: " in text
@@ -158,7 +155,7 @@ def test_help_says_which_algorithm_has_which_option_and_default() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_parameter_that_a_text_can_be_is_an_option(algorithm: str) -> None:
+def test_every_parameter_that_a_text_can_be_is_an_option(algorithm):
     text = larank("train", "--algorithm", algorithm, "--help").stdout
     for name, default in parameters.defaults(ALGORITHMS[algorithm]).items():
         if name in ("cost_matrix", "label_kernel", "warm_start", "verbose", "random_state"):
@@ -174,7 +171,7 @@ POLY = {"kernel": "poly", "gamma": 0.5, "degree": 2, "coef0": 1.0, "C": 10.0, "m
 BALANCING = "--time-limit 60 --class-weight balanced --seed 7"
 OF_POLY = f"--kernel poly --gamma 0.5 --degree 2 --coef0 1 -C 10 --memory-limit 1e8 --n-jobs 1 {BALANCING}"
 # Algorithm, options, parameters.
-OPTIONS: list[tuple[str, str, dict[str, Any]]] = [
+OPTIONS = [
     ("huller", "--kernel linear --stop gap --tol 0.5", {"kernel": "linear", "stop": "gap", "tol": 0.5}),
     ("huller", "--no-shuffle", {"shuffle": False}),
     ("tracking", "--tracking-algorithm simple --n-steps 3 -C 2", {"algorithm": "simple", "n_steps": 3, "C": 2.0}),
@@ -215,7 +212,7 @@ def test_options_reach_the_classifier(algorithm, options, expected, files, tmp_p
 
 
 @pytest.mark.parametrize("algorithm", [*ALGORITHMS, "larank --kernel linear"])
-def test_a_model_of_every_classifier_serves_every_command(algorithm: str, files: Files, tmp_path: Path) -> None:
+def test_a_model_of_every_classifier_serves_every_command(algorithm, files, tmp_path):
     model, page = tmp_path / "m.larank", tmp_path / "r.html"
     options = ["--algorithm", *algorithm.split(), "--test", files.test, "--report", page]
     result = larank("train", files.train, model, *options)
@@ -241,7 +238,7 @@ def test_a_model_of_every_classifier_serves_every_command(algorithm: str, files:
         assert estimator.kernel in information
 
 
-def test_lasvm_finishes_in_as_many_steps_as_max_iter_says(tmp_path: Path) -> None:
+def test_lasvm_finishes_in_as_many_steps_as_max_iter_says(tmp_path):
     random = np.random.default_rng(0)
     data = svmlight(tmp_path / "far.svm", random.normal(loc=100, size=(80, 2)), random.integers(0, 2, 80))
     options = ("--algorithm", "lasvm", "--kernel", "poly", "--max-iter", 10, "--quiet")
@@ -249,7 +246,7 @@ def test_lasvm_finishes_in_as_many_steps_as_max_iter_says(tmp_path: Path) -> Non
     assert said in larank("train", data, tmp_path / "m.larank", *options).stderr
 
 
-def test_a_model_may_be_trained_again(files: Files, tmp_path: Path) -> None:
+def test_a_model_may_be_trained_again(files, tmp_path):
     target = tmp_path / "m.larank"
     target.touch()  # an empty file, as mktemp makes it
     for C in (1, 2):
@@ -278,14 +275,14 @@ def test_training_stopped_early_is_saved_with_one_line_for_each_message(options,
 # ---- train on a stream ----
 
 
-def gz(path: Path) -> Path:
+def gz(path):
     """The file, compressed beside it."""
     packed = path.with_name(f"{path.name}.gz")
     packed.write_bytes(gzip.compress(path.read_bytes()))
     return packed
 
 
-def sgdqn(data: Path, model: Path, *options: object) -> Any:
+def sgdqn(data, model, *options):
     return larank("train", data, model, "--algorithm", "sgdqn", *options)
 
 
@@ -293,7 +290,7 @@ STREAMS = "is read as a stream: in memory it might take more than --memory-limit
 
 
 @pytest.mark.parametrize("kind", ["svm", "csv", "svm.gz", "csv.gz"])
-def test_a_file_larger_than_a_quarter_of_the_memory_limit_is_a_stream(kind: str, tmp_path: Path) -> None:
+def test_a_file_larger_than_a_quarter_of_the_memory_limit_is_a_stream(kind, tmp_path):
     path = (svmlight if "svm" in kind else csv)(tmp_path / f"train.{kind[:3]}", *examples(3000))
     path = gz(path) if "gz" in kind else path
     counted = path.stat().st_size * (4 if "gz" in kind else 1)
@@ -310,7 +307,7 @@ def test_a_file_larger_than_a_quarter_of_the_memory_limit_is_a_stream(kind: str,
     assert stream.result_.operations["visits"] == memory.result_.operations["visits"] == 6000
 
 
-def test_other_algorithms_and_archives_are_read_into_memory(tmp_path: Path) -> None:
+def test_other_algorithms_and_archives_are_read_into_memory(tmp_path):
     X, y = examples(600)
     np.savez(tmp_path / "train.npz", X=X, y=y)
     assert "stream:" not in sgdqn(tmp_path / "train.npz", tmp_path / "m", "--memory-limit", 2000).stderr
@@ -320,7 +317,7 @@ def test_other_algorithms_and_archives_are_read_into_memory(tmp_path: Path) -> N
     assert "stream:" not in kernel.stderr
 
 
-def test_a_stream_has_a_test_a_report_and_nothing_to_say_if_quiet(files: Files, tmp_path: Path) -> None:
+def test_a_stream_has_a_test_a_report_and_nothing_to_say_if_quiet(files, tmp_path):
     path, page = svmlight(tmp_path / "train.svm", *examples(3000)), tmp_path / "r.html"
     result = sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--test", files.test, "--report", page)
     X, y = examples(seed=1)
@@ -332,7 +329,7 @@ def test_a_stream_has_a_test_a_report_and_nothing_to_say_if_quiet(files: Files, 
     assert quiet.stdout == quiet.stderr == ""
 
 
-def test_features_and_indices_of_a_stream_are_as_given(files: Files, tmp_path: Path) -> None:
+def test_features_and_indices_of_a_stream_are_as_given(files, tmp_path):
     path = svmlight(tmp_path / "train.svm", *examples(600))
     sgdqn(path, tmp_path / "m", "--memory-limit", 1e4, "--features", 9)
     assert models.load(tmp_path / "m").n_features_in_ == 9
@@ -340,7 +337,7 @@ def test_features_and_indices_of_a_stream_are_as_given(files: Files, tmp_path: P
     assert models.load(tmp_path / "m").n_features_in_ == 5
 
 
-def test_a_test_file_that_is_too_wide_for_a_stream_is_told_of_when_the_model_is_safe(tmp_path: Path) -> None:
+def test_a_test_file_that_is_too_wide_for_a_stream_is_told_of_when_the_model_is_safe(tmp_path):
     X, y = examples(600)
     path, wide = svmlight(tmp_path / "train.svm", X, y), svmlight(tmp_path / "wide.svm", np.hstack([X, X]), y)
     stream = ("--algorithm", "sgdqn", "--memory-limit", 1e4, "--quiet")
@@ -370,9 +367,7 @@ def test_whatever_fails_is_said_in_one_line(error, said, files, tmp_path, monkey
 # ---- predict ----
 
 
-def test_predict_writes_one_label_per_line_and_a_score_for_each_class(
-    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predict_writes_one_label_per_line_and_a_score_for_each_class(files, tmp_path, monkeypatch):
     X, model = examples(seed=1)[0].round(6), models.load(files.model)
     labels = larank("predict", files.model, files.test).stdout
     assert labels.splitlines() == [str(label) for label in model.predict(X)]
@@ -389,7 +384,7 @@ def test_predict_writes_one_label_per_line_and_a_score_for_each_class(
     assert larank("predict", files.model, files.test, "--scores").stdout == scores
 
 
-def test_two_classes_have_one_score(tmp_path: Path) -> None:
+def test_two_classes_have_one_score(tmp_path):
     X, y = examples()
     data = svmlight(tmp_path / "two.svm", X, np.where(y == 0, -1, 1))
     larank("train", data, tmp_path / "m", "--quiet")
@@ -399,7 +394,7 @@ def test_two_classes_have_one_score(tmp_path: Path) -> None:
         assert (label == "1") == (float(score) > 0)
 
 
-def test_a_sparse_file_may_have_fewer_features_and_training_may_have_more(files: Files, tmp_path: Path) -> None:
+def test_a_sparse_file_may_have_fewer_features_and_training_may_have_more(files, tmp_path):
     X, y = examples(seed=1)
     narrow = svmlight(tmp_path / "narrow.svm", X[:, :3], y)
     expected = models.load(files.model).predict(np.hstack([X[:, :3].round(6), np.zeros((len(X), 1))]))
@@ -411,7 +406,7 @@ def test_a_sparse_file_may_have_fewer_features_and_training_may_have_more(files:
         assert models.load(tmp_path / "m").n_features_in_ == n_features
 
 
-def test_a_prediction_that_does_not_fit_on_the_disk_keeps_the_old_file(files: Files, tmp_path: Path) -> None:
+def test_a_prediction_that_does_not_fit_on_the_disk_keeps_the_old_file(files, tmp_path):
     target = tmp_path / "labels.txt"
     target.write_text("old")
     with full_disk(10):
@@ -424,7 +419,7 @@ def test_a_prediction_that_does_not_fit_on_the_disk_keeps_the_old_file(files: Fi
 # ---- eval and info ----
 
 
-def test_eval_counts_errors_by_class_and_by_pair(files: Files, tmp_path: Path) -> None:
+def test_eval_counts_errors_by_class_and_by_pair(files, tmp_path):
     data = svmlight(tmp_path / "far.svm", 10 * CENTRES[[0, 0, 0, 1, 1, 2]], [0, 1, 1, 1, 1, 7])
     result = larank("eval", files.model, data)
     rows = [line.split() for line in result.stdout.splitlines()]
@@ -437,14 +432,14 @@ def test_eval_counts_errors_by_class_and_by_pair(files: Files, tmp_path: Path) -
     assert result.stderr == f"larank: warning: {warning}\n"
 
 
-def test_unknown_labels_are_counted_and_named_once(files: Files, tmp_path: Path) -> None:
+def test_unknown_labels_are_counted_and_named_once(files, tmp_path):
     data = svmlight(tmp_path / "odd.svm", 10 * CENTRES[[0, 0, 0, 1]], [0, 8, 7, 8])
     result = larank("train", files.train, tmp_path / "m", "--test", data, "--quiet")
     said = "3 examples have labels unknown to the model (7, 8), counted as errors"
     assert result.stderr == f"larank: warning: {data}: {said}\n"
 
 
-def test_eval_shows_the_worst_if_there_are_errors(files: Files, tmp_path: Path) -> None:
+def test_eval_shows_the_worst_if_there_are_errors(files, tmp_path):
     wrong, right = (svmlight(tmp_path / f"{y[0]}.svm", 10 * CENTRES, y) for y in ([1, 2, 0], [0, 1, 2]))
     stdout = larank("eval", files.model, wrong, "--top", 1).stdout
     assert "Classes by error (1 of 3)" in stdout
@@ -454,7 +449,7 @@ def test_eval_shows_the_worst_if_there_are_errors(files: Files, tmp_path: Path) 
     assert "confused" not in stdout
 
 
-def test_labels_compare_although_one_file_has_only_numbers(tmp_path: Path) -> None:
+def test_labels_compare_although_one_file_has_only_numbers(tmp_path):
     X, y = examples()
     mixed = csv(tmp_path / "mixed.csv", X, np.array(["1", "2", "other"])[y])
     larank("train", mixed, tmp_path / "m", "--quiet")
@@ -464,9 +459,7 @@ def test_labels_compare_although_one_file_has_only_numbers(tmp_path: Path) -> No
     assert ["1", "2", "1"] in rows
 
 
-def test_info_shows_what_the_model_is_and_cuts_labels_on_a_terminal_only(
-    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_info_shows_what_the_model_is_and_cuts_labels_on_a_terminal_only(files, tmp_path, monkeypatch):
     stdout = larank("info", files.text_model).stdout
     assert all(piece in stdout for piece in ("LinearMulticlassSVC", "crammer-singer", "a, b, c", "converged"))
     assert re.search(r"(?m)^attributes\.classes_ +0, 1, 2 *$", larank("info", files.model).stdout)
@@ -478,7 +471,7 @@ def test_info_shows_what_the_model_is_and_cuts_labels_on_a_terminal_only(
 
 
 @pytest.mark.parametrize("algorithm", ["larank", "lasvm", "sgdqn", "perceptron", "tracking"])
-def test_info_in_a_pipe_cuts_nothing_and_shows_no_private_state(algorithm: str, tmp_path: Path) -> None:
+def test_info_in_a_pipe_cuts_nothing_and_shows_no_private_state(algorithm, tmp_path):
     column = "a name that is longer than a line of a terminal, " * 3
     cells = "\n".join(f"{i % 5},{i % 3},{i % 2}" for i in range(60))
     (tmp_path / "a.csv").write_text(f'"{column}",_size,kind\n{cells}\n')
@@ -496,7 +489,7 @@ def test_info_in_a_pipe_cuts_nothing_and_shows_no_private_state(algorithm: str, 
 # ---- demo ----
 
 
-def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
+def test_demo_compares_and_writes_model_and_report(tmp_path):
     folder = tmp_path / "new" / "folder"
     lines = larank("demo", "--output", folder).stdout.splitlines()
     names = ("LaRank, one pass", "LaRank x1, paper", "scikit-learn SVC", "larank, linear")
@@ -518,7 +511,7 @@ def test_demo_compares_and_writes_model_and_report(tmp_path: Path) -> None:
 # ---- As a process of its own ----
 
 
-def process(*arguments: object) -> subprocess.Popen[str]:
+def process(*arguments):
     return subprocess.Popen(
         [sys.executable, "-c", "from larank.cli import main; main()", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -538,15 +531,13 @@ def process(*arguments: object) -> subprocess.Popen[str]:
         (["--nonsense"], 2, False),
     ],
 )
-def test_the_process_has_an_exit_status_and_a_traceback_if_asked(
-    arguments: list[str], code: int, traceback: bool
-) -> None:
+def test_the_process_has_an_exit_status_and_a_traceback_if_asked(arguments, code, traceback):
     child = process(*arguments)
     _, stderr = child.communicate(timeout=60)
     assert (child.returncode, "Traceback" in stderr) == (code, traceback)
 
 
-def test_a_closed_pipe_is_no_failure_to_shout_about(files: Files) -> None:
+def test_a_closed_pipe_is_no_failure_to_shout_about(files):
     child = process("predict", files.model, files.test)
     assert child.stdout is not None
     child.stdout.close()
@@ -555,7 +546,7 @@ def test_a_closed_pipe_is_no_failure_to_shout_about(files: Files) -> None:
     child.wait(timeout=60)
 
 
-def endless_training(folder: Path) -> subprocess.Popen[str]:
+def endless_training(folder):
     """A training that ends by a signal only, and has begun: a checkpoint is there."""
     data = svmlight(folder / "hard.svm", *examples(3000, noise=8.0))
     endless = ("--tol", "1e-15", "--max-iter", 10**9, "--time-limit", 200, "-C", 1000)
@@ -568,7 +559,7 @@ def endless_training(folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_training_saves_what_it_has(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_training_saves_what_it_has(tmp_path, number):
     child = endless_training(tmp_path)
     child.send_signal(number)
     stdout, stderr = child.communicate(timeout=60)
@@ -581,7 +572,7 @@ def test_interrupted_training_saves_what_it_has(tmp_path: Path, number: signal.S
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_comes_before_training_ends_the_command_at_once(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_that_comes_before_training_ends_the_command_at_once(tmp_path, number):
     os.mkfifo(tmp_path / "pipe.svm")  # nobody writes into it
     child = process("train", tmp_path / "pipe.svm", tmp_path / "m.larank")
     with open(tmp_path / "pipe.svm", "wb"):  # opens once the command reads
@@ -592,7 +583,7 @@ def test_a_signal_that_comes_before_training_ends_the_command_at_once(tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipe.svm"]
 
 
-def test_a_second_signal_ends_the_command_at_once_and_leaves_files_as_they_were(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_command_at_once_and_leaves_files_as_they_were(tmp_path):
     child = endless_training(tmp_path)
     for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):  # so both are there when it goes on
         child.send_signal(number)

@@ -1,10 +1,7 @@
 """`larank parse`: what it writes, and how it says that it failed."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
-from pathlib import Path
 
 import pytest
 from commandline import failure, larank
@@ -20,25 +17,25 @@ TRAIN, TEST = make_child_world(300, 20, level=1, random_state=0)
 
 
 @pytest.fixture
-def train_file(tmp_path: Path) -> Path:
+def train_file(tmp_path):
     write_examples(tmp_path / "train.txt", TRAIN)
     return tmp_path / "train.txt"
 
 
 @pytest.fixture
-def test_file(tmp_path: Path) -> Path:
+def test_file(tmp_path):
     write_examples(tmp_path / "test.txt", [ParseExample(each.words, (each.meaning,)) for each in TEST])
     return tmp_path / "test.txt"
 
 
 @pytest.fixture(scope="module")
-def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "child.larank"
     models.save(SemanticParser(random_state=0).fit(TRAIN), path)
     return path
 
 
-def figures_of(text: str) -> dict[str, str]:
+def figures_of(text):
     return dict(line.rsplit(maxsplit=1) for line in text.splitlines() if line.startswith("test "))
 
 

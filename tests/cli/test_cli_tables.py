@@ -1,7 +1,5 @@
 """`larank train`, `predict` and `eval` on tables as people have them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os
@@ -9,7 +7,7 @@ import shutil
 import sys
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars
@@ -21,14 +19,14 @@ from larank.data.tables import TableFile
 from messytables import TABLES, MessyTable, passengers, shuffled_columns
 
 
-def failure(*arguments: object) -> str:
+def failure(*arguments):
     """The one line that a command says that must fail."""
     lines = larank(*arguments, code=1).stderr.splitlines()
     assert lines[-1].startswith("larank: error: ")
     return lines[-1]
 
 
-def error_of(output: str) -> float:
+def error_of(output):
     return next(float(line.split()[-1].rstrip("%")) / 100 for line in output.splitlines() if "test error " in line)
 
 
@@ -47,8 +45,8 @@ class Trained(NamedTuple):
 
 
 @pytest.fixture(params=TABLES, ids=lambda table: table.name)
-def case(request: pytest.FixtureRequest, tmp_path: Path) -> Trained:
-    table: MessyTable = request.param
+def case(request, tmp_path):
+    table = request.param
     path, model = table.write(tmp_path), tmp_path / "m.larank"
     larank("train", path, model, "--label", table.label, *table.options, "--quiet")
     predicted = larank("predict", model, path, *table.options).stdout
@@ -56,7 +54,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Trained:
 
 
 @every_table
-def test_a_table_trains_and_is_evaluated_by_two_commands(table: MessyTable, tmp_path: Path) -> None:
+def test_a_table_trains_and_is_evaluated_by_two_commands(table, tmp_path):
     path, model = table.write(tmp_path), tmp_path / "m.larank"
     trained = larank("train", path, model, "--label", table.label, *table.options)
     error = error_of(larank("eval", model, path, *table.options).stdout)
@@ -68,11 +66,11 @@ def test_a_table_trains_and_is_evaluated_by_two_commands(table: MessyTable, tmp_
     assert len(larank("predict", model, path, *table.options).stdout.splitlines()) == len(frame)
 
 
-def table_of(path: Path, table: MessyTable) -> polars.DataFrame:
+def table_of(path, table):
     return TableFile(path, encoding="cp1252" if "cp1252" in table.options else "utf-8").read().frame
 
 
-def test_the_order_of_columns_does_not_matter_and_labels_need_not_be_there(case: Trained, tmp_path: Path) -> None:
+def test_the_order_of_columns_does_not_matter_and_labels_need_not_be_there(case, tmp_path):
     model, frame, new = case.model, case.frame, tmp_path / "new.csv"
     if case.has_names:  # columns without names have nothing but their order
         shuffled_columns(frame).write_csv(tmp_path / "shuffled.csv")
@@ -86,7 +84,7 @@ def test_the_order_of_columns_does_not_matter_and_labels_need_not_be_there(case:
     assert larank("predict", model, new).stdout == case.predicted
 
 
-def test_the_format_does_not_matter(case: Trained, tmp_path: Path) -> None:
+def test_the_format_does_not_matter(case, tmp_path):
     case.frame.write_csv(tmp_path / "other.tsv", separator="\t", include_header=case.has_names)
     case.frame.write_parquet(tmp_path / "other.parquet")
     for kind in ("feather", "arrow"):
@@ -100,7 +98,7 @@ def test_the_format_does_not_matter(case: Trained, tmp_path: Path) -> None:
         np.testing.assert_array_equal(models.load(again)[1].coef_, model[1].coef_)
 
 
-def test_a_model_of_a_table_round_trips(case: Trained, tmp_path: Path) -> None:
+def test_a_model_of_a_table_round_trips(case, tmp_path):
     loaded = models.load(case.model)
     models.save(loaded, tmp_path / "again.larank")
     again = models.load(tmp_path / "again.larank")
@@ -110,7 +108,7 @@ def test_a_model_of_a_table_round_trips(case: Trained, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(tmp_path_factory):
     """A folder with a table, a model of it, and files that are wrong."""
     folder = tmp_path_factory.mktemp("people")
     (folder / "people.csv").write_text(passengers())
@@ -124,7 +122,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def trained(original: Path, tmp_path: Path) -> Path:
+def trained(original, tmp_path):
     return shutil.copytree(original, tmp_path, dirs_exist_ok=True)
 
 
@@ -148,19 +146,19 @@ def trained(original: Path, tmp_path: Path) -> Path:
         ("train gone.parquet n.larank", "gone.parquet: No such file"),
     ],
 )
-def test_what_does_not_fit_is_named(command: str, said: str, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_named(command, said, trained, monkeypatch):
     monkeypatch.chdir(trained)
     assert said in failure(*command.split())
     assert not (trained / "n.larank").exists()
 
 
-def people(folder: Path, change: Any = lambda line: line, name: str = "new.csv") -> Path:
+def people(folder, change=lambda line: line, name="new.csv"):
     lines = (folder / "people.csv").read_text().splitlines()
     (folder / name).write_text("\n".join(change(list(lines))) + "\n")
     return folder / name
 
 
-def test_a_cell_that_is_no_number_is_named_with_file_line_and_column(trained: Path) -> None:
+def test_a_cell_that_is_no_number_is_named_with_file_line_and_column(trained):
     new = people(trained, lambda lines: [*lines[:99], '990,1,3,"A, Mr",male,old,7.5,,S', *lines[99:]])
     for arguments in (["predict", trained / "m.larank", new], ["eval", trained / "m.larank", new]):
         assert "new.csv, line 100, column 'Age': 'old' is not a number" in failure(*arguments)
@@ -179,7 +177,7 @@ def test_a_cell_that_is_no_number_is_named_with_file_line_and_column(trained: Pa
         (lambda lines: [*lines[:5], "1,0,3,a,male,inf,4,,S", *lines[5:]], "line 6, column 'Age': inf is not finite"),
     ],
 )  # fmt: skip
-def test_a_damaged_table_is_refused_with_the_place(change: Any, said: str, trained: Path) -> None:
+def test_a_damaged_table_is_refused_with_the_place(change, said, trained):
     new = people(trained, change)
     line = failure("train", new, trained / "n.larank", "--label", "Survived")
     assert "new.csv" in line
@@ -187,7 +185,7 @@ def test_a_damaged_table_is_refused_with_the_place(change: Any, said: str, train
     assert not (trained / "n.larank").exists()
 
 
-def test_another_encoding_is_told_of(trained: Path) -> None:
+def test_another_encoding_is_told_of(trained):
     content = (trained / "people.csv").read_bytes().replace(b"Smith7,", b"Sm\xeeth7,")
     (trained / "old.csv").write_bytes(content)
     line = failure("train", trained / "old.csv", trained / "n.larank", "--label", "Survived")
@@ -196,7 +194,7 @@ def test_another_encoding_is_told_of(trained: Path) -> None:
     larank("predict", trained / "m.larank", trained / "old.csv", "--encoding", "cp1252")
 
 
-def test_columns_that_are_missing_or_extra_are_named(trained: Path) -> None:
+def test_columns_that_are_missing_or_extra_are_named(trained):
     frame = TableFile(trained / "people.csv").read().frame
     frame.drop("Age", "Sex").write_csv(trained / "less.csv")
     line = failure("predict", trained / "m.larank", trained / "less.csv")
@@ -211,7 +209,7 @@ def test_columns_that_are_missing_or_extra_are_named(trained: Path) -> None:
     assert larank("predict", trained / "m.larank", trained / "without.csv").stdout == expected
 
 
-def test_training_reports_the_column_of_the_labels_and_its_classes(trained: Path) -> None:
+def test_training_reports_the_column_of_the_labels_and_its_classes(trained):
     path, model = trained / "people.csv", trained / "n.larank"
     given = larank("train", path, model, "--label", "Survived").stderr
     assert "larank: the label is column 'Survived', with 2 classes: 0, 1\n" in given
@@ -235,9 +233,7 @@ def test_training_reports_the_column_of_the_labels_and_its_classes(trained: Path
     ],
 )
 @pytest.mark.parametrize("options", [[], ["--algorithm", "sgdqn", "--memory-limit", 1000]])
-def test_a_last_column_that_looks_like_no_label_needs_the_option(
-    cells: list[str], said: str, options: list[object], tmp_path: Path
-) -> None:
+def test_a_last_column_that_looks_like_no_label_needs_the_option(cells, said, options, tmp_path):
     path, model = tmp_path / "a.csv", tmp_path / "m.larank"
     path.write_text("kind,size,last column\n" + "".join(f"{i % 2},{i % 7},{cell}\n" for i, cell in enumerate(cells)))
     wrong = " ".join(larank("train", path, model, *options, code=2).stderr.split())
@@ -255,7 +251,7 @@ def test_a_last_column_that_looks_like_no_label_needs_the_option(
     [[[n % 2] for n in range(9)], [{"a": n % 2} for n in range(9)], [b"\xff", b"\xfe"] * 5],
     ids=["list", "struct", "bytes"],
 )
-def test_labels_that_are_not_words_or_numbers_are_refused(cells: list[Any], tmp_path: Path) -> None:
+def test_labels_that_are_not_words_or_numbers_are_refused(cells, tmp_path):
     polars.DataFrame({"size": range(len(cells)), "kind": cells}).write_parquet(tmp_path / "a.parquet")
     said = "a.parquet, row 1, column 'kind': labels must be words or numbers, got values of type "
     wrong = larank("train", tmp_path / "a.parquet", tmp_path / "m", code=2).stderr
@@ -264,14 +260,14 @@ def test_labels_that_are_not_words_or_numbers_are_refused(cells: list[Any], tmp_
 
 
 @pytest.mark.parametrize("cells", ["ab", "0123456789", [str(n) for n in range(100)], ["1990", "2020"], ["1.0", "2.0"]])
-def test_a_last_column_of_classes_needs_no_option(cells: list[str], tmp_path: Path) -> None:
+def test_a_last_column_of_classes_needs_no_option(cells, tmp_path):
     rows = [f"{i % 7},{i % 3},{cells[i % len(cells)]}" for i in range(200)]
     (tmp_path / "a.csv").write_text("\n".join(["a,b,kind", *rows]) + "\n")
     said = larank("train", tmp_path / "a.csv", tmp_path / "m.larank", "--tol", 0.5).stderr
     assert f"the label is the last column, 'kind', with {len(cells)} classes: " in said
 
 
-def test_predictions_are_csv_with_the_identifier_if_asked(trained: Path) -> None:
+def test_predictions_are_csv_with_the_identifier_if_asked(trained):
     out = trained / "out.csv"
     larank("predict", trained / "m.larank", trained / "people.csv", out, "--id", "PassengerId")
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
@@ -285,7 +281,7 @@ def test_predictions_are_csv_with_the_identifier_if_asked(trained: Path) -> None
     assert all((float(row["1"]) > 0) == (row["Survived"] == "1") for row in rows)
 
 
-def test_probabilities_are_there_where_the_model_has_them(trained: Path) -> None:
+def test_probabilities_are_there_where_the_model_has_them(trained):
     data, model = trained / "people.csv", trained / "p.larank"
     larank("train", data, model, "--label", "Survived", "--algorithm", "primal", "--quiet")
     rows = list(csv.DictReader(io.StringIO(larank("predict", model, data, "--proba", "--csv").stdout)))
@@ -298,7 +294,7 @@ def test_probabilities_are_there_where_the_model_has_them(trained: Path) -> None
     assert "NAME=KIND" in kinds
 
 
-def test_a_pipe_is_read_once(trained: Path) -> None:
+def test_a_pipe_is_read_once(trained):
     pipe = trained / "pipe.csv"
     for arguments in (
         ["train", pipe, trained / "n.larank", "--label", "Survived", "-q"],
@@ -313,13 +309,13 @@ def test_a_pipe_is_read_once(trained: Path) -> None:
         pipe.unlink()
 
 
-def test_without_polars_it_says_what_to_install(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_polars_it_says_what_to_install(trained, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     line = failure("train", trained / "people.csv", trained / "n.larank")
     assert "tables need the package polars; pip install 'larank[tables]' brings it" in line
 
 
-def numbers(path: Path, n: int = 300, order: tuple[int, ...] = (0, 1, 2, 3)) -> Path:
+def numbers(path, n=300, order=(0, 1, 2, 3)):
     random = np.random.default_rng(0)
     y = np.arange(n) % 3
     columns = {f"f{j}": (random.normal(size=n) + 3 * (y == j)).round(4) for j in range(3)} | {"kind": y}
@@ -328,7 +324,7 @@ def numbers(path: Path, n: int = 300, order: tuple[int, ...] = (0, 1, 2, 3)) -> 
 
 
 @pytest.mark.parametrize("options", [[], ["--algorithm", "sgdqn", "--memory-limit", 5000, "--t0", 100]])
-def test_raw_tables_are_taken_as_they_are_and_matched_by_name(options: list[object], tmp_path: Path) -> None:
+def test_raw_tables_are_taken_as_they_are_and_matched_by_name(options, tmp_path):
     path, model = numbers(tmp_path / "a.csv"), tmp_path / "m.larank"
     larank("train", path, model, "--raw", *options, "--quiet")
     estimator = models.load(model)
@@ -349,7 +345,7 @@ def test_raw_tables_are_taken_as_they_are_and_matched_by_name(options: list[obje
 
 
 @every_table
-def test_a_table_larger_than_memory_trains_as_one_in_memory(table: MessyTable, tmp_path: Path) -> None:
+def test_a_table_larger_than_memory_trains_as_one_in_memory(table, tmp_path):
     path = table.write(tmp_path)
     steps = ("--algorithm", "sgdqn", "--t0", 100, "--no-shuffle", "--epochs", 2)
     options = ("--label", table.label, *table.options, *steps)
@@ -364,7 +360,7 @@ def test_a_table_larger_than_memory_trains_as_one_in_memory(table: MessyTable, t
     assert np.mean(stream.predict(frame) == memory.predict(frame)) > 0.9  # steps depend on the size of blocks
 
 
-def test_columns_may_be_scaled_robustly_and_text_hashed(tmp_path: Path) -> None:
+def test_columns_may_be_scaled_robustly_and_text_hashed(tmp_path):
     (tmp_path / "people.csv").write_text(passengers())
     said = larank(
         "train", tmp_path / "people.csv", tmp_path / "m", "--label", 2, "--scale", "robust", "--text", "hash",
@@ -376,7 +372,7 @@ def test_columns_may_be_scaled_robustly_and_text_hashed(tmp_path: Path) -> None:
     assert "left out: as asked" in said
 
 
-def test_a_test_file_and_a_report_go_with_tables(trained: Path) -> None:
+def test_a_test_file_and_a_report_go_with_tables(trained):
     page, frame = trained / "r.html", TableFile(trained / "people.csv").read().frame
     shuffled_columns(frame).write_csv(trained / "test.csv")
     options = ["--label", "Survived", "--test", trained / "test.csv", "--report", page]

@@ -1,10 +1,7 @@
 """`larank tag`: what it writes, and how it says that it failed."""
 
-from __future__ import annotations
-
 import lzma
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ PARTS = {"the": "DT", "a": "DT", "dog": "NN", "cat": "NN", "sees": "VB", "likes"
 CHUNKS = {"DT": "B-NP", "NN": "I-NP", "VB": "B-VP"}
 
 
-def sentences(count: int, seed: int) -> list[list[tuple[str, str, str]]]:
+def sentences(count, seed):
     random = np.random.default_rng(seed)
     found = []
     for _ in range(count):
@@ -32,30 +29,30 @@ def sentences(count: int, seed: int) -> list[list[tuple[str, str, str]]]:
     return found
 
 
-def written(path: Path, tokens: list[list[tuple[str, ...]]], separator: str = " ") -> Path:
+def written(path, tokens, separator=" "):
     text = "\n".join("".join(separator.join(token) + "\n" for token in sentence) for sentence in tokens)
     path.write_text(text)
     return path
 
 
 @pytest.fixture
-def train_file(tmp_path: Path) -> Path:
+def train_file(tmp_path):
     return written(tmp_path / "train.txt", sentences(80, 0))
 
 
 @pytest.fixture
-def test_file(tmp_path: Path) -> Path:
+def test_file(tmp_path):
     return written(tmp_path / "test.txt", sentences(30, 1))
 
 
 @pytest.fixture
-def model(tmp_path: Path, train_file: Path) -> Path:
+def model(tmp_path, train_file):
     path = tmp_path / "model.larank"
     larank_tag("train", train_file, path, "-q")
     return path
 
 
-def test_train_writes_the_model_the_library_would(train_file: Path, test_file: Path, tmp_path: Path):
+def test_train_writes_the_model_the_library_would(train_file, test_file, tmp_path):
     result = larank_tag("train", train_file, tmp_path / "m.larank", "--test", test_file, "--seed", 3)
     assert "test accuracy" in result.stdout
     assert "duality gap" in result.stdout
@@ -80,14 +77,14 @@ GREEDY = {"inference": "greedy", "order": 3, "C": 0.5, "n_reprocess": 2, "constr
         ),
     ],
 )
-def test_options_reach_the_estimator(options: str, expected: dict, train_file: Path, test_file: Path, tmp_path: Path):
+def test_options_reach_the_estimator(options, expected, train_file, test_file, tmp_path):
     larank_tag("train", train_file, tmp_path / "m.larank", *options.split(), "-q")
     found = models.load(tmp_path / "m.larank")
     assert {name: getattr(found, name) for name in expected} == expected
     assert found.score(ConllFile(test_file)) > 0.9
 
 
-def test_labels_may_stand_in_any_column_between_tabs_and_templates_are_a_set_or_a_file(tmp_path: Path):
+def test_labels_may_stand_in_any_column_between_tabs_and_templates_are_a_set_or_a_file(tmp_path):
     tokens = [[(f"{word} {word}", tag, part) for word, part, tag in sentence] for sentence in sentences(40, 0)]
     path, model, templates = written(tmp_path / "tabs.tsv", tokens, "\t"), tmp_path / "m.larank", tmp_path / "t.txt"
     templates.write_text("# of the word\ntoken[0]\n\ntoken[-1]|part[0]\n")
@@ -104,7 +101,7 @@ def test_labels_may_stand_in_any_column_between_tabs_and_templates_are_a_set_or_
     assert models.load(model).templates == "words"
 
 
-def test_apply_adds_a_last_column_and_leaves_the_rest_as_it_is(model: Path, test_file: Path):
+def test_apply_adds_a_last_column_and_leaves_the_rest_as_it_is(model, test_file):
     before = "\n\n" + test_file.read_text().replace(" ", "   ", 1) + "\n\n"
     test_file.write_text(before)
     after = larank_tag("apply", model, test_file).stdout
@@ -121,7 +118,7 @@ def test_apply_adds_a_last_column_and_leaves_the_rest_as_it_is(model: Path, test
     assert lines == ["# a sentence", "the DT B-NP", "dog NN I-NP"]
 
 
-def test_apply_takes_files_without_labels_and_compressed_ones(model: Path, test_file: Path, tmp_path: Path):
+def test_apply_takes_files_without_labels_and_compressed_ones(model, test_file, tmp_path):
     bare = written(tmp_path / "bare.txt", [[token[:2] for token in sentence] for sentence in sentences(30, 1)])
     packed = tmp_path / "bare.txt.xz"
     packed.write_bytes(lzma.compress(bare.read_bytes()))
@@ -131,13 +128,13 @@ def test_apply_takes_files_without_labels_and_compressed_ones(model: Path, test_
     assert labels[0] == labels[2]
 
 
-def test_pieces_do_not_show_in_the_output(model: Path, test_file: Path, monkeypatch: pytest.MonkeyPatch):
+def test_pieces_do_not_show_in_the_output(model, test_file, monkeypatch):
     whole = larank_tag("apply", model, test_file).stdout
     monkeypatch.setattr(tag_commands, "_BLOCK_TOKENS", 7)
     assert larank_tag("apply", model, test_file).stdout == whole
 
 
-def test_a_failing_apply_leaves_the_old_output(model: Path, tmp_path: Path):
+def test_a_failing_apply_leaves_the_old_output(model, tmp_path):
     output = tmp_path / "out.txt"
     output.write_text("old")
     bad = tmp_path / "bad.txt"
@@ -146,7 +143,7 @@ def test_a_failing_apply_leaves_the_old_output(model: Path, tmp_path: Path):
     assert output.read_text() == "old"
 
 
-def test_eval_shows_the_figures_of_the_library(model: Path, test_file: Path):
+def test_eval_shows_the_figures_of_the_library(model, test_file):
     shown = larank_tag("eval", model, test_file).stdout
     _, true = read_conll(test_file)
     assert true is not None
@@ -157,7 +154,7 @@ def test_eval_shows_the_figures_of_the_library(model: Path, test_file: Path):
     assert rows == ["NP", "VP", "all"]
 
 
-def test_eval_of_parts_of_speech_has_confusions_and_no_entities(tmp_path: Path):
+def test_eval_of_parts_of_speech_has_confusions_and_no_entities(tmp_path):
     tokens = [[token[:2] for token in sentence] for sentence in sentences(40, 0)]
     path = written(tmp_path / "pos.txt", tokens)
     larank_tag("train", path, tmp_path / "m.larank", "-q")
@@ -169,13 +166,13 @@ def test_eval_of_parts_of_speech_has_confusions_and_no_entities(tmp_path: Path):
     assert "1 token has a label unknown to the model (NEW), counted as an error" in result.stderr
 
 
-def test_taggers_of_the_library_are_applied_too(train_file: Path, test_file: Path, tmp_path: Path):
+def test_taggers_of_the_library_are_applied_too(train_file, test_file, tmp_path):
     tagger = SequenceTagger(random_state=0).fit(ConllFile(train_file))
     models.save(tagger, tmp_path / "m.larank")
     assert "accuracy" in larank_tag("eval", tmp_path / "m.larank", test_file).stdout
 
 
-def test_wrong_labels_are_listed_and_can_be_mended(tmp_path: Path):
+def test_wrong_labels_are_listed_and_can_be_mended(tmp_path):
     wrong = written(tmp_path / "wrong.txt", [[("the", "I-NP"), ("dog", "I-NP"), ("barks", "O")]] * 12)
     said = larank_tag("train", wrong, tmp_path / "m.larank", "--constraints", "BIO", "-q", code=1).stderr
     assert said.count("'I-NP' at the beginning at") == 12
@@ -186,7 +183,7 @@ def test_wrong_labels_are_listed_and_can_be_mended(tmp_path: Path):
     assert all(0 < float(line.split()[3]) < 1 for line in lines[:3])
 
 
-def test_without_calibration_the_confidence_is_the_margin(train_file: Path, model: Path):
+def test_without_calibration_the_confidence_is_the_margin(train_file, model):
     tagger = models.load(model)
     lines = larank_tag("apply", model, train_file, "--confidence").stdout.splitlines()
     sentences, _ = read_conll(train_file)

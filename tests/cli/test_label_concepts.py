@@ -1,7 +1,5 @@
 """`larank label-concepts`: what it writes, and how it says that it failed."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from itertools import islice
@@ -30,7 +28,7 @@ class Files(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Files:
+def house(tmp_path_factory):
     """A table of the house, a story told there, how it goes on, and a model of it."""
     folder = tmp_path_factory.mktemp("house")
     files = Files(*(folder / name for name in ("house.csv", "train.txt", "test.txt", "house.larank")))
@@ -44,7 +42,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Files:
+def own(tmp_path):
     """Files of a user, with a concept that the story does not speak of."""
     files = Files(*(tmp_path / name for name in ("own.csv", "train.txt", "test.txt", "own.larank")))
     files.table.write_text(
@@ -63,7 +61,7 @@ def own(tmp_path: Path) -> Files:
     return files
 
 
-def figures_of(text: str) -> dict[str, str]:
+def figures_of(text):
     rows = [line.rsplit(maxsplit=1) for line in text.splitlines() if not line.startswith("model")]
     return {name.strip(): value for name, value in rows}
 
@@ -90,7 +88,7 @@ def test_a_labeler_is_trained_measured_and_written(house, tmp_path):
 
 
 def test_relations_are_a_list_which_may_be_empty(house, tmp_path):
-    def relations(*given: object) -> tuple[str, ...]:
+    def relations(*given):
         path = tmp_path / "house.larank"
         label_concepts("train", house.table, house.train, path, "--quiet", *SMALL, "--epochs", 1, *given)
         return models.load(path).relations_

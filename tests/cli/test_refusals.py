@@ -1,7 +1,5 @@
 """What commands refuse: the exit status, the message, and that no file is made or changed."""
 
-from __future__ import annotations
-
 import os
 import re
 from contextlib import chdir
@@ -53,7 +51,7 @@ MODELS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A folder of right and wrong files for every command, with a model of each kind."""
     folder = tmp_path_factory.mktemp("files")
     sentences, _ = make_child_world(60, 1, level=1, random_state=0)
@@ -75,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
@@ -142,7 +140,7 @@ USAGE = [
 
 
 @pytest.mark.parametrize(("command", "said"), USAGE)
-def test_wrong_usage_is_refused(command: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_usage_is_refused(command, said, folder, monkeypatch):
     monkeypatch.chdir(folder)
     before = contents(folder)
     shown = " ".join(larank(*command.split(), code=2).stderr.split())
@@ -241,7 +239,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("command", "said"), FAILURES)
-def test_a_failure_is_one_line(command: str, said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_one_line(command, said, folder, monkeypatch):
     monkeypatch.chdir(folder)
     before = contents(folder)
     assert re.search(said, failure(*command.split()))

@@ -5,9 +5,9 @@ from typer.testing import CliRunner
 from larank import cli
 
 
-def larank(*arguments, code=0):
-    """Run a command and check its exit status."""
-    result = CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+def larank(words, *arguments, code=0):
+    """Run a command, whose first words are separated by spaces, and check its exit status."""
+    result = CliRunner().invoke(cli.app, [*str(words).split(" "), *map(str, arguments)])
     assert result.exit_code == code, result.output
     return result
 

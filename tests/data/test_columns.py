@@ -110,50 +110,6 @@ def test_columns_are_named_by_position_or_by_the_caller(file):
     assert ConllFile(file, columns=["w", "x", "y", "z"]).columns == ("w", "x", "y", "z")
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "why"),
-    [
-        (b"a b O\n\nc O\n", {}, "line 3: 2 columns in 'c O', but 3 are in line 1"),
-        (b"\n\na b O\nc d e O\n", {}, "line 4: 4 columns in 'c d e O', but 3 are in line 3"),
-        (b"a b O\nc\xff O O\n", {}, r"line 2: byte 2 is not UTF-8 in 'c\\xff O O'"),
-        (b"a b O\nc\xed\xa0\x80 O O\n", {}, "line 2: byte 2 is not UTF-8"),
-        (b"a b O\nc\xc3", {}, "line 2: byte 2 is not UTF-8"),
-        (b"a b O\nc\0 O O\n", {}, r"line 2: a NUL byte in 'c\\x00 O O'"),
-        (b"O\n", {}, "line 1: only a label in 'O'; expected another column, or label=None"),
-        (b"a O\n" + "é".encode() * 99, {}, "line 2: 1 column in 'é{30}...', but 2 are in line 1"),
-        (b"a b O\n", {"columns": ["word"]}, "line 1: 3 columns in 'a b O', but 2 are expected"),
-        (b"a b O\n", {"label": 3}, "line 1: label=3 is out of range for 3 columns"),
-        (b"a b O\n", {"label": -4}, "line 1: label=-4 is out of range for 3 columns"),
-        (b"a\t\tO\n", {"separator": "\t"}, r"line 1: column 2 is empty in 'a\\t\\tO'"),
-    ],
-)
-def test_a_bad_line_is_named(file, content, options, why):
-    file.write_bytes(content)
-    with pytest.raises(DataFormatError, match=rf"^{re.escape(str(file))}, {why}"):
-        read_conll(file, **options)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"label": "y"},
-        {"label": True},
-        {"separator": ","},
-        {"comment": ""},
-        {"columns": "word"},
-        {"columns": ["a", "a"]},
-        {"columns": []},
-        {"columns": ["a b"]},
-        {"columns": ["a[0]"]},
-    ],
-)
-def test_parameters_out_of_range_are_named(file, options):
-    with pytest.raises(ValueError, match=f"^{next(iter(options))} must be"):
-        ConllFile(file, **options)
-    with pytest.raises(ValueError, match="tokens must be an integer >= 1, got 0"):
-        ConllFile(file).blocks(0)
-
-
 CELLS = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\0"), min_size=1, max_size=5)
 
 
@@ -282,28 +238,6 @@ def test_a_file_is_read_no_further_than_asked(file, monkeypatch):
     assert [next(blocks).lines.tolist() for _ in range(9)] == [[k] for k in range(1, 19, 2)]
     with pytest.raises(DataFormatError, match="line 21: 1 column in 'bad', but 2 are in line 1"):
         list(blocks)
-
-
-@pytest.mark.parametrize(
-    ("sentences", "labels", "why"),
-    [
-        ([["a"], []], None, r"sentences\[1\] is empty"),
-        ([["a b"]], None, r"sentences\[0\]\[0\]: 'a b' cannot be written"),
-        ([["a", ""]], None, r"sentences\[0\]\[1\]: '' cannot be written"),
-        ([["a", 3]], None, "not iterable|cannot be written"),
-        ([["a"]], [[1]], "1 cannot be written"),
-        ([["a", ("b", "c")]], None, r"sentences\[0\]\[1\] makes 2 columns, but the first token makes 1"),
-        ([["a"]], [["x", "y"]], r"sentences\[0\] has 1 tokens, but labels\[0\] has 2"),
-        ([["a"]], [], "there are 1 sentences, but 0 sequences of labels"),
-        ([["\ufeffa"]], None, "byte order mark"),
-        ([[("a",) * 1000]], [["x"]], r"sentences\[0\] makes 1001 columns; at most 1000"),
-    ],
-)
-def test_what_could_not_be_read_back_is_not_written(file, sentences, labels, why):
-    file.write_text("old")
-    with pytest.raises((ValueError, TypeError), match=why):
-        write_conll(file, sentences, labels)
-    assert file.read_text() == "old"
 
 
 def chunking(name):

@@ -79,49 +79,6 @@ def test_numbers_are_read_exactly(tmp_path_factory, X, names):
     assert read_csv(path)[0].tobytes() == X.tobytes()
 
 
-@pytest.mark.parametrize(
-    ("bad", "why"),
-    [
-        ("1,2", "4: 2 columns, but the first line has 3"),
-        ("1,2,3,4", "4: 4 columns, but the first line has 3"),
-        ("1,x,3", "4: 'x' is not a finite number in float64"),
-        ("1,,3", "4: '' is not a finite number in float64"),
-        ("1,nan,3", "4: 'nan' is not a finite number"),
-        ("1,1e999,3", "4: '1e999' is not a finite number"),
-        ("1,1_0,3", "4: '1_0' is not a finite number"),
-        ('1,"2\n3",3', r"5: '2\\n3' is not a finite number"),
-        ("1,2,", "4: the label '' is empty or not finite"),
-        ("1,2,NaN", "4: the label 'NaN' is empty or not finite"),
-        ('1,2,"a" b', "4: "),
-        ("1,2,\ufeffa", "4: there is a byte order mark in the label"),
-    ],
-)
-def test_a_bad_line_is_named(table, bad, why):
-    table.write_text(f"a,b,c\n1,2,3\n\n{bad}\n1,2,3\n")
-    with refuses(table, f", line {why}"):
-        read_csv(table)
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "why"),
-    [
-        ("", {}, "1: no examples"),
-        ("a,b\n", {"label": "a"}, "1: no examples"),
-        ("1;2\n", {}, "1: only one column, '1;2'; is the delimiter right"),
-        ("1,2\n", {"label": 2}, "1: label=2 is out of range for 2 columns"),
-        ("a,b\n1,2\n", {"label": "c"}, r"1: label='c' is none of the columns \['a', 'b'\]"),
-        ("a,b\n1,2\n", {"label": "a", "header": False}, "1: label='a' is a name"),
-        ("0,oops,a\n1,0,b\n", {}, "1: "),  # one bad cell makes no header
-        ("0,,a\n1,0,b\n", {}, "1: "),
-        ("1,0\n1e39,0\n", {"dtype": np.float32}, "2: '1e39' is not a finite number in float32"),
-    ],
-)
-def test_a_table_that_is_not_as_described_is_refused(table, text, options, why):
-    table.write_text(text)
-    with refuses(table, f", line {why}"):
-        read_csv(table, **options)
-
-
 @pytest.mark.parametrize("reader", [read, lambda path: list(ExampleFile(path).blocks(1 << 30))])
 @pytest.mark.parametrize(("name", "row"), [("data.svm", "{}\n"), ("data.csv", "1,{}\n")])
 def test_one_long_label_does_not_blow_up_all_others(tmp_path, reader, name, row):
@@ -159,27 +116,6 @@ def test_dense_and_sparse_archives_are_read(archive, arrays, options, dtype):
     assert Z.dtype == dtype
     assert (Z.toarray() if sp.issparse(Z) else Z).tolist() == X.tolist()
     assert y.tolist() == [5, 6]
-
-
-@pytest.mark.parametrize(
-    ("arrays", "why"),
-    [
-        ({"y": [1]}, ": no X_data nor X; the archive holds y"),
-        ({"X": X}, ": no y; the archive holds X"),
-        ({"X_train": X, "y_train": [5, 6]}, ": no X_data nor X; the archive holds X_train, y_train"),
-        ({"X": X, "y": [1, 2, 3]}, r": y has shape \(3,\), but X has 2 rows"),
-        ({"X": [1, 2], "y": [1, 2]}, r": X has shape \(2,\) and type int64"),
-        ({"X": [["a"]], "y": [1]}, ": X has shape .* type <U1"),
-        ({"X": [[np.nan]], "y": [1]}, ": X holds values that are not finite"),
-        ({"X": [[1]], "y": np.array([None])}, r": y has shape \(1,\) and type object; expected numbers or strings"),
-        (PARTS | {"y": [5, 6], "format": b"csc"}, ": a sparse matrix in csc format; expected csr"),
-        (PARTS | {"y": [5, 6], "indices": [0, 9, 2]}, ": X must have column indices from 0 to 2, .* got 9"),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused(archive, arrays, why):
-    np.savez(archive, **arrays)
-    with refuses(archive, why):
-        read_npz(archive)
 
 
 def test_a_damaged_archive_is_refused(archive):
@@ -261,20 +197,6 @@ def test_the_extension_chooses_tables_and_archives(tmp_path):
         Z, y = read(tmp_path / name)
         assert Z.tolist() == [[1]]
         assert y.tolist() == [2]
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        *((name, {}, r"accepted are \.svm .* \.npz") for name in ("a", "a.gz", "a.parquet")),
-        ("a.csv", {"zero_based": True}, r"a\.csv: zero_based cannot be set"),
-        ("a.csv", {"header": "yes"}, "header='yes' is not supported"),
-    ],
-)
-def test_an_unknown_extension_or_option_is_refused(tmp_path, name, options, message):
-    (tmp_path / name).write_text("1,2\n")
-    with pytest.raises(ValueError, match=message):
-        read(tmp_path / name, **options)
 
 
 def test_letter_is_the_documented_split_with_its_attribution():

@@ -131,47 +131,6 @@ def test_options_of_tables_act(table):
     assert (X.tolist(), X.dtype, y.tolist()) == ([[1, 2], [3, 4]], np.float32, ["a", "b"])
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "why"),
-    [
-        ("a.svm", {"label": 0}, "label cannot be set for a file of this format"),
-        ("a.svm.gz", {"header": True, "delimiter": ";"}, "delimiter, header cannot be set"),
-        ("a.csv", {"n_features": 3}, "n_features cannot be set"),
-        ("a.csv", {"zero_based": True}, "zero_based cannot be set"),
-        ("a.svm", {"zero_based": "auto"}, "zero_based must be True or False .* got 'auto'; the index 0"),
-        ("a.svm", {"n_features": -1}, "n_features=-1 is out of range"),
-        ("a.svm", {"dtype": np.int32}, "accepted are float32 and float64"),
-        ("a.csv", {"dtype": np.int32}, "accepted are float32 and float64"),
-        ("a.csv", {"header": "yes"}, "header='yes' is not supported"),
-        ("a.npz", {}, "archives are not read in blocks; load it by larank.data.read, and pass X and y"),
-        ("a.parquet", {}, r"accepted are \.svm"),
-    ],
-)
-def test_what_cannot_act_on_a_file_is_refused_before_reading(name, options, why):
-    with pytest.raises(ValueError, match=why):
-        ExampleFile(name, **options)
-
-
-@pytest.mark.parametrize(
-    ("ask", "value", "why"),
-    [
-        *(
-            (ask, n_bytes, "n_bytes must be an integer >= 1")
-            for ask in (lambda n_bytes: blocks_of([], n_bytes), lambda n_bytes: ExampleFile("a.svm").blocks(n_bytes))
-            for n_bytes in (0, -1, 1.5, None, True)
-        ),
-        *(
-            (ask, source, "must be the path of a file, an ExampleFile, or an iterable of tuples")
-            for ask in (lambda source: blocks_of(source, 100), can_be_read_again)
-            for source in (None, 3)
-        ),
-    ],
-)
-def test_what_gives_no_blocks_is_refused_at_once(ask, value, why):
-    with pytest.raises(ValueError, match=why):
-        ask(value)
-
-
 def blocks_before_the_error(path, why, n_bytes=400, **options):
     came = []
 

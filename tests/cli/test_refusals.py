@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
         write_story("house.txt", islice(story, 20), read_table("house.csv").universe)
         Path("larger.csv").write_text(f"{Path('house.csv').read_text()}bob,actor,,,\n")
         for command in MODELS:
-            larank(*command.split(), "--quiet")
+            larank(command, "--quiet")
         models.save(SemanticParser(random_state=0).fit(sentences), "child.larank")
         models.save(LinearMulticlassSVC().fit([[0.0], [1.0]], [0, 1]), "linear.larank")
         models.save(SequenceTagger().fit([[{"a": 1}, {"b": 2}]], [["A", "B"]]), "features.larank")
@@ -143,7 +143,7 @@ USAGE = [
 def test_wrong_usage_is_refused(command, said, folder, monkeypatch):
     monkeypatch.chdir(folder)
     before = contents(folder)
-    shown = " ".join(larank(*command.split(), code=2).stderr.split())
+    shown = " ".join(larank(command, code=2).stderr.split())
     assert "Usage: " in shown
     assert said in shown
     assert contents(folder) == before
@@ -242,5 +242,5 @@ FAILURES = [
 def test_a_failure_is_one_line(command, said, folder, monkeypatch):
     monkeypatch.chdir(folder)
     before = contents(folder)
-    assert re.search(said, failure(*command.split()))
+    assert re.search(said, failure(command))
     assert contents(folder) == before
